@@ -1,0 +1,46 @@
+import type { ActionEnvelope } from "./envelope.ts";
+import type { Evaluation } from "./evaluation.ts";
+
+/** What the evidence store hands out once a decision is on disk. */
+export interface DurableDecision {
+  readonly actionId: string;
+  readonly evaluationId: string;
+  /** Sequence number of the decision record in the tenant's chain. */
+  readonly seq: number;
+}
+
+/**
+ * Permission to dispatch exactly one action. Upstreams accept nothing else.
+ *
+ * INVARIANT: one exists only where an evaluation of this very action said `allow` and that decision is
+ * durable. `core/pipeline/gate.ts` is the only caller of `authorize`; the architecture test holds that.
+ */
+export class AuthorizedAction {
+  readonly action: ActionEnvelope;
+  readonly evaluation: Evaluation;
+  #spent = false;
+
+  private constructor(action: ActionEnvelope, evaluation: Evaluation) {
+    this.action = action;
+    this.evaluation = evaluation;
+  }
+
+  /** Throws TypeError unless the three belong together and the decision is `allow`. */
+  static authorize(action: ActionEnvelope, evaluation: Evaluation, durable: DurableDecision): AuthorizedAction {
+    if (evaluation.decision !== "allow")
+      throw new TypeError(`authorize: expected \`allow\`, got \`${evaluation.decision}\``);
+    if (evaluation.actionId !== action.id) throw new TypeError("authorize: the evaluation is of another action");
+    if (durable.evaluationId !== evaluation.id || durable.actionId !== action.id) {
+      throw new TypeError("authorize: the durable decision is of another evaluation");
+    }
+    return new AuthorizedAction(action, evaluation);
+  }
+
+  /** Takes the permission. Throws TypeError for a look-alike and for a permission already spent. */
+  static spend(permission: AuthorizedAction): ActionEnvelope {
+    if (!(#spent in permission)) throw new TypeError("spend: expected an AuthorizedAction made by the gate");
+    if (permission.#spent) throw new TypeError("spend: this action was already dispatched");
+    permission.#spent = true;
+    return permission.action;
+  }
+}

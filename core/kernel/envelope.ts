@@ -1,0 +1,79 @@
+import type { Capability } from "./capability.ts";
+import { GatewayError } from "./error.ts";
+import { deepFreeze, type Json, type JsonObject } from "./json.ts";
+import type { Role } from "./role.ts";
+import type { SessionScope } from "./session-scope.ts";
+
+export const protocols = ["mcp", "http", "shell", "sql", "git", "model"] as const;
+export type Protocol = (typeof protocols)[number];
+
+/** `list`: may this tool be seen; `input`: may this action run; `output`: may this answer be returned. */
+export const phases = ["list", "input", "output"] as const;
+export type Phase = (typeof phases)[number];
+
+/** The definition of the tool as the upstream published it when the action was judged. */
+export interface ToolDefinition {
+  readonly digest: string;
+  readonly annotations: JsonObject;
+}
+
+export interface ClientIdentity {
+  readonly name: string;
+  readonly version: string;
+  readonly address: string;
+}
+
+/**
+ * One attempted action, normalized: everything a policy may see, and all that is forwarded.
+ * Frozen to its last leaf, so what was judged is what is dispatched.
+ */
+export interface ActionEnvelope {
+  readonly version: 1;
+  /** UUIDv7. Every evidence record of this action carries it. */
+  readonly id: string;
+  /** RFC 3339, milliseconds, UTC. */
+  readonly time: string;
+  readonly tenant: string;
+  readonly principal: { readonly id: string; readonly role: Role; readonly keyId: string };
+  readonly session: SessionScope;
+  readonly task: string | null;
+  readonly protocol: Protocol;
+  readonly phase: Phase;
+  readonly tool: string;
+  readonly target: string;
+  readonly capability: Capability;
+  readonly arguments: Json;
+  /** What a client sends to continue an interrupted request (MCP `inputResponses`, `requestState`, passed `_meta`). */
+  readonly continuation?: JsonObject;
+  /** The upstream's answer; present in phase `output` only. */
+  readonly output?: Json;
+  readonly tool_definition?: ToolDefinition;
+  readonly client: ClientIdentity;
+}
+
+const longestName = 512;
+
+/**
+ * Freezes an action and checks the bounds of its own names (512 characters each).
+ * Throws ENVELOPE_BOUND; nothing is ever cut short.
+ */
+export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
+  for (const [field, value] of [
+    ["tool", draft.tool],
+    ["target", draft.target],
+    ["task", draft.task ?? ""],
+  ] as const) {
+    if (value.length > longestName) {
+      throw new GatewayError(
+        "ENVELOPE_BOUND",
+        `\`${field}\` expected at most ${longestName} characters, got ${value.length}`,
+      );
+    }
+  }
+  return deepFreeze(draft);
+}
+
+/** The same action with its answer, for the output phase. The id stays: it is still one action. */
+export function withOutput(action: ActionEnvelope, output: Json): ActionEnvelope {
+  return deepFreeze({ ...action, phase: "output", output });
+}

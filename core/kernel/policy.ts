@@ -1,0 +1,53 @@
+import type { Decision } from "./decision.ts";
+import type { ActionEnvelope } from "./envelope.ts";
+
+/** `enforce` counts; `shadow` is only recorded. */
+export const modes = ["enforce", "shadow"] as const;
+export type Mode = (typeof modes)[number];
+
+/** Exactly which policy answered. */
+export interface PolicyRef {
+  readonly kind: "pack" | "plugin" | "session" | "external";
+  readonly name: string;
+  readonly version: string;
+  /** `sha256:<hex>` over the policy's files. */
+  readonly digest: string;
+  /** Who signed it; null while it is unsigned. */
+  readonly signer: string | null;
+}
+
+export const severities = ["info", "low", "medium", "high", "critical"] as const;
+export type Severity = (typeof severities)[number];
+
+/** One rule's observation about one action. */
+export interface Finding {
+  readonly rule: string;
+  readonly decision: Decision;
+  readonly message: string;
+  readonly severity: Severity;
+  /** 0 to 100. */
+  readonly risk: number;
+  readonly mode: Mode;
+  /** JSON Pointer into the envelope, where the finding is about one place. */
+  readonly pointer?: string;
+}
+
+/** One policy's answer. `abstain` says: no rule of mine is about this action. */
+export interface Verdict {
+  readonly decision: Decision | "abstain";
+  readonly findings: readonly Finding[];
+  /** 0 to 100: the highest risk among the enforced findings. */
+  readonly risk: number;
+  /** Why the policy could not answer; with it, the decision is `block`. */
+  readonly error?: string;
+}
+
+/**
+ * The one interface that packs, plugins, session drift and external engines implement.
+ * A policy that throws, answers late or answers anything but a Verdict has answered `block`.
+ */
+export interface Policy {
+  readonly ref: PolicyRef;
+  readonly mode: Mode;
+  evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;
+}
