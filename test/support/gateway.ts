@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, isAbsolute, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { awaitReady } from "./ready-line.ts";
+
+export interface GatewayOptions {
+  /**
+   * Text of `gateway.yaml`. Written into a fresh folder, which is also the working directory, so relative paths
+   * name what `files` holds.
+   */
+  readonly config: string;
+  /** Files beside the configuration: relative path to text. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Added to this process's environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** A folder of an earlier gateway, to start again on the same state. It is then the caller's to remove. */
+  readonly folder?: string;
+  /** How long the gateway may take to say it is ready; 20 s unless told. */
+  readonly deadlineMs?: number;
+}
+
+/** A gateway process of the built program, listening on ports the system chose. */
+export interface RunningGateway {
+  /** `http://127.0.0.1:<port>` of the gateway port, without a trailing slash; the other two likewise. */
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly metricsUrl: string;
+  /** Where its configuration lies and it runs. */
+  readonly folder: string;
+  readonly process: ChildProcess;
+  /** Everything it wrote so far. */
+  stdout(): string;
+  stderr(): string;
+  /** SIGTERM, then the exit code; SIGKILL and an error after 15 s. Removes the folder unless the caller gave it. */
+  stop(): Promise<number>;
+  /** SIGKILL to the whole process group, its stdio upstreams included. The folder stays: that is the point. */
+  kill9(): Promise<void>;
+}
+
+const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
+const stopMs = 15_000;
+
+/**
+ * Starts the gateway beside this build (`core/cli/main.js serve --config …`) and waits for its ready line.
+ * Throws with the end of its stderr when it exits first or stays silent; nothing is left behind then.
+ */
+export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
+  const folder = options.folder ?? (await mkdtemp(join(tmpdir(), "gateway-test-")));
+  const owned = options.folder === undefined;
+  try {
+    await writeFiles(folder, { ...options.files, "gateway.yaml": options.config });
+    return await launch(folder, owned, options);
+  } catch (error) {
+    if (owned) await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function launch(folder: string, owned: boolean, options: GatewayOptions): Promise<RunningGateway> {
+  const child = spawn(process.execPath, [program, "serve", "--config", join(folder, "gateway.yaml")], {
+    cwd: folder,
+    env: { ...process.env, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const ready = await awaitReady(child, { event: "ready" }, options.deadlineMs ?? 20_000);
+  const url = (field: string): string => `http://127.0.0.1:${ready.port(field)}`;
+  return {
+    url: url("gateway_port"),
+    adminUrl: url("admin_port"),
+    metricsUrl: url("metrics_port"),
+    folder,
+    process: child,
+    stdout: ready.stdout,
+    stderr: ready.stderr,
+    stop: async () => {
+      const code = await ready.stop("SIGTERM", stopMs);
+      if (owned) await rm(folder, { recursive: true, force: true });
+      return code;
+    },
+    kill9: async () => {
+      await ready.stop("SIGKILL", stopMs);
+    },
+  };
+}
+
+async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    if (isAbsolute(path) || normalize(path).startsWith("..")) {
+      throw new TypeError(`startGateway: expected a path inside the folder, got \`${path}\``);
+    }
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+}

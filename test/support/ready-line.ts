@@ -1,0 +1,140 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+
+/** A child process that has said it is ready. */
+export interface ReadyProcess {
+  /** The port number that field `name` of the ready line holds. Throws when it holds none. */
+  port(name: string): number;
+  stdout(): string;
+  stderr(): string;
+  /**
+   * Sends `signal` and waits until the process is gone; its exit code, or 128 when a signal ended it.
+   * After `deadlineMs` the process group is killed and this throws.
+   */
+  stop(signal: NodeJS.Signals, deadlineMs: number): Promise<number>;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const tailLength = 4000;
+
+/**
+ * Waits for the JSON line on stdout that has all the members of `expected`.
+ * The child must be spawned `detached` with piped stdout and stderr. Throws with the end of its stderr, and no
+ * process left, when it exits first or `deadlineMs` passes.
+ */
+export async function awaitReady(child: ChildProcess, expected: Fields, deadlineMs: number): Promise<ReadyProcess> {
+  const stdout = collect(child, "stdout");
+  const stderr = collect(child, "stderr");
+  const exited = exitOf(child);
+  killWithParent(child);
+  const line = await firstReadyLine(child, stdout, expected, exited, deadlineMs).catch(async (error: Error) => {
+    killGroup(child, "SIGKILL");
+    await exited.catch(() => undefined); // a spawn failure is the error already on its way
+    throw new Error(`${error.message}; stderr ends:\n${stderr().slice(-tailLength)}`);
+  });
+  return {
+    port: (name) => portOf(line, name),
+    stdout,
+    stderr,
+    stop: (signal, stopMs) => stop(child, signal, exited, stopMs, stderr),
+  };
+}
+
+function collect(child: ChildProcess, name: "stdout" | "stderr"): () => string {
+  const stream = child[name];
+  if (stream === null) throw new TypeError(`awaitReady: expected a piped ${name}`);
+  let text = "";
+  stream.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  return () => text;
+}
+
+async function exitOf(child: ChildProcess): Promise<number> {
+  const [code] = (await once(child, "close")) as [number | null];
+  return code ?? 128;
+}
+
+async function firstReadyLine(
+  child: ChildProcess,
+  stdout: () => string,
+  expected: Fields,
+  exited: Promise<number>,
+  deadlineMs: number,
+): Promise<Fields> {
+  let timer: NodeJS.Timeout | undefined;
+  const found = new Promise<Fields>((resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`expected a ready line within ${deadlineMs} ms, got none`)), deadlineMs);
+    child.stdout?.on("data", () => {
+      const line = readyLine(stdout(), expected);
+      if (line !== undefined) resolve(line);
+    });
+    exited.then((code) => reject(new Error(`expected a ready line, got exit code ${code}`)), reject);
+  });
+  return found.finally(() => clearTimeout(timer));
+}
+
+function readyLine(text: string, expected: Fields): Fields | undefined {
+  for (const line of text.split("\n").slice(0, -1)) {
+    const fields = parseFields(line);
+    if (fields && Object.entries(expected).every(([name, value]) => fields[name] === value)) return fields;
+  }
+  return undefined;
+}
+
+/** A line that is not a JSON object is somebody else's output, not a fault. */
+function parseFields(line: string): Fields | undefined {
+  if (!line.startsWith("{")) return undefined;
+  try {
+    return JSON.parse(line) as Fields;
+  } catch {
+    return undefined;
+  }
+}
+
+function portOf(line: Fields, name: string): number {
+  const value = line[name];
+  if (typeof value === "number" && value > 0) return value;
+  throw new Error(`expected a port in \`${name}\` of the ready line, got ${JSON.stringify(line)}`);
+}
+
+async function stop(
+  child: ChildProcess,
+  signal: NodeJS.Signals,
+  exited: Promise<number>,
+  deadlineMs: number,
+  stderr: () => string,
+): Promise<number> {
+  if (signal === "SIGKILL") killGroup(child, signal);
+  else child.kill(signal);
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    killGroup(child, "SIGKILL");
+  }, deadlineMs);
+  const code = await exited.finally(() => clearTimeout(timer));
+  killGroup(child, "SIGKILL"); // what it started and did not end
+  if (late)
+    throw new Error(
+      `expected an exit within ${deadlineMs} ms of ${signal}; stderr ends:\n${stderr().slice(-tailLength)}`,
+    );
+  return code;
+}
+
+/** To the whole group, because the gateway's own children (stdio upstreams) must not outlive a test. */
+function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // already gone is what was wanted
+  }
+}
+
+/** A detached child would survive a test run that is cut short. */
+function killWithParent(child: ChildProcess): void {
+  const kill = (): void => killGroup(child, "SIGKILL");
+  process.once("exit", kill);
+  child.once("close", () => process.off("exit", kill));
+}
