@@ -11,6 +11,9 @@ export interface Principal {
   readonly keyId: string;
 }
 
+/** The key id of callers without a key, where configuration lets them in. No configured key may take it. */
+export const anonymousKeyId = "anonymous";
+
 /** `principal-v1-<hex>` over the tenant and the key's `sha256:…` hash. Another key is another principal. */
 export function principalId(tenant: string, keyHash: string): string {
   return `principal-v1-${sha256Hex(canonicalJson(["principal-v1", tenant, keyHash]))}`;

@@ -2,12 +2,12 @@
 export const roles = ["admin", "operator", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
-export type Permission = "action.attempt" | "evidence.read" | "evidence.verify" | "upstream.read" | "policy.read";
+export type Permission = "evidence.read" | "evidence.verify" | "upstream.read" | "policy.read" | "metrics.read";
 
 const granted: Readonly<Record<Role, readonly Permission[]>> = {
-  admin: ["action.attempt", "evidence.read", "evidence.verify", "upstream.read", "policy.read"],
-  operator: ["action.attempt", "evidence.read", "evidence.verify", "upstream.read", "policy.read"],
-  viewer: ["action.attempt", "evidence.read", "evidence.verify", "upstream.read", "policy.read"],
+  admin: ["evidence.read", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
+  operator: ["evidence.read", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
+  viewer: ["evidence.read", "upstream.read", "policy.read", "metrics.read"],
 };
 
 /** Whether `role` carries `permission`: `can("viewer", "evidence.read")`. */

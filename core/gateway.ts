@@ -1,0 +1,231 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { configDigest } from "./config/digest.ts";
+import type { GatewayConfig } from "./config/gateway-config.ts";
+import { Ledger } from "./evidence/ledger.ts";
+import { KeyRing } from "./identity/key-ring.ts";
+import { AccessRule } from "./ingress/access.ts";
+import { adminHandlers, metricsHandler } from "./ingress/admin.ts";
+import { buildApp, type Handlers } from "./ingress/app.ts";
+import { type Health, healthHandler } from "./ingress/health.ts";
+import { HostRule } from "./ingress/host-rule.ts";
+import { Listener } from "./ingress/listener.ts";
+import { ActionFactory } from "./ingress/mcp/action-factory.ts";
+import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
+import { SessionTable } from "./ingress/mcp/session-table.ts";
+import type { Policy } from "./kernel/policy.ts";
+import type { JsonBounds } from "./kernel/strict-json.ts";
+import { uuidV7 } from "./kernel/uuid.ts";
+import type { Log } from "./observe/log.ts";
+import { Metrics, type Port } from "./observe/metrics.ts";
+import { Road } from "./pipeline/road.ts";
+import { Chain } from "./policy/chain.ts";
+import { loadPack } from "./policy/pack.ts";
+import { openStore } from "./store/open.ts";
+import { UpstreamFleet } from "./upstream/fleet.ts";
+
+/** What the gateway calls itself towards clients and upstreams. */
+export const identity = { name: "agent-governance-gateway", version: "0.1.0" } as const;
+
+export interface GatewayPorts {
+  readonly gatewayPort: number;
+  readonly adminPort: number;
+  readonly metricsPort: number;
+}
+
+const packClock = Date.now;
+
+/** A running gateway: three ports open, state held, upstreams supervised. */
+export class Gateway {
+  readonly ports: GatewayPorts;
+  readonly #parts: Parts;
+  readonly #listeners: readonly Listener[];
+
+  private constructor(parts: Parts, listeners: readonly Listener[]) {
+    this.#parts = parts;
+    this.#listeners = listeners;
+    const [gateway, admin, metrics] = listeners.map(({ port }) => port) as [number, number, number];
+    this.ports = { gatewayPort: gateway, adminPort: admin, metricsPort: metrics };
+  }
+
+  /** Opens everything, ports last: whoever can connect is served. Rejects with the GatewayError that says why not. */
+  static async open(config: GatewayConfig, log: Log): Promise<Gateway> {
+    const parts = await openParts(config, log);
+    const opened: Listener[] = [];
+    try {
+      for (const port of ["gateway", "admin", "metrics"] as const) opened.push(await openListener(port, parts));
+      await recordConfiguration(parts, "started");
+    } catch (cause) {
+      await Promise.all(opened.map((listener) => listener.close(0)));
+      await closeParts(parts);
+      throw cause;
+    }
+    return new Gateway(parts, opened);
+  }
+
+  /**
+   * Takes over the packs and keys of a new configuration, all or nothing: where anything is wrong it rejects and the
+   * last good ones stay. Every evaluation sees either the old policies or the new.
+   */
+  async reload(config: GatewayConfig): Promise<void> {
+    const policies = await loadPolicies(config);
+    this.#parts.chain.replacePolicies(policies);
+    this.#parts.keys.replace(config.keys);
+    this.#parts.ledger.updateConfigDigest(configDigest(config));
+    await recordConfiguration(this.#parts, "reloaded");
+  }
+
+  /** Stops accepting, lets what is in flight finish, then closes upstreams, evidence and state, in this order. */
+  async close(): Promise<void> {
+    this.#parts.health.status = "stopping";
+    this.#parts.endpoint.endStreams();
+    const { drainMs } = this.#parts.config.limits;
+    await Promise.all(this.#listeners.map((listener) => listener.close(drainMs)));
+    await closeParts(this.#parts);
+  }
+}
+
+interface Parts {
+  readonly config: GatewayConfig;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly store: Awaited<ReturnType<typeof openStore>>;
+  readonly ledger: Ledger;
+  readonly keys: KeyRing;
+  readonly chain: Chain;
+  readonly fleet: UpstreamFleet;
+  readonly sessions: SessionTable;
+  readonly endpoint: McpEndpoint;
+  readonly health: { status: Health["status"] };
+}
+
+async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
+  const policies = await loadPolicies(config);
+  const store = await openStore({ dir: config.dataDir, enabled: config.state.enabled });
+  const ledger = await Ledger.open({
+    store,
+    highWaterPath: config.state.enabled ? join(config.dataDir, "high-water") : null,
+    clock: Date.now,
+    random: randomBytes,
+    writerId: newId(),
+    configDigest: configDigest(config),
+    onWarning: (message, fields) => log.warn(fields, message),
+  });
+  const metrics = new Metrics();
+  const keys = new KeyRing(config.keys);
+  const chain = new Chain({
+    policies,
+    defaultDecision: config.policy.defaultDecision,
+    deadlineMs: config.policy.deadlineMs,
+    clock: Date.now,
+    newId,
+    elapsedUs: () => performance.now() * 1000,
+  });
+  const fleet = new UpstreamFleet({
+    configs: config.upstreams,
+    replyBounds: { ...jsonBounds(config), numbers: "rounded" },
+    replyBytes: config.limits.upstreamReplyBytes,
+    clock: Date.now,
+    gatewayInfo: identity,
+    onEvent: (event) => log.info({ ...event }, "upstream"),
+  });
+  const sessions = new SessionTable({
+    mostSessions: config.mcpGateway.maxSessions,
+    idleMs: config.mcpGateway.sessionIdleMs,
+    clock: Date.now,
+    onCount: (count) => metrics.mcpSessions(count),
+  });
+  const endpoint = openEndpoint(config, log, { ledger, metrics, chain, fleet, sessions });
+  return { config, log, metrics, store, ledger, keys, chain, fleet, sessions, endpoint, health: { status: "ok" } };
+}
+
+type RoadParts = Pick<Parts, "ledger" | "metrics" | "chain" | "fleet" | "sessions">;
+
+function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEndpoint {
+  const { ledger, metrics, chain, fleet, sessions } = parts;
+  return new McpEndpoint({
+    identity,
+    fleet,
+    sessions,
+    road: new Road({ chain, log: ledger, observer: metrics, newId }),
+    actions: new ActionFactory(Date.now, newId),
+    newId,
+    newSessionId: () => randomBytes(32).toString("base64url"),
+    nowMs: Date.now,
+    metaPassthrough: config.mcpGateway.metaPassthrough,
+    body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },
+    recordSession: (principal, scope, client) =>
+      ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client }),
+    onFault: (requestId, error) =>
+      log.info({ request_id: requestId, code: error.code, detail: error.detail }, "request refused"),
+  });
+}
+
+function openListener(port: Port, parts: Parts): Promise<Listener> {
+  const { config, metrics, log } = parts;
+  const app = buildApp(port, handlersOf(parts), {
+    hostRule: new HostRule(config.listen.allowedHosts, config.listen.allowedOrigins),
+    accessRule: new AccessRule(parts.keys, config.mcpGateway.anonymousTenant),
+    metrics,
+    log,
+    newId,
+  });
+  const numbers = {
+    gateway: config.listen.gatewayPort,
+    admin: config.listen.adminPort,
+    metrics: config.listen.metricsPort,
+  };
+  return Listener.open(app, config.listen.host, numbers[port], config.limits);
+}
+
+function handlersOf(parts: Parts): Handlers {
+  const health = healthHandler(() => ({ ...parts.health, version: identity.version }));
+  const scrape = metricsHandler(parts.metrics);
+  const admin = adminHandlers({ ledger: parts.ledger, fleet: parts.fleet, policies: () => parts.chain.policies });
+  return {
+    "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
+    "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
+    "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),
+    "gateway.health": health,
+    "admin.health": health,
+    "admin.metrics": scrape,
+    "admin.sessions": admin.sessions,
+    "admin.session": admin.session,
+    "admin.verify": admin.verify,
+    "admin.policies": admin.policies,
+    "admin.upstreams": admin.upstreams,
+    "metrics.health": health,
+    "metrics.scrape": scrape,
+  };
+}
+
+async function loadPolicies(config: GatewayConfig): Promise<readonly Policy[]> {
+  const packs = await Promise.all(config.policy.packs.map((pack) => loadPack({ ...pack, clock: packClock })));
+  return packs.map(({ policy }) => policy);
+}
+
+async function recordConfiguration(parts: Parts, event: "started" | "reloaded"): Promise<void> {
+  const policies = parts.chain.policies.map((policy) => ({ ...policy }));
+  const tenants = new Set(
+    [...parts.keys.tenants, parts.config.mcpGateway.anonymousTenant].filter((tenant) => tenant !== null),
+  );
+  await Promise.all(
+    [...tenants].map((tenant) => parts.ledger.recordEvent(tenant, "configuration", { event, policies })),
+  );
+}
+
+async function closeParts(parts: Parts): Promise<void> {
+  await parts.sessions.closeAll();
+  await parts.fleet.close();
+  await parts.ledger.close();
+  await parts.store.close();
+}
+
+function jsonBounds(config: GatewayConfig): JsonBounds {
+  const { jsonDepth, jsonNodes, jsonStringLength } = config.limits;
+  return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, numbers: "exact" };
+}
+
+function newId(): string {
+  return uuidV7(Date.now(), randomBytes(10));
+}

@@ -1,0 +1,97 @@
+import Router from "@koa/router";
+import Koa, { type Context, type Next } from "koa";
+import { GatewayError } from "../kernel/error.ts";
+import type { Principal } from "../kernel/principal.ts";
+import type { Log } from "../observe/log.ts";
+import type { Metrics, Port } from "../observe/metrics.ts";
+import type { AccessRule } from "./access.ts";
+import { guard } from "./guard.ts";
+import type { HostRule } from "./host-rule.ts";
+import { answerMcpError } from "./mcp/error.ts";
+import { answerProblem } from "./problem.ts";
+import { type PublicRouteId, type RouteId, routes } from "./route.ts";
+
+/** What a route does, once its caller is known. `requestId` names this request in the log and in errors. */
+export type Handler = (ctx: Context, caller: Principal, requestId: string) => Promise<void> | void;
+export type PublicHandler = (ctx: Context) => Promise<void> | void;
+
+export interface AppParts {
+  readonly hostRule: HostRule;
+  readonly accessRule: AccessRule;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly newId: () => string;
+}
+
+/** The handlers of every route of the table; the compiler asks for each. */
+export type Handlers = { readonly [id in RouteId]: id extends PublicRouteId ? PublicHandler : Handler };
+
+/** The Koa application of one port: measure, guard, find the route, admit the caller, handle, answer errors. */
+export function buildApp(port: Port, handlers: Handlers, parts: AppParts): Koa {
+  const app = new Koa({ proxy: false });
+  app.silent = true;
+  app.on("error", (error: unknown) => parts.log.warn({ err: GatewayError.from(error).code }, "response broke off"));
+  app.use((ctx, next) => measure(ctx, next, port, parts.metrics));
+  app.use((ctx, next) => answerErrors(ctx, next, parts));
+  app.use(guard(parts.hostRule));
+  app.use(buildRouter(port, handlers, parts).routes());
+  app.use(refuseUnrouted(port));
+  return app;
+}
+
+function buildRouter(port: Port, handlers: Handlers, parts: AppParts): Router {
+  const router = new Router({ strict: true, sensitive: true });
+  for (const [id, route] of Object.entries(routes) as [RouteId, (typeof routes)[RouteId]][]) {
+    if (route.port !== port) continue;
+    router.register(route.path, methodsOf(route.method), async (ctx: Context) => {
+      ctx.state.route = id;
+      const caller = parts.accessRule.admit(route.access, ctx.req.rawHeaders);
+      if (caller === null) await (handlers[id] as PublicHandler)(ctx);
+      else await (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
+    });
+  }
+  return router;
+}
+
+function methodsOf(method: string): string[] {
+  return method === "GET" ? ["GET", "HEAD"] : [method];
+}
+
+async function measure(ctx: Context, next: Next, port: Port, metrics: Metrics): Promise<void> {
+  const start = performance.now();
+  ctx.res.once("close", () => {
+    const seconds = (performance.now() - start) / 1000;
+    metrics.answered(port, (ctx.state.route as string | undefined) ?? "none", ctx.res.statusCode, seconds);
+  });
+  await next();
+}
+
+async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<void> {
+  const requestId = parts.newId();
+  ctx.state.requestId = requestId;
+  ctx.set({ "x-request-id": requestId, "x-content-type-options": "nosniff", "cache-control": "no-store" });
+  try {
+    await next();
+  } catch (cause) {
+    const error = GatewayError.from(cause);
+    const level = error.row.status >= 500 ? "error" : "info";
+    parts.log[level](
+      { request_id: requestId, code: error.code, route: ctx.state.route, detail: error.detail },
+      "request refused",
+    );
+    if (error.code === "BODY_TOO_LARGE" || error.code === "UNSUPPORTED_MEDIA_TYPE") ctx.set("connection", "close");
+    if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
+    if (ctx.req.url === "/mcp") answerMcpError(ctx, error, requestId);
+    else answerProblem(ctx, error, requestId);
+  }
+}
+
+function refuseUnrouted(port: Port): (ctx: Context) => void {
+  const paths = Object.values(routes).filter((route) => route.port === port);
+  return (ctx) => {
+    const methods = paths.filter((route) => route.path === ctx.path).flatMap((route) => methodsOf(route.method));
+    if (methods.length === 0) throw new GatewayError("NOT_FOUND", "no such path on this port");
+    ctx.set("allow", methods.join(", "));
+    throw new GatewayError("METHOD_NOT_ALLOWED", `expected ${methods.join(", ")}`);
+  };
+}

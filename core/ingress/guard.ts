@@ -1,0 +1,52 @@
+import type { Middleware } from "koa";
+import { GatewayError } from "../kernel/error.ts";
+import type { HostRule } from "./host-rule.ts";
+
+const mostHeaders = 100;
+
+/** Headers a second copy of which could make two readers see two requests. */
+const singular: ReadonlySet<string> = new Set([
+  "authorization",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "host",
+  "last-event-id",
+  "mcp-method",
+  "mcp-name",
+  "mcp-protocol-version",
+  "mcp-session-id",
+  "origin",
+  "transfer-encoding",
+  "x-api-key",
+  "x-gateway-session-id",
+]);
+
+/** One spelling a path: no empty or dotted segment, no escape, no fragment, no absolute form. */
+const canonicalUrl =
+  /^\/(?!\.)(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*)?(?:\?[\x21-\x7e]*)?$/;
+
+/** Refuses, before anything else looks at it, a request that two readers could read differently. */
+export function guard(rule: HostRule): Middleware {
+  return (ctx, next) => {
+    checkHeaders(ctx.req.rawHeaders);
+    rule.check(ctx.req.headers.host, ctx.req.headers.origin);
+    if (!canonicalUrl.test(ctx.req.url ?? "") || ctx.req.url?.includes("#")) {
+      throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
+    }
+    return next();
+  };
+}
+
+function checkHeaders(raw: readonly string[]): void {
+  if (raw.length / 2 > mostHeaders) {
+    throw new GatewayError("HEADERS_TOO_LARGE", `expected at most ${mostHeaders} headers, got ${raw.length / 2}`);
+  }
+  const seen = new Set<string>();
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = (raw[index] as string).toLowerCase();
+    if (!singular.has(name)) continue;
+    if (seen.has(name)) throw new GatewayError("DUPLICATE_HEADER", `expected one \`${name}\`, got more`);
+    seen.add(name);
+  }
+}

@@ -1,0 +1,87 @@
+import { createServer, type Server, STATUS_CODES } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type Koa from "koa";
+import { GatewayError } from "../kernel/error.ts";
+
+export interface ListenerLimits {
+  readonly headersMs: number;
+  readonly bodyMs: number;
+  readonly keepAliveMs: number;
+  readonly maxConnections: number;
+}
+
+const headerBytes = 16_384;
+/** How often Node looks for connections past their deadline; a slow sender lives at most this much longer. */
+const sweepMs = 2_000;
+
+/** One listening port. What Node would answer or drop by itself is answered here, with a status a client can read. */
+export class Listener {
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  /** Resolves once the port accepts connections. Rejects with PORT_UNAVAILABLE, naming host and port. */
+  static open(app: Koa, host: string, port: number, limits: ListenerLimits): Promise<Listener> {
+    const server = createServer(
+      {
+        maxHeaderSize: headerBytes,
+        headersTimeout: limits.headersMs,
+        requestTimeout: limits.bodyMs,
+        keepAliveTimeout: limits.keepAliveMs,
+        connectionsCheckingInterval: sweepMs,
+        requireHostHeader: true,
+        insecureHTTPParser: false,
+      },
+      app.callback(),
+    );
+    // Node drops headers beyond its count in silence; the guard counts them and says so.
+    server.maxHeadersCount = 0;
+    server.maxConnections = limits.maxConnections;
+    server.on("clientError", answerBrokenRequest);
+    return new Promise((resolve, reject) => {
+      server.once("error", (cause) => reject(portFault(host, port, cause as NodeJS.ErrnoException)));
+      server.listen(port, host, () => resolve(new Listener(server)));
+    });
+  }
+
+  /** The port in use; differs from the configured one where that was 0. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Stops accepting, lets what is in flight finish for `drainMs`, then cuts what is left. */
+  async close(drainMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    const cut = setTimeout(() => this.#server.closeAllConnections(), drainMs);
+    await closed;
+    clearTimeout(cut);
+  }
+}
+
+function portFault(host: string, port: number, cause: NodeJS.ErrnoException): GatewayError {
+  const why = cause.code === "EADDRINUSE" ? "another process listens there" : (cause.code ?? "unknown cause");
+  const next = cause.code === "EADDRINUSE" ? "; stop it, or set another port under `listen`" : "";
+  return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
+}
+
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const status = brokenRequestStatus(error.code);
+  const body = JSON.stringify({ type: "about:blank", title: STATUS_CODES[status], status });
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/problem+json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+function brokenRequestStatus(code: string | undefined): number {
+  if (code === "HPE_HEADER_OVERFLOW") return 431;
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return 408;
+  return 400;
+}

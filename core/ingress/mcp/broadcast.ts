@@ -1,0 +1,42 @@
+import { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import type { Answer } from "../../pipeline/road.ts";
+import { requestOf } from "../../upstream/dispatch.ts";
+import { everyUpstream } from "./action-factory.ts";
+import type { Caller } from "./caller.ts";
+import type { ListParts } from "./list.ts";
+import { type McpMethod, pickParams } from "./method.ts";
+import { refusedRequest } from "./refusal.ts";
+
+/** Takes a request to every upstream that can serve it; the first error any of them gives is the answer. */
+export async function serveBroadcast(
+  parts: ListParts,
+  caller: Caller,
+  row: McpMethod,
+  request: JsonRpcRequest,
+): Promise<JsonRpcResponse> {
+  const action = parts.actions.make(caller, {
+    tool: request.method,
+    target: everyUpstream,
+    capability: row.capability ?? "execute",
+    arguments: pickParams(row, request.params),
+  });
+  const passage = await parts.road.travel(action, (permission) => sendToAll(permission, caller, row));
+  if (passage.kind !== "answered") throw refusedRequest(passage.kind, passage.evaluation);
+  return { ...passage.answer.reply, id: request.id };
+}
+
+async function sendToAll(
+  permission: AuthorizedAction,
+  caller: Caller,
+  row: McpMethod,
+): Promise<Answer<JsonRpcResponse>> {
+  const request = requestOf(AuthorizedAction.spend(permission));
+  const able = (await caller.group.open()).filter(
+    ({ server }) => row.needs === null || row.needs in server.capabilities,
+  );
+  const replies = await Promise.all(able.map((connection) => connection.request(request)));
+  const failed = replies.find((reply) => "error" in reply);
+  if (failed !== undefined && "error" in failed) return { status: "error", output: { ...failed.error }, reply: failed };
+  return { status: "success", output: {}, reply: { jsonrpc: "2.0", id: 0, result: {} } };
+}

@@ -1,0 +1,111 @@
+import { GatewayError } from "../../kernel/error.ts";
+import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
+import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import type { Answer, Road } from "../../pipeline/road.ts";
+import type { Exchange } from "../../upstream/connection.ts";
+import { dispatchAction } from "../../upstream/dispatch.ts";
+import type { ActionFactory, Attempt } from "./action-factory.ts";
+import type { Caller } from "./caller.ts";
+import { mcpErrorBody } from "./error.ts";
+import type { McpMethod } from "./method.ts";
+import { pickParams } from "./method.ts";
+import { refusedRequest, refusedToolResult } from "./refusal.ts";
+import { continuationOf } from "./request-meta.ts";
+
+export interface CallParts {
+  readonly road: Road;
+  readonly actions: ActionFactory;
+  readonly newId: () => string;
+  /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
+  readonly metaPassthrough: readonly string[];
+}
+
+/** Takes one request to the upstream that owns what it names, and answers with what that upstream said. */
+export async function serveCall(
+  parts: CallParts,
+  caller: Caller,
+  row: McpMethod,
+  request: JsonRpcRequest,
+  exchange: Exchange,
+): Promise<JsonRpcResponse> {
+  const params = pickParams(row, request.params);
+  const attempt = {
+    ...(await findOwner(caller, row, request.method, params)),
+    continuation: continuationOf(caller, request, parts.metaPassthrough),
+  };
+  const action = parts.actions.make(caller, attempt);
+  const passage = await parts.road.travel(action, (permission) => dispatch(parts, caller, permission, exchange));
+  if (passage.kind === "answered") return { ...passage.answer.reply, id: request.id };
+  if (row.routing === "tool") return refusedToolResult(request.id, caller.era.era, passage.kind, passage.evaluation);
+  throw refusedRequest(passage.kind, passage.evaluation);
+}
+
+async function findOwner(caller: Caller, row: McpMethod, method: string, params: JsonObject): Promise<Attempt> {
+  if (row.routing === "tool") return findTool(caller, params);
+  const target = await ownerOf(caller, row, params);
+  return { tool: method, target, capability: row.capability ?? "execute", arguments: params };
+}
+
+async function findTool(caller: Caller, params: JsonObject): Promise<Attempt> {
+  const name = params.name as string;
+  const tool = await caller.group.tool(name);
+  if (tool === undefined) throw new GatewayError("TOOL_UNKNOWN", `\`${name.slice(0, 128)}\``);
+  return {
+    tool: tool.name,
+    target: tool.upstream,
+    capability: tool.capability,
+    arguments: (params.arguments as JsonObject | undefined) ?? {},
+    definition: { digest: tool.digest, annotations: tool.annotations },
+  };
+}
+
+async function ownerOf(caller: Caller, row: McpMethod, params: JsonObject): Promise<string> {
+  if (row.routing === "reference") return ownerOfReference(caller, params.ref as JsonObject);
+  return row.routing === "prompt" ? ownerOfPrompt(caller, params.name) : ownerOfResource(caller, params.uri);
+}
+
+function ownerOfReference(caller: Caller, ref: JsonObject): Promise<string> {
+  if (ref.type === "ref/prompt") return ownerOfPrompt(caller, ref.name);
+  if (ref.type === "ref/resource") return ownerOfResource(caller, ref.uri);
+  throw new GatewayError("INVALID_PARAMS", "expected `ref.type` to be `ref/prompt` or `ref/resource`");
+}
+
+async function ownerOfPrompt(caller: Caller, name: unknown): Promise<string> {
+  const owner = typeof name === "string" ? await caller.group.promptOwner(name) : undefined;
+  if (owner === undefined) throw new GatewayError("PROMPT_UNKNOWN", `\`${String(name).slice(0, 128)}\``);
+  return owner;
+}
+
+async function ownerOfResource(caller: Caller, uri: unknown): Promise<string> {
+  const owner = typeof uri === "string" ? await caller.group.resourceOwner(uri) : undefined;
+  if (owner === undefined) {
+    throw new GatewayError("RESOURCE_UNKNOWN", undefined, { data: { uri: String(uri).slice(0, 512) } });
+  }
+  return owner;
+}
+
+type Dispatched = Parameters<Parameters<Road["travel"]>[1]>[0];
+
+async function dispatch(
+  parts: CallParts,
+  caller: Caller,
+  permission: Dispatched,
+  exchange: Exchange,
+): Promise<Answer<JsonRpcResponse>> {
+  let connection: Awaited<ReturnType<Caller["group"]["connection"]>>;
+  try {
+    connection = await caller.group.connection(permission.action.target);
+  } catch (cause) {
+    // Nothing was sent, so the outcome is known: an error, not unknown.
+    const reply = mcpErrorBody(GatewayError.from(cause), 0, parts.newId());
+    return answerOf(reply);
+  }
+  return answerOf(await dispatchAction(connection, permission, exchange));
+}
+
+/** A reply as the road keeps it: a tool's own `isError` is an error too. */
+function answerOf(reply: JsonRpcResponse): Answer<JsonRpcResponse> {
+  if (!("result" in reply)) return { status: "error", output: { ...reply.error }, reply };
+  const failed = isJsonObject(reply.result) && reply.result.isError === true;
+  return { status: failed ? "error" : "success", output: reply.result, reply };
+}

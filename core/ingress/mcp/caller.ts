@@ -1,0 +1,30 @@
+import type { ClientIdentity } from "../../kernel/envelope.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import type { Principal } from "../../kernel/principal.ts";
+import type { SessionScope } from "../../kernel/session-scope.ts";
+import type { UpstreamGroup } from "../../upstream/group.ts";
+import type { Era } from "./era.ts";
+import type { McpSession } from "./session.ts";
+
+/** Who sent one MCP request, and through what. */
+export interface Caller {
+  readonly principal: Principal;
+  readonly scope: SessionScope;
+  readonly client: ClientIdentity;
+  readonly era: Era;
+  /** The upstream connections that serve this caller. */
+  readonly group: UpstreamGroup;
+  /** The session a handshake opened; null for stateless and direct requests. */
+  readonly session: McpSession | null;
+}
+
+const longestClientText = 128;
+
+/** What a client calls itself, cut to 128 characters a field: it is a label, never a credential. */
+export function clientIdentity(info: JsonObject, address: string): ClientIdentity {
+  return { name: text(info.name), version: text(info.version), address };
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, longestClientText) : "unknown";
+}

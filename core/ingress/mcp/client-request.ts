@@ -1,0 +1,80 @@
+import { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import type { Capability } from "../../kernel/capability.ts";
+import { GatewayError } from "../../kernel/error.ts";
+import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import type { Answer, Road } from "../../pipeline/road.ts";
+import type { ActionFactory } from "./action-factory.ts";
+import type { Caller } from "./caller.ts";
+import { mcpErrorBody } from "./error.ts";
+import { refusedRequest } from "./refusal.ts";
+import type { Reply } from "./reply.ts";
+
+/** What an upstream may ask of a client, and how much that is. Everything else it asks does not exist. */
+const clientMethods: Readonly<Record<string, { capability: Capability; needs: string }>> = {
+  "sampling/createMessage": { capability: "generate", needs: "sampling" },
+  "elicitation/create": { capability: "read", needs: "elicitation" },
+  "roots/list": { capability: "read", needs: "roots" },
+};
+
+/** Five minutes: a person may have to answer. */
+const answerMs = 300_000;
+
+export interface ClientRequestParts {
+  readonly road: Road;
+  readonly actions: ActionFactory;
+  readonly newId: () => string;
+}
+
+/**
+ * Takes an upstream's request to the client along the same road as the client's own: judged, recorded, then asked.
+ * Never rejects: the upstream gets a JSON-RPC error that says why.
+ */
+export async function relayToClient(
+  parts: ClientRequestParts,
+  caller: Caller,
+  upstream: string,
+  request: JsonRpcRequest,
+  signal: AbortSignal,
+  via?: Reply,
+): Promise<JsonRpcResponse> {
+  if (request.method === "ping") return { jsonrpc: "2.0", id: request.id, result: {} };
+  try {
+    const row = findClientMethod(caller, request.method);
+    const action = parts.actions.make(caller, {
+      tool: request.method,
+      target: upstream,
+      capability: row.capability,
+      arguments: request.params ?? {},
+    });
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+    const passage = await parts.road.travel(action, (permission) => ask(permission, caller, request, deadline, via));
+    if (passage.kind !== "answered") throw refusedRequest(passage.kind, passage.evaluation);
+    return { ...passage.answer.reply, id: request.id };
+  } catch (cause) {
+    return mcpErrorBody(GatewayError.from(cause), request.id, parts.newId());
+  }
+}
+
+function findClientMethod(caller: Caller, method: string): { capability: Capability } {
+  const row = Object.hasOwn(clientMethods, method) ? clientMethods[method] : undefined;
+  if (row === undefined || caller.session?.owner.capabilities[row.needs] === undefined) {
+    throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
+  }
+  return row;
+}
+
+async function ask(
+  permission: AuthorizedAction,
+  caller: Caller,
+  request: JsonRpcRequest,
+  signal: AbortSignal,
+  via: Reply | undefined,
+): Promise<Answer<JsonRpcResponse>> {
+  const { tool, arguments: params } = AuthorizedAction.spend(permission);
+  if (caller.session === null) throw new GatewayError("METHOD_UNKNOWN", `\`${tool}\``);
+  const judged = { jsonrpc: "2.0", id: request.id, method: tool, params } as JsonRpcRequest;
+  const reply = await caller.session.ask(judged, signal, via);
+  return "result" in reply
+    ? { status: "success", output: reply.result, reply }
+    : { status: "error", output: { ...reply.error }, reply };
+}

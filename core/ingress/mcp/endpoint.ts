@@ -1,0 +1,179 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Context } from "koa";
+import { sessionLabel } from "../../identity/session-label.ts";
+import { GatewayError } from "../../kernel/error.ts";
+import type { Json } from "../../kernel/json.ts";
+import {
+  type JsonRpcNotification,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  readJsonRpc,
+} from "../../kernel/json-rpc.ts";
+import type { Principal } from "../../kernel/principal.ts";
+import { httpSession, type SessionScope } from "../../kernel/session-scope.ts";
+import { type BodyLimits, readJsonBody } from "../body.ts";
+import { type Caller, clientIdentity } from "./caller.ts";
+import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
+import { mcpErrorBody, mcpStatus } from "./error.ts";
+import { type HandshakeParts, openSession } from "./handshake.ts";
+import { mcpMethods } from "./method.ts";
+import { Reply } from "./reply.ts";
+import { type ServiceParts, serveRequest } from "./service.ts";
+import type { McpSession } from "./session.ts";
+
+export interface EndpointParts extends HandshakeParts, ServiceParts {
+  readonly body: BodyLimits;
+  readonly onFault: (requestId: string, error: GatewayError) => void;
+}
+
+/** The verbs of `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
+export class McpEndpoint {
+  readonly #parts: EndpointParts;
+  readonly #subscriptions = new Set<AbortController>();
+
+  constructor(parts: EndpointParts) {
+    this.#parts = parts;
+  }
+
+  /** POST: one JSON-RPC message. */
+  async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    const scope = scopeOf(ctx, principal);
+    const incoming = readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
+    if (incoming.kind === "request") return this.#serve(ctx, principal, scope, incoming.message, requestId);
+    checkRevisionHeader(ctx.req.headers);
+    if (incoming.kind === "notification") await this.#receive(ctx, principal, incoming.message);
+    else this.#receiveAnswer(ctx, principal, incoming.message);
+    ctx.respond = false;
+    new Reply(ctx.res, false).end(202);
+  }
+
+  /** GET: the standing stream of a session, for what upstreams say unasked. */
+  stream(ctx: Context, principal: Principal): void {
+    checkRevisionHeader(ctx.req.headers);
+    if (!acceptsStream(ctx)) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
+    const session = this.#sessionOf(ctx, principal);
+    if (session === null)
+      throw new GatewayError("METHOD_NOT_ALLOWED", "a stream needs a session: send `initialize` first");
+    ctx.respond = false;
+    session.attach(new Reply(ctx.res, true));
+  }
+
+  /** DELETE: the end of a session. */
+  async end(ctx: Context, principal: Principal): Promise<void> {
+    const session = this.#sessionOf(ctx, principal);
+    if (session === null) throw new GatewayError("SESSION_UNKNOWN", "expected `mcp-session-id`");
+    await this.#parts.sessions.end(session);
+    ctx.status = 204;
+  }
+
+  /** Ends what would never end by itself: subscriptions and standing streams. Requests in flight go on. */
+  endStreams(): void {
+    for (const abort of this.#subscriptions) abort.abort(new GatewayError("STOPPING"));
+    this.#parts.sessions.endStreams();
+  }
+
+  async #serve(
+    ctx: Context,
+    principal: Principal,
+    scope: SessionScope,
+    request: JsonRpcRequest,
+    requestId: string,
+  ): Promise<void> {
+    ctx.respond = false;
+    const reply = new Reply(ctx.res, acceptsStream(ctx));
+    try {
+      const era = classifyEra(request, ctx.req.headers);
+      const response = await this.#answer(ctx, principal, scope, request, era, reply);
+      reply.finish(statusOf(era, response), response);
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      this.#parts.onFault(requestId, error);
+      reply.finish(mcpStatus(error), mcpErrorBody(error, request.id, requestId));
+    }
+  }
+
+  async #answer(
+    ctx: Context,
+    principal: Principal,
+    scope: SessionScope,
+    request: JsonRpcRequest,
+    era: Era,
+    reply: Reply,
+  ): Promise<JsonRpcResponse> {
+    if (era.era === "legacy" && request.method === "initialize") {
+      const { session, response } = await openSession(this.#parts, principal, scope, request, addressOf(ctx));
+      reply.setHeader("mcp-session-id", session.id);
+      return response;
+    }
+    const caller = this.#callerOf(ctx, principal, scope, era);
+    const abort = new AbortController();
+    caller.session?.begin(request.id, reply, abort);
+    if (era.era === "modern") reply.onGone(() => abort.abort(new GatewayError("CANCELLED")));
+    if (request.method === "subscriptions/listen") this.#subscriptions.add(abort);
+    try {
+      return await serveRequest(this.#parts, caller, request, reply, abort.signal);
+    } finally {
+      this.#subscriptions.delete(abort);
+      caller.session?.finish(request.id);
+    }
+  }
+
+  #callerOf(ctx: Context, principal: Principal, scope: SessionScope, era: Era): Caller {
+    const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
+    if (session !== null) return { principal, scope, client: session.owner.client, era, group: session.group, session };
+    const client = clientIdentity(era.era === "modern" ? era.clientInfo : {}, addressOf(ctx));
+    return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null };
+  }
+
+  #sessionOf(ctx: Context, principal: Principal): McpSession | null {
+    const id = header(ctx.req.headers, "mcp-session-id");
+    return id === undefined ? null : this.#parts.sessions.find(id, principal);
+  }
+
+  async #receive(ctx: Context, principal: Principal, note: JsonRpcNotification): Promise<void> {
+    if (Object.hasOwn(mcpMethods, note.method)) {
+      throw new GatewayError(
+        "INVALID_REQUEST",
+        `\`${note.method}\` expects an \`id\`: as a notification it is never run`,
+      );
+    }
+    const session = this.#sessionOf(ctx, principal);
+    if (note.method === "notifications/cancelled") session?.cancel(requestIdOf(note.params?.requestId));
+    if (note.method === "notifications/roots/list_changed" && session !== null) {
+      for (const connection of await session.group.open()) await connection.notify({ method: note.method });
+    }
+  }
+
+  #receiveAnswer(ctx: Context, principal: Principal, answer: JsonRpcResponse): void {
+    const session = this.#sessionOf(ctx, principal);
+    if (session?.answer(answer) !== true) throw new GatewayError("INVALID_REQUEST", "this answers no request of ours");
+  }
+}
+
+function statusOf(era: Era, response: JsonRpcResponse): number {
+  if (era.era === "legacy" || "result" in response) return 200;
+  if (response.error.code === -32601) return 404;
+  return response.error.code === -32021 ? 400 : 200;
+}
+
+function scopeOf(ctx: Context, principal: Principal): SessionScope {
+  return httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+}
+
+function acceptsStream(ctx: Context): boolean {
+  return header(ctx.req.headers, "accept")?.includes("text/event-stream") ?? false;
+}
+
+function addressOf(ctx: Context): string {
+  return ctx.req.socket.remoteAddress ?? "unknown";
+}
+
+function header(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(", ") : value;
+}
+
+function requestIdOf(value: Json | undefined): string | number {
+  if (typeof value === "string" || typeof value === "number") return value;
+  throw new GatewayError("INVALID_PARAMS", "expected `requestId` to be a string or an integer");
+}

@@ -1,0 +1,86 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { GatewayError } from "../../kernel/error.ts";
+import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
+import type { JsonRpcRequest } from "../../kernel/json-rpc.ts";
+import { type McpEra, mcpNameSource, metaKey, modernRevision, supportedRevisions } from "../../kernel/mcp.ts";
+
+/** What a stateless request says of its sender, checked. */
+export interface ModernEnvelope {
+  readonly clientInfo: JsonObject;
+  readonly clientCapabilities: JsonObject;
+}
+
+export type Era = { readonly era: Extract<McpEra, "legacy"> } | ({ readonly era: "modern" } & ModernEnvelope);
+
+/**
+ * Which protocol a request speaks. The body decides; the headers must agree with it, since an intermediary that
+ * routes by header must not see another request than the one policy judges.
+ * Throws HEADER_MISMATCH, INVALID_PARAMS or PROTOCOL_VERSION.
+ */
+export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeaders): Era {
+  const meta = isJsonObject(request.params?._meta) ? request.params._meta : {};
+  const header = singleHeader(headers, "mcp-protocol-version");
+  const claimed = meta[metaKey.protocolVersion];
+  if (claimed === undefined) return withoutClaim(header);
+  if (typeof claimed !== "string") throw missing(metaKey.protocolVersion, "a string");
+  if (header !== claimed) throw mismatch("mcp-protocol-version", header, claimed);
+  if (claimed !== modernRevision) throw unsupported(claimed);
+  const clientInfo = meta[metaKey.clientInfo] ?? {};
+  const clientCapabilities = meta[metaKey.clientCapabilities];
+  if (!isJsonObject(clientCapabilities)) throw missing(metaKey.clientCapabilities, "an object");
+  if (!isJsonObject(clientInfo)) throw missing(metaKey.clientInfo, "an object");
+  checkStandardHeaders(request, headers);
+  return { era: "modern", clientInfo, clientCapabilities };
+}
+
+/** The revision a header names must be one we speak; a notification or a stream has nothing else to say it with. */
+export function checkRevisionHeader(headers: IncomingHttpHeaders): void {
+  const header = singleHeader(headers, "mcp-protocol-version");
+  if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
+}
+
+function withoutClaim(header: string | undefined): Era {
+  if (header === modernRevision) throw missing(metaKey.protocolVersion, "a string");
+  if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
+  return { era: "legacy" };
+}
+
+function checkStandardHeaders(request: JsonRpcRequest, headers: IncomingHttpHeaders): void {
+  const method = singleHeader(headers, "mcp-method");
+  if (method !== request.method) throw mismatch("mcp-method", method, request.method);
+  const source = Object.hasOwn(mcpNameSource, request.method) ? mcpNameSource[request.method] : undefined;
+  const named = source === undefined ? undefined : request.params?.[source];
+  if (typeof named !== "string") return;
+  const name = singleHeader(headers, "mcp-name");
+  if (name === undefined || decodeHeaderValue(name) !== named) throw mismatch("mcp-name", name, named);
+}
+
+const sentinel = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)\?=$/;
+
+/** A header value as the protocol encodes it: plain, or base64 of UTF-8 between `=?base64?` and `?=`. */
+export function decodeHeaderValue(value: string): string | undefined {
+  const encoded = sentinel.exec(value)?.[1];
+  if (encoded === undefined) return value.startsWith("=?base64?") ? undefined : value;
+  const text = Buffer.from(encoded, "base64").toString("utf8");
+  return text.includes("\ufffd") ? undefined : text;
+}
+
+function singleHeader(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function missing(key: string, type: string): GatewayError {
+  return new GatewayError("INVALID_ENVELOPE", `expected \`_meta["${key}"]\` to be ${type}`);
+}
+
+function mismatch(header: string, got: string | undefined, body: string): GatewayError {
+  const said = got === undefined ? "is missing" : `says \`${got.slice(0, 128)}\``;
+  const detail = `the body says \`${body.slice(0, 128)}\` and the header \`${header}\` ${said}`;
+  return new GatewayError("HEADER_MISMATCH", detail);
+}
+
+function unsupported(requested: string): GatewayError {
+  const data = { supported: [modernRevision], requested: requested.slice(0, 64) };
+  return new GatewayError("PROTOCOL_VERSION", `\`${requested.slice(0, 64)}\``, { data });
+}

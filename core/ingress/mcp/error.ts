@@ -1,0 +1,41 @@
+import type { Context } from "koa";
+import type { ErrorCode, GatewayError } from "../../kernel/error.ts";
+import type { Json } from "../../kernel/json.ts";
+import type { JsonRpcResponse, RequestId } from "../../kernel/json-rpc.ts";
+
+/**
+ * Errors about what a well-formed request asks for. They are answers (HTTP 200 with a JSON-RPC error), because
+ * clients hand these to the model and treat every other status as a broken connection.
+ */
+const inBand: ReadonlySet<ErrorCode> = new Set([
+  "INVALID_PARAMS",
+  "ENVELOPE_BOUND",
+  "TOOL_UNKNOWN",
+  "RESOURCE_UNKNOWN",
+  "PROMPT_UNKNOWN",
+  "POLICY_BLOCKED",
+  "REVIEW_REQUIRED",
+  "CANCELLED",
+  "UPSTREAM_UNAVAILABLE",
+  "UPSTREAM_TIMEOUT",
+  "UPSTREAM_INVALID",
+  "UPSTREAM_BUSY",
+]);
+
+/** The HTTP status that carries an error raised while a request with an id is served. */
+export function mcpStatus(error: GatewayError): number {
+  return inBand.has(error.code) ? 200 : error.row.status;
+}
+
+/** The JSON-RPC body of an error. `data` names our code and the request, so that an operator can find it in the log. */
+export function mcpErrorBody(error: GatewayError, id: RequestId | null, requestId: string): JsonRpcResponse {
+  const data = { code: error.code, request_id: requestId, ...error.data } as Json;
+  return { jsonrpc: "2.0", id, error: { code: error.row.jsonRpc, message: error.publicMessage, data } };
+}
+
+/** Answers an error that was raised before the request's id was known. */
+export function answerMcpError(ctx: Context, error: GatewayError, requestId: string): void {
+  ctx.status = error.row.status;
+  ctx.type = "application/json";
+  ctx.body = JSON.stringify(mcpErrorBody(error, null, requestId));
+}

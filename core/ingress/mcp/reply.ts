@@ -1,0 +1,90 @@
+import type { ServerResponse } from "node:http";
+import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+
+/** Unsent bytes a slow reader may leave in memory before its stream is cut. */
+const mostUnsentBytes = 4 * 1024 * 1024;
+const keepAliveMs = 25_000;
+
+export type ServerMessage = JsonRpcNotification | JsonRpcRequest;
+
+const streamHeaders = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+} as const;
+
+/**
+ * The answer to one HTTP request: a JSON body, or an event stream from the first message that precedes the answer.
+ * Writing after the client has gone is a no-op.
+ */
+export class Reply {
+  readonly #response: ServerResponse;
+  readonly #mayStream: boolean;
+  #keepAlive: NodeJS.Timeout | undefined;
+
+  /** `mayStream`: whether the client accepts `text/event-stream`. */
+  constructor(response: ServerResponse, mayStream: boolean) {
+    this.#response = response;
+    this.#mayStream = mayStream;
+    response.once("close", () => clearInterval(this.#keepAlive));
+  }
+
+  get open(): boolean {
+    return !this.#response.writableEnded && !this.#response.destroyed;
+  }
+
+  get mayStream(): boolean {
+    return this.#mayStream && this.open;
+  }
+
+  setHeader(name: string, value: string): void {
+    if (!this.#response.headersSent) this.#response.setHeader(name, value);
+  }
+
+  /** Sends a message ahead of the answer. False where the client reads no stream: then it is not delivered. */
+  send(message: ServerMessage): boolean {
+    if (!this.mayStream) return false;
+    this.startStream();
+    this.#write(message);
+    return true;
+  }
+
+  /** Opens the event stream with nothing in it yet. */
+  startStream(): void {
+    if (this.#response.headersSent) return;
+    this.#response.writeHead(200, streamHeaders);
+    this.#response.flushHeaders();
+    this.#keepAlive = setInterval(() => this.open && this.#response.write(": keep-alive\n\n"), keepAliveMs);
+  }
+
+  /** The last word: the response itself, as JSON or as the stream's last event. */
+  finish(status: number, body: JsonRpcResponse): void {
+    if (!this.open) return;
+    if (this.#response.headersSent) {
+      this.#write(body);
+      this.#response.end();
+      return;
+    }
+    const text = JSON.stringify(body);
+    this.#response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(text) });
+    this.#response.end(text);
+  }
+
+  /** Ends without a body: 202 for what needs no answer, or the end of a stream. */
+  end(status: number): void {
+    if (!this.open) return;
+    if (!this.#response.headersSent) this.#response.writeHead(status);
+    this.#response.end();
+  }
+
+  onGone(listener: () => void): void {
+    this.#response.once("close", () => {
+      if (!this.#response.writableFinished) listener();
+    });
+  }
+
+  #write(message: ServerMessage | JsonRpcResponse): void {
+    this.#response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+    if (this.#response.writableLength > mostUnsentBytes) this.#response.destroy();
+  }
+}

@@ -1,0 +1,63 @@
+import { GatewayError } from "../../kernel/error.ts";
+import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import type { Exchange } from "../../upstream/connection.ts";
+import { serveBroadcast } from "./broadcast.ts";
+import { type CallParts, serveCall } from "./call.ts";
+import type { Caller } from "./caller.ts";
+import { relayToClient } from "./client-request.ts";
+import { serveList } from "./list.ts";
+import { serveListen } from "./listen.ts";
+import { findMethod, type McpMethod } from "./method.ts";
+import type { Reply } from "./reply.ts";
+import { steeringMeta } from "./request-meta.ts";
+import { discoverResult, type GatewayIdentity, mergeCapabilities } from "./server-card.ts";
+
+export interface ServiceParts extends CallParts {
+  readonly identity: GatewayIdentity;
+}
+
+/** Answers one request of a known caller. Rejects with the GatewayError to answer instead. */
+export async function serveRequest(
+  parts: ServiceParts,
+  caller: Caller,
+  request: JsonRpcRequest,
+  reply: Reply,
+  signal: AbortSignal,
+): Promise<JsonRpcResponse> {
+  if (caller.era.era === "modern" && request.method === "server/discover") return discover(parts, caller, request);
+  if (caller.era.era === "legacy" && request.method === "ping") return { jsonrpc: "2.0", id: request.id, result: {} };
+  const row = findMethod(request.method, caller.era.era);
+  if (row.routing === "list" || row.routing === "every") await requireCapability(caller, row, request.method);
+  if (row.routing === "list") return serveList(parts, caller, request);
+  if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
+  if (row.routing === "listen") return serveListen(parts, caller, row, request, reply, signal);
+  return serveCall(parts, caller, row, request, exchangeOf(parts, caller, request, reply, signal));
+}
+
+async function discover(parts: ServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
+  const servers = (await caller.group.open()).map(({ server }) => server);
+  return { jsonrpc: "2.0", id: request.id, result: discoverResult(parts.identity, servers) };
+}
+
+/** What no upstream can do does not exist, so that what we declare and what we answer agree. */
+async function requireCapability(caller: Caller, row: McpMethod, method: string): Promise<void> {
+  const able = mergeCapabilities((await caller.group.open()).map(({ server }) => server));
+  if (row.needs !== null && !Object.hasOwn(able, row.needs)) throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
+}
+
+/** What travels beside a call: its `_meta`, its cancellation, and everything the upstream says before it answers. */
+function exchangeOf(
+  parts: ServiceParts,
+  caller: Caller,
+  request: JsonRpcRequest,
+  reply: Reply,
+  signal: AbortSignal,
+): Exchange {
+  const { session } = caller;
+  return {
+    meta: steeringMeta(request),
+    signal,
+    onNotification: (note) => (session === null ? void reply.send(note) : session.deliver(note, reply)),
+    onRequest: (asked, abort) => relayToClient(parts, caller, "upstream", asked, abort, reply),
+  };
+}

@@ -1,0 +1,115 @@
+import type { ClientIdentity } from "../../kernel/envelope.ts";
+import { GatewayError } from "../../kernel/error.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import type { JsonRpcRequest, JsonRpcResponse, RequestId } from "../../kernel/json-rpc.ts";
+import type { Principal } from "../../kernel/principal.ts";
+import type { UpstreamGroup } from "../../upstream/group.ts";
+import type { Reply, ServerMessage } from "./reply.ts";
+
+const mostBacklog = 256;
+const mostQuestions = 64;
+
+export interface SessionOwner {
+  readonly principal: Principal;
+  readonly client: ClientIdentity;
+  readonly clientInfo: JsonObject;
+  readonly capabilities: JsonObject;
+}
+
+/** One client that shook hands: its connections, its standing stream, and what is in flight in both directions. */
+export class McpSession {
+  readonly id: string;
+  readonly owner: SessionOwner;
+  readonly group: UpstreamGroup;
+  lastUsedMs: number;
+  #stream: Reply | null = null;
+  #backlog: ServerMessage[] = [];
+  #questionCount = 0;
+  readonly #questions = new Map<RequestId, (answer: JsonRpcResponse) => void>();
+  readonly #inFlight = new Map<RequestId, { readonly reply: Reply; readonly abort: AbortController }>();
+
+  constructor(id: string, owner: SessionOwner, group: UpstreamGroup, nowMs: number) {
+    this.id = id;
+    this.owner = owner;
+    this.group = group;
+    this.lastUsedMs = nowMs;
+  }
+
+  get busy(): boolean {
+    return this.#inFlight.size > 0 || this.#stream?.open === true;
+  }
+
+  /** Registers a client request for as long as it is served. Throws INVALID_REQUEST for an id already in flight. */
+  begin(id: RequestId, reply: Reply, abort: AbortController): void {
+    if (this.#inFlight.has(id)) throw new GatewayError("INVALID_REQUEST", "this request id is already in flight");
+    this.#inFlight.set(id, { reply, abort });
+  }
+
+  finish(id: RequestId): void {
+    this.#inFlight.delete(id);
+  }
+
+  /** Stops serving a request the client no longer wants; unknown ids are ignored, as the protocol asks. */
+  cancel(id: RequestId): void {
+    this.#inFlight.get(id)?.abort.abort(new GatewayError("CANCELLED"));
+  }
+
+  /** Makes `reply` the standing stream, in place of an earlier one, and sends what waited for it. */
+  attach(reply: Reply): void {
+    this.#stream?.end(200);
+    this.#stream = reply;
+    reply.startStream();
+    for (const message of this.#backlog.splice(0)) reply.send(message);
+  }
+
+  /** Delivers a message to the client: on `via` where it belongs to that request, else on any stream, else later. */
+  deliver(message: ServerMessage, via?: Reply): void {
+    if (via?.send(message) || this.#stream?.send(message)) return;
+    for (const { reply } of this.#inFlight.values()) if (reply.send(message)) return;
+    if (this.#backlog.length >= mostBacklog) this.#backlog.shift();
+    this.#backlog.push(message);
+  }
+
+  /** Asks the client something and resolves with its answer; rejects when `signal` aborts. At most 64 at a time. */
+  ask(request: JsonRpcRequest, signal: AbortSignal, via?: Reply): Promise<JsonRpcResponse> {
+    if (this.#questions.size >= mostQuestions) {
+      return Promise.reject(
+        new GatewayError("UPSTREAM_BUSY", `expected at most ${mostQuestions} open questions to the client`),
+      );
+    }
+    const id = `gateway-${++this.#questionCount}`;
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        this.#questions.delete(id);
+        this.deliver({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } }, via);
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", stop, { once: true });
+      this.#questions.set(id, (answer) => {
+        this.#questions.delete(id);
+        signal.removeEventListener("abort", stop);
+        resolve(answer);
+      });
+      this.deliver({ ...request, id }, via);
+    });
+  }
+
+  /** Hands the client's answer to whoever asked. False for an id nobody asked with. */
+  answer(response: JsonRpcResponse): boolean {
+    const resolve = response.id === null ? undefined : this.#questions.get(response.id);
+    resolve?.(response);
+    return resolve !== undefined;
+  }
+
+  endStream(): void {
+    this.#stream?.end(200);
+    this.#stream = null;
+  }
+
+  /** Cancels what is in flight, ends the stream, closes the connections. */
+  async close(): Promise<void> {
+    for (const id of this.#inFlight.keys()) this.cancel(id);
+    this.endStream();
+    await this.group.close();
+  }
+}

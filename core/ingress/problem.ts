@@ -1,0 +1,16 @@
+import type { Context } from "koa";
+import type { GatewayError } from "../kernel/error.ts";
+
+/** Answers an error as RFC 9457 problem+json. The cause stays in the log, under the same request id. */
+export function answerProblem(ctx: Context, error: GatewayError, requestId: string): void {
+  ctx.status = error.row.status;
+  ctx.type = "application/problem+json";
+  ctx.body = {
+    type: "about:blank",
+    title: error.row.text,
+    status: error.row.status,
+    detail: error.publicMessage,
+    code: error.code,
+    request_id: requestId,
+  };
+}

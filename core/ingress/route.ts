@@ -1,0 +1,42 @@
+import type { Permission } from "../kernel/role.ts";
+import type { Port } from "../observe/metrics.ts";
+
+/**
+ * Who may call a route. `public`: anyone who reaches the port. `caller`: a key, or anyone where
+ * `mcp_gateway.require_auth` is false. A permission: a key whose role carries it.
+ */
+export type Access = "public" | "caller" | Permission;
+
+export interface Route {
+  readonly port: Port;
+  readonly method: "GET" | "HEAD" | "POST" | "DELETE";
+  readonly path: string;
+  readonly access: Access;
+}
+
+const table = {
+  "mcp.post": { port: "gateway", method: "POST", path: "/mcp", access: "caller" },
+  "mcp.stream": { port: "gateway", method: "GET", path: "/mcp", access: "caller" },
+  "mcp.end": { port: "gateway", method: "DELETE", path: "/mcp", access: "caller" },
+  "gateway.health": { port: "gateway", method: "GET", path: "/health", access: "public" },
+  "admin.health": { port: "admin", method: "GET", path: "/health", access: "public" },
+  "admin.metrics": { port: "admin", method: "GET", path: "/metrics", access: "metrics.read" },
+  "admin.sessions": { port: "admin", method: "GET", path: "/admin/v1/evidence/sessions", access: "evidence.read" },
+  "admin.session": { port: "admin", method: "GET", path: "/admin/v1/evidence/sessions/:id", access: "evidence.read" },
+  "admin.verify": { port: "admin", method: "POST", path: "/admin/v1/audit/verify", access: "evidence.verify" },
+  "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
+  "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
+  "metrics.health": { port: "metrics", method: "GET", path: "/health", access: "public" },
+  "metrics.scrape": { port: "metrics", method: "GET", path: "/metrics", access: "public" },
+} as const;
+
+export type RouteId = keyof typeof table;
+
+/** The routes that nobody needs a key for; their handlers get no caller. */
+export type PublicRouteId = { [id in RouteId]: (typeof table)[id]["access"] extends "public" ? id : never }[RouteId];
+
+/**
+ * Every route of the service. Handlers are attached by id, so a row without a handler does not compile,
+ * and the access tests are generated from these rows. `GET` serves `HEAD` too.
+ */
+export const routes: Readonly<Record<RouteId, Route>> = table;

@@ -1,0 +1,88 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Decision } from "../kernel/decision.ts";
+import type { Phase, Protocol } from "../kernel/envelope.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+
+/** The three listening ports, by what they serve. */
+export type Port = "gateway" | "admin" | "metrics";
+
+const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.005, 0.025, 0.25];
+
+/** What the service counts. Every label comes from a closed set in the source, never from input. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #requests: Counter<"port" | "route" | "status">;
+  readonly #seconds: Histogram<"port" | "route">;
+  readonly #decisions: Counter<"protocol" | "phase" | "decision">;
+  readonly #policySeconds: Histogram<"phase">;
+  readonly #outcomes: Counter<"protocol" | "status">;
+  readonly #sessions: Gauge;
+
+  constructor() {
+    const registers = [this.#registry];
+    collectDefaultMetrics({ register: this.#registry });
+    this.#requests = new Counter({
+      name: "gateway_requests_total",
+      help: "HTTP requests answered, by port, route of the route table and status class",
+      labelNames: ["port", "route", "status"],
+      registers,
+    });
+    this.#seconds = new Histogram({
+      name: "gateway_request_duration_seconds",
+      help: "Time from the request's headers to the end of its answer",
+      labelNames: ["port", "route"],
+      buckets: requestSeconds,
+      registers,
+    });
+    this.#decisions = new Counter({
+      name: "gateway_decisions_total",
+      help: "Evaluations by protocol, phase and decision",
+      labelNames: ["protocol", "phase", "decision"],
+      registers,
+    });
+    this.#policySeconds = new Histogram({
+      name: "gateway_policy_duration_seconds",
+      help: "Time the policy chain took for one evaluation",
+      labelNames: ["phase"],
+      buckets: policySeconds,
+      registers,
+    });
+    this.#outcomes = new Counter({
+      name: "gateway_outcomes_total",
+      help: "Dispatched actions by protocol and what became of them",
+      labelNames: ["protocol", "status"],
+      registers,
+    });
+    this.#sessions = new Gauge({
+      name: "gateway_mcp_sessions",
+      help: "MCP sessions with a handshake that are open now",
+      registers,
+    });
+  }
+
+  answered(port: Port, route: string, status: number, seconds: number): void {
+    this.#requests.inc({ port, route, status: `${Math.floor(status / 100)}xx` });
+    this.#seconds.observe({ port, route }, seconds);
+  }
+
+  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number): void {
+    this.#decisions.inc({ protocol, phase, decision });
+    this.#policySeconds.observe({ phase }, durationUs / 1e6);
+  }
+
+  settled(protocol: Protocol, status: Outcome["status"]): void {
+    this.#outcomes.inc({ protocol, status });
+  }
+
+  mcpSessions(count: number): void {
+    this.#sessions.set(count);
+  }
+
+  readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
+
+  /** The exposition text that a scraper reads. */
+  text(): Promise<string> {
+    return this.#registry.metrics();
+  }
+}

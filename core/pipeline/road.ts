@@ -1,0 +1,99 @@
+import type { AuthorizedAction } from "../kernel/authorized-action.ts";
+import type { Decision } from "../kernel/decision.ts";
+import { type ActionEnvelope, type Phase, type Protocol, withOutput } from "../kernel/envelope.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { Evaluation } from "../kernel/evaluation.ts";
+import type { Json } from "../kernel/json.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+import { anonymousKeyId } from "../kernel/principal.ts";
+import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
+import { type DecisionLog, passGate } from "./gate.ts";
+
+/** Where outcomes become durable before anything is answered. */
+export interface OutcomeLog extends DecisionLog {
+  recordOutcome(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void>;
+}
+
+export interface RoadObserver {
+  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number): void;
+  settled(protocol: Protocol, status: Outcome["status"]): void;
+}
+
+export interface RoadParts {
+  readonly chain: Evaluator;
+  readonly log: OutcomeLog;
+  readonly observer: RoadObserver;
+  readonly newId: () => string;
+}
+
+/** What an upstream answered: what policy judges and evidence keeps, and the reply as it came. */
+export interface Answer<Reply> {
+  readonly status: "success" | "error";
+  readonly output: Json;
+  readonly reply: Reply;
+}
+
+/** Sends one permitted action to where it belongs. Rejects when no answer can be vouched for. */
+export type Dispatch<Reply> = (permission: AuthorizedAction) => Promise<Answer<Reply>>;
+
+/** How the road ended. `refused`: not dispatched. `withheld`: dispatched, and the answer may not be returned. */
+export type Passage<Reply> =
+  | { readonly kind: "answered"; readonly answer: Answer<Reply> }
+  | { readonly kind: "refused" | "withheld"; readonly evaluation: Evaluation };
+
+/** The one road every action travels: evaluate, record, dispatch, judge the answer, record, answer. */
+export class Road {
+  readonly #parts: RoadParts;
+
+  constructor(parts: RoadParts) {
+    this.#parts = parts;
+  }
+
+  /** What policy says of an action, and nothing else: no evidence, no dispatch. */
+  async evaluate(action: ActionEnvelope): Promise<Evaluation> {
+    const evaluation = await evaluateOrBlock(this.#parts.chain, action, this.#parts.newId);
+    this.#parts.observer.decided(action.protocol, action.phase, evaluation.decision, evaluation.durationUs);
+    return evaluation;
+  }
+
+  /**
+   * Takes one action from attempt to answer. The decision is durable before `dispatch` is called, the outcome before
+   * this resolves. Rejects with the dispatch's own error after recording the outcome as unknown, and with
+   * EVIDENCE_UNAVAILABLE when a record cannot be made durable.
+   */
+  async travel<Reply>(action: ActionEnvelope, dispatch: Dispatch<Reply>): Promise<Passage<Reply>> {
+    const evaluation = await this.evaluate(action);
+    const permission = await passGate(this.#parts.log, action, evaluation);
+    if (permission === null) return refuse(action, evaluation);
+    const answer = await this.#dispatch(permission, dispatch);
+    const judged = await this.evaluate(withOutput(action, answer.output));
+    await this.#settle(action, { status: answer.status, output: answer.output }, judged);
+    return judged.decision === "allow" ? { kind: "answered", answer } : { kind: "withheld", evaluation: judged };
+  }
+
+  async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply>> {
+    try {
+      return await dispatch(permission);
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      await this.#settle(permission.action, { status: "unknown", reason: error.code });
+      throw error;
+    }
+  }
+
+  async #settle(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
+    await this.#parts.log.recordOutcome(action, outcome, judged);
+    this.#parts.observer.settled(action.protocol, outcome.status);
+  }
+}
+
+/** A reviewer decides about a known caller; nobody can be asked about an unknown one. */
+function refuse(action: ActionEnvelope, evaluation: Evaluation): { kind: "refused"; evaluation: Evaluation } {
+  if (evaluation.decision === "review" && action.principal.keyId === anonymousKeyId) {
+    throw new GatewayError(
+      "KEY_MISSING",
+      "this action is held for review, which needs a known caller: send `X-API-Key`",
+    );
+  }
+  return { kind: "refused", evaluation };
+}

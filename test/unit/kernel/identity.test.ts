@@ -1,0 +1,39 @@
+import { expect } from "chai";
+import { principalId } from "../../../core/kernel/principal.ts";
+import { httpSession } from "../../../core/kernel/session-scope.ts";
+import { uuidV7 } from "../../../core/kernel/uuid.ts";
+
+describe("principalId(tenant, keyHash)", () => {
+  it("is pinned: changing it would orphan every principal ever recorded", () => {
+    expect(principalId("acme", "sha256:00")).to.equal(
+      "principal-v1-6de0c8b0d54578691a54c60239b4bc127822fdd56f6db9bc09ddc5e13832d268",
+    );
+  });
+
+  it("differs by tenant and by key, and text cannot slide between them", () => {
+    expect(principalId("a", "bc")).not.to.equal(principalId("ab", "c"));
+    expect(principalId("a", "b")).not.to.equal(principalId("a", "c"));
+  });
+});
+
+describe("httpSession(tenant, principal, label)", () => {
+  it("gives one scope a label, and one for no label", () => {
+    const unlabelled = httpSession("t", "p", undefined);
+    expect(unlabelled).to.deep.equal(httpSession("t", "p", undefined));
+    expect(unlabelled.id).not.to.equal(httpSession("t", "p", "a").id);
+    expect(httpSession("t", "p", "null").id).not.to.equal(unlabelled.id);
+    expect(httpSession("t", "p", "a").id).not.to.equal(httpSession("t2", "p", "a").id);
+  });
+});
+
+describe("uuidV7(timeMs, random)", () => {
+  it("carries the time in order and the version and variant bits", () => {
+    const random = new Uint8Array(10).fill(0xff);
+    expect(uuidV7(0x0189_0000_0000, random)).to.equal("01890000-0000-7fff-bfff-ffffffffffff");
+    expect(uuidV7(1, random) < uuidV7(2, random)).to.equal(true);
+  });
+
+  it("refuses too little randomness", () => {
+    expect(() => uuidV7(0, new Uint8Array(9))).to.throw(TypeError, "expected 10 random bytes, got 9");
+  });
+});
