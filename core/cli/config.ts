@@ -1,0 +1,46 @@
+import { writeFile } from "node:fs/promises";
+import { Command } from "commander";
+import { configDigest } from "../config/digest.ts";
+import { loadConfig } from "../config/load.ts";
+import { configReference } from "../config/reference.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { exitOnUsage } from "./usage.ts";
+
+/** `gateway config`. */
+export function configCommand(): Command {
+  const config = new Command("config").description("the configuration file").exitOverride(exitOnUsage);
+  config
+    .command("check")
+    .description("check a configuration file and the variables it names; exit 1 if there are faults")
+    .argument("<file>", "the configuration file")
+    .option("--json", "print JSON")
+    .action(checkConfig);
+  config
+    .command("reference")
+    .description("print every key with its type, default and meaning, as Markdown")
+    .option("--write <file>", "write it to a file instead")
+    .action(printReference);
+  return config;
+}
+
+async function checkConfig(file: string, { json }: { readonly json?: true }): Promise<void> {
+  try {
+    const config = await loadConfig(file, process.env);
+    const counts = { keys: config.keys.length, upstreams: config.upstreams.length, packs: config.policy.packs.length };
+    const digest = configDigest(config);
+    if (json) process.stdout.write(`${JSON.stringify({ ok: true, ...counts, digest })}\n`);
+    else {
+      const told = Object.entries(counts).map(([name, count]) => `${name}: ${count}`);
+      process.stdout.write(`${file}: ok\n${told.join("\n")}\ndigest: ${digest}\n`);
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError && error.code === "CONFIG_INVALID")) throw error;
+    process.exitCode = 1;
+    process.stdout.write(json ? `${JSON.stringify({ ok: false, ...error.data })}\n` : `${error.detail}\n`);
+  }
+}
+
+async function printReference({ write }: { readonly write?: string }): Promise<void> {
+  if (write === undefined) process.stdout.write(configReference());
+  else await writeFile(write, configReference());
+}

@@ -1,0 +1,36 @@
+import { canonicalJson } from "../kernel/canonical-json.ts";
+import { contentDigest } from "../kernel/digest.ts";
+import type { Json, JsonObject } from "../kernel/json.ts";
+import type { GatewayConfig, UpstreamConfig } from "./gateway-config.ts";
+
+/**
+ * `sha256:<hex>` of what the configuration says; equal for equal configurations.
+ * A value from the environment counts by its variable's name, one of unknown origin by its own name alone:
+ * nobody can test a guess at a secret against the digest.
+ */
+export function configDigest(config: GatewayConfig): string {
+  const { dataDir, state, upstreams } = config;
+  const document = {
+    listen: { ...config.listen },
+    dataDir,
+    state,
+    keys: config.keys.map((key) => ({ ...key })),
+    mcpGateway: { ...config.mcpGateway },
+    upstreams: upstreams.map(withoutSecrets),
+    policy: { ...config.policy, packs: config.policy.packs.map((pack) => ({ ...pack })) },
+    limits: { ...config.limits },
+    log: config.log,
+  };
+  return contentDigest(canonicalJson(document));
+}
+
+function withoutSecrets(upstream: UpstreamConfig): JsonObject {
+  const { origins, ...rest } = upstream;
+  const values = rest.transport === "stdio" ? rest.env : rest.headers;
+  const told = Object.entries(values).map(([name, value]): [string, Json] => {
+    const origin = origins !== undefined && Object.hasOwn(origins, name) ? origins[name] : undefined;
+    if (origin === undefined) return [name, null];
+    return [name, origin === "file" ? value : { variable: origin.variable }];
+  });
+  return { ...rest, [rest.transport === "stdio" ? "env" : "headers"]: Object.fromEntries(told) };
+}

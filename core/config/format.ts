@@ -1,0 +1,83 @@
+import { isIP, isIPv6 } from "node:net";
+
+export type FormatName =
+  | "name"
+  | "path"
+  | "argument"
+  | "listen_host"
+  | "allowed_host"
+  | "origin"
+  | "url"
+  | "variable"
+  | "process_variable"
+  | "header_name"
+  | "header_value"
+  | "key_hash"
+  | "tool_prefix"
+  | "tool_glob"
+  | "meta_key";
+
+/** How strings of one kind must look. */
+export interface Format {
+  /** Completes "expected …". */
+  readonly expected: string;
+  /** Set where even a wrong value may be a secret, pasted into the wrong place: a fault tells its length only. */
+  readonly sensitive: boolean;
+  test(value: string): boolean;
+}
+
+export const formats: Readonly<Record<FormatName, Format>> = {
+  name: shown("1 to 64 of `a-z 0-9 . _ -`, a letter or digit first", /^[a-z0-9][a-z0-9._-]{0,63}$/),
+  path: shown("1 to 4096 characters without control characters", /^[^\p{Cc}\p{Cs}]{1,4096}$/u),
+  argument: hidden("at most 131072 characters without NUL", /^[^\0\p{Cs}]{0,131072}$/u),
+  listen_host: { expected: "an IP address or a host name", sensitive: false, test: isHost },
+  allowed_host: { expected: "a lower-case host or `host:port`, no wildcard", sensitive: false, test: isHostWithPort },
+  origin: { expected: "a lower-case `scheme://host[:port]`, no wildcard", sensitive: false, test: isOrigin },
+  url: { expected: "an http: or https: URL without credentials or fragment", sensitive: true, test: isUpstreamUrl },
+  variable: hidden("the name of an environment variable: `A-Z 0-9 _`, no digit first", /^[A-Z_][A-Z0-9_]{0,127}$/),
+  process_variable: shown("the name of an environment variable", /^[A-Za-z_][A-Za-z0-9_]{0,127}$/),
+  header_name: shown("a header name", /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/),
+  header_value: hidden(
+    "at most 4096 printable ASCII characters",
+    /^(?:[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?)?$/,
+  ),
+  key_hash: hidden("`sha256:` and 64 lower-case hex digits, as `gateway keys new` prints it", /^sha256:[0-9a-f]{64}$/),
+  tool_prefix: shown("at most 64 of `A-Z a-z 0-9 _ . -`", /^[A-Za-z0-9_.-]{0,64}$/),
+  tool_glob: shown("a tool name, in which `*` stands for any characters", /^[A-Za-z0-9_.*-]{1,128}$/),
+  meta_key: shown("1 to 256 printable ASCII characters", /^[\x21-\x7e]{1,256}$/),
+};
+
+function shown(expected: string, pattern: RegExp): Format {
+  return { expected, sensitive: false, test: (value) => pattern.test(value) };
+}
+
+function hidden(expected: string, pattern: RegExp): Format {
+  return { expected, sensitive: true, test: (value) => pattern.test(value) };
+}
+
+const hostName = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,62})(?:\.[a-zA-Z0-9][a-zA-Z0-9-]{0,62}){0,31}$/;
+
+function isHost(value: string): boolean {
+  return isIP(value) !== 0 || (value.length <= 253 && hostName.test(value));
+}
+
+/** As a `Host` header names it: an IPv6 address in brackets. */
+function isHostWithPort(value: string): boolean {
+  const [, host, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(value) ?? [];
+  if (host === undefined || value !== value.toLowerCase()) return false;
+  if (port !== undefined && (Number(port) > 65_535 || Number(port) === 0)) return false;
+  return host.startsWith("[") ? isIPv6(host.slice(1, -1)) : isHost(host);
+}
+
+function isOrigin(value: string): boolean {
+  const [, host] = /^[a-z][a-z0-9+.-]{0,31}:\/\/(.+)$/.exec(value) ?? [];
+  return host !== undefined && isHostWithPort(host);
+}
+
+function isUpstreamUrl(value: string): boolean {
+  if (value.length > 4096 || !URL.canParse(value)) return false;
+  const url = new URL(value);
+  if (url.protocol !== "http:" && url.protocol !== "https:") return false;
+  // `#` with nothing behind it leaves `hash` empty.
+  return url.username === "" && url.password === "" && !value.includes("#") && /^[\x21-\x7e]+$/.test(value);
+}

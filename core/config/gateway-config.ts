@@ -1,0 +1,117 @@
+import type { Capability } from "../kernel/capability.ts";
+import type { Decision } from "../kernel/decision.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Mode } from "../kernel/policy.ts";
+import type { Role } from "../kernel/role.ts";
+
+/** Everything an operator can set, checked, with defaults filled in and every path absolute. Deep-frozen. */
+export interface GatewayConfig {
+  /** Path of the file; null in local mode. */
+  readonly source: string | null;
+  readonly listen: ListenConfig;
+  readonly dataDir: string;
+  /** Not enabled: everything is kept in memory and gone at the next start. */
+  readonly state: { readonly enabled: boolean };
+  readonly keys: readonly KeyConfig[];
+  readonly mcpGateway: McpGatewayConfig;
+  readonly upstreams: readonly UpstreamConfig[];
+  readonly policy: PolicyConfig;
+  readonly limits: LimitConfig;
+  readonly log: { readonly level: LogLevel };
+}
+
+export interface ListenConfig {
+  readonly host: string;
+  /** Port 0 takes any free port; so for all three. */
+  readonly gatewayPort: number;
+  readonly adminPort: number;
+  readonly metricsPort: number;
+  /** `host` or `host:port`, lower case. Empty: loopback names only. */
+  readonly allowedHosts: readonly string[];
+  /** `scheme://host[:port]`. Empty: loopback origins only. */
+  readonly allowedOrigins: readonly string[];
+}
+
+/** One API key. The key itself is nowhere in it. */
+export interface KeyConfig {
+  readonly id: string;
+  readonly tenant: string;
+  readonly role: Role;
+  /** `sha256:<64 hex>`. */
+  readonly keyHash: string;
+}
+
+export interface McpGatewayConfig {
+  readonly requireAuth: boolean;
+  /** The tenant of a caller without a key; set wherever `requireAuth` is false. */
+  readonly anonymousTenant: string | null;
+  /** `_meta` keys that reach the upstream, and therefore policy and fingerprint too. */
+  readonly metaPassthrough: readonly string[];
+  readonly maxSessions: number;
+  readonly sessionIdleMs: number;
+}
+
+export interface PackConfig {
+  /** Absolute path of the pack's folder. */
+  readonly path: string;
+  readonly mode: Mode;
+  readonly settings: JsonObject;
+}
+
+export interface PolicyConfig {
+  readonly packs: readonly PackConfig[];
+  /** The decision about an action no policy speaks of. */
+  readonly defaultDecision: Decision;
+  readonly deadlineMs: number;
+}
+
+export interface LimitConfig {
+  readonly bodyBytes: number;
+  readonly jsonDepth: number;
+  readonly jsonNodes: number;
+  /** UTF-16 code units of one string. */
+  readonly jsonStringLength: number;
+  readonly upstreamReplyBytes: number;
+  readonly headersMs: number;
+  readonly bodyMs: number;
+  readonly keepAliveMs: number;
+  readonly maxConnections: number;
+  readonly drainMs: number;
+}
+
+export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+
+/** Where the value of one upstream header or variable came from: the file itself, or the named environment variable. */
+export type ValueOrigin = "file" | { readonly variable: string };
+
+export interface StdioEndpoint {
+  readonly transport: "stdio";
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd?: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface HttpEndpoint {
+  readonly transport: "http" | "sse";
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type UpstreamConfig = (StdioEndpoint | HttpEndpoint) & {
+  readonly name: string;
+  readonly toolPrefix: string;
+  readonly protocol: "auto" | "legacy" | "modern";
+  /** `session`: one connection for each client session; `shared`: one for all of a tenant. */
+  readonly connection: "session" | "shared";
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  readonly startTimeoutMs: number;
+  readonly maxConnections: number;
+  readonly idleMs: number;
+  /** By tool name or glob, as the upstream names its tools. */
+  readonly capabilities: Readonly<Record<string, Capability>>;
+  readonly trustAnnotations: boolean;
+  /** By name of a header or variable. A value without an origin counts as a secret. */
+  readonly origins?: Readonly<Record<string, ValueOrigin>>;
+};

@@ -1,0 +1,122 @@
+import { dirname, resolve } from "node:path";
+import { deepFreeze } from "../kernel/json.ts";
+import { checkDocument } from "./check.ts";
+import { readConfigFile } from "./config-file.ts";
+import { FaultList } from "./fault.ts";
+import type { GatewayConfig, HttpEndpoint, KeyConfig, StdioEndpoint, UpstreamConfig } from "./gateway-config.ts";
+import { checkRules } from "./rule.ts";
+import type { FileForm, UpstreamForm } from "./schema.ts";
+import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
+import { readYamlTree } from "./yaml-tree.ts";
+
+/**
+ * Reads, checks and freezes one configuration file; secrets come from `env`.
+ * Throws CONFIG_INVALID with every fault of the file, one `file:line:column: path: text` a line,
+ * and as `data.faults`. No fault tells the value of a secret.
+ */
+export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<GatewayConfig> {
+  const faults = new FaultList(path);
+  const text = await readConfigFile(path, faults);
+  const tree = text === null ? null : readYamlTree(text, faults);
+  if (tree === null) {
+    if (faults.isEmpty) faults.add("", "expected a mapping, got nothing");
+    return faults.throwAll();
+  }
+  const draft = checkDocument(tree, faults);
+  const secrets = readSecrets(draft, env, faults);
+  checkRules(draft, secrets, faults);
+  if (!faults.isEmpty) faults.throwAll();
+  // INVARIANT: without a fault the draft has no holes.
+  return buildConfig(draft as FileForm, secrets, resolve(path));
+}
+
+/** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */
+export function buildConfig(form: FileForm, secrets: Secrets, source: string): GatewayConfig {
+  const folder = dirname(source);
+  const { listen, mcp_gateway: mcp, limits, policy } = form;
+  return deepFreeze<GatewayConfig>({
+    source,
+    listen: {
+      host: listen.host,
+      gatewayPort: listen.gateway_port,
+      adminPort: listen.admin_port,
+      metricsPort: listen.metrics_port,
+      allowedHosts: listen.allowed_hosts,
+      allowedOrigins: listen.allowed_origins,
+    },
+    dataDir: resolve(folder, form.data_dir),
+    state: { enabled: form.state.enabled },
+    keys: form.keys.map((key, index) => buildKey(key, secrets.keyHashes[index])),
+    mcpGateway: {
+      requireAuth: mcp.require_auth,
+      anonymousTenant: mcp.anonymous_tenant,
+      metaPassthrough: mcp.meta_passthrough,
+      maxSessions: mcp.max_sessions,
+      sessionIdleMs: mcp.session_idle_ms,
+    },
+    upstreams: form.upstreams.map((upstream, index) => buildUpstream(upstream, secrets.upstreams[index], folder)),
+    policy: {
+      packs: policy.packs.map(({ path, mode, settings }) => ({ path: resolve(folder, path), mode, settings })),
+      defaultDecision: policy.default_decision,
+      deadlineMs: policy.deadline_ms,
+    },
+    limits: {
+      bodyBytes: limits.body_bytes,
+      jsonDepth: limits.json_depth,
+      jsonNodes: limits.json_nodes,
+      jsonStringLength: limits.json_string_length,
+      upstreamReplyBytes: limits.upstream_reply_bytes,
+      headersMs: limits.headers_ms,
+      bodyMs: limits.body_ms,
+      keepAliveMs: limits.keep_alive_ms,
+      maxConnections: limits.max_connections,
+      drainMs: limits.drain_ms,
+    },
+    log: { level: form.log.level },
+  });
+}
+
+function buildKey(key: FileForm["keys"][number], keyHash: string | undefined): KeyConfig {
+  if (keyHash === undefined) throw new TypeError(`buildKey: expected a hash for \`${key.id}\``);
+  return { id: key.id, tenant: key.tenant, role: key.role, keyHash };
+}
+
+function buildUpstream(form: UpstreamForm, sourced: SourcedValues | undefined, folder: string): UpstreamConfig {
+  if (sourced === undefined) throw new TypeError(`buildUpstream: expected the values of \`${form.name}\``);
+  return {
+    ...buildEndpoint(form, sourced.values, folder),
+    name: form.name,
+    toolPrefix: form.tool_prefix,
+    protocol: form.protocol,
+    connection: form.connection,
+    timeoutMs: form.timeout_ms,
+    maxTimeoutMs: form.max_timeout_ms,
+    startTimeoutMs: form.start_timeout_ms,
+    maxConnections: form.max_connections,
+    idleMs: form.idle_ms,
+    capabilities: form.capabilities,
+    trustAnnotations: form.trust_annotations,
+    origins: sourced.origins,
+  };
+}
+
+function buildEndpoint(
+  form: UpstreamForm,
+  values: Readonly<Record<string, string>>,
+  folder: string,
+): StdioEndpoint | HttpEndpoint {
+  if (form.transport !== "stdio") return { transport: form.transport, url: form.url ?? absent("url"), headers: values };
+  const command = form.command ?? absent("command");
+  return {
+    transport: "stdio",
+    // A bare name is looked for in PATH; a path must not depend on where the gateway was started.
+    command: command.includes("/") ? resolve(folder, command) : command,
+    args: form.args ?? [],
+    ...(form.cwd === null ? {} : { cwd: resolve(folder, form.cwd) }),
+    env: values,
+  };
+}
+
+function absent(key: string): never {
+  throw new TypeError(`buildEndpoint: expected \`${key}\`, which the schema requires`);
+}

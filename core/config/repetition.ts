@@ -1,0 +1,24 @@
+import { type FaultList, quoteInput } from "./fault.ts";
+
+/**
+ * Adds a fault for each value that an earlier one equals; `undefined` is no value.
+ * `shown` stands for the value where it must not be told.
+ */
+export function refuseRepeats(
+  values: readonly (string | number | undefined)[],
+  pathOf: (index: number) => string,
+  expected: string,
+  faults: FaultList,
+  shown?: string,
+): void {
+  const first = new Map<string | number, number>();
+  values.forEach((value, index) => {
+    if (value === undefined) return;
+    const earlier = first.get(value);
+    if (earlier === undefined) first.set(value, index);
+    else {
+      const got = shown ?? quoteInput(String(value));
+      faults.add(pathOf(index), `expected ${expected}, got ${got} that \`${pathOf(earlier)}\` has`);
+    }
+  });
+}

@@ -1,0 +1,85 @@
+import { isIPv4 } from "node:net";
+import { type FaultList, quoteInput } from "./fault.ts";
+import type { Draft } from "./field.ts";
+import { refuseRepeats } from "./repetition.ts";
+import type { FileForm } from "./schema.ts";
+import type { Secrets } from "./secret.ts";
+import { checkUpstreams } from "./upstream-rule.ts";
+
+/**
+ * Checks what no single key can say. Each misfit is a fault.
+ * A rule is silent where a value it needs was a fault already.
+ */
+export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: FaultList): void {
+  if (draft === undefined) return;
+  checkPorts(draft.listen, faults);
+  checkExposure(draft, faults);
+  checkKeys(draft.keys, secrets, faults);
+  checkAnonymous(draft.mcp_gateway, faults);
+  checkUpstreams(draft.upstreams, faults);
+  checkPolicy(draft.policy, faults);
+  checkBodyTime(draft.limits, faults);
+}
+
+/** Whether only this machine reaches the address. Names other than `localhost` may resolve to anything. */
+function isLoopback(host: string): boolean {
+  return host === "::1" || host.toLowerCase() === "localhost" || (isIPv4(host) && host.startsWith("127."));
+}
+
+function checkPorts(listen: Draft<FileForm["listen"]>, faults: FaultList): void {
+  const names = ["gateway_port", "admin_port", "metrics_port"] as const;
+  refuseRepeats(
+    names.map((name) => (listen?.[name] === 0 ? undefined : listen?.[name])),
+    (index) => `listen.${names[index]}`,
+    "a port of its own",
+    faults,
+  );
+}
+
+/** An address that others reach must not serve whoever asks. */
+function checkExposure({ listen, keys, mcp_gateway: mcp }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+  if (listen?.host === undefined || isLoopback(listen.host)) return;
+  const because = `because \`listen.host\` is ${quoteInput(listen.host)}, not a loopback address`;
+  if (keys?.length === 0) faults.add("keys", `expected at least one key, got none, ${because}`);
+  if (mcp?.require_auth === false) {
+    faults.add("mcp_gateway.require_auth", `expected \`true\`, got \`false\`, ${because}`);
+  }
+  if (listen.allowed_hosts?.length === 0) {
+    faults.add("listen.allowed_hosts", `expected the names clients use, got none, ${because}`);
+  }
+}
+
+function checkKeys(keys: Draft<FileForm["keys"]>, secrets: Secrets, faults: FaultList): void {
+  const at = (index: number): string => `keys[${index}]`;
+  const ids = keys?.map((key) => key?.id) ?? [];
+  refuseRepeats(ids, (index) => `${at(index)}.id`, "an id of its own", faults);
+  // One key in two tenants would be a way from one into the other.
+  refuseRepeats(secrets.keyHashes, at, "a key of its own", faults, "a key");
+  ids.forEach((id, index) => {
+    if (id === "anonymous")
+      faults.add(`${at(index)}.id`, "expected another id, got `anonymous`, the caller without a key");
+  });
+}
+
+function checkAnonymous(mcp: Draft<FileForm["mcp_gateway"]>, faults: FaultList): void {
+  if (mcp?.require_auth !== false || mcp.anonymous_tenant !== null) return;
+  faults.add("mcp_gateway.anonymous_tenant", "expected a tenant, got nothing, because `require_auth` is `false`");
+}
+
+function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void {
+  const packs = policy?.packs;
+  const paths = packs?.map((pack) => pack?.path) ?? [];
+  refuseRepeats(paths, (index) => `policy.packs[${index}].path`, "a path of its own", faults);
+  const unguarded = packs?.every((pack) => pack?.mode === "shadow") ?? false;
+  if (policy?.default_decision === "allow" && unguarded) {
+    const text =
+      "expected `block` or `review`, got `allow`, because no pack is in mode `enforce`: everything would be allowed";
+    faults.add("policy.default_decision", text);
+  }
+}
+
+function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): void {
+  const { headers_ms: headers, body_ms: body } = limits ?? {};
+  if (headers === undefined || body === undefined || headers <= body) return;
+  faults.add("limits.body_ms", `expected at least \`limits.headers_ms\` (${headers}), got ${body}`);
+}

@@ -1,0 +1,157 @@
+export const dataDirSchema = {
+  type: "string",
+  format: "path",
+  default: "./data",
+  description: "Folder of the state and the evidence, relative to the configuration file's folder.",
+} as const;
+
+export const stateSchema = {
+  type: "object",
+  description: "Persistence.",
+  fields: {
+    enabled: {
+      type: "boolean",
+      default: true,
+      description: "Keep state and evidence on disk. False: in memory, gone at the next start.",
+    },
+  },
+} as const;
+
+export const policySchema = {
+  type: "object",
+  description: "What decides about actions.",
+  fields: {
+    packs: {
+      type: "list",
+      default: [],
+      whenEmpty: "leave the key out to have no packs",
+      description: "Policy packs. Their order does not matter: the strictest decision holds.",
+      of: {
+        type: "object",
+        description: "One pack.",
+        fields: {
+          path: {
+            type: "string",
+            format: "path",
+            required: true,
+            description: "The pack's folder, relative to the configuration file's folder.",
+          },
+          mode: {
+            type: "choice",
+            values: ["enforce", "shadow"],
+            default: "enforce",
+            description: "`shadow`: recorded, but without effect.",
+          },
+          settings: {
+            type: "json",
+            default: {},
+            description: "Values for the pack's settings. The pack says which there are.",
+          },
+        },
+      },
+    },
+    default_decision: {
+      type: "choice",
+      values: ["allow", "review", "block"],
+      default: "block",
+      description: "The decision where no policy speaks. `allow` needs a pack in mode `enforce`.",
+    },
+    deadline_ms: {
+      type: "integer",
+      min: 1,
+      max: 60_000,
+      default: 250,
+      description: "A policy without answer after so long has answered `block`.",
+    },
+  },
+} as const;
+
+export const limitsSchema = {
+  type: "object",
+  description: "Bounds of requests, answers and connections. Beyond one is a clear error, never a truncation.",
+  fields: {
+    body_bytes: {
+      type: "integer",
+      min: 1024,
+      max: 268_435_456,
+      default: 4_194_304,
+      description: "Request body.",
+    },
+    json_depth: {
+      type: "integer",
+      min: 4,
+      max: 512,
+      default: 64,
+      description: "Arrays and objects inside one another.",
+    },
+    json_nodes: {
+      type: "integer",
+      min: 100,
+      max: 10_000_000,
+      default: 100_000,
+      description: "Arrays, objects and members together.",
+    },
+    json_string_length: {
+      type: "integer",
+      min: 256,
+      max: 268_435_456,
+      default: 4_194_304,
+      description: "One string, in UTF-16 code units.",
+    },
+    upstream_reply_bytes: {
+      type: "integer",
+      min: 1024,
+      max: 268_435_456,
+      default: 16_777_216,
+      description: "One answer of an upstream.",
+    },
+    headers_ms: {
+      type: "integer",
+      min: 100,
+      max: 600_000,
+      default: 10_000,
+      description: "Time for a client to send its headers.",
+    },
+    body_ms: {
+      type: "integer",
+      min: 100,
+      max: 3_600_000,
+      default: 30_000,
+      description: "Time for a client to send the whole request. At least `headers_ms`.",
+    },
+    keep_alive_ms: {
+      type: "integer",
+      min: 100,
+      max: 3_600_000,
+      default: 65_000,
+      description: "A connection of a client unused for so long is closed.",
+    },
+    max_connections: {
+      type: "integer",
+      min: 1,
+      max: 1_000_000,
+      default: 10_000,
+      description: "Connections of clients at once, on each port.",
+    },
+    drain_ms: {
+      type: "integer",
+      min: 0,
+      max: 3_600_000,
+      default: 15_000,
+      description: "Time at a stop for what is in flight to end.",
+    },
+  },
+} as const;
+
+export const logSchema = {
+  type: "object",
+  description: "The log on standard error.",
+  fields: {
+    level: {
+      type: "choice",
+      values: ["debug", "info", "warn", "error", "silent"],
+      default: "info",
+      description: "The least severe entries to write.",
+    },
+  },
+} as const;

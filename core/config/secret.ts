@@ -1,0 +1,190 @@
+import { contentDigest } from "../kernel/digest.ts";
+import type { FaultList } from "./fault.ts";
+import type { Draft } from "./field.ts";
+import { formats } from "./format.ts";
+import type { ValueOrigin } from "./gateway-config.ts";
+import type { FileForm, UpstreamForm } from "./schema.ts";
+
+/** Values by name, each with where it came from. */
+export interface SourcedValues {
+  readonly values: Readonly<Record<string, string>>;
+  readonly origins: Readonly<Record<string, ValueOrigin>>;
+}
+
+/** What the environment adds to the file, in the order of the file's lists. */
+export interface Secrets {
+  /** One a key; undefined where it could not be had. */
+  readonly keyHashes: readonly (string | undefined)[];
+  /** One an upstream: its whole environment, or all its headers. */
+  readonly upstreams: readonly SourcedValues[];
+}
+
+/** Key characters are those a `Bearer` token can have (RFC 6750), and enough of them that nobody guesses. */
+const keyText = /^[A-Za-z0-9._~+/=-]{32,512}$/;
+
+/** Reads every variable the file names. One that is missing, empty or unfit is a fault that tells its name only. */
+export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faults: FaultList): Secrets {
+  const reader = new Reader(env, faults);
+  return {
+    keyHashes: (draft?.keys ?? []).map((key, index) =>
+      key === undefined ? undefined : reader.keyHash(key, `keys[${index}]`),
+    ),
+    upstreams: (draft?.upstreams ?? []).map((upstream, index) => reader.upstream(upstream, `upstreams[${index}]`)),
+  };
+}
+
+class Reader {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #faults: FaultList;
+
+  constructor(env: NodeJS.ProcessEnv, faults: FaultList) {
+    this.#env = env;
+    this.#faults = faults;
+  }
+
+  keyHash(key: NonNullable<Draft<FileForm["keys"][number]>>, path: string): string | undefined {
+    const { key_hash: hash, key_env: variable } = key;
+    if (hash === undefined || variable === undefined) return undefined;
+    if ((hash === null) === (variable === null)) {
+      this.#faults.add(path, `expected either \`key_hash\` or \`key_env\`, got ${hash === null ? "neither" : "both"}`);
+      return undefined;
+    }
+    if (variable === null) return hash ?? undefined;
+    const text = this.#variable(variable, `${path}.key_env`, {
+      expected: "a key of 32 to 512 of `A-Z a-z 0-9 . _ ~ + / = -`",
+      test: (value) => keyText.test(value),
+    });
+    return text === undefined ? undefined : contentDigest(text);
+  }
+
+  upstream(upstream: Draft<UpstreamForm>, path: string): SourcedValues {
+    const env = pairs(upstream?.env).map(([name, value]) => literal(name, value));
+    const headers = pairs(upstream?.headers).map(([name, value]) => literal(name, value));
+    const copied = (upstream?.env_from ?? []).map((name, index) =>
+      this.#sourced(name, name, `${path}.env_from[${index}]`, formats.argument),
+    );
+    const secret = pairs(upstream?.headers_env).map(([name, variable]) =>
+      this.#sourced(name, variable, `${path}.headers_env.${name}`, formats.header_value),
+    );
+    const all = [...env, ...headers, ...copied, ...secret].filter((entry) => entry !== undefined);
+    return {
+      values: Object.fromEntries(all.map(({ name, value }) => [name, value])),
+      origins: Object.fromEntries(all.map(({ name, origin }) => [name, origin])),
+    };
+  }
+
+  #sourced(name: string | undefined, variable: string | undefined, path: string, format: Fitness): Sourced | undefined {
+    if (name === undefined || variable === undefined) return undefined;
+    const value = this.#variable(variable, path, format);
+    return value === undefined ? undefined : { name, value, origin: { variable } };
+  }
+
+  #variable(name: string, path: string, { expected, test }: Fitness): string | undefined {
+    const value = this.#env[name];
+    if (value !== undefined && value !== "" && test(value)) return value;
+    const got = value === undefined ? "no such variable" : value === "" ? "an empty one" : "an unfit value";
+    this.#faults.add(path, `expected environment variable \`${name}\` to hold ${expected}, got ${got}`);
+    return undefined;
+  }
+}
+
+interface SourcedValues {
+  readonly values: Readonly<Record<string, string>>;
+  readonly origins: Readonly<Record<string, ValueOrigin>>;
+}
+
+/** What the environment adds to the file, in the order of the file's lists. */
+export interface Secrets {
+  /** One a key; undefined where it could not be had. */
+  readonly keyHashes: readonly (string | undefined)[];
+  /** One an upstream: its whole environment, or all its headers. */
+  readonly upstreams: readonly SourcedValues[];
+}
+
+/** Key characters are those a `Bearer` token can have (RFC 6750), and enough of them that nobody guesses. */
+const keyText = /^[A-Za-z0-9._~+/=-]{32,512}$/;
+
+/** Reads every variable the file names. One that is missing, empty or unfit is a fault that tells its name only. */
+export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faults: FaultList): Secrets {
+  const reader = new Reader(env, faults);
+  return {
+    keyHashes: (draft?.keys ?? []).map((key, index) =>
+      key === undefined ? undefined : reader.keyHash(key, `keys[${index}]`),
+    ),
+    upstreams: (draft?.upstreams ?? []).map((upstream, index) => reader.upstream(upstream, `upstreams[${index}]`)),
+  };
+}
+
+class Reader {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #faults: FaultList;
+
+  constructor(env: NodeJS.ProcessEnv, faults: FaultList) {
+    this.#env = env;
+    this.#faults = faults;
+  }
+
+  keyHash(key: NonNullable<Draft<FileForm["keys"][number]>>, path: string): string | undefined {
+    const { key_hash: hash, key_env: variable } = key;
+    if (hash === undefined || variable === undefined) return undefined;
+    if ((hash === null) === (variable === null)) {
+      this.#faults.add(path, `expected either \`key_hash\` or \`key_env\`, got ${hash === null ? "neither" : "both"}`);
+      return undefined;
+    }
+    if (variable === null) return hash ?? undefined;
+    const text = this.#variable(variable, `${path}.key_env`, {
+      expected: "a key of 32 to 512 of `A-Z a-z 0-9 . _ ~ + / = -`",
+      test: (value) => keyText.test(value),
+    });
+    return text === undefined ? undefined : contentDigest(text);
+  }
+
+  upstream(upstream: Draft<UpstreamForm>, path: string): SourcedValues {
+    const env = pairs(upstream?.env).map(([name, value]) => literal(name, value));
+    const headers = pairs(upstream?.headers).map(([name, value]) => literal(name, value));
+    const copied = (upstream?.env_from ?? []).map((name, index) =>
+      this.#sourced(name, name, `${path}.env_from[${index}]`, formats.argument),
+    );
+    const secret = pairs(upstream?.headers_env).map(([name, variable]) =>
+      this.#sourced(name, variable, `${path}.headers_env.${name}`, formats.header_value),
+    );
+    const all = [...env, ...headers, ...copied, ...secret].filter((entry) => entry !== undefined);
+    return {
+      values: Object.fromEntries(all.map(({ name, value }) => [name, value])),
+      origins: Object.fromEntries(all.map(({ name, origin }) => [name, origin])),
+    };
+  }
+
+  #sourced(name: string | undefined, variable: string | undefined, path: string, format: Fitness): Sourced | undefined {
+    if (name === undefined || variable === undefined) return undefined;
+    const value = this.#variable(variable, path, format);
+    return value === undefined ? undefined : { name, value, origin: { variable } };
+  }
+
+  #variable(name: string, path: string, { expected, test }: Fitness): string | undefined {
+    const value = this.#env[name];
+    const got = value === undefined ? "it is not set" : value === "" ? "it is empty" : "another value";
+    if (value !== undefined && value !== "" && test(value)) return value;
+    this.#faults.add(path, `expected environment variable \`${name}\` to hold ${expected}, got ${got}`);
+    return undefined;
+  }
+}
+
+interface Sourced {
+  readonly name: string;
+  readonly value: string;
+  readonly origin: ValueOrigin;
+}
+
+interface Fitness {
+  readonly expected: string;
+  test(value: string): boolean;
+}
+
+function literal(name: string, value: string | undefined): Sourced | undefined {
+  return value === undefined ? undefined : { name, value, origin: "file" };
+}
+
+function pairs(map: Readonly<Record<string, string | undefined>> | null | undefined): [string, string | undefined][] {
+  return Object.entries(map ?? {});
+}

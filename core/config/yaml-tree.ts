@@ -1,0 +1,72 @@
+import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
+import { type FaultList, type Place, quoteInput } from "./fault.ts";
+import { composeYaml } from "./yaml-document.ts";
+
+/** A YAML value with the place of each part of it: plain data, and nothing else that YAML knows. */
+export type YamlTree =
+  | { readonly kind: "scalar"; readonly value: string | number | boolean | null; readonly place: Place }
+  | { readonly kind: "list"; readonly items: readonly YamlTree[]; readonly place: Place }
+  | { readonly kind: "map"; readonly entries: readonly YamlEntry[]; readonly place: Place };
+
+export interface YamlEntry {
+  readonly key: string;
+  readonly keyPlace: Place;
+  readonly value: YamlTree;
+}
+
+/**
+ * Reads a configuration text so that no two readers can disagree about it.
+ * Beside what `composeYaml` refuses, tags, anchors, aliases, merge keys and duplicate keys are faults.
+ * Returns null where there is no tree to speak of.
+ */
+export function readYamlTree(text: string, faults: FaultList): YamlTree | null {
+  const { root, placeOf } = composeYaml(text, faults);
+  return root === null ? null : new Grower(placeOf, faults).grow(root);
+}
+
+/** Turns the composer's nodes into a tree. Depth was bounded by `composeYaml`. */
+class Grower {
+  readonly #placeOf: (offset: number) => Place;
+  readonly #faults: FaultList;
+
+  constructor(placeOf: (offset: number) => Place, faults: FaultList) {
+    this.#placeOf = placeOf;
+    this.#faults = faults;
+  }
+
+  grow(node: ParsedNode): YamlTree {
+    const place = this.#placeOf(node.range[0]);
+    this.#refuseIndirection(node, place);
+    if (isMap<ParsedNode, ParsedNode | null>(node)) return { kind: "map", entries: this.#entries(node), place };
+    if (isSeq<ParsedNode>(node)) return { kind: "list", items: node.items.map((item) => this.grow(item)), place };
+    return { kind: "scalar", value: isScalar(node) ? scalarValue(node.value) : null, place };
+  }
+
+  #entries(map: YAMLMap<ParsedNode, ParsedNode | null>): YamlEntry[] {
+    const seen = new Set<string>();
+    return map.items.map((pair) => {
+      const keyPlace = this.#placeOf(pair.key.range[0]);
+      this.#refuseIndirection(pair.key, keyPlace);
+      const key = isScalar(pair.key) ? String(pair.key.value) : "";
+      if (key === "<<") this.#faults.add("", "expected plain keys, got the merge key `<<`", keyPlace);
+      else if (seen.has(key)) this.#faults.add("", `expected each key once, got ${quoteInput(key)} again`, keyPlace);
+      seen.add(key);
+      const absent: YamlTree = { kind: "scalar", value: null, place: keyPlace };
+      return { key, keyPlace, value: pair.value === null ? absent : this.grow(pair.value) };
+    });
+  }
+
+  /** The file must say what it shows, read from top to bottom. */
+  #refuseIndirection(node: ParsedNode, place: Place): void {
+    if (isAlias(node)) this.#faults.add("", "expected a plain value, got an alias", place);
+    else if (node.anchor !== undefined) this.#faults.add("", "expected a plain value, got an anchor", place);
+    // The composer names a tag only where the file does.
+    if (node.tag !== undefined)
+      this.#faults.add("", `expected a plain value, got the tag ${quoteInput(node.tag)}`, place);
+  }
+}
+
+function scalarValue(value: unknown): string | number | boolean | null {
+  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return value;
+  return null;
+}
