@@ -93,7 +93,7 @@ export const mcpGatewaySchema = {
       type: "string",
       format: "name",
       default: null,
-      description: "Tenant of callers without a key, where `require_auth` is false.",
+      description: "Tenant of callers without a key. Without effect while `require_auth` is true.",
     },
     meta_passthrough: {
       type: "list",

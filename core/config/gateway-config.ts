@@ -43,7 +43,7 @@ export interface KeyConfig {
 
 export interface McpGatewayConfig {
   readonly requireAuth: boolean;
-  /** The tenant of a caller without a key; set wherever `requireAuth` is false. */
+  /** The tenant of a caller without a key; null exactly where `requireAuth` is true. */
   readonly anonymousTenant: string | null;
   /** `_meta` keys that reach the upstream, and therefore policy and fingerprint too. */
   readonly metaPassthrough: readonly string[];

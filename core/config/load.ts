@@ -49,7 +49,8 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
     keys: form.keys.map((key, index) => buildKey(key, secrets.keyHashes[index])),
     mcpGateway: {
       requireAuth: mcp.require_auth,
-      anonymousTenant: mcp.anonymous_tenant,
+      // A tenant left over from a trial without keys must not let anyone in.
+      anonymousTenant: mcp.require_auth ? null : mcp.anonymous_tenant,
       metaPassthrough: mcp.meta_passthrough,
       maxSessions: mcp.max_sessions,
       sessionIdleMs: mcp.session_idle_ms,
