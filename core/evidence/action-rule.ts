@@ -1,0 +1,82 @@
+import { sha256Hex } from "../kernel/digest.ts";
+import { type EvidenceStore, recordKey, sessionRecordKey } from "./key-space.ts";
+import { type ActionRecord, noHash } from "./record.ts";
+import { isAction, isFault, readRecord } from "./record-text.ts";
+
+interface SessionEnd {
+  readonly index: number;
+  readonly hash: string;
+}
+
+const rememberedSessions = 10_000;
+const mostOpen = 100_000;
+
+/**
+ * What must hold between the records of a chain whose links are sound: each session's own index and hashes leave no
+ * gap, only an allowed action is dispatched, and an outcome answers exactly one dispatched decision.
+ * Remembers the sessions seen last and the decisions that are open; both are bounded.
+ */
+export class ActionRules {
+  readonly #store: EvidenceStore;
+  readonly #tenant: string;
+  readonly #sessions = new Map<string, SessionEnd>();
+  readonly #open = new Set<string>();
+
+  constructor(store: EvidenceStore, tenant: string) {
+    this.#store = store;
+    this.#tenant = tenant;
+  }
+
+  /** Takes the next action record of the chain; says which rule it breaks. */
+  async check(record: ActionRecord, hash: string): Promise<string | undefined> {
+    return (await this.#checkSession(record, hash)) ?? this.#checkAction(record);
+  }
+
+  #checkAction(record: ActionRecord): string | undefined {
+    const { id } = record.action;
+    if (record.kind === "outcome") {
+      return this.#open.delete(id) ? undefined : "expected an outcome to follow a dispatched decision of its action";
+    }
+    if (record.effect !== "dispatched") return undefined;
+    if (record.evaluation?.decision !== "allow") return "expected only an allowed action to be dispatched";
+    if (this.#open.has(id)) return "expected one dispatched decision an action, got a second";
+    this.#open.add(id);
+    return this.#open.size > mostOpen ? `expected at most ${mostOpen} open decisions` : undefined;
+  }
+
+  async #checkSession(record: ActionRecord, hash: string): Promise<string | undefined> {
+    const { id, index, prev_hash } = record.session;
+    const before = this.#sessions.get(id) ?? (await this.#recall(record));
+    if (before === undefined) return "the session's index does not lead to this record";
+    if (index !== before.index + 1) return `expected session index ${before.index + 1}, got ${index}`;
+    if (prev_hash !== before.hash) return "the session's `prev_hash` is not the digest of its record before";
+    this.#sessions.delete(id);
+    this.#sessions.set(id, { index, hash });
+    if (this.#sessions.size > rememberedSessions) this.#forgetOldest();
+    return undefined;
+  }
+
+  #forgetOldest(): void {
+    for (const oldest of this.#sessions.keys()) {
+      this.#sessions.delete(oldest);
+      return;
+    }
+  }
+
+  /**
+   * The end of a session that is not remembered. The index must lead to this very record, so that a session cannot
+   * begin twice, and to the one before.
+   */
+  async #recall(record: ActionRecord): Promise<SessionEnd | undefined> {
+    const { id, index } = record.session;
+    const own = await this.#store.get(sessionRecordKey(this.#tenant, id, index));
+    if (own !== String(record.seq)) return undefined;
+    if (index === 0) return { index: -1, hash: noHash };
+    const seq = Number(await this.#store.get(sessionRecordKey(this.#tenant, id, index - 1)));
+    if (!Number.isSafeInteger(seq) || seq >= record.seq) return undefined;
+    const text = await this.#store.get(recordKey(this.#tenant, seq));
+    const before = text === undefined ? undefined : readRecord(text);
+    if (text === undefined || before === undefined || isFault(before) || !isAction(before)) return undefined;
+    return before.session.id === id ? { index: before.session.index, hash: sha256Hex(text) } : undefined;
+  }
+}

@@ -1,0 +1,130 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { Random } from "../kernel/port.ts";
+import { loadChain } from "./chain-load.ts";
+import { type ChainHead, emptyHead } from "./chain-walk.ts";
+import type { HighWater } from "./high-water.ts";
+import { checkTenant, type EvidenceStore, listTenants } from "./key-space.ts";
+
+/** One tenant's chain as far as it is sealed; what is sealed may still wait for the disk. */
+export interface Chain {
+  readonly tenant: string;
+  readonly id: string;
+  head: ChainHead;
+}
+
+export interface ChainStatus {
+  readonly tenant: string;
+  /** −1 for a chain that holds nothing yet. */
+  readonly seq: number;
+  readonly head: string;
+  /** `failed`: no tenant can write until a repair succeeds. `refused`: this chain is not sound. */
+  readonly state: "ready" | "failed" | "refused";
+  readonly reason?: string;
+}
+
+const mostTenants = 10_000;
+const chainIdBytes = 16;
+
+/** The chains of a store by tenant, and the tenants whose chain cannot be trusted. */
+export class ChainTable {
+  readonly #store: EvidenceStore;
+  readonly #highWater: HighWater;
+  readonly #random: Random;
+  readonly #chains = new Map<string, Chain>();
+  readonly #refused = new Map<string, string>();
+  readonly #opening = new Map<string, Promise<Chain>>();
+
+  constructor(store: EvidenceStore, highWater: HighWater, random: Random) {
+    this.#store = store;
+    this.#highWater = highWater;
+    this.#random = random;
+  }
+
+  /**
+   * Reads every chain back from the store, and raises the marks of those that are sound and ahead of theirs.
+   * A tenant whose chain is not sound is refused from then on. Rejects when the marks cannot be written.
+   */
+  async load(): Promise<void> {
+    const tenants = new Set([...this.#highWater.marks.keys(), ...(await listTenants(this.#store))]);
+    for (const tenant of tenants) await this.#loadTenant(tenant);
+  }
+
+  /** The tenant's chain; a new one is named, durably, first. Throws EVIDENCE_UNAVAILABLE where the tenant is refused. */
+  async open(tenant: string): Promise<Chain> {
+    this.checkTrusted(tenant);
+    return this.#chains.get(tenant) ?? (await this.#openNew(tenant));
+  }
+
+  /** Throws EVIDENCE_UNAVAILABLE for a tenant whose chain is not sound. */
+  checkTrusted(tenant: string): void {
+    const reason = this.#refused.get(tenant);
+    if (reason !== undefined) throw new GatewayError("EVIDENCE_UNAVAILABLE", reason);
+  }
+
+  /** Refuses a tenant until a start finds its chain sound. */
+  refuse(tenant: string, reason: string): void {
+    this.#refused.set(tenant, reason);
+  }
+
+  get refusals(): ReadonlyMap<string, string> {
+    return this.#refused;
+  }
+
+  /** Tenants whose chain is sound. */
+  get tenants(): readonly string[] {
+    return [...this.#chains.keys()].filter((tenant) => !this.#refused.has(tenant));
+  }
+
+  status(failed: boolean): readonly ChainStatus[] {
+    const tenants = new Set([...this.#chains.keys(), ...this.#refused.keys()]);
+    return [...tenants].sort().map((tenant) => {
+      const head = this.#chains.get(tenant)?.head ?? this.#markOf(tenant);
+      const reason = this.#refused.get(tenant);
+      const place = { tenant, seq: head.seq, head: head.hash };
+      if (reason !== undefined) return { ...place, state: "refused", reason };
+      return { ...place, state: failed ? "failed" : "ready" };
+    });
+  }
+
+  #markOf(tenant: string): ChainHead {
+    const mark = this.#highWater.marks.get(tenant);
+    return mark === undefined ? emptyHead : { seq: mark.seq, hash: mark.head };
+  }
+
+  async #loadTenant(tenant: string): Promise<void> {
+    const mark = this.#highWater.marks.get(tenant);
+    const head = await loadChain(this.#store, tenant, mark);
+    if ("refused" in head) return this.refuse(tenant, head.refused);
+    const id = mark?.chain ?? "";
+    if (head.seq > (mark?.seq ?? -1)) {
+      await this.#highWater.advance([{ tenant, chain: id, seq: head.seq, head: head.hash }]);
+    }
+    const known = this.#chains.get(tenant);
+    if (known === undefined) this.#chains.set(tenant, { tenant, id, head });
+    else known.head = head;
+  }
+
+  /** Two first actions of a tenant at once share one chain. */
+  #openNew(tenant: string): Promise<Chain> {
+    const pending = this.#opening.get(tenant) ?? this.#create(tenant).finally(() => this.#opening.delete(tenant));
+    this.#opening.set(tenant, pending);
+    return pending;
+  }
+
+  /** The mark comes before the first record: a tenant with records and no mark has lost its mark. */
+  async #create(tenant: string): Promise<Chain> {
+    checkTenant(tenant);
+    if (this.#chains.size + this.#opening.size >= mostTenants) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", `expected at most ${mostTenants} tenants in one data folder`);
+    }
+    const id = Buffer.from(this.#random(chainIdBytes)).toString("base64url");
+    try {
+      await this.#highWater.advance([{ tenant, chain: id, seq: emptyHead.seq, head: emptyHead.hash }]);
+    } catch (cause) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "a new chain cannot be marked; see the log", { cause });
+    }
+    const chain: Chain = { tenant, id, head: emptyHead };
+    this.#chains.set(tenant, chain);
+    return chain;
+  }
+}

@@ -1,0 +1,144 @@
+import { setImmediate } from "node:timers/promises";
+import { GatewayError } from "../kernel/error.ts";
+import type { HighWater, Mark } from "./high-water.ts";
+import { durably, type EvidenceStore, type Operation } from "./key-space.ts";
+
+/** One record's writes, and the mark its acknowledgement will rest on. */
+export interface Entry {
+  readonly operations: readonly Operation[];
+  readonly mark: Mark;
+}
+
+export interface GroupCommitOptions {
+  readonly store: EvidenceStore;
+  readonly highWater: HighWater;
+  /** Entries that may wait for the disk. */
+  readonly limit: number;
+  /** Called once for each failed write, after every waiting entry was rejected. */
+  readonly onFailure: (cause: unknown) => void;
+}
+
+/** Entries that share one atomic, synced batch. */
+interface Group {
+  readonly operations: Operation[];
+  readonly marks: Map<string, Mark>;
+  readonly done: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: GatewayError) => void;
+  size: number;
+}
+
+const largestGroup = 1_024;
+
+/**
+ * The only writer of evidence. Entries that arrive while a batch is on its way share the next one; batches are
+ * strictly serial, because the disk keeps no order between synced writes in flight together.
+ * A batch is durable in the store, then in the high-water marks, then acknowledged, in this order.
+ */
+export class GroupCommit {
+  readonly #options: GroupCommitOptions;
+  #groups: Group[] = [];
+  #waiting = 0;
+  #running: Promise<void> | null = null;
+  #failure: GatewayError | null = null;
+
+  constructor(options: GroupCommitOptions) {
+    this.#options = options;
+  }
+
+  get failed(): boolean {
+    return this.#failure !== null;
+  }
+
+  /**
+   * Throws EVIDENCE_UNAVAILABLE where an entry would not be taken: a write failed, or too many wait.
+   * `always` passes the second test; the caller bounds those by itself.
+   */
+  admit(always: boolean): void {
+    if (this.#failure !== null) throw this.#failure;
+    if (!always && this.#waiting >= this.#options.limit) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${this.#options.limit} records wait for the disk`);
+    }
+  }
+
+  /**
+   * Takes an entry that `admit` let in, in the same turn. Resolves when it is durable; rejects with
+   * EVIDENCE_UNAVAILABLE when that cannot be said: it may or may not be on disk.
+   */
+  submit(entry: Entry): Promise<void> {
+    const group = this.#openGroup();
+    for (const operation of entry.operations) group.operations.push(operation);
+    group.marks.set(entry.mark.tenant, entry.mark);
+    group.size++;
+    this.#waiting++;
+    this.#running ??= this.#run();
+    return group.done;
+  }
+
+  /** Takes entries again after a failure; the caller has read back where the chains stand. */
+  resume(): void {
+    this.#failure = null;
+  }
+
+  /** Resolves when nothing waits. */
+  async drain(): Promise<void> {
+    while (this.#running !== null) await this.#running;
+  }
+
+  #openGroup(): Group {
+    const last = this.#groups.at(-1);
+    if (last !== undefined && last.size < largestGroup) return last;
+    const group = newGroup();
+    this.#groups.push(group);
+    return group;
+  }
+
+  async #run(): Promise<void> {
+    // One turn of the event loop: all requests read in this one share the first batch.
+    await setImmediate();
+    for (let group = this.#groups.shift(); group !== undefined; group = this.#groups.shift()) {
+      try {
+        await this.#commit(group);
+      } catch (cause) {
+        this.#fail(group, cause);
+        break;
+      }
+      this.#waiting -= group.size;
+      group.resolve();
+    }
+    this.#running = null;
+  }
+
+  async #commit(group: Group): Promise<void> {
+    await this.#options.store.batch(group.operations, durably);
+    // COMMIT POINT: from here on the records survive; the marks make their loss visible.
+    await this.#options.highWater.advance(group.marks.values());
+  }
+
+  /** What waits was sealed on top of what failed: none of it can stand. */
+  #fail(group: Group, cause: unknown): void {
+    const failure = new GatewayError("EVIDENCE_UNAVAILABLE", "the last write failed; see the log", { cause });
+    const lost = [group, ...this.#groups];
+    this.#failure = failure;
+    this.#groups = [];
+    this.#waiting = 0;
+    for (const each of lost) each.reject(failure);
+    this.#options.onFailure(cause);
+  }
+}
+
+function newGroup(): Group {
+  let resolve: () => void = unsettled;
+  let reject: (error: GatewayError) => void = unsettled;
+  const done = new Promise<void>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  // Each append awaits `done` by itself; one that nobody awaits any more must not end the process.
+  done.catch(() => undefined);
+  return { operations: [], marks: new Map(), done, resolve, reject, size: 0 };
+}
+
+function unsettled(): never {
+  throw new TypeError("group commit: settled before it was made");
+}

@@ -1,0 +1,119 @@
+import type { AbstractBatchOptions, AbstractLevel, AbstractPutOptions } from "abstract-level";
+
+/** The database as this folder uses it: string keys and values, atomic batches, strictly ordered ranges. */
+export type EvidenceStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+
+/** One step of an atomic batch. */
+export type Operation =
+  | { readonly type: "put"; readonly key: string; readonly value: string }
+  | { readonly type: "del"; readonly key: string };
+
+/** The option that makes a write wait for the disk; the abstract interface does not name it, both engines take it. */
+export const durably: WriteOptions = { sync: true };
+type WriteOptions = AbstractPutOptions<string, string> & AbstractBatchOptions<string, string> & { readonly sync: true };
+
+const longestTenant = 256;
+const seqDigits = 16;
+
+/** Throws TypeError for a name that is empty, too long or not well-formed. */
+export function checkTenant(tenant: string): void {
+  if (tenant.length > 0 && tenant.length <= longestTenant && tenant.isWellFormed()) return;
+  throw new TypeError(`evidence: expected a tenant of 1 to ${longestTenant} well-formed characters`);
+}
+
+/** Keys outside any tenant have no `/`, and every tenant's key has one: they cannot meet. */
+export const epochKey = "epoch";
+export const probeKey = "probe";
+
+/** Half-open range of the keys that start with a prefix ending in `/`. */
+export interface KeyRange {
+  readonly gte: string;
+  readonly lt: string;
+}
+
+export function recordKey(tenant: string, seq: number): string {
+  return `${tenantPrefix(tenant)}record/${sequence(seq)}`;
+}
+
+/** Every record of a tenant's chain, in order. */
+export function recordRange(tenant: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}record/`);
+}
+
+/** Private salts of a record's commitments, apart from the chain so that they can be erased. */
+export function disclosureKey(tenant: string, seq: number): string {
+  return `${tenantPrefix(tenant)}disclosure/${sequence(seq)}`;
+}
+
+/** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */
+export function openKey(tenant: string, actionId: string): string {
+  return `${tenantPrefix(tenant)}open/${encodeURIComponent(actionId)}`;
+}
+
+export function openRange(tenant: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}open/`);
+}
+
+/** The summary of a session. */
+export function sessionKey(tenant: string, session: string): string {
+  return `${tenantPrefix(tenant)}session/${encodeURIComponent(session)}`;
+}
+
+/** A session by the sequence number of its first record; its value is the session's id. */
+export function sessionOrderKey(tenant: string, firstSeq: number): string {
+  return `${tenantPrefix(tenant)}session-order/${sequence(firstSeq)}`;
+}
+
+export function sessionOrderRange(tenant: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}session-order/`);
+}
+
+/** A record by its index in its session; its value is the record's sequence number. */
+export function sessionRecordKey(tenant: string, session: string, index: number): string {
+  return `${tenantPrefix(tenant)}session-record/${encodeURIComponent(session)}/${sequence(index)}`;
+}
+
+export function sessionRecordRange(tenant: string, session: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}session-record/${encodeURIComponent(session)}/`);
+}
+
+/** Every tenant that has a key in the store. One look-up each, however many records they have. */
+export async function listTenants(store: EvidenceStore): Promise<string[]> {
+  const tenants: string[] = [];
+  let after = "";
+  for (;;) {
+    const [key] = await store.keys({ gt: after, limit: 1 }).all();
+    if (key === undefined) return tenants;
+    const slash = key.indexOf("/");
+    if (slash !== -1) tenants.push(decodeURIComponent(key.slice(0, slash)));
+    after = slash === -1 ? key : `${key.slice(0, slash)}0`; // "0" follows "/"
+  }
+}
+
+/**
+ * A tenant's part of the key space. Percent-encoding is injective and leaves no `/`, so no two tenants share a key.
+ */
+function tenantPrefix(tenant: string): string {
+  return prefixes.get(tenant) ?? encodeTenant(tenant);
+}
+
+/** Encoded names of tenants seen lately; emptied when full, so that no stream of names can grow it. */
+const prefixes = new Map<string, string>();
+const mostPrefixes = 1_000;
+
+function encodeTenant(tenant: string): string {
+  checkTenant(tenant);
+  const prefix = `${encodeURIComponent(tenant)}/`;
+  if (prefixes.size >= mostPrefixes) prefixes.clear();
+  prefixes.set(tenant, prefix);
+  return prefix;
+}
+
+function sequence(number: number): string {
+  if (!Number.isSafeInteger(number) || number < 0) throw new TypeError(`evidence: expected a sequence number`);
+  return String(number).padStart(seqDigits, "0");
+}
+
+function range(prefix: string): KeyRange {
+  return { gte: prefix, lt: `${prefix.slice(0, -1)}0` };
+}

@@ -1,0 +1,252 @@
+import type { DurableDecision } from "../kernel/authorized-action.ts";
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { Evaluation } from "../kernel/evaluation.ts";
+import { fingerprint } from "../kernel/fingerprint.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+import type { Clock, Random } from "../kernel/port.ts";
+import { type ChainStatus, ChainTable } from "./chain-table.ts";
+import { commit } from "./commitment.ts";
+import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
+import { durably, type EvidenceStore, epochKey, type Operation, openKey, probeKey } from "./key-space.ts";
+import { type Abandoned, OpenDecisions, readAbandoned } from "./open-decision.ts";
+import type { EventKind, EvidenceRecord } from "./record.ts";
+import { checkIntegers, decisionBody, outcomeBody, unknownBody } from "./record-body.ts";
+import { Repair } from "./repair.ts";
+import { drawSalt } from "./seal.ts";
+import type { SessionSummary } from "./session-head.ts";
+import { listRecords, listSessions, type Page, type PageRequest } from "./session-page.ts";
+import { type VerifyReport, verifyChain } from "./verification.ts";
+import { Writer } from "./writer.ts";
+
+export interface LedgerOptions {
+  readonly store: EvidenceStore;
+  /** The file of the high-water marks; null with a store in memory. */
+  readonly highWaterPath: string | null;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Names this installation in every record. */
+  readonly writerId: string;
+  /** `sha256:<hex>` of the configuration in force. */
+  readonly configDigest: string;
+  /** Records that may wait for the disk, and actions that may wait for their outcome; 10,000 unless told. */
+  readonly queueLimit?: number;
+  readonly onWarning?: (message: string, fields: object) => void;
+}
+
+/** Kinds that callers record; a chain's genesis is the ledger's own. */
+export type RecordableKind = Exclude<EventKind, "genesis">;
+
+const defaultQueueLimit = 10_000;
+const settledAtOnce = 256;
+const writeFailed = "evidence write failed";
+const repairFailed = "evidence repair failed";
+
+/**
+ * The evidence of every tenant: one hash chain each, on one store, through one writer.
+ *
+ * Whatever resolves here is durable: synced in the store, then marked in the high-water file. Whatever rejects with
+ * EVIDENCE_UNAVAILABLE may or may not be on disk, and must not be acted on. After a failed write nothing is taken until
+ * the store was reopened, every chain read back and a probe written; attempts follow demand, at most one a second.
+ * A tenant whose chain is not sound is refused alone.
+ */
+export class Ledger {
+  readonly #options: LedgerOptions;
+  readonly #store: EvidenceStore;
+  readonly #highWater: HighWater;
+  readonly #chains: ChainTable;
+  readonly #open: OpenDecisions;
+  readonly #writer: Writer;
+  readonly #repair: Repair;
+
+  private constructor(options: LedgerOptions, highWater: HighWater, epoch: number) {
+    const { store, clock, random, configDigest, queueLimit: limit = defaultQueueLimit } = options;
+    this.#options = options;
+    this.#store = store;
+    this.#highWater = highWater;
+    this.#chains = new ChainTable(store, highWater, random);
+    this.#open = new OpenDecisions(limit);
+    const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
+    this.#writer = new Writer(
+      { store, highWater, limit, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
+      stamp,
+    );
+    this.#repair = new Repair({
+      clock,
+      attempt: () => this.#reopen(),
+      onFailure: (cause) => this.#onFailure(repairFailed, cause),
+    });
+  }
+
+  /**
+   * Takes the next writer epoch, checks every chain against its high-water mark, and records `unknown` for each
+   * dispatched decision a former process left without outcome. Throws STATE_UNUSABLE where the marks are damaged.
+   */
+  static async open(options: LedgerOptions): Promise<Ledger> {
+    const { highWaterPath, store } = options;
+    const highWater = highWaterPath === null ? new HighWaterMemory() : await HighWaterFile.open(highWaterPath);
+    try {
+      const ledger = new Ledger(options, highWater, await takeEpoch(store));
+      await ledger.#settle(await ledger.#load(), "process ended before the outcome was recorded");
+      return ledger;
+    } catch (error) {
+      await highWater.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Records what was decided; call before anything is dispatched. The effect is `dispatched` for `allow` (an outcome is
+   * then owed) and `not_dispatched` otherwise.
+   */
+  async recordDecision(action: ActionEnvelope, evaluation: Evaluation): Promise<DurableDecision> {
+    checkSubject(action, evaluation);
+    const chain = await this.#chains.open(action.tenant);
+    const dispatched = evaluation.decision === "allow";
+    if (dispatched) this.#open.checkRoom(action.tenant, action.id);
+    this.#admit("bounded");
+    const salt = drawSalt(this.#options.random);
+    const bound = { fingerprint: fingerprint(action), argumentsDigest: commit(action.arguments, salt) };
+    const key = openKey(action.tenant, action.id);
+    const { seq, durable } = this.#writer.appendAction(
+      chain,
+      decisionBody(action, evaluation, bound),
+      { arguments: salt },
+      (at) => (dispatched ? [{ type: "put", key, value: String(at) }] : []),
+    );
+    if (dispatched) await this.#open.owe(action.tenant, action.id, bound, durable);
+    else await durable;
+    return { actionId: action.id, evaluationId: evaluation.id, seq };
+  }
+
+  /** Records what came of a dispatched action, once; `judged` is the evaluation of its output. */
+  async recordOutcome(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
+    if (judged !== undefined) checkSubject(action, judged);
+    const chain = await this.#chains.open(action.tenant);
+    // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
+    const bound = this.#open.take(action.tenant, action.id);
+    this.#admit("outcome");
+    const salt = outcome.status === "unknown" ? undefined : drawSalt(this.#options.random);
+    const digest = outcome.status === "unknown" || salt === undefined ? undefined : commit(outcome.output, salt);
+    const body = outcomeBody(action, outcome, judged, bound, digest);
+    const key = openKey(action.tenant, action.id);
+    const salts = salt === undefined ? undefined : { output: salt };
+    await this.#writer.appendAction(chain, body, salts, () => [{ type: "del", key }]).durable;
+  }
+
+  /** Records an event that belongs to no action. `detail` holds integers only (TypeError) and no secret. */
+  async recordEvent(tenant: string, kind: RecordableKind, detail: JsonObject): Promise<void> {
+    checkIntegers(detail);
+    const chain = await this.#chains.open(tenant);
+    this.#admit("bounded");
+    await this.#writer.appendEvent(chain, { kind, detail }).durable;
+  }
+
+  /** A tenant's sessions, the latest begun first. */
+  async sessions(tenant: string, page: PageRequest): Promise<Page<SessionSummary>> {
+    this.#chains.checkTrusted(tenant);
+    return listSessions(this.#store, tenant, page);
+  }
+
+  /** The records of one session in order. Throws NOT_FOUND for a session this tenant does not have. */
+  async records(tenant: string, session: string, page: PageRequest): Promise<Page<EvidenceRecord>> {
+    this.#chains.checkTrusted(tenant);
+    return listRecords(this.#store, tenant, session, page);
+  }
+
+  /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on. */
+  async verify(tenant: string, onProgress?: (checked: number) => void): Promise<VerifyReport> {
+    const report = await verifyChain(this.#store, tenant, this.#highWater.marks.get(tenant), onProgress);
+    if (report.firstBad !== undefined) {
+      const { seq, reason } = report.firstBad;
+      this.#refuse(tenant, `chain of tenant \`${tenant}\` is broken at record ${seq}: ${reason}`);
+    }
+    return report;
+  }
+
+  /** Where each tenant's chain stands. */
+  status(): readonly ChainStatus[] {
+    return this.#chains.status(this.#writer.failed);
+  }
+
+  /** Names the configuration that records name from now on. */
+  updateConfigDigest(digest: string): void {
+    this.#writer.updateConfigDigest(digest);
+  }
+
+  /** Takes nothing more, lets what was taken reach the disk, and lets the marks go. The store stays open. */
+  async close(): Promise<void> {
+    await this.#writer.close();
+    await this.#repair.settled();
+    await this.#highWater.close();
+  }
+
+  #admit(kind: "bounded" | "outcome"): void {
+    if (this.#writer.failed) this.#repair.request();
+    this.#writer.admit(kind);
+  }
+
+  /** Reads the chains back; returns the dispatched decisions nobody will bring the outcome of. */
+  async #load(): Promise<readonly Abandoned[]> {
+    await this.#chains.load();
+    for (const [tenant, reason] of this.#chains.refusals) this.#warn("evidence refused", { tenant, reason });
+    return this.#open.findAbandoned(this.#store, this.#chains.tenants);
+  }
+
+  /**
+   * A write that failed may have left half a record in LevelDB's log, after which it would write what it can never read
+   * back: only a store opened anew is sound.
+   */
+  async #reopen(): Promise<void> {
+    await this.#store.close();
+    await this.#store.open();
+    await this.#store.put(probeKey, this.#options.writerId, durably);
+    const abandoned = await this.#load();
+    this.#writer.resume();
+    await this.#settle(abandoned, "evidence could not be written when the outcome was due");
+    this.#warn("evidence repaired", { unknown: abandoned.length });
+  }
+
+  async #settle(abandoned: readonly Abandoned[], reason: string): Promise<void> {
+    for (let at = 0; at < abandoned.length; at += settledAtOnce) {
+      await Promise.all(abandoned.slice(at, at + settledAtOnce).map((each) => this.#settleOne(each, reason)));
+    }
+  }
+
+  async #settleOne(each: Abandoned, reason: string): Promise<void> {
+    const decision = await readAbandoned(this.#store, each);
+    if (decision === undefined) {
+      return this.#refuse(each.tenant, `chain of tenant \`${each.tenant}\` has no open decision at record ${each.seq}`);
+    }
+    const chain = await this.#chains.open(each.tenant);
+    const operation: Operation = { type: "del", key: openKey(each.tenant, decision.action.id) };
+    this.#admit("outcome");
+    await this.#writer.appendAction(chain, unknownBody(decision, reason), undefined, () => [operation]).durable;
+  }
+
+  #refuse(tenant: string, reason: string): void {
+    this.#chains.refuse(tenant, reason);
+    this.#warn("evidence refused", { tenant, reason });
+  }
+
+  #onFailure(message: string, cause: unknown): void {
+    this.#warn(message, { cause: cause instanceof Error ? cause.message : String(cause) });
+  }
+
+  #warn(message: string, fields: object): void {
+    this.#options.onWarning?.(message, fields);
+  }
+}
+
+/** The epoch of this process: one more than the last, on disk before any record carries it. */
+async function takeEpoch(store: EvidenceStore): Promise<number> {
+  const epoch = Number((await store.get(epochKey)) ?? 0) + 1;
+  if (!Number.isSafeInteger(epoch)) throw new GatewayError("STATE_UNUSABLE", "expected `epoch` to be a number");
+  await store.put(epochKey, String(epoch), durably);
+  return epoch;
+}
+
+function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {
+  if (evaluation.actionId !== action.id) throw new TypeError("evidence: the evaluation is of another action");
+}

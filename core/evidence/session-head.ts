@@ -1,0 +1,140 @@
+import { sha256Hex } from "../kernel/digest.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { SessionScope } from "../kernel/session-scope.ts";
+import {
+  type EvidenceStore,
+  type Operation,
+  recordKey,
+  sessionKey,
+  sessionOrderKey,
+  sessionRecordKey,
+} from "./key-space.ts";
+import { type ActionRecord, noHash, type RecordedSession } from "./record.ts";
+import { isAction, isFault, readRecord } from "./record-text.ts";
+import type { Sealed } from "./seal.ts";
+
+/** What a list of sessions shows of one session. */
+export interface SessionSummary {
+  readonly id: string;
+  readonly transport: SessionScope["transport"];
+  readonly label?: string;
+  readonly principal: string;
+  readonly started_at: string;
+  readonly last_at: string;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly records: number;
+  /** Decisions by their answer. */
+  readonly allow: number;
+  readonly review: number;
+  readonly block: number;
+}
+
+interface Head {
+  readonly summary: SessionSummary;
+  readonly hash: string;
+}
+
+/**
+ * Where each session's next record stands. Holds the sessions used last, at most `capacity` of them over all
+ * tenants, and reads others back from the store.
+ *
+ * INVARIANT: `capacity` exceeds the records that may wait for the disk, so a head that is not in memory is in the store.
+ */
+export class SessionHeads {
+  readonly #store: EvidenceStore;
+  readonly #capacity: number;
+  readonly #heads = new Map<string, Head>();
+
+  constructor(store: EvidenceStore, capacity: number) {
+    this.#store = store;
+    this.#capacity = capacity;
+  }
+
+  /** The place of the session's next record. Throws EVIDENCE_UNAVAILABLE where the store contradicts the chain. */
+  next(tenant: string, scope: SessionScope): RecordedSession {
+    const key = sessionKey(tenant, scope.id);
+    const head = this.#heads.get(key) ?? this.#load(key, tenant, scope.id);
+    return {
+      id: scope.id,
+      index: head?.summary.records ?? 0,
+      label: scope.label,
+      prev_hash: head?.hash ?? noHash,
+      transport: scope.transport,
+    };
+  }
+
+  /** Moves the session's head to a record just sealed; returns what must be written with it. */
+  advance(sealed: Sealed<ActionRecord>): Operation[] {
+    const { tenant, session, seq } = sealed.record;
+    const key = sessionKey(tenant, session.id);
+    const summary = summarize(this.#heads.get(key)?.summary, sealed.record);
+    this.#heads.delete(key);
+    this.#heads.set(key, { summary, hash: sealed.hash });
+    this.#evict();
+    const operations: Operation[] = [
+      { type: "put", key, value: JSON.stringify(summary) },
+      { type: "put", key: sessionRecordKey(tenant, session.id, session.index), value: String(seq) },
+    ];
+    if (session.index > 0) return operations;
+    return [...operations, { type: "put", key: sessionOrderKey(tenant, seq), value: session.id }];
+  }
+
+  /** Forgets all: after a failed write, memory may be ahead of the store. */
+  clear(): void {
+    this.#heads.clear();
+  }
+
+  get size(): number {
+    return this.#heads.size;
+  }
+
+  #evict(): void {
+    if (this.#heads.size <= this.#capacity) return;
+    for (const oldest of this.#heads.keys()) {
+      this.#heads.delete(oldest);
+      return;
+    }
+  }
+
+  /** The summary says where the last record is; index and hash are taken from that record itself. */
+  #load(key: string, tenant: string, session: string): Head | undefined {
+    const text = this.#store.getSync(key);
+    if (text === undefined) return undefined;
+    const summary = JSON.parse(text) as SessionSummary;
+    const last = this.#store.getSync(recordKey(tenant, summary.last_seq));
+    const record = last === undefined ? undefined : readRecord(last);
+    if (last === undefined || record === undefined || isFault(record) || !isLast(record, summary, session)) {
+      throw new GatewayError(
+        "EVIDENCE_UNAVAILABLE",
+        `session \`${session}\` does not match its chain; verify the chain`,
+      );
+    }
+    const head = { summary, hash: sha256Hex(last) };
+    this.#heads.set(key, head);
+    return head;
+  }
+}
+
+function isLast(record: Parameters<typeof isAction>[0], summary: SessionSummary, session: string): boolean {
+  return isAction(record) && record.session.id === session && record.session.index === summary.records - 1;
+}
+
+function summarize(before: SessionSummary | undefined, record: ActionRecord): SessionSummary {
+  const { session, principal } = record;
+  const decided = record.kind === "decision" ? record.evaluation?.decision : undefined;
+  return {
+    id: session.id,
+    transport: session.transport,
+    ...(session.label === undefined ? {} : { label: session.label }),
+    principal: principal.id,
+    started_at: before?.started_at ?? record.time,
+    last_at: record.time,
+    first_seq: before?.first_seq ?? record.seq,
+    last_seq: record.seq,
+    records: session.index + 1,
+    allow: (before?.allow ?? 0) + (decided === "allow" ? 1 : 0),
+    review: (before?.review ?? 0) + (decided === "review" ? 1 : 0),
+    block: (before?.block ?? 0) + (decided === "block" ? 1 : 0),
+  };
+}

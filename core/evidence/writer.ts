@@ -1,0 +1,103 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { Chain } from "./chain-table.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
+import { disclosureKey, type Operation, recordKey } from "./key-space.ts";
+import type { ActionBody, EventBody } from "./record-body.ts";
+import { type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
+import { SessionHeads } from "./session-head.ts";
+
+/** A record whose place is taken; durable when `durable` resolves. */
+export interface Appended {
+  readonly seq: number;
+  readonly durable: Promise<void>;
+}
+
+/** Private salts of a record's commitments, by the member they hide. */
+export type Salts = Readonly<Record<string, string>>;
+
+/**
+ * Gives records their place in chain and session and hands them to the group commit. Sealing is synchronous: the order
+ * of the calls is the order of the chain.
+ *
+ * INVARIANT: `admit` and `append…` happen in one turn, so that nothing is sealed that the group commit does not take.
+ */
+export class Writer {
+  readonly #commit: GroupCommit;
+  readonly #sessions: SessionHeads;
+  #stamp: Stamp;
+  #closed = false;
+
+  constructor(options: GroupCommitOptions, stamp: Stamp) {
+    this.#commit = new GroupCommit(options);
+    // All that can wait for the disk: decisions and events up to the limit, and outcomes of as many open decisions.
+    this.#sessions = new SessionHeads(options.store, 2 * options.limit + 1);
+    this.#stamp = stamp;
+  }
+
+  get failed(): boolean {
+    return this.#commit.failed;
+  }
+
+  updateConfigDigest(configDigest: string): void {
+    this.#stamp = { ...this.#stamp, configDigest };
+  }
+
+  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. Outcomes pass the queue's bound. */
+  admit(kind: "bounded" | "outcome"): void {
+    if (this.#closed) throw new GatewayError("EVIDENCE_UNAVAILABLE", "the ledger is closed");
+    this.#commit.admit(kind === "outcome");
+  }
+
+  /** Appends a step of an action. `operation` is what belongs to it: the open decision put or taken away. */
+  appendAction(
+    chain: Chain,
+    body: ActionBody,
+    salts: Salts | undefined,
+    operation: (seq: number) => Operation[],
+  ): Appended {
+    this.#begin(chain);
+    const session = this.#sessions.next(chain.tenant, body.session);
+    const sealed = sealAction(body, placeAfter(chain), session, this.#stamp);
+    const operations = [...operation(sealed.record.seq), ...this.#sessions.advance(sealed)];
+    if (salts !== undefined) {
+      const key = disclosureKey(chain.tenant, sealed.record.seq);
+      operations.push({ type: "put", key, value: JSON.stringify(salts) });
+    }
+    return this.#submit(chain, sealed, operations);
+  }
+
+  appendEvent(chain: Chain, body: EventBody): Appended {
+    this.#begin(chain);
+    return this.#submit(chain, sealEvent(body, placeAfter(chain), this.#stamp), []);
+  }
+
+  /** After a failure: forgets what was sealed and takes records again. The caller has read the chains' heads back. */
+  resume(): void {
+    this.#sessions.clear();
+    this.#commit.resume();
+  }
+
+  /** Takes nothing more; resolves when all that was taken is durable or rejected. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#commit.drain();
+  }
+
+  #begin(chain: Chain): void {
+    if (chain.head.seq >= 0) return;
+    this.#submit(chain, sealEvent({ kind: "genesis", detail: {} }, placeAfter(chain), this.#stamp), []);
+  }
+
+  #submit(chain: Chain, sealed: Sealed, operations: Operation[]): Appended {
+    const { tenant, id } = chain;
+    const { seq } = sealed.record;
+    operations.push({ type: "put", key: recordKey(tenant, seq), value: sealed.text });
+    const durable = this.#commit.submit({ operations, mark: { tenant, chain: id, seq, head: sealed.hash } });
+    chain.head = { seq, hash: sealed.hash };
+    return { seq, durable };
+  }
+}
+
+function placeAfter(chain: Chain): Place {
+  return { tenant: chain.tenant, chain: chain.id, seq: chain.head.seq + 1, prevHash: chain.head.hash };
+}

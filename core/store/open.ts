@@ -1,0 +1,100 @@
+import { mkdir, open } from "node:fs/promises";
+import { join } from "node:path";
+import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
+import { Level } from "level";
+import { MemoryLevel } from "memory-level";
+import { GatewayError } from "../kernel/error.ts";
+
+/** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
+export type Store = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+
+export interface StoreOptions {
+  /** The data folder; the database lives in its subfolder `state`. */
+  readonly dir: string;
+  /** False keeps everything in memory, and loses it with the process. */
+  readonly enabled: boolean;
+}
+
+/** The abstract interface does not name `sync`; both engines take it. */
+const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { sync: true };
+const formatKey = "format";
+const format = "1";
+
+/**
+ * Opens the store, creating its folder (mode 0700) where there is none.
+ * Throws STATE_UNUSABLE with the next step: held by another process, not a writable folder, damaged, or written in
+ * another format.
+ */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  if (!options.enabled) return openFormatted(new MemoryLevel<string, string>());
+  const folder = join(options.dir, "state");
+  try {
+    await createFolder(options.dir, folder);
+    // `multithreading` stays off: it lets a second handle share the lock, and crashes under load.
+    return await openFormatted(new Level<string, string>(folder, { multithreading: false }));
+  } catch (error) {
+    throw error instanceof GatewayError ? error : unusable(folder, error);
+  }
+}
+
+async function openFormatted(store: Store): Promise<Store> {
+  await store.open();
+  try {
+    await checkFormat(store);
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** Marks an empty store as ours; refuses one that something else, or another version, has written. */
+async function checkFormat(store: Store): Promise<void> {
+  const found = await store.get(formatKey);
+  if (found === format) return;
+  const [first] = await store.keys({ limit: 1 }).all();
+  if (first === undefined) return store.put(formatKey, format, durably);
+  const got = found === undefined ? "none" : `\`${found.slice(0, 32)}\``;
+  throw new GatewayError(
+    "STATE_UNUSABLE",
+    `expected store format \`${format}\`, got ${got}; open it with the version that wrote it, or choose another folder`,
+  );
+}
+
+/** The new entry is synced in its parent, or a power cut could take the whole folder with it. */
+async function createFolder(dir: string, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const parent = await open(dir, "r");
+  try {
+    await parent.sync();
+  } finally {
+    await parent.close();
+  }
+}
+
+function unusable(folder: string, error: unknown): GatewayError {
+  return new GatewayError("STATE_UNUSABLE", describeFault(folder, rootCause(error)), { cause: error });
+}
+
+/** The database wraps what went wrong in an error that says only that it is not open. */
+function rootCause(error: unknown): { readonly code: string; readonly message: string } {
+  let cause = error;
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return { code, message };
+}
+
+function describeFault(folder: string, cause: { readonly code: string; readonly message: string }): string {
+  const at = `\`${folder}\``;
+  if (cause.code === "LEVEL_LOCKED") return `another process holds ${at}; stop it, or choose another folder`;
+  if (cause.code === "LEVEL_CORRUPTION") return `${at} is damaged (${cause.message}); restore the newest backup`;
+  if (cause.code === "ENOTDIR" || cause.code === "EEXIST") return `expected ${at} to be a folder, got a file`;
+  if (cause.code === "EROFS" || /read-only/i.test(cause.message)) {
+    return `${at} is on a read-only disk; mount it writable, or choose another folder`;
+  }
+  if (cause.code === "EACCES" || cause.code === "EPERM" || /permission denied/i.test(cause.message)) {
+    return `this user may not write ${at}; change its owner, or choose another folder`;
+  }
+  return `${at} cannot be opened (${cause.message}); check the disk, or choose another folder`;
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, open, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Ledger } from "../../core/evidence/ledger.ts";
+import { openStore } from "../../core/store/open.ts";
+import { makeAction, makeEvaluation } from "../unit/evidence/fixture.ts";
+
+/** Prints how many records a second the ledger makes durable, beside what the disk's own sync allows. */
+const durationMs = Number(process.env.BENCH_MS ?? 3_000);
+const writers = [1, 16, 64, 256];
+
+const dir = await mkdtemp(join(process.env.BENCH_DIR ?? tmpdir(), "evidence-bench-"));
+try {
+  print(`disk: ${Math.round(await measureSync(join(dir, "sync")))} synced 4 KiB writes/s`);
+  for (const count of writers) await measureAppend(count);
+  await measureVerify();
+} finally {
+  await rm(dir, { recursive: true });
+}
+
+async function measureSync(path: string): Promise<number> {
+  const file = await open(path, "w");
+  const page = Buffer.alloc(4096);
+  const end = performance.now() + 1_000;
+  let count = 0;
+  for (; performance.now() < end; count++) {
+    await file.write(page, 0, page.length, count * page.length);
+    await file.datasync();
+  }
+  await file.close();
+  return count;
+}
+
+async function measureAppend(count: number): Promise<void> {
+  const latencies: number[] = [];
+  await withLedger(`append-${count}`, async (ledger) => {
+    const start = performance.now();
+    const cpu = process.cpuUsage();
+    const end = start + durationMs;
+    await Promise.all(Array.from({ length: count }, (_, index) => act(ledger, `session-${index}`, end, latencies)));
+    const seconds = (performance.now() - start) / 1_000;
+    const { user, system } = process.cpuUsage(cpu);
+    const rate = Math.round((latencies.length * 2) / seconds);
+    latencies.sort((a, b) => a - b);
+    print(
+      `${String(count).padStart(3)} writers: ${rate} records/s, ` +
+        `${Math.round((user + system) / latencies.length)} µs CPU an action (all threads), ` +
+        `an action's two records p50 ${at(latencies, 0.5)} ms, p99 ${at(latencies, 0.99)} ms`,
+    );
+  });
+}
+
+/** One agent: decides, records, answers, records, again. */
+async function act(ledger: Ledger, label: string, end: number, latencies: number[]): Promise<void> {
+  while (performance.now() < end) {
+    const action = makeAction({}, label);
+    const evaluation = makeEvaluation(action);
+    const start = performance.now();
+    await ledger.recordDecision(action, evaluation);
+    await ledger.recordOutcome(action, { status: "success", output: { content: [{ type: "text", text: "ok" }] } });
+    latencies.push(performance.now() - start);
+  }
+}
+
+async function measureVerify(): Promise<void> {
+  await withLedger("append-256", async (ledger) => {
+    const start = performance.now();
+    const report = await ledger.verify("acme");
+    const seconds = (performance.now() - start) / 1_000;
+    const rss = Math.round(process.memoryUsage().rss / 1_048_576);
+    print(
+      `verify: ${report.records} records, ok ${report.ok}, ${Math.round(report.records / seconds)} records/s, ${rss} MiB`,
+    );
+  });
+}
+
+async function withLedger(name: string, run: (ledger: Ledger) => Promise<void>): Promise<void> {
+  const data = join(dir, name);
+  const store = await openStore({ dir: data, enabled: true });
+  const ledger = await Ledger.open({
+    store,
+    highWaterPath: join(data, "high-water"),
+    clock: Date.now,
+    random: randomBytes,
+    writerId: "bench",
+    configDigest: `sha256:${"0".repeat(64)}`,
+  });
+  await run(ledger);
+  await ledger.close();
+  await store.close();
+}
+
+function at(sorted: readonly number[], quantile: number): string {
+  return (sorted[Math.floor(sorted.length * quantile)] ?? 0).toFixed(2);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,326 @@
+import { rm } from "node:fs/promises";
+import { expect } from "chai";
+import { disclosureKey, openKey, recordKey, sessionKey } from "../../../core/evidence/key-space.ts";
+import type { ActionRecord } from "../../../core/evidence/record.ts";
+import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
+import { sha256Hex } from "../../../core/kernel/digest.ts";
+import { withOutput } from "../../../core/kernel/envelope.ts";
+import { GatewayError } from "../../../core/kernel/error.ts";
+import { fingerprint } from "../../../core/kernel/fingerprint.ts";
+import { LedgerWorld, makeAction, makeEvaluation, rejection } from "./fixture.ts";
+
+describe("Ledger", () => {
+  let world: LedgerWorld;
+
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+  });
+
+  afterEach(() => world.remove());
+
+  describe("recordDecision(action, evaluation)", () => {
+    it("writes genesis and decision, hash-chained, before it resolves", async () => {
+      const action = makeAction();
+      const evaluation = makeEvaluation(action);
+      const durable = await world.ledger.recordDecision(action, evaluation);
+      expect(durable).to.deep.equal({ actionId: action.id, evaluationId: evaluation.id, seq: 1 });
+      const [genesis, decision] = await world.texts();
+      const record = JSON.parse(decision ?? "") as ActionRecord;
+      expect(JSON.parse(genesis ?? "")).to.include({
+        kind: "genesis",
+        seq: 0,
+        prev_hash: "0".repeat(64),
+        tenant: "acme",
+      });
+      expect(record).to.include({
+        kind: "decision",
+        effect: "dispatched",
+        seq: 1,
+        prev_hash: sha256Hex(genesis ?? ""),
+      });
+      expect(record.action).to.include({ id: action.id, fingerprint: fingerprint(action), tool: "write_file" });
+      expect(record.evaluation).to.deep.include({ decision: "allow", rules: ["baseline.write"], risk: 20, errors: [] });
+      expect(record.session).to.include({ id: action.session.id, index: 0, label: "work", prev_hash: "0".repeat(64) });
+    });
+
+    for (const decision of ["review", "block"] as const) {
+      it(`records ${decision} as not dispatched and owes no outcome`, async () => {
+        const action = makeAction();
+        await world.ledger.recordDecision(action, makeEvaluation(action, decision));
+        expect((await world.recordsOf())[1]).to.include({ effect: "not_dispatched" });
+        const error = await rejection(world.ledger.recordOutcome(action, { status: "success", output: null }));
+        expect(error).to.be.instanceOf(TypeError);
+        expect(error.message).to.equal("evidence: expected an open decision of this action, got none");
+        expect(await world.texts()).to.have.length(2);
+      });
+    }
+
+    it("commits to the arguments under a salt kept apart, and stores no argument", async () => {
+      const action = makeAction({ arguments: { password: "hunter2-canary" } });
+      await world.ledger.recordDecision(action, makeEvaluation(action));
+      const salts = JSON.parse((await world.store.get(disclosureKey("acme", 1))) ?? "") as { arguments: string };
+      const committed = canonicalJson(["commitment-v1", salts.arguments, action.arguments]);
+      const record = (await world.recordsOf())[1] as ActionRecord;
+      expect(record.action.arguments_digest).to.equal(`sha256:${sha256Hex(committed)}`);
+      expect(record.salt).to.not.equal(salts.arguments);
+      expect(JSON.stringify(await world.store.iterator().all())).to.not.include("hunter2-canary");
+    });
+
+    it("refuses the evaluation of another action", async () => {
+      const error = await rejection(world.ledger.recordDecision(makeAction(), makeEvaluation(makeAction())));
+      expect(error).to.be.instanceOf(TypeError);
+      expect(error.message).to.equal("evidence: the evaluation is of another action");
+    });
+
+    it("refuses a second dispatched decision while the first is open", async () => {
+      const action = makeAction();
+      const both = await Promise.allSettled([
+        world.ledger.recordDecision(action, makeEvaluation(action)),
+        world.ledger.recordDecision(action, makeEvaluation(action)),
+      ]);
+      expect(both.map((each) => each.status)).to.deep.equal(["fulfilled", "rejected"]);
+    });
+
+    it("refuses a fraction in an evaluation and writes nothing", async () => {
+      const action = makeAction();
+      const error = await rejection(world.ledger.recordDecision(action, { ...makeEvaluation(action), risk: 12.5 }));
+      expect(error.message).to.equal("evidence: expected `risk` to be an integer, got 12.5");
+      expect(await world.texts()).to.have.length(0);
+    });
+  });
+
+  describe("recordOutcome(action, outcome, judged)", () => {
+    it("links to the decision by action, fingerprint and session", async () => {
+      const action = makeAction();
+      await world.ledger.recordDecision(action, makeEvaluation(action));
+      const answered = withOutput(action, { content: [] });
+      await world.ledger.recordOutcome(
+        answered,
+        { status: "error", output: { content: [] } },
+        makeEvaluation(answered, "block"),
+      );
+      const texts = await world.texts();
+      const [, decision, outcome] = (await world.recordsOf()) as ActionRecord[];
+      expect(outcome).to.include({ kind: "outcome", effect: "error", prev_hash: sha256Hex(texts[1] ?? "") });
+      expect(outcome?.session).to.include({ index: 1, prev_hash: sha256Hex(texts[1] ?? "") });
+      expect(outcome?.evaluation?.decision).to.equal("block");
+      expect(outcome?.action).to.include({
+        id: action.id,
+        phase: "output",
+        fingerprint: decision?.action.fingerprint,
+        arguments_digest: decision?.action.arguments_digest,
+      });
+      expect(outcome?.action.output_digest).to.match(/^sha256:[0-9a-f]{64}$/);
+    });
+
+    it("records why an outcome is unknown, in at most 1,024 characters", async () => {
+      const action = makeAction();
+      await world.ledger.recordDecision(action, makeEvaluation(action));
+      await world.ledger.recordOutcome(action, { status: "unknown", reason: "x".repeat(5_000) });
+      const outcome = (await world.recordsOf())[2] as ActionRecord;
+      expect(outcome.effect).to.equal("unknown");
+      expect(outcome.reason).to.have.length(1_024);
+      expect(outcome.action).to.not.have.property("output_digest");
+    });
+
+    it("takes one outcome a decision", async () => {
+      const action = await world.act();
+      const error = await rejection(world.ledger.recordOutcome(action, { status: "success", output: null }));
+      expect(error).to.be.instanceOf(TypeError);
+      expect(await world.texts()).to.have.length(3);
+    });
+  });
+
+  describe("recordEvent(tenant, kind, detail)", () => {
+    it("appends to the tenant's chain", async () => {
+      await world.ledger.recordEvent("acme", "admin", { act: "stop", "10": 1, "9": 2 });
+      expect((await world.recordsOf())[1]).to.deep.include({ kind: "admin", detail: { act: "stop", "10": 1, "9": 2 } });
+      expect((await world.ledger.verify("acme")).ok).to.equal(true);
+    });
+
+    it("refuses fractions, at any depth", async () => {
+      const error = await rejection(world.ledger.recordEvent("acme", "admin", { list: [{ ratio: 0.5 }] }));
+      expect(error).to.be.instanceOf(TypeError);
+    });
+  });
+
+  describe("open(options)", () => {
+    it("goes on where the chain ended, in a later epoch", async () => {
+      await world.act();
+      await world.close();
+      await world.open();
+      await world.act();
+      const records = await world.recordsOf();
+      expect(records.map((record) => record.seq)).to.deep.equal([0, 1, 2, 3, 4]);
+      expect(records.map((record) => record.writer.epoch)).to.deep.equal([1, 1, 1, 2, 2]);
+      expect(await world.ledger.verify("acme")).to.deep.include({ ok: true, records: 5 });
+    });
+
+    it("records each dispatched decision without outcome as unknown, once", async () => {
+      const lost = makeAction();
+      await world.ledger.recordDecision(lost, makeEvaluation(lost));
+      await world.close();
+      for (let start = 0; start < 3; start++) {
+        await world.open();
+        await world.close();
+      }
+      await world.open();
+      const outcomes = (await world.recordsOf()).filter((record) => record.kind === "outcome") as ActionRecord[];
+      expect(outcomes).to.have.length(1);
+      expect(outcomes[0]).to.deep.include({
+        effect: "unknown",
+        reason: "process ended before the outcome was recorded",
+      });
+      expect(outcomes[0]?.action.id).to.equal(lost.id);
+      expect(await world.store.get(openKey("acme", lost.id))).to.equal(undefined);
+      expect((await world.ledger.verify("acme")).ok).to.equal(true);
+    });
+
+    it("refuses a tenant whose chain is behind its mark, and says so; others go on", async () => {
+      await world.act();
+      await world.act({ tenant: "other" });
+      await world.ledger.close();
+      await world.store.del(recordKey("acme", 2));
+      await world.open();
+      const text = "chain of tenant `acme` is behind its high-water mark: expected record 2 or later, got 1";
+      const error = await rejection(world.act());
+      expect(error).to.be.instanceOf(GatewayError).and.include({ code: "EVIDENCE_UNAVAILABLE", detail: text });
+      expect(await rejection(world.ledger.sessions("acme", { limit: 10 }))).to.include({ detail: text });
+      expect(world.ledger.status()).to.deep.include({
+        tenant: "acme",
+        seq: 2,
+        head: world.ledger.status()[0]?.head,
+        state: "refused",
+        reason: text,
+      });
+      expect(world.warnings).to.deep.include({ message: "evidence refused", fields: { tenant: "acme", reason: text } });
+      await world.act({ tenant: "other" });
+    });
+
+    it("refuses a tenant whose newest record was replaced", async () => {
+      await world.act();
+      const [, , last] = await world.texts();
+      await world.ledger.close();
+      await world.store.put(recordKey("acme", 2), (last ?? "").replace('"success"', '"error"'));
+      await world.open();
+      expect(await rejection(world.act())).to.include({
+        detail: "chain of tenant `acme` differs from its high-water mark at record 2",
+      });
+    });
+
+    it("refuses a tenant whose mark was removed", async () => {
+      await world.act();
+      await world.ledger.close();
+      await rm(world.highWaterPath);
+      await world.open();
+      expect(await rejection(world.act())).to.include({
+        detail: "chain of tenant `acme` has no high-water mark; its last record is 2",
+      });
+    });
+
+    it("refuses a tenant where another tenant's record stands past the mark", async () => {
+      await world.act();
+      await world.act({ tenant: "other" });
+      const foreign = (await world.texts("other"))[2] ?? "";
+      await world.ledger.close();
+      await world.store.put(recordKey("acme", 3), foreign);
+      await world.open();
+      expect(await rejection(world.act())).to.include({
+        detail: "chain of tenant `acme` is broken at record 3: expected tenant `acme`, got another",
+      });
+    });
+
+    it("refuses an action whose session does not match its chain", async () => {
+      const action = await world.act();
+      await world.ledger.close();
+      const key = sessionKey("acme", action.session.id);
+      const summary = JSON.parse((await world.store.get(key)) ?? "") as { records: number };
+      await world.store.put(key, JSON.stringify({ ...summary, records: 1 }));
+      await world.open();
+      expect(await rejection(world.act())).to.include({
+        code: "EVIDENCE_UNAVAILABLE",
+        detail: `session \`${action.session.id}\` does not match its chain; verify the chain`,
+      });
+    });
+
+    it("is exact about tenants whose names look alike", async () => {
+      const names = ["a", "a/record", "a%2Frecord", "A", "ä", "a\u0308", "epoch", "format", "a0", "a-b", " "];
+      for (const tenant of names) await world.act({ tenant });
+      await world.close();
+      await world.open();
+      expect(world.ledger.status().map(({ tenant, seq, state }) => ({ tenant, seq, state }))).to.have.deep.members(
+        names.map((tenant) => ({ tenant, seq: 2, state: "ready" })),
+      );
+      for (const tenant of names) expect(await world.ledger.verify(tenant)).to.deep.include({ ok: true, records: 3 });
+    });
+
+    for (const tenant of ["", "x".repeat(257), "\ud800"]) {
+      it(`refuses the tenant ${JSON.stringify(tenant).slice(0, 12)} as a fault of ours`, async () => {
+        const error = await rejection(world.ledger.recordEvent(tenant, "admin", {}));
+        expect(error).to.be.instanceOf(TypeError);
+        expect(error.message).to.equal("evidence: expected a tenant of 1 to 256 well-formed characters");
+        expect(world.ledger.status()).to.deep.equal([]);
+      });
+    }
+  });
+
+  describe("close()", () => {
+    it("lets what was taken reach the disk, then takes nothing", async () => {
+      const actions = Array.from({ length: 50 }, () => makeAction());
+      const recorded = actions.map((action) => world.ledger.recordDecision(action, makeEvaluation(action)));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await world.ledger.close();
+      await Promise.all(recorded);
+      expect(await rejection(world.ledger.recordEvent("acme", "admin", {}))).to.include({
+        code: "EVIDENCE_UNAVAILABLE",
+        detail: "the ledger is closed",
+      });
+    });
+  });
+
+  describe("when more wait for the disk than the queue holds", () => {
+    it("refuses the next with EVIDENCE_UNAVAILABLE, and takes more later", async () => {
+      await world.close();
+      await world.open({ queueLimit: 10 });
+      await world.ledger.recordEvent("acme", "admin", {});
+      const all = await Promise.allSettled(
+        Array.from({ length: 11 }, () => world.ledger.recordEvent("acme", "admin", {})),
+      );
+      expect(all.filter((each) => each.status === "fulfilled")).to.have.length(10);
+      const refused = all.find((each) => each.status === "rejected");
+      expect(refused?.reason).to.include({
+        code: "EVIDENCE_UNAVAILABLE",
+        detail: "more than 10 records wait for the disk",
+      });
+      await world.ledger.recordEvent("acme", "admin", {});
+    });
+
+    it("bounds the actions that wait for their outcome, and never their outcomes", async () => {
+      await world.close();
+      await world.open({ queueLimit: 2 });
+      const [first, second, third] = [makeAction(), makeAction(), makeAction()];
+      await world.ledger.recordDecision(first, makeEvaluation(first));
+      await world.ledger.recordDecision(second, makeEvaluation(second));
+      const error = await rejection(world.ledger.recordDecision(third, makeEvaluation(third)));
+      expect(error).to.include({ detail: "more than 2 actions wait for their outcome" });
+      await Promise.all([
+        world.ledger.recordEvent("acme", "admin", {}),
+        world.ledger.recordEvent("acme", "admin", {}),
+        world.ledger.recordOutcome(first, { status: "success", output: null }),
+        world.ledger.recordOutcome(second, { status: "success", output: null }),
+      ]);
+    });
+  });
+
+  it("names the configuration in force in each record", async () => {
+    await world.ledger.recordEvent("acme", "admin", {});
+    world.ledger.updateConfigDigest("sha256:new");
+    await world.ledger.recordEvent("acme", "admin", {});
+    expect((await world.recordsOf()).map((record) => record.config_digest)).to.deep.equal([
+      `sha256:${"0".repeat(64)}`,
+      `sha256:${"0".repeat(64)}`,
+      "sha256:new",
+    ]);
+  });
+});
