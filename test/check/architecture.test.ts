@@ -1,0 +1,239 @@
+import { expect } from "chai";
+import {
+  escapeFaults,
+  gateAuthorizes,
+  lengthFaults,
+  lengthSummary,
+  permissionFaults,
+  readmeFaults,
+} from "./convention.ts";
+import { compositionFaults, cycleFaults, kernelFaults, koaFaults, layerFaults, sdkFaults } from "./layer.ts";
+import { readSourceTree, type SourceTree } from "./source-tree.ts";
+
+const product = readSourceTree(["core", "sdk", "plugins"], [".ts", "README.md"]);
+const everything = readSourceTree(["core", "sdk", "plugins", "test"], [".ts"]);
+
+function tree(files: Readonly<Record<string, string>>): SourceTree {
+  return new Map(Object.entries(files));
+}
+
+describe("the architecture", () => {
+  it("is read from a tree that is there", () => {
+    expect([...product.keys()])
+      .to.include("core/kernel/envelope.ts")
+      .and.to.include("core/pipeline/gate.ts");
+  });
+
+  describe("layers", () => {
+    it("point down, and siblings of the first layer do not know one another", () => {
+      expect(layerFaults(product)).to.deep.equal([]);
+    });
+
+    it("see an import that points up, however it is written", () => {
+      const upwards = {
+        "core/kernel/a.ts": 'import type { Road } from "../pipeline/road.ts";',
+        "core/policy/b.ts": 'export { Road } from "../pipeline/road.ts";',
+        "core/pipeline/c.ts": 'const app = await import("../ingress/app.ts");',
+        "core/store/d.ts": 'import "../gateway.ts";',
+        "core/ingress/e.ts": 'import {\n  serve,\n} from "../cli/serve.ts";',
+      };
+      expect(layerFaults(tree(upwards))).to.deep.equal([
+        "core/kernel/a.ts: imports core/pipeline/road.ts, which is above it",
+        "core/policy/b.ts: imports core/pipeline/road.ts, which is above it",
+        "core/pipeline/c.ts: imports core/ingress/app.ts, which is above it",
+        "core/store/d.ts: imports core/gateway.ts, which is above it",
+        "core/ingress/e.ts: imports core/cli/serve.ts, which is above it",
+      ]);
+    });
+
+    it("see siblings, unknown places and names nobody can read", () => {
+      const files = {
+        "core/policy/a.ts": 'import type { Store } from "../store/open.ts";',
+        "core/common/b.ts": "export const b = 1;\nimport { x } from './x.ts';",
+        "core/ingress/c.ts": 'import { fake } from "../../test/fake.ts";',
+        "core/cli/d.ts": "await import(name);",
+      };
+      expect(layerFaults(tree(files))).to.deep.equal([
+        "core/policy/a.ts: imports its sibling core/store/open.ts",
+        "core/common/b.ts: is in no layer of the design",
+        "core/ingress/c.ts: imports test/fake.ts, which is in no layer of the design",
+        "core/cli/d.ts: imports a module whose name is computed",
+      ]);
+    });
+
+    it("let through what points down, stays in its folder, or comes from a package or the sdk", () => {
+      const files = {
+        "core/gateway.ts": 'import { openStore } from "./store/open.ts";\nimport { main } from "./cli/main.ts";',
+        "core/ingress/mcp/call.ts": 'import type { Road } from "../../pipeline/road.ts";\nimport Koa from "koa";',
+        "core/extension/load.ts": 'import { abi } from "../../sdk/abi.ts";\nimport { row } from "./row.ts";',
+      };
+      expect(layerFaults(tree(files))).to.deep.equal([]);
+    });
+  });
+
+  describe("the kernel", () => {
+    it("does nothing but compute", () => {
+      expect(kernelFaults(product)).to.deep.equal([]);
+    });
+
+    it("may not reach for the world, the clock or chance", () => {
+      const files = {
+        "core/kernel/a.ts":
+          'import { readFileSync } from "node:fs";\nimport net from "node:net";\nimport level from "level";',
+        "core/kernel/b.ts": "/** Runs in any process. */\nexport const now = () => Date.now() + new Date().getTime();",
+        "core/kernel/c.ts": 'import { randomBytes } from "node:crypto";\nsetTimeout(wake, 1);\nprocess.exit();',
+        "core/kernel/d.ts": "export const day = (ms: number) => new Date(ms).toISOString();",
+      };
+      expect(kernelFaults(tree(files))).to.deep.equal([
+        "core/kernel/a.ts: imports `node:fs`",
+        "core/kernel/a.ts: imports `node:net`",
+        "core/kernel/a.ts: imports `level`",
+        "core/kernel/b.ts: uses `Date.now`",
+        "core/kernel/b.ts: uses `new Date()`",
+        "core/kernel/c.ts: uses `randomBytes`",
+        "core/kernel/c.ts: uses `setTimeout`",
+        "core/kernel/c.ts: uses `process`",
+      ]);
+    });
+  });
+
+  describe("Koa", () => {
+    it("lives in the ingress and nowhere else", () => {
+      expect(koaFaults(product)).to.deep.equal([]);
+    });
+
+    it("is seen elsewhere, its router and its types too", () => {
+      const files = {
+        "core/ingress/app.ts": 'import Koa from "koa";',
+        "core/pipeline/a.ts": 'import type { Context } from "koa";',
+        "core/gateway.ts": 'import Router from "@koa/router";',
+      };
+      expect(koaFaults(tree(files))).to.deep.equal([
+        "core/pipeline/a.ts: imports `koa`",
+        "core/gateway.ts: imports `@koa/router`",
+      ]);
+    });
+  });
+
+  describe("the sdk", () => {
+    it("stands alone", () => {
+      expect(sdkFaults(product)).to.deep.equal([]);
+    });
+
+    it("may not lean on core", () => {
+      const files = { "sdk/plugin.ts": 'import type { Verdict } from "../core/kernel/policy.ts";\nimport "./abi.ts";' };
+      expect(sdkFaults(tree(files))).to.deep.equal(["sdk/plugin.ts: imports core/kernel/policy.ts"]);
+    });
+  });
+
+  describe("an AuthorizedAction", () => {
+    it("is made by the gate alone", () => {
+      expect(permissionFaults(product)).to.deep.equal([]);
+      expect(gateAuthorizes(product)).to.equal(true);
+    });
+
+    it("is seen when made elsewhere, by whatever spelling", () => {
+      const files = {
+        "core/upstream/a.ts": "AuthorizedAction.authorize(action, evaluation, durable);",
+        "core/upstream/b.ts": 'AuthorizedAction["authorize"](action);',
+        "core/upstream/c.ts": "const { authorize: make } = AuthorizedAction;",
+        "core/upstream/d.ts": "const make = (0, AuthorizedAction)\n  .authorize;",
+        "core/upstream/e.ts": "new AuthorizedAction(action, evaluation); AuthorizedAction.spend(permission);",
+        "core/pipeline/gate.ts": "return AuthorizedAction.authorize(action, evaluation, durable);",
+      };
+      expect(permissionFaults(tree(files))).to.deep.equal(
+        ["a", "b", "c", "d"].map((name) => `core/upstream/${name}.ts: calls \`authorize\``),
+      );
+    });
+  });
+
+  describe("parts of the first layer", () => {
+    it("are made by the composition root and the command line alone", () => {
+      expect(compositionFaults(product)).to.deep.equal([]);
+    });
+
+    it("are seen when the pipeline or the ingress makes its own", () => {
+      const files = {
+        "core/ingress/a.ts": 'import { KeyRing } from "../identity/key-ring.ts";\nconst ring = new KeyRing([]);',
+        "core/pipeline/b.ts": 'import { openStore } from "../store/open.ts";\nconst store = await openStore(dir);',
+        "core/ingress/c.ts": 'import type { KeyRing } from "../identity/key-ring.ts";\nclass Access { ring: KeyRing }',
+        "core/gateway.ts": 'import { KeyRing } from "./identity/key-ring.ts";\nconst ring = new KeyRing([]);',
+      };
+      expect(compositionFaults(tree(files))).to.deep.equal([
+        "core/ingress/a.ts: makes its own part with `KeyRing`",
+        "core/pipeline/b.ts: makes its own part with `openStore`",
+      ]);
+    });
+  });
+
+  describe("imports", () => {
+    it("go in no circle", () => {
+      expect(cycleFaults(product)).to.deep.equal([]);
+    });
+
+    it("are followed around a circle, even one of types", () => {
+      const files = {
+        "core/policy/a.ts": 'import { b } from "./b.ts";',
+        "core/policy/b.ts": 'import { c } from "./inner/c.ts";',
+        "core/policy/inner/c.ts": 'import type { A } from "../a.ts";',
+      };
+      expect(cycleFaults(tree(files))).to.deep.equal([
+        "core/policy/a.ts → core/policy/b.ts → core/policy/inner/c.ts → core/policy/a.ts",
+      ]);
+    });
+  });
+
+  describe("files", () => {
+    it("stay short", function () {
+      if (this.test !== undefined) this.test.title += ` (core: ${lengthSummary(product)})`;
+      expect(lengthFaults(product)).to.deep.equal([]);
+    });
+
+    it("are too long from 261 lines on", () => {
+      const lines = (count: number): string => "line\n".repeat(count);
+      const files = tree({ "core/policy/a.ts": lines(260), "core/policy/b.ts": lines(261) });
+      expect(lengthFaults(files)).to.deep.equal(["core/policy/b.ts: has 261 lines, expected at most 260"]);
+      expect(lengthSummary(files)).to.equal("2 files, lines: median 260, p90 260 (aim 180), longest 261");
+    });
+
+    it("take no way around the tools", () => {
+      expect(escapeFaults(everything)).to.deep.equal([]);
+    });
+
+    it("are caught taking one", () => {
+      const any = "any"; // spelt apart, so that this file is not caught
+      const files = {
+        "core/a.ts": `const x = y as ${any};`,
+        "core/b.ts": `// @ts-${"ignore"}`,
+        "core/c.ts": `// biome-${"ignore"} lint: no`,
+        "test/d.ts": `it.${"only"}("x"); describe.${"skip"}("y");`,
+        "test/e.ts": `// ${"TO"}DO: later`,
+        "core/f.ts": "// read as any client would read it",
+      };
+      expect(escapeFaults(tree(files))).to.deep.equal([
+        `core/a.ts: says \`as ${any}\``,
+        `core/b.ts: says \`@ts-${"ignore"}\``,
+        `core/c.ts: says \`biome-${"ignore"}\``,
+        `test/d.ts: says \`it.${"only"}\``,
+        `test/d.ts: says \`describe.${"skip"}\``,
+        `test/e.ts: says \`${"TO"}DO\``,
+      ]);
+    });
+  });
+
+  describe("folders of core", () => {
+    it("are described where they lie", () => {
+      expect(readmeFaults(product)).to.deep.equal([]);
+    });
+
+    it("are caught without a README", () => {
+      const files = {
+        "core/policy/a.ts": "",
+        "core/store/b.ts": "",
+        "core/store/README.md": "",
+        "core/gateway.ts": "",
+      };
+      expect(readmeFaults(tree(files))).to.deep.equal(["core/policy: has no README.md"]);
+    });
+  });
+});

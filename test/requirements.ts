@@ -1,0 +1,241 @@
+import { parseRequirements, type Requirement } from "./support/requirement-table.ts";
+
+/**
+ * What the specification asks, one row for each sentence or table row that a test can hold.
+ *
+ * A row is `id | issue that meets it | met or open | sentence`; a heading is the section of the specification.
+ * A test names what it shows in its title, in brackets: `it("gives the default decision [R1.1-3]")`.
+ * `test/check/requirements.test.ts` fails where a met row has no test, or a test names an open or unknown row.
+ */
+export const requirements: readonly Requirement[] = parseRequirements(`
+## 1.1 What the service does
+R1.1-1  | 2 | open | Actions that an agent attempts are intercepted, evaluated and controlled at the protocol boundary.
+R1.1-2  | 2 | open | The protocol types are MCP, HTTP, shell, SQL and Git.
+R1.1-3  | 2 | open | Every evaluated action gets one of three decisions: allow, review, block.
+R1.1-4  | 2 | open | The agent is an untrusted principal: nothing it sends grants it authority.
+R1.1-5  | 2 | open | Upstream tools enforce their own authorization: their refusal reaches the agent.
+R1.1-6  | 5 | open | In strict mode unsigned policy packs are rejected.
+R1.1-7  | 5 | open | In strict mode unsigned plugins are rejected.
+R1.1-8  | 6 | open | Model requests are governed through a chat-completions-compatible API.
+R1.1-9  | 6 | open | Model requests are governed through a messages-style API.
+R1.1-10 | 6 | open | Input policy runs before the provider call.
+R1.1-11 | 6 | open | Output policy and evidence handling run before the response completes.
+R1.1-12 | 2 | open | The MCP gateway checks tools/list.
+R1.1-13 | 2 | open | The MCP gateway checks tools/call.
+R1.1-14 | 2 | open | It checks tool name, target, arguments, capability and session context.
+R1.1-15 | 2 | open | A tool policy engine decides allow, review or block at runtime.
+R1.1-16 | 6 | open | Input and output policy are active at runtime.
+R1.1-17 | 7 | open | Behavioral session analysis with a kill switch is active at runtime.
+R1.1-18 | 2 | open | Role-based access control is active at runtime.
+R1.1-19 | 4 | open | The approval queue is active at runtime.
+R1.1-20 | 3 | open | The signed evidence chain is active at runtime.
+R1.1-21 | 8 | open | Execution-gate sandboxes and the identity hierarchy are not wired into the request path.
+R1.1-22 | 2 | open | Upstream credentials are not issued at runtime.
+R1.1-23 | 6 | open | Only traffic routed through a supported integration enters the policy engine.
+R1.1-24 | 6 | open | Default local mode uses a mock provider.
+R1.1-25 | 2 | open | Default local mode uses YAML policies.
+R1.1-26 | 6 | open | Default local mode uses in-memory rate limiting.
+R1.1-27 | 2 | open | Default local mode keeps a local audit and evidence chain.
+R1.1-28 | 2 | open | Default local mode serves metrics on the admin port.
+R1.1-29 | 2 | open | Providers, tracing, caches, external databases and external policy engines are optional.
+R1.1-30 | 8 | open | Audit and usage records may go to an external relational database.
+R1.1-31 | 2 | open | Evidence state uses a local embedded database when state.enabled is true.
+R1.1-32 | 4 | open | Approval state uses a local embedded database when state.enabled is true.
+
+## 1.2 Ports
+R1.2-1  | 6 | open | Port 8080 serves the chat-completions-compatible API and the messages API.
+R1.2-2  | 2 | open | Port 8080 serves MCP at /mcp.
+R1.2-3  | 4 | open | Port 8080 serves MCP at /sse.
+R1.2-4  | 8 | open | Port 8080 serves the WebSocket /v1/ws.
+R1.2-5  | 2 | open | Port 8081 serves the admin API below /admin/v1/.
+R1.2-6  | 2 | open | Port 8081 serves /health and /metrics.
+R1.2-7  | 4 | open | Port 8081 serves approvals.
+R1.2-8  | 2 | open | Port 8081 serves evidence.
+R1.2-9  | 2 | open | Port 8082 is a scrape target for metrics.
+R1.2-10 | 8 | open | Port 8082 serves the dashboard and its JSON.
+
+## 2.1 Tenant, key, role, principal
+R2.1-1  | 2 | open | Every API key is configured with a tenant.
+R2.1-2  | 4 | open | Approval and history data is scoped to the caller's tenant.
+R2.1-3  | 2 | open | Evidence data is scoped to the caller's tenant.
+R2.1-4  | 3 | open | Verification and report data is scoped to the caller's tenant.
+R2.1-5  | 2 | open | A key is presented in X-API-Key or as Authorization: Bearer.
+R2.1-6  | 2 | open | A key carries a configured role.
+R2.1-7  | 2 | open | A role is one of admin, operator, viewer.
+R2.1-8  | 2 | open | A principal is a stable identifier derived from tenant and key.
+R2.1-9  | 2 | open | The raw key is not stored in evidence.
+R2.1-10 | 2 | open | Rotating a key creates a new principal.
+R2.1-11 | 2 | open | A session label is optional and sent in X-Gateway-Session-ID on direct requests.
+R2.1-12 | 2 | open | A session label is scoped to tenant and principal.
+R2.1-13 | 2 | open | An absent label selects the principal's default HTTP session.
+R2.1-14 | 4 | open | There is one session scope per SSE connection, identified by the id in /mcp/session/{id}.
+R2.1-15 | 4 | open | An SSE session scope is owned by the authenticating principal.
+
+## 2.2 Approval record
+R2.2-1  | 4 | open | An approval is bound to tenant, principal, session, task, protocol, tool, target, capability and arguments.
+R2.2-2  | 2 | open | A change in any one input yields a different fingerprint.
+R2.2-3  | 4 | open | A changed fingerprint requires a new approval.
+R2.2-4  | 4 | open | The record holds a reviewer identity, taken from the authenticated principal only.
+R2.2-5  | 4 | open | Approvals are single-use.
+
+## 2.3 Evidence record and chain
+R2.3-1  | 2 | open | The chain is append-only; each record includes the SHA-256 hash of the previous record.
+R2.3-2  | 2 | open | Each record carries a tenant.
+R2.3-3  | 3 | open | Records without a tenant, or a chain of several tenants, are unavailable through tenant-scoped APIs.
+R2.3-4  | 3 | open | Evidence is signed; integrity checks fail closed on tampering.
+R2.3-5  | 3 | open | The session manifest holds ordered action records per session.
+R2.3-6  | 3 | open | The export bundle contains integrity metadata.
+R2.3-7  | 5 | open | Plugin provenance metadata is tracked in evidence.
+
+## 2.4 Action envelope
+R2.4-1  | 2 | open | All agent actions are normalized into action envelopes before evaluation.
+
+## 2.5 Task manifest
+R2.5-1  | 7 | open | A task manifest declares expected tools, expected resources, write domains and a maximum action count.
+R2.5-2  | 7 | open | The manifest is used for drift detection.
+R2.5-3  | 7 | open | The session risk score accumulates as actions deviate.
+
+## 2.6 Capability ticket
+R2.6-1  | 7 | open | A capability ticket includes a nonce and a TTL.
+
+## 2.7 Provider configuration
+R2.7-1  | 6 | open | A provider has name, type, enabled, base_url, api_key_env and models.
+R2.7-2  | 6 | open | Enabling a provider alone does not change routing.
+R2.7-3  | 6 | open | A route must list the provider for it to be used.
+R2.7-4  | 6 | open | Fallback occurs only when configured in that route.
+
+## 2.8 Other configuration keys
+R2.8-1  | 2 | open | mcp_gateway.require_auth: when true, MCP requests require authentication.
+R2.8-2  | 8 | open | resilience.enabled enables the snapshot backup endpoints.
+R2.8-3  | 8 | open | resilience.backup_dir says where local JSON snapshots are stored.
+R2.8-4  | 2 | open | state.enabled enables local persistent state for signed evidence.
+R2.8-5  | 4 | open | state.enabled enables local persistent state for approvals.
+
+## 2.9 Chat request
+R2.9-1  | 6 | open | A chat request needs a model and messages with role and content.
+R2.9-2  | 6 | open | A mock model name exists for the mock provider.
+R2.9-3  | 6 | open | The response carries choices whose first element holds a message with content.
+
+## 3.1 Approval states
+R3.1-1  | 4 | open | An authenticated tool call evaluated as review becomes pending in the caller's tenant.
+R3.1-2  | 4 | open | An operator or admin of the same tenant approves a pending entry; the reviewer is recorded.
+R3.1-3  | 4 | open | An operator or admin of the same tenant denies a pending entry; the reviewer is recorded.
+R3.1-4  | 4 | open | A retry of the same action with the same key and session consumes the approval.
+R3.1-5  | 4 | open | The action executes at most once even with concurrent retries.
+R3.1-6  | 4 | open | An approval whose upstream attempt fails is still consumed; a new approval is required.
+R3.1-7  | 4 | open | At startup, pending and approved entries without the trusted identity binding expire, persisted.
+R3.1-8  | 4 | open | At startup, consumed state is retained.
+R3.1-9  | 4 | open | A bound HTTP approval survives a restart with the same configuration, key and label.
+
+## 3.2 Rules
+R3.2-1  | 4 | open | Viewer keys cannot approve or deny.
+R3.2-2  | 4 | open | Keys of another tenant, admin keys included, cannot review or read this tenant's approvals.
+R3.2-3  | 4 | open | A JSON reviewer field in a request grants no authority.
+R3.2-4  | 4 | open | An SSE approval is valid only on the live connection where it was requested.
+R3.2-5  | 4 | open | Reconnecting creates a new scope and needs fresh approval.
+R3.2-6  | 4 | open | HTTP and SSE approvals do not transfer between transports.
+R3.2-7  | 4 | open | Approvals expire, so that stale ones cannot be used.
+R3.2-8  | 4 | open | Approval scope is this task or exactly this action.
+R3.2-9  | 7 | open | The risk score accumulates as actions drift from the task manifest.
+R3.2-10 | 7 | open | The kill switch triggers when the score exceeds a threshold.
+R3.2-11 | 7 | open | The kill switch blocks sessions that generate excessive review requests.
+R3.2-12 | 7 | open | Shadow mode exists for the gradual rollout of drift enforcement.
+R3.2-13 | 2 | open | When policy evaluation errors, the action is blocked.
+
+## 4.1 Gateway endpoints
+R4.1-1  | 2 | open | POST /mcp takes a JSON-RPC message and answers a JSON-RPC response.
+R4.1-2  | 2 | open | POST /mcp takes the optional header X-Gateway-Session-ID.
+R4.1-3  | 4 | open | GET /sse answers an SSE stream that announces /mcp/session/{id}.
+R4.1-4  | 4 | open | GET /sse always requires authentication.
+R4.1-5  | 4 | open | POST /mcp/session/{id} takes a JSON-RPC message of the connection's principal only.
+R4.1-6  | 2 | open | GET and HEAD /health are public.
+R4.1-7  | 2 | open | POST /health cannot execute tools.
+R4.1-8  | 6 | open | POST /v1/chat/completions answers a completion and requires the key of a configured tenant.
+R4.1-9  | 6 | open | POST /v1/chat/completions supports streaming.
+R4.1-10 | 6 | open | POST /v1/messages takes and answers messages-style JSON.
+R4.1-11 | 6 | open | POST /v1/messages/count_tokens answers a token count.
+R4.1-12 | 8 | open | /v1/ws is a WebSocket for live charts and eval hooks.
+R4.1-13 | 2 | open | Other paths cannot dispatch tool calls.
+R4.1-14 | 6 | open | Tool passthrough on the messages route is optional and disabled by default.
+
+## 4.2 Admin endpoints
+R4.2-1  | 2 | open | GET /health answers on the admin port.
+R4.2-2  | 2 | open | GET /metrics answers text with gateway_requests_total and gateway_request_duration_seconds.
+R4.2-3  | 6 | open | GET /admin/v1/usage answers usage statistics.
+R4.2-4  | 6 | open | GET /admin/v1/providers lists the configured providers.
+R4.2-5  | 3 | open | POST /admin/v1/audit/verify verifies the audit chain.
+R4.2-6  | 2 | open | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.
+R4.2-7  | 8 | open | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
+R4.2-8  | 8 | open | GET /admin/v1/resilience/backups lists snapshots, only when resilience is enabled.
+R4.2-9  | 4 | open | Approval lists, history, single approvals, approve and deny require authentication.
+R4.2-10 | 3 | open | Evidence export, verification and reports require authentication.
+R4.2-11 | 4 | open | Approval endpoints return only the caller's tenant data.
+R4.2-12 | 3 | open | Evidence endpoints return only the caller's tenant data.
+R4.2-13 | 8 | open | A GraphQL interface exists.
+R4.2-14 | 8 | open | The dashboard shows an authentication notice for protected views.
+R4.2-15 | 8 | open | The dashboard neither collects nor persists reviewer keys.
+
+## 4.3 Command line
+R4.3-1  | 8 | open | The CLI reads the key from GATEWAY_API_KEY for protected admin commands.
+R4.3-2  | 3 | open | evidence export <session-id> --file <path> writes an export.
+R4.3-3  | 3 | open | evidence report <session-id> --file <path> writes a report.
+R4.3-4  | 3 | open | evidence verify verifies evidence.
+R4.3-5  | 8 | open | simulate evaluates without executing.
+R4.3-6  | 8 | open | test-action requires role operator and uses the authenticated identity.
+R4.3-7  | 8 | open | test-action is a policy diagnostic: it executes nothing upstream.
+
+## 5 Authentication
+R5-1    | 2 | open | The credential is X-API-Key or Authorization: Bearer.
+R5-2    | 2 | open | With require_auth true, all MCP requests require authentication.
+R5-3    | 2 | open | Reviewed tool calls require authentication even when require_auth is false.
+R5-4    | 2 | open | With require_auth false, unauthenticated direct calls still follow allow and block policy.
+R5-5    | 2 | open | There are no isolated anonymous identities.
+R5-6    | 4 | open | /sse always requires authentication.
+R5-7    | 2 | open | /health is public for GET and HEAD.
+R5-8    | 6 | open | Chat requests need a configured tenant key.
+R5-9    | 4 | open | Admin and operator approve and deny within their own tenant.
+R5-10   | 4 | open | A viewer cannot review.
+R5-11   | 2 | open | Admin does not grant cross-tenant access.
+R5-12   | 8 | open | test-action requires operator.
+R5-13   | 4 | open | Retries of an approved action must use the same key and the same session label.
+R5-14   | 2 | open | Clients that share one key and label share identity.
+R5-15   | 4 | open | After key rotation earlier approvals do not carry over.
+R5-16   | 2 | open | The admin API runs on a separate port from the gateway.
+R5-17   | 3 | open | All admin actions are audited in the evidence chain.
+R5-18   | 3 | open | Break-glass use is audited and requires a postmortem.
+
+## 6 Events
+R6-1    | 2 | open | Evidence records are written for decisions.
+R6-2    | 4 | open | Evidence records are written for approvals.
+R6-3    | 3 | open | Evidence records are written for admin actions.
+R6-4    | 2 | open | MCP responses are streamed over SSE.
+
+## 7 Errors
+R7-1    | 6 | open | An unsupported provider-version is rejected with a JSON error in the messages format.
+R7-2    | 6 | open | A missing provider-version defaults to 2023-06-01.
+R7-3    | 2 | open | An unauthenticated call that is reviewed is rejected because authentication is required.
+R7-4    | 4 | open | An unauthenticated /sse request is rejected because authentication is required.
+R7-5    | 4 | open | A viewer key's attempt to review is not permitted.
+R7-6    | 4 | open | A cross-tenant read or review is not permitted.
+R7-7    | 4 | open | A reused approval or a changed fingerprint: not executed; a new approval is needed.
+R7-8    | 2 | open | POST to /health cannot execute tools.
+R7-9    | 3 | open | Tampered signed evidence fails closed.
+R7-10   | 4 | open | A failed approval integrity check fails closed.
+R7-11   | 2 | open | A policy evaluation error blocks the action.
+
+## 8 Limits
+R8-1    | 4 | open | Each approval is single-use; concurrent retries execute the action at most once.
+R8-2    | 7 | open | The kill switch triggers when the risk score exceeds a threshold.
+R8-3    | 7 | open | The task manifest's maximum action count holds.
+R8-4    | 7 | open | Capability tickets carry a TTL.
+R8-5    | 4 | open | Approvals carry an expiry.
+R8-6    | 8 | open | Behind a reverse proxy /sse and /v1/ws work unbuffered with read timeouts of at least one hour.
+
+## 9 Versioning
+R9-1    | 2 | open | Admin paths begin with /admin/v1/.
+R9-2    | 6 | open | Gateway API paths begin with /v1/.
+R9-3    | 6 | open | An absent provider-version means 2023-06-01; an unsupported value is rejected.
+R9-4    | 6 | open | Valid provider versions are attached to the request context for auditing.
+R9-5    | 4 | open | At an upgrade, pending and approved entries without the trusted binding expire.
+R9-6    | 8 | open | After a rollback to an older snapshot, approvals require fresh review.
+`);

@@ -1,0 +1,56 @@
+import { mcpMethods } from "../../core/ingress/mcp/method.ts";
+import { routes } from "../../core/ingress/route.ts";
+import { errorTable } from "../../core/kernel/error.ts";
+import { Metrics } from "../../core/observe/metrics.ts";
+
+const notice = "<!-- Generated from the code by `npm run reference`; a test compares. -->\n";
+
+/** The generated reference tables: path from the repository root, and the text it must hold. */
+export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
+  return new Map([
+    ["core/kernel/REFERENCE.md", errorReference()],
+    ["core/ingress/REFERENCE.md", routeReference()],
+    ["core/observe/REFERENCE.md", await metricReference()],
+  ]);
+}
+
+function errorReference(): string {
+  const rows = Object.entries(errorTable).map(([code, row]) => [
+    `\`${code}\``,
+    row.status,
+    row.jsonRpc,
+    row.expose ? "yes" : "no",
+    row.text,
+  ]);
+  return `# Error codes\n\n${notice}\n${table(["code", "HTTP", "JSON-RPC", "detail shown", "text"], rows)}`;
+}
+
+function routeReference(): string {
+  const http = Object.values(routes).map(({ port, method, path, access }) => [port, method, `\`${path}\``, access]);
+  const mcp = Object.entries(mcpMethods).map(([name, row]) => [
+    `\`${name}\``,
+    row.eras.join(", "),
+    row.routing,
+    row.capability ?? "the tool's",
+    Object.keys(row.params).join(", "),
+  ]);
+  return (
+    `# Routes\n\n${notice}\n${table(["port", "method", "path", "access"], http)}\n` +
+    `# MCP methods\n\nBeyond the handshake (\`initialize\`, \`ping\`, \`server/discover\`), which the gateway answers itself.\n\n` +
+    table(["method", "eras", "goes to", "capability", "params kept"], mcp)
+  );
+}
+
+async function metricReference(): Promise<string> {
+  const text = await new Metrics().text();
+  const rows = [...text.matchAll(/^# HELP (gateway_\S+) (.*)$/gm)].map(([, name, help]) => {
+    const type = new RegExp(`^# TYPE ${name} (\\w+)$`, "m").exec(text)?.[1] ?? "";
+    return [`\`${name}\``, type, help ?? ""];
+  });
+  return `# Metrics\n\n${notice}\nBeside Node's own process metrics.\n\n${table(["name", "type", "meaning"], rows)}`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const line = (cells: readonly (string | number)[]): string => `| ${cells.join(" | ")} |\n`;
+  return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
+}
