@@ -1,0 +1,57 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { Clock, Random } from "../kernel/port.ts";
+
+const firstDelayMs = 200;
+const longestDelayMs = 10_000;
+/** Who needs the next attempt waits this long rather than fail. */
+const longestWaitMs = 1_000;
+/** What held this long was good: the failures before it are forgotten. */
+const provenMs = 10_000;
+
+/** When something that failed may be tried again: doubling delays with jitter, 10 s at most. */
+export class Backoff {
+  readonly #clock: Clock;
+  readonly #random: Random;
+  #failures = 0;
+  #notBefore = 0;
+  #openedAt: number | undefined;
+
+  constructor(clock: Clock, random: Random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** Milliseconds until the next attempt is allowed; 0 when it is. */
+  get remainingMs(): number {
+    return Math.max(0, this.#notBefore - this.#clock());
+  }
+
+  /** Resolves when an attempt is allowed. Rejects with UPSTREAM_UNAVAILABLE where that takes more than a second. */
+  async pass(): Promise<void> {
+    const waitMs = this.remainingMs;
+    if (waitMs > longestWaitMs)
+      throw new GatewayError("UPSTREAM_UNAVAILABLE", `it failed; tried again in ${waitMs} ms`);
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+  }
+
+  opened(): void {
+    this.#openedAt = this.#clock();
+  }
+
+  /** An attempt failed, or what it opened was lost. Returns the delay until the next one, in milliseconds. */
+  failed(): number {
+    const now = this.#clock();
+    const proven = this.#openedAt !== undefined && now - this.#openedAt >= provenMs;
+    this.#openedAt = undefined;
+    this.#failures = proven ? 1 : this.#failures + 1;
+    const ceiling = Math.min(longestDelayMs, firstDelayMs * 2 ** (this.#failures - 1));
+    const jitter = (this.#random(1)[0] as number) / 256;
+    const delayMs = Math.round((ceiling / 2) * (1 + jitter));
+    this.#notBefore = now + delayMs;
+    return delayMs;
+  }
+}

@@ -1,0 +1,137 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../kernel/json-rpc.ts";
+import type { Clock } from "../kernel/port.ts";
+import type { Flight } from "./flight.ts";
+import { FloodGate } from "./flood-gate.ts";
+import { guessId, oversized, type ReplyBounds, readReply } from "./reply.ts";
+import type { Transport, TransportListener } from "./transport.ts";
+
+export interface PipeListener {
+  /** The bytes of one message. */
+  onMessage(data: Buffer | string): void;
+  /** A message beyond the bound was skipped; its first and last bytes are left. */
+  onLongMessage(head: Buffer, tail: Buffer): void;
+  onEnd(error: GatewayError): void;
+}
+
+/** One ordered stream of messages in each direction. */
+export interface Pipe {
+  listen(listener: PipeListener): void;
+  /** Sends one message; `done` is called once, with the fault if this message was not taken. */
+  write(text: string, done: (fault?: GatewayError) => void): void;
+  close(): Promise<void>;
+}
+
+/**
+ * JSON-RPC over a pipe: finds the request that an answer belongs to.
+ * What cannot be read fails the request it belongs to where that can be seen, else the whole connection.
+ */
+export class DuplexTransport implements Transport {
+  readonly hasRequestStreams = false;
+  readonly #pipe: Pipe;
+  readonly #bounds: ReplyBounds;
+  readonly #gate: FloodGate;
+  readonly #flights: Map<number, Flight> = new Map();
+  #listener!: TransportListener;
+  #highestId = 0;
+  #closed = false;
+
+  constructor(pipe: Pipe, bounds: ReplyBounds, clock: Clock) {
+    this.#pipe = pipe;
+    this.#bounds = bounds;
+    this.#gate = new FloodGate(clock);
+  }
+
+  listen(listener: TransportListener): void {
+    this.#listener = listener;
+    this.#pipe.listen({
+      onMessage: (data) => this.#onMessage(data),
+      onLongMessage: (head, tail) => this.#onUnreadable(oversized(this.#bounds), head, tail),
+      onEnd: (error) => this.#end(error),
+    });
+  }
+
+  send(flight: Flight): void {
+    const id = flight.request.id as number;
+    this.#highestId = Math.max(this.#highestId, id);
+    this.#flights.set(id, flight);
+    flight.release = () => this.#flights.delete(id);
+    this.#pipe.write(JSON.stringify(flight.request), (fault) => {
+      if (fault !== undefined) flight.reject(fault);
+    });
+  }
+
+  post(message: JsonRpcNotification | JsonRpcResponse): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#pipe.write(JSON.stringify(message), (fault) => (fault === undefined ? resolve() : reject(fault)));
+    });
+  }
+
+  begin(): void {
+    // A pipe has no headers, and server messages come on it anyway.
+  }
+
+  forgetSession(): void {
+    // A pipe is its session.
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#pipe.close();
+  }
+
+  #onMessage(data: Buffer | string): void {
+    if (this.#closed) return;
+    let read: JsonRpcMessage;
+    try {
+      read = readReply(data, this.#bounds);
+    } catch (error) {
+      const bytes = Buffer.from(data);
+      this.#onUnreadable(GatewayError.from(error), bytes.subarray(0, 256), bytes.subarray(-256));
+      return;
+    }
+    if (read.kind === "response") this.#onResponse(read.message, data.length);
+    else if (!this.#admit(data.length)) return;
+    else if (read.kind === "notification") this.#listener.onNotification(read.message, undefined);
+    else this.#listener.onRequest(read.message, undefined);
+  }
+
+  #onResponse(response: JsonRpcResponse, bytes: number): void {
+    const { id } = response;
+    const flight = typeof id === "number" ? this.#flights.get(id) : this.#onlyFlight(id);
+    if (flight !== undefined) flight.resolve(response);
+    else if (typeof id === "number" && id > 0 && id <= this.#highestId) this.#admit(bytes);
+    else this.#fail(new GatewayError("UPSTREAM_INVALID", "expected the id of a request, got an answer to none"));
+  }
+
+  /** An error without an id says that a request could not be read; with one in flight it is clear which. */
+  #onlyFlight(id: string | null): Flight | undefined {
+    return id === null && this.#flights.size === 1 ? this.#flights.values().next().value : undefined;
+  }
+
+  #onUnreadable(error: GatewayError, head: Buffer, tail: Buffer): void {
+    if (this.#closed) return;
+    const id = guessId(head, tail);
+    const flight = id === undefined ? this.#onlyFlight(null) : this.#flights.get(id);
+    if (flight === undefined) this.#fail(error);
+    else flight.reject(error);
+  }
+
+  #admit(bytes: number): boolean {
+    const admitted = this.#gate.admit(bytes);
+    if (!admitted) this.#fail(new GatewayError("UPSTREAM_INVALID", "the upstream floods the gateway with messages"));
+    return admitted;
+  }
+
+  /** Gives up on an upstream that is still there. */
+  #fail(error: GatewayError): void {
+    this.#end(error);
+    void this.#pipe.close();
+  }
+
+  #end(error: GatewayError): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#listener.onClose(error);
+  }
+}

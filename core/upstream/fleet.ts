@@ -1,0 +1,116 @@
+import { randomBytes } from "node:crypto";
+import { GatewayError } from "../kernel/error.ts";
+import type { JsonRpcNotification } from "../kernel/json-rpc.ts";
+import type { McpEra } from "../kernel/mcp.ts";
+import type { Clock, Random } from "../kernel/port.ts";
+import type { JsonBounds } from "../kernel/strict-json.ts";
+import type { UpstreamConfig } from "./config.ts";
+import type { ConnectionListener } from "./connection.ts";
+import type { EventSink, UpstreamHealth } from "./event.ts";
+import { type NotificationHandler, UpstreamGroup } from "./group.ts";
+import { type LinkPorts, OwnLink } from "./own-link.ts";
+import type { GroupScope } from "./scope.ts";
+import { SharedConnection } from "./shared-connection.ts";
+import { SharedLink } from "./shared-link.ts";
+import { Upstream } from "./upstream.ts";
+
+export interface FleetOptions {
+  readonly configs: readonly UpstreamConfig[];
+  readonly replyBounds: JsonBounds;
+  /** Of one message. */
+  readonly replyBytes: number;
+  readonly clock: Clock;
+  readonly random?: Random;
+  /** How the gateway introduces itself on shared connections. */
+  readonly gatewayInfo: { readonly name: string; readonly version: string };
+  readonly onEvent?: EventSink;
+}
+
+/** All configured upstreams. Opens nothing until a group asks; owns every process and socket it opened. */
+export class UpstreamFleet {
+  readonly #upstreams: readonly Upstream[];
+  readonly #ports: LinkPorts;
+  readonly #gatewayInfo: { readonly name: string; readonly version: string };
+  readonly #shared: Map<string, SharedConnection> = new Map();
+  readonly #sharedGroups: Map<McpEra, UpstreamGroup> = new Map();
+
+  /** Throws CONFIG_INVALID for an address or header that no upstream can have, TypeError for a name used twice. */
+  constructor(options: FleetOptions) {
+    const { clock, random = randomBytes, onEvent = () => undefined } = options;
+    const bounds = { bytes: options.replyBytes, json: options.replyBounds };
+    this.#ports = { clock, random, onEvent };
+    this.#gatewayInfo = options.gatewayInfo;
+    this.#upstreams = options.configs.map((config) => new Upstream(config, { ...this.#ports, bounds }));
+    const names = new Set(options.configs.map(({ name }) => name));
+    if (names.size < options.configs.length) throw new TypeError("UpstreamFleet: two upstreams have the same name");
+  }
+
+  /** Connections for one client: its own where the upstream is configured so, else its share of the common one. */
+  group(scope: GroupScope): UpstreamGroup {
+    const handlers: Set<NotificationHandler> = new Set();
+    const heard = { ...scope, listener: spread(scope.listener, handlers) };
+    const links = this.#upstreams.map((upstream) =>
+      upstream.config.connection === "session"
+        ? new OwnLink(upstream, heard, this.#ports)
+        : new SharedLink(this.#sharedConnection(upstream, scope.era), heard),
+    );
+    return new UpstreamGroup(links, handlers, this.#ports.onEvent);
+  }
+
+  /** The common connections, for requests without a session: one group an era, never closed by its users. */
+  shared(era: McpEra): UpstreamGroup {
+    const known = this.#sharedGroups.get(era);
+    if (known !== undefined) return known;
+    const handlers: Set<NotificationHandler> = new Set();
+    const listener = spread(nobody, handlers);
+    const scope: GroupScope = { era, clientInfo: this.#gatewayInfo, capabilities: {}, listener };
+    const links = this.#upstreams.map((upstream) => new SharedLink(this.#sharedConnection(upstream, era), scope));
+    const group = new UpstreamGroup(links, handlers, this.#ports.onEvent);
+    this.#sharedGroups.set(era, group);
+    return group;
+  }
+
+  health(): readonly UpstreamHealth[] {
+    return this.#upstreams.map((upstream) => upstream.health());
+  }
+
+  /** Ends all connections. Resolves when every process is gone. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#shared.values()].map((shared) => shared.close()));
+    await Promise.all(this.#upstreams.map((upstream) => upstream.close()));
+  }
+
+  /**
+   * A process serves both eras with one life, because what it keeps in memory is one; it is asked for the stateless one
+   * first. Over HTTP each era has a connection of its own.
+   */
+  #sharedConnection(upstream: Upstream, era: McpEra): SharedConnection {
+    const stdio = upstream.config.transport === "stdio";
+    const key = JSON.stringify([upstream.config.name, stdio ? "any" : era]);
+    const known = this.#shared.get(key);
+    if (known !== undefined) return known;
+    const shared = new SharedConnection(upstream, stdio ? "modern" : era, this.#gatewayInfo, this.#ports);
+    this.#shared.set(key, shared);
+    return shared;
+  }
+}
+
+/** Who sends requests without a session hears nothing between them, and cannot be asked. */
+const nobody: ConnectionListener = {
+  onNotification: () => undefined,
+  onRequest: async () => {
+    throw new GatewayError("METHOD_UNKNOWN", "this connection has no client behind it");
+  },
+  onClose: () => undefined,
+};
+
+function spread(listener: ConnectionListener, handlers: ReadonlySet<NotificationHandler>): ConnectionListener {
+  return {
+    onNotification: (upstream: string, notification: JsonRpcNotification) => {
+      listener.onNotification(upstream, notification);
+      for (const handler of handlers) handler(notification);
+    },
+    onRequest: (upstream, request, signal) => listener.onRequest(upstream, request, signal),
+    onClose: (upstream, reason) => listener.onClose(upstream, reason),
+  };
+}

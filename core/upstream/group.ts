@@ -1,0 +1,151 @@
+import { isJsonObject } from "../kernel/json.ts";
+import type { JsonRpcNotification } from "../kernel/json-rpc.ts";
+import type { CachedList } from "./cached-list.ts";
+import { type ListedItem, type Listing, type ListName, listNames } from "./catalog.ts";
+import type { UpstreamConnection } from "./connection.ts";
+import type { EventSink, Withheld } from "./event.ts";
+import type { Link } from "./link.ts";
+import { type CacheHint, stricterHint } from "./list-pages.ts";
+import { MergedList } from "./merged-list.ts";
+import type { ListedTool } from "./tool-reader.ts";
+import { matchesTemplate } from "./uri-template.ts";
+
+export type { ListedItem } from "./catalog.ts";
+export type { GroupScope } from "./scope.ts";
+export type { ListedTool } from "./tool-reader.ts";
+
+export type NotificationHandler = (notification: JsonRpcNotification) => void;
+
+interface Merged {
+  readonly tools: MergedList<ListedTool>;
+  readonly prompts: MergedList<ListedItem>;
+  readonly resources: MergedList<ListedItem>;
+  readonly resourceTemplates: MergedList<ListedItem>;
+}
+
+/**
+ * The connections of one scope, opened when needed, and what their upstreams offer together.
+ * An upstream that is down is left out of lists, or stands in them with what it last offered.
+ */
+export class UpstreamGroup {
+  readonly #links: ReadonlyMap<string, Link>;
+  readonly #onEvent: EventSink;
+  readonly #handlers: Set<NotificationHandler>;
+  readonly #merged: Merged;
+
+  /** `handlers` is read whenever a notification arrives. */
+  constructor(links: readonly Link[], handlers: Set<NotificationHandler>, onEvent: EventSink) {
+    this.#links = new Map(links.map((link) => [link.upstream, link]));
+    this.#onEvent = onEvent;
+    this.#handlers = handlers;
+    const key = ({ key }: ListedItem): string => key;
+    this.#merged = {
+      tools: new MergedList(({ exposedName }) => exposedName),
+      prompts: new MergedList(key),
+      resources: new MergedList(key),
+      resourceTemplates: new MergedList(key),
+    };
+  }
+
+  /**
+   * The tool that clients call by this name: at once where it is known, else after its upstreams were asked again, which
+   * happens once a second at most.
+   */
+  tool(exposedName: string): ListedTool | undefined | Promise<ListedTool | undefined> {
+    const lists = [...this.#links.values()].map(({ catalog }) => catalog.tools);
+    if (lists.some(({ changed }) => changed)) return this.#findTool(exposedName);
+    const tools = this.#current("tools");
+    const known = tools.find(exposedName);
+    if (known === undefined) return this.#findTool(exposedName);
+    for (const list of lists) void list.read(); // where it is old, the next call sees the new one
+    return known;
+  }
+
+  tools(): Promise<readonly ListedTool[]> {
+    return this.#items("tools");
+  }
+
+  prompts(): Promise<readonly ListedItem[]> {
+    return this.#items("prompts");
+  }
+
+  resources(): Promise<readonly ListedItem[]> {
+    return this.#items("resources");
+  }
+
+  resourceTemplates(): Promise<readonly ListedItem[]> {
+    return this.#items("resourceTemplates");
+  }
+
+  /** How long the list as last read may be kept: what all upstreams that said something agree to. */
+  listMeta(list: ListName): CacheHint {
+    const hints = [...this.#links.values()].map(({ catalog }) => catalog[list].good ?? {});
+    return hints.reduce(stricterHint, {});
+  }
+
+  async promptOwner(name: string): Promise<string | undefined> {
+    await this.prompts();
+    return this.#merged.prompts.find(name)?.upstream ?? (await this.#onlyOne("prompts"));
+  }
+
+  /** The one upstream that has resources at all; else the one that lists the URI, or a template it could come from. */
+  async resourceOwner(uri: string): Promise<string | undefined> {
+    const only = await this.#onlyOne("resources");
+    if (only !== undefined) return only;
+    await this.resources();
+    const listed = this.#merged.resources.find(uri);
+    if (listed !== undefined) return listed.upstream;
+    return (await this.resourceTemplates()).find(({ key }) => matchesTemplate(uri, key))?.upstream;
+  }
+
+  /** Throws TypeError for an upstream that is not configured. */
+  connection(upstream: string): UpstreamConnection | Promise<UpstreamConnection> {
+    const link = this.#links.get(upstream);
+    if (link === undefined) throw new TypeError(`connection: no upstream \`${upstream}\``);
+    return link.connection();
+  }
+
+  /** Opens all connections, and resolves with those that could be; why the others could not is in the events. */
+  async open(): Promise<readonly UpstreamConnection[]> {
+    const opened = await Promise.allSettled([...this.#links.values()].map(async (link) => link.connection()));
+    return opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  }
+
+  /** Hands every notification outside of a request to `handler` too. Returns the function that ends that. */
+  onNotification(handler: NotificationHandler): () => void {
+    this.#handlers.add(handler);
+    return () => this.#handlers.delete(handler);
+  }
+
+  /** What upstreams offer and clients do not see, as far as the lists have been read. */
+  withheld(): readonly Withheld[] {
+    return listNames.flatMap((list) => this.#merged[list].withheld);
+  }
+
+  async close(): Promise<void> {
+    this.#handlers.clear();
+    await Promise.all([...this.#links.values()].map((link) => link.close()));
+  }
+
+  async #findTool(exposedName: string): Promise<ListedTool | undefined> {
+    await Promise.all([...this.#links.values()].map(({ catalog }) => catalog.tools.refresh()));
+    return this.#current("tools").find(exposedName);
+  }
+
+  async #items<L extends ListName>(list: L): Promise<Merged[L]["items"]> {
+    await Promise.all([...this.#links.values()].map(({ catalog }) => catalog[list].read()));
+    return this.#current(list).items;
+  }
+
+  #current<L extends ListName>(list: L): Merged[L] {
+    const merged: MergedList<ListedTool> | MergedList<ListedItem> = this.#merged[list];
+    const sources = [...this.#links.values()].map(({ catalog }) => (catalog[list] as CachedList<Listing<never>>).good);
+    for (const conflict of merged.update(sources)) this.#onEvent({ kind: "withheld", ...conflict });
+    return this.#merged[list];
+  }
+
+  async #onlyOne(capability: string): Promise<string | undefined> {
+    const able = (await this.open()).filter(({ server }) => isJsonObject(server.capabilities[capability]));
+    return able.length === 1 ? able[0]?.upstream : undefined;
+  }
+}

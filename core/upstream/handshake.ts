@@ -1,0 +1,109 @@
+import { GatewayError } from "../kernel/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import type { JsonRpcResponse } from "../kernel/json-rpc.ts";
+import { latestLegacyRevision, legacyRevisions, type McpEra, metaKey, modernRevision } from "../kernel/mcp.ts";
+import type { ServerDescription } from "./connection.ts";
+import type { FlightLimits } from "./flight.ts";
+import { modernEnvelope } from "./request-meta.ts";
+import type { RpcConnection } from "./rpc-connection.ts";
+
+export interface Introduction {
+  readonly clientInfo: JsonObject;
+  readonly capabilities: JsonObject;
+}
+
+/** The upstream is there, and says that it does not speak this era. */
+export class OtherEraError extends GatewayError {
+  constructor(detail: string) {
+    super("UPSTREAM_INVALID", detail);
+    this.name = "OtherEraError";
+  }
+}
+
+/**
+ * Opens the conversation in one era. Throws OtherEraError where the upstream speaks the other one,
+ * and the request's own error where it cannot be reached.
+ */
+export async function shakeHands(
+  connection: RpcConnection,
+  era: McpEra,
+  who: Introduction,
+  limits: FlightLimits,
+): Promise<ServerDescription> {
+  return era === "modern" ? discover(connection, who, limits) : initialize(connection, who, limits);
+}
+
+async function initialize(
+  connection: RpcConnection,
+  who: Introduction,
+  limits: FlightLimits,
+): Promise<ServerDescription> {
+  const { clientInfo, capabilities } = who;
+  const params = { protocolVersion: latestLegacyRevision, capabilities, clientInfo };
+  const result = await ask(connection, "initialize", params, limits);
+  const { protocolVersion, serverInfo, instructions } = result;
+  if (typeof protocolVersion !== "string" || !(legacyRevisions as readonly string[]).includes(protocolVersion)) {
+    throw new OtherEraError(`expected a protocol revision with a handshake, got ${quoted(protocolVersion)}`);
+  }
+  const server = {
+    era: "legacy",
+    revision: protocolVersion,
+    capabilities: objectOr(result.capabilities),
+    serverInfo: objectOr(serverInfo),
+    ...(typeof instructions === "string" ? { instructions } : {}),
+  } as const;
+  connection.begin(server);
+  await connection.notify({ method: "notifications/initialized" });
+  return server;
+}
+
+async function discover(
+  connection: RpcConnection,
+  who: Introduction,
+  limits: FlightLimits,
+): Promise<ServerDescription> {
+  const params = { _meta: modernEnvelope(who.clientInfo, who.capabilities) };
+  const result = await ask(connection, "server/discover", params, limits);
+  const { supportedVersions, instructions, _meta: meta } = result;
+  if (!Array.isArray(supportedVersions) || !supportedVersions.includes(modernRevision)) {
+    throw new OtherEraError(`expected \`supportedVersions\` with ${modernRevision}`);
+  }
+  const server = {
+    era: "modern",
+    revision: modernRevision,
+    capabilities: objectOr(result.capabilities),
+    serverInfo: objectOr(isJsonObject(meta) ? meta[metaKey.serverInfo] : undefined),
+    ...(typeof instructions === "string" ? { instructions } : {}),
+  } as const;
+  connection.begin(server);
+  return server;
+}
+
+async function ask(
+  connection: RpcConnection,
+  method: string,
+  params: JsonObject,
+  limits: FlightLimits,
+): Promise<JsonObject> {
+  let response: JsonRpcResponse;
+  try {
+    response = await connection.call({ method, params }, {}, limits);
+  } catch (error) {
+    const status = error instanceof GatewayError ? error.data?.http_status : undefined;
+    // A client error other than a refusal of the gateway itself is how old servers answer what they do not know.
+    if (typeof status === "number" && status >= 400 && status < 500 && ![401, 403, 429].includes(status)) {
+      throw new OtherEraError(`\`${method}\` was answered with HTTP ${status}`);
+    }
+    throw error;
+  }
+  if ("result" in response) return response.result;
+  throw new OtherEraError(`\`${method}\` was refused with error ${response.error.code}`);
+}
+
+function objectOr(value: Json | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+function quoted(value: Json | undefined): string {
+  return typeof value === "string" ? `\`${value.slice(0, 32)}\`` : "none";
+}

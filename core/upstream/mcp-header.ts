@@ -1,0 +1,76 @@
+import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import type { JsonRpcRequest } from "../kernel/json-rpc.ts";
+import { mcpNameSource, metaKey } from "../kernel/mcp.ts";
+
+/** A parameter that a tool's schema wants repeated as `Mcp-Param-<header>`. */
+export interface ParamHeader {
+  readonly path: readonly string[];
+  readonly header: string;
+}
+
+/** The headers that repeat a message of the stateless revision; empty for a legacy one. */
+export function mirrorHeaders(
+  request: JsonRpcRequest,
+  paramHeaders: (tool: string) => readonly ParamHeader[],
+): string[] {
+  const { params, method } = request;
+  const meta = params?._meta;
+  const revision = isJsonObject(meta) ? meta[metaKey.protocolVersion] : undefined;
+  if (params === undefined || typeof revision !== "string") return [];
+  const headers = ["mcp-protocol-version", revision, "mcp-method", method];
+  const source = Object.hasOwn(mcpNameSource, method) ? mcpNameSource[method] : undefined;
+  const name = source === undefined ? undefined : params[source];
+  if (typeof name !== "string") return headers;
+  headers.push("mcp-name", encodeHeader(name));
+  if (method !== "tools/call") return headers;
+  for (const { path, header } of paramHeaders(name)) {
+    const value = headerValue(memberAt(params.arguments, path));
+    if (value !== undefined) headers.push(`mcp-param-${header}`, encodeHeader(value));
+  }
+  return headers;
+}
+
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
+const mirroredTypes: ReadonlySet<Json | undefined> = new Set(["string", "integer", "boolean"]);
+const mostHeaders = 32;
+
+/** The `x-mcp-header` declarations of an input schema: primitive properties, reached through `properties` alone. */
+export function paramHeadersOf(inputSchema: Json | undefined): readonly ParamHeader[] {
+  const found: ParamHeader[] = [];
+  const visit = (schema: Json | undefined, path: readonly string[]): void => {
+    if (!isJsonObject(schema) || found.length >= mostHeaders) return;
+    const header = schema["x-mcp-header"];
+    if (typeof header === "string" && path.length > 0 && token.test(header) && mirroredTypes.has(schema.type)) {
+      found.push({ path, header });
+    }
+    if (!isJsonObject(schema.properties)) return;
+    for (const [name, property] of Object.entries(schema.properties)) visit(property, [...path, name]);
+  };
+  visit(inputSchema, []);
+  return found;
+}
+
+const sentinel = { start: "=?base64?", end: "?=" } as const;
+const plainField = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
+
+/** A header value as it is, or in the protocol's base64 wrapping where a field could not carry it unchanged. */
+export function encodeHeader(value: string): string {
+  const ambiguous = value.startsWith(sentinel.start) && value.endsWith(sentinel.end);
+  if (plainField.test(value) && !ambiguous) return value;
+  return `${sentinel.start}${Buffer.from(value, "utf8").toString("base64")}${sentinel.end}`;
+}
+
+function headerValue(value: Json | undefined): string | undefined {
+  if (typeof value === "string") return value;
+  if (typeof value === "boolean") return String(value);
+  return typeof value === "number" && Number.isSafeInteger(value) ? String(value) : undefined;
+}
+
+function memberAt(root: Json | undefined, path: readonly string[]): Json | undefined {
+  let value = root;
+  for (const key of path) {
+    if (!isJsonObject(value) || !Object.hasOwn(value, key)) return undefined;
+    value = (value as JsonObject)[key];
+  }
+  return value;
+}

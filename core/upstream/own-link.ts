@@ -1,0 +1,141 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { Clock, Random } from "../kernel/port.ts";
+import { Backoff } from "./backoff.ts";
+import { Catalog } from "./catalog.ts";
+import { watchChanges, withoutSubscription } from "./change-watch.ts";
+import type { ConnectionListener, UpstreamConnection } from "./connection.ts";
+import { ConnectionView } from "./connection-view.ts";
+import type { EventSink } from "./event.ts";
+import type { Link } from "./link.ts";
+import type { RpcConnection } from "./rpc-connection.ts";
+import type { GroupScope } from "./scope.ts";
+import type { Upstream } from "./upstream.ts";
+
+export interface LinkPorts {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly onEvent: EventSink;
+}
+
+/**
+ * A group's own connection to one upstream, introduced as the group's client. Opened when first needed, closed when
+ * idle, opened again when needed again, with a growing pause where the upstream keeps ending it.
+ */
+export class OwnLink implements Link {
+  readonly upstream: string;
+  readonly catalog: Catalog;
+  readonly #upstream: Upstream;
+  readonly #scope: GroupScope;
+  readonly #ports: LinkPorts;
+  readonly #backoff: Backoff;
+  #open: RpcConnection | undefined;
+  #view: ConnectionView | undefined;
+  #opening: Promise<UpstreamConnection> | undefined;
+  #idleTimer: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(upstream: Upstream, scope: GroupScope, ports: LinkPorts) {
+    this.upstream = upstream.config.name;
+    this.#upstream = upstream;
+    this.#scope = scope;
+    this.#ports = ports;
+    this.#backoff = new Backoff(ports.clock, ports.random);
+    const { clock, onEvent } = ports;
+    const connect = () => this.connection();
+    this.catalog = new Catalog({ upstream: this.upstream, tools: upstream.tools, clock, onEvent, connect });
+  }
+
+  connection(): UpstreamConnection | Promise<UpstreamConnection> {
+    if (this.#view !== undefined) return this.#view;
+    this.#opening ??= this.#connect().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#idleTimer);
+    await this.#opening?.catch(() => undefined); // its fault was told to whoever asked for it
+    await this.#view?.close();
+  }
+
+  async #connect(): Promise<UpstreamConnection> {
+    await this.#backoff.pass();
+    const { clientInfo, capabilities, era, listener } = this.#scope;
+    const connection = await this.#upstream.open({
+      clientInfo,
+      capabilities,
+      prefers: era,
+      renewable: false,
+      listener: { ...this.#hear(listener), onClose: (upstream, reason) => this.#onLost(upstream, reason) },
+    });
+    if (this.#closed) {
+      await connection.close();
+      throw new GatewayError("STOPPING");
+    }
+    return this.#use(connection);
+  }
+
+  #hear(listener: ConnectionListener): ConnectionListener {
+    return {
+      onNotification: (upstream, notification) => {
+        this.catalog.note(notification.method);
+        listener.onNotification(upstream, notification);
+      },
+      onRequest: (upstream, request, signal) => listener.onRequest(upstream, request, signal),
+      onClose: (upstream, reason) => listener.onClose(upstream, reason),
+    };
+  }
+
+  #use(connection: RpcConnection): UpstreamConnection {
+    const { era, listener } = this.#scope;
+    this.#backoff.opened();
+    this.#open = connection;
+    const view = new ConnectionView(connection, era, (notification) =>
+      listener.onNotification(this.upstream, withoutSubscription(notification)),
+    );
+    this.#view = view;
+    this.#armIdle(this.#upstream.config.idleMs);
+    watchChanges(connection, (notification) => {
+      this.catalog.note(notification.method);
+      // A client of the stateless revision has a subscription of its own.
+      if (era === "legacy" && notification.method !== "notifications/subscriptions/acknowledged") {
+        listener.onNotification(this.upstream, withoutSubscription(notification));
+      }
+    });
+    return view;
+  }
+
+  #onLost(upstream: string, reason: string): void {
+    this.#forget();
+    const delayMs = this.#backoff.failed();
+    this.#ports.onEvent({ kind: "restarting", upstream, delayMs, failures: this.#backoff.failures });
+    this.#scope.listener.onClose(upstream, reason);
+  }
+
+  #forget(): void {
+    clearTimeout(this.#idleTimer);
+    this.#open = undefined;
+    this.#view = undefined;
+    this.catalog.invalidate();
+  }
+
+  #armIdle(delayMs: number): void {
+    this.#idleTimer = setTimeout(() => this.#onIdleTimer(), delayMs);
+    this.#idleTimer.unref();
+  }
+
+  #onIdleTimer(): void {
+    const [connection, { idleMs }] = [this.#open, this.#upstream.config];
+    if (connection === undefined) return;
+    const leftMs = idleMs - connection.idleMs;
+    if (leftMs > 0) {
+      this.#armIdle(leftMs);
+      return;
+    }
+    const view = this.#view;
+    this.#forget();
+    void view?.close();
+  }
+}
