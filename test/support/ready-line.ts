@@ -29,8 +29,7 @@ export async function awaitReady(child: ChildProcess, expected: Fields, deadline
   const exited = exitOf(child);
   killWithParent(child);
   const line = await firstReadyLine(child, stdout, expected, exited, deadlineMs).catch(async (error: Error) => {
-    killGroup(child, "SIGKILL");
-    await exited.catch(() => undefined); // a spawn failure is the error already on its way
+    if (child.pid !== undefined) await closed(child);
     throw new Error(`${error.message}; stderr ends:\n${stderr().slice(-tailLength)}`);
   });
   return {
@@ -52,8 +51,15 @@ function collect(child: ChildProcess, name: "stdout" | "stderr"): () => string {
 }
 
 async function exitOf(child: ChildProcess): Promise<number> {
-  const [code] = (await once(child, "close")) as [number | null];
+  const [code] = (await once(child, "exit")) as [number | null];
   return code ?? 128;
+}
+
+/** Once its output is whole: whatever it started and did not end holds the pipes open until it is killed. */
+async function closed(child: ChildProcess): Promise<void> {
+  killGroup(child, "SIGKILL");
+  if (child.stdout?.closed && child.stderr?.closed) return;
+  await once(child, "close");
 }
 
 async function firstReadyLine(
@@ -114,7 +120,7 @@ async function stop(
     killGroup(child, "SIGKILL");
   }, deadlineMs);
   const code = await exited.finally(() => clearTimeout(timer));
-  killGroup(child, "SIGKILL"); // what it started and did not end
+  await closed(child);
   if (late)
     throw new Error(
       `expected an exit within ${deadlineMs} ms of ${signal}; stderr ends:\n${stderr().slice(-tailLength)}`,
