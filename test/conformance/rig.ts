@@ -14,6 +14,7 @@ export interface Rig {
 
 const fixture = fileURLToPath(new URL("../fixture/conformance-server.js", import.meta.url));
 
+/** Starts both; throws, and leaves neither behind, when one does not start. */
 export async function startRig(): Promise<Rig> {
   const child = spawn(process.execPath, [fixture], { stdio: ["ignore", "pipe", "pipe"], detached: true });
   const server = await awaitReady(child, { ready: true }, 20_000);
