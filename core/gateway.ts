@@ -117,7 +117,6 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
     policies,
     defaultDecision: config.policy.defaultDecision,
     deadlineMs: config.policy.deadlineMs,
-    clock: Date.now,
     newId,
     elapsedUs: () => performance.now() * 1000,
   });

@@ -1,4 +1,5 @@
-import { anonymousPrincipal, type KeyRing } from "../identity/key-ring.ts";
+import { anonymousPrincipal } from "../identity/anonymous.ts";
+import type { KeyRing } from "../identity/key-ring.ts";
 import { presentedKey } from "../identity/presented-key.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";

@@ -88,7 +88,8 @@ export class McpEndpoint {
     } catch (cause) {
       const error = GatewayError.from(cause);
       this.#parts.onFault(requestId, error);
-      reply.finish(mcpStatus(error), mcpErrorBody(error, request.id, requestId));
+      const inSession = ctx.req.headers["mcp-session-id"] !== undefined;
+      reply.finish(mcpStatus(error, inSession), mcpErrorBody(error, request.id, requestId));
     }
   }
 

@@ -22,9 +22,13 @@ const inBand: ReadonlySet<ErrorCode> = new Set([
   "UPSTREAM_BUSY",
 ]);
 
-/** The HTTP status that carries an error raised while a request with an id is served. */
-export function mcpStatus(error: GatewayError): number {
-  return inBand.has(error.code) ? 200 : error.row.status;
+/**
+ * The HTTP status that carries an error raised while a request with an id is served.
+ * In a session an unknown method is an answer too: there, 404 would tell the client that its session is gone.
+ */
+export function mcpStatus(error: GatewayError, inSession: boolean): number {
+  if (inBand.has(error.code) || (inSession && error.code === "METHOD_UNKNOWN")) return 200;
+  return error.row.status;
 }
 
 /** The JSON-RPC body of an error. `data` names our code and the request, so that an operator can find it in the log. */

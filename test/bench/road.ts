@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { startGateway } from "../support/gateway.ts";
+import { awaitReady } from "../support/ready-line.ts";
+import { type LoadResult, measureLoad } from "./load.ts";
+
+/**
+ * The governed road beside its floor and its anchor, in one run on loopback: the upstream directly, a bare Koa and
+ * undici pass-through, and the gateway with the baseline pack and durable evidence. It prints and asserts nothing.
+ */
+const seconds = Number(process.env.BENCH_SECONDS ?? 4);
+const key = "bench-key-not-a-secret";
+const children: ChildProcess[] = [];
+
+const upstream = await start("echo-server.js");
+const bare = await start("pass-through.js", upstream);
+const baseline = fileURLToPath(new URL("../../../policy-packs/baseline", import.meta.url));
+const gateway = await startGateway({
+  config: `
+listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
+keys: [{ id: bench, tenant: bench, role: operator, key_hash: "sha256:${createHash("sha256").update(key).digest("hex")}" }]
+upstreams: [{ name: bench, transport: http, url: "${upstream}", capabilities: { lookup: read } }]
+policy: { packs: [{ path: ${baseline} }] }
+log: { level: warn }
+`,
+});
+
+const targets = [
+  ["upstream directly", upstream, {}],
+  ["bare pass-through", bare, {}],
+  ["governed", `${gateway.url}/mcp`, { "x-api-key": key }],
+] as const;
+
+process.stdout.write(`node ${process.version}, ${seconds} s a cell\n\n`);
+process.stdout.write(
+  "| connections | target | requests/s | p50 ms | p99 ms | of bare | errors |\n|---|---|---|---|---|---|---|\n",
+);
+for (const connections of [1, 16, 64]) {
+  let anchor = 0;
+  for (const [name, url, headers] of targets) {
+    const result = await measureLoad({ url, headers, body, connections, seconds });
+    if (name === "bare pass-through") anchor = result.requestsPerSecond;
+    process.stdout.write(row(connections, name, result, anchor));
+  }
+}
+await gateway.stop();
+for (const child of children) child.kill();
+
+function body(n: number): string {
+  const params = { name: "lookup", arguments: { id: `customer-${n}`, fields: ["name", "city"], limit: 10 } };
+  return JSON.stringify({ jsonrpc: "2.0", id: n, method: "tools/call", params });
+}
+
+function row(connections: number, name: string, result: LoadResult, anchor: number): string {
+  const ratio = anchor === 0 ? "" : (result.requestsPerSecond / anchor).toFixed(2);
+  const cells = [
+    connections,
+    name,
+    Math.round(result.requestsPerSecond),
+    result.p50Ms.toFixed(2),
+    result.p99Ms.toFixed(2),
+  ];
+  return `| ${[...cells, ratio, result.errors].join(" | ")} |\n`;
+}
+
+async function start(file: string, ...args: string[]): Promise<string> {
+  const script = fileURLToPath(new URL(file, import.meta.url));
+  const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "pipe"], detached: true });
+  children.push(child);
+  const ready = await awaitReady(child, { ready: true }, 10_000);
+  return `http://127.0.0.1:${ready.port("port")}/mcp`;
+}
