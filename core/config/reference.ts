@@ -2,23 +2,30 @@ import type { Field } from "./field.ts";
 import { formats } from "./format.ts";
 import { fileSchema } from "./schema.ts";
 
-/** Markdown: one row for each key of the file, in the order of the schema. */
+type Row = readonly [key: string, type: string, fallback: string, description: string];
+
+const preamble = `# Configuration reference
+
+Generated from the schema by \`gateway config reference --write core/config/REFERENCE.md\`.
+\`[]\` stands for each entry of a list, \`<name>\` for a key of your choosing.
+`;
+
+/** Markdown: one row for each key of the file, in the order of the schema, with columns aligned. */
 export function configReference(): string {
-  const rows = membersOf(fileSchema, "");
-  return [
-    "# Configuration reference",
-    "",
-    "Generated from the schema by `gateway config reference --write core/config/REFERENCE.md`.",
-    "`[]` stands for each entry of a list, `<name>` for a key of your choosing.",
-    "",
-    "| key | type | default | description |",
-    "|---|---|---|---|",
-    ...rows,
-    "",
-  ].join("\n");
+  const rows: readonly Row[] = [["key", "type", "default", "description"], ...membersOf(fileSchema, "")];
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
+  const [head = "", ...body] = rows.map((row) =>
+    tableLine(row.map((cell, column) => cell.padEnd(widths[column] ?? 0))),
+  );
+  const rule = tableLine(widths.map((width) => "-".repeat(width)));
+  return `${[preamble, head, rule, ...body].join("\n")}\n`;
 }
 
-function membersOf(field: Field, path: string): string[] {
+function tableLine(cells: readonly string[]): string {
+  return `| ${cells.join(" | ")} |`;
+}
+
+function membersOf(field: Field, path: string): Row[] {
   if (field.type === "object") {
     return Object.entries(field.fields).flatMap(([key, member]) =>
       rowsOf(member, path === "" ? key : `${path}.${key}`),
@@ -29,10 +36,8 @@ function membersOf(field: Field, path: string): string[] {
   return [];
 }
 
-function rowsOf(field: Field, path: string): string[] {
-  const cells = [`\`${path}\``, typeText(field), defaultText(field), descriptionText(field)];
-  const row = `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [row, ...membersOf(field, path)];
+function rowsOf(field: Field, path: string): Row[] {
+  return [[`\`${path}\``, typeText(field), defaultText(field), descriptionText(field)], ...membersOf(field, path)];
 }
 
 function typeText(field: Field): string {

@@ -3,10 +3,8 @@ import type { FaultList, Place } from "./fault.ts";
 
 /** Collections inside one another. The composer recurses once a level; a stack overflow inside it can end the process. */
 const deepest = 32;
-/** Lexical tokens; about 20,000 keys. Bounds the time a hostile file may take. */
+/** Lexical tokens; about 12,000 keys. Bounds the time a hostile file may take. */
 const mostTokens = 100_000;
-/** On the parser's stack beside the collections: the document and the scalar it is reading. */
-const stackBase = 2;
 
 /** One composed document, and the way from its offsets to places. */
 export interface YamlDocument {
@@ -38,7 +36,7 @@ function parseTokens(text: string, placeOf: (offset: number) => Place, faults: F
   let count = 0;
   for (const lexeme of new Lexer().lex(text)) {
     tokens.push(...parser.next(lexeme));
-    const tooDeep = parser.stack.length > deepest + stackBase;
+    const tooDeep = parser.stack.length > deepest && parser.stack.filter((open) => "items" in open).length > deepest;
     if (!tooDeep && ++count <= mostTokens) continue;
     const bound = tooDeep ? `${deepest} levels` : `${mostTokens} tokens`;
     faults.add("", `expected at most ${bound}, got more`, placeOf(parser.offset));

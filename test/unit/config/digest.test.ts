@@ -1,0 +1,72 @@
+import { expect } from "chai";
+import { configDigest } from "../../../core/config/digest.ts";
+import type { GatewayConfig, UpstreamConfig } from "../../../core/config/gateway-config.ts";
+import { hashA, hashB, loadText } from "./fixture.ts";
+
+const text = (headerVariable = "TOKEN", team = "a"): string =>
+  "data_dir: /data\nupstreams:\n  - name: a\n    transport: http\n    url: https://a.example\n" +
+  `    headers: {X-Team: ${team}}\n    headers_env: {Authorization: ${headerVariable}}\n`;
+const env = { TOKEN: "Bearer one", TOKEN_2: "Bearer one" };
+
+async function digestOf(content: string, variables: NodeJS.ProcessEnv = env): Promise<string> {
+  return configDigest(await loadText(content, variables));
+}
+
+describe("configDigest(config)", () => {
+  it("is equal for the same text in another folder, spelling and order", async () => {
+    const one = await digestOf("data_dir: /data\nlog: {level: warn}\n");
+    expect(one).to.match(/^sha256:[0-9a-f]{64}$/);
+    expect(await digestOf("# comment\nlog:\n  level: 'warn'\ndata_dir: /data\nstate: {}\n")).to.equal(one);
+  });
+
+  it("changes with any value", async () => {
+    const texts = [
+      "data_dir: /data",
+      "data_dir: /data2",
+      "{data_dir: /data, log: {level: debug}}",
+      "{data_dir: /data, state: {enabled: false}}",
+      "{data_dir: /data, limits: {drain_ms: 1}}",
+      "{data_dir: /data, listen: {gateway_port: 1}}",
+      "{data_dir: /data, mcp_gateway: {max_sessions: 1}}",
+      "{data_dir: /data, policy: {packs: [{path: /p}]}}",
+      "{data_dir: /data, policy: {packs: [{path: /p, settings: {a: 1}}]}}",
+      `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashA}'}]}`,
+      `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashB}'}]}`,
+      text(),
+      text("TOKEN_2"),
+      text("TOKEN", "b"),
+    ];
+    const digests = await Promise.all(texts.map((content) => digestOf(content)));
+    expect(new Set(digests).size).to.equal(texts.length);
+  });
+
+  it("does not depend on the value of a secret", async () => {
+    expect(await digestOf(text(), { TOKEN: "Bearer two" })).to.equal(await digestOf(text()));
+  });
+
+  it("leaves out values whose origin nobody told", async () => {
+    const loaded = await loadText("data_dir: /data\n");
+    const withHeader = (value: string): GatewayConfig => ({ ...loaded, upstreams: [upstream({ "X-A": value })] });
+    expect(configDigest(withHeader("one"))).to.equal(configDigest(withHeader("two")));
+    expect(configDigest(withHeader("one"))).to.not.equal(configDigest({ ...loaded, upstreams: [upstream({})] }));
+  });
+});
+
+function upstream(headers: Readonly<Record<string, string>>): UpstreamConfig {
+  return {
+    transport: "http",
+    url: "https://a.example",
+    headers,
+    name: "a",
+    toolPrefix: "",
+    protocol: "auto",
+    connection: "session",
+    timeoutMs: 1,
+    maxTimeoutMs: 1,
+    startTimeoutMs: 1,
+    maxConnections: 1,
+    idleMs: 1000,
+    capabilities: {},
+    trustAnnotations: false,
+  };
+}

@@ -1,0 +1,93 @@
+import { expect } from "chai";
+import { type FormatName, formats } from "../../../core/config/format.ts";
+
+const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; readonly unfit: readonly string[] }>> = {
+  name: {
+    fit: ["a", "0", "acme-1.eu_x", "a".repeat(64)],
+    unfit: ["", "A", "-a", "a b", "ä", "a/b", "a".repeat(65), "a\n"],
+  },
+  path: { fit: ["x", "./a b", "/ä"], unfit: ["", "a\0b", "a\nb", "a\u001b", "x".repeat(4097), "\ud800"] },
+  argument: { fit: ["", "a\nb", "-y", "x".repeat(131_072)], unfit: ["a\0", "x".repeat(131_073), "\ud800"] },
+  listen_host: {
+    fit: ["127.0.0.1", "::", "localhost", "a.example"],
+    unfit: ["", "*", "a b", "a:80", "[::1]", "-a", "a..b"],
+  },
+  allowed_host: {
+    fit: ["localhost", "a.example:8080", "[::1]", "[::1]:80", "127.0.0.1:1"],
+    unfit: [
+      "",
+      "*",
+      "*.a.example",
+      "A.example",
+      "a:",
+      "a:0",
+      "a:65536",
+      "::1",
+      "a@b",
+      "http://a",
+      "a/b",
+      "[x]",
+      "a:80:80",
+    ],
+  },
+  origin: {
+    fit: ["https://a.example", "http://localhost:3000", "http://[::1]:1", "vscode-webview://x"],
+    unfit: [
+      "",
+      "*",
+      "null",
+      "a.example",
+      "https://a.example/",
+      "https://A.example",
+      "https://*.a",
+      "https://u@a",
+      "https://",
+    ],
+  },
+  url: {
+    fit: ["https://a.example/mcp?x=1", "http://127.0.0.1:8000/"],
+    unfit: [
+      "",
+      "a.example",
+      "ftp://a",
+      "file:///etc/passwd",
+      "https://u@a",
+      "https://:p@a",
+      "https://a#f",
+      "https://a#",
+      "https://a b",
+      " https://a",
+      "https://ä.example",
+      `https://a/${"x".repeat(4096)}`,
+    ],
+  },
+  variable: { fit: ["A", "_A1", "PATH"], unfit: ["", "1A", "path", "A-B", "A=B", "A".repeat(129)] },
+  process_variable: { fit: ["A", "http_proxy", "_"], unfit: ["", "1", "A=B", "A B", "ä", "A".repeat(129)] },
+  header_name: { fit: ["X-Team", "a"], unfit: ["", "a b", "a:", "ä", "a\r\n", "x".repeat(129)] },
+  header_value: {
+    fit: ["", "a", "a b", "Bearer x", "x".repeat(4096)],
+    unfit: [" a", "a ", "a\nb", "a\r", "ä", "\0", "x".repeat(4097)],
+  },
+  key_hash: {
+    fit: [`sha256:${"0".repeat(64)}`],
+    unfit: ["", "0".repeat(64), `sha256:${"A".repeat(64)}`, `sha256:${"0".repeat(63)}`, `sha512:${"0".repeat(64)}`],
+  },
+  tool_prefix: { fit: ["", "fs_", "A.b-"], unfit: ["a b", "*", "ä", "a".repeat(65)] },
+  tool_glob: { fit: ["*", "read_*", "a"], unfit: ["", "a b", "a?", "[a]", "ä", "a".repeat(129)] },
+  meta_key: { fit: ["a", "com.example/x"], unfit: ["", "a b", "ä", "x".repeat(257)] },
+};
+
+describe("formats", () => {
+  for (const [name, { fit, unfit }] of Object.entries(examples) as [FormatName, (typeof examples)[FormatName]][]) {
+    it(`${name}: tells fit from unfit`, () => {
+      for (const value of fit) expect(formats[name].test(value), JSON.stringify(value)).to.equal(true);
+      for (const value of unfit) expect(formats[name].test(value), JSON.stringify(value.slice(0, 80))).to.equal(false);
+    });
+
+    it(`${name}: answers hostile text in time`, () => {
+      const start = performance.now();
+      for (const piece of ["a", "a.", "-", "a:", "[", " ", "\u0000"]) formats[name].test(piece.repeat(524_288));
+      expect(performance.now() - start).to.be.below(500);
+    });
+  }
+});

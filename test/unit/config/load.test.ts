@@ -1,0 +1,200 @@
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { expect } from "chai";
+import type { GatewayConfig } from "../../../core/config/gateway-config.ts";
+import { loadConfig } from "../../../core/config/load.ts";
+import { contentDigest } from "../../../core/kernel/digest.ts";
+import { GatewayError } from "../../../core/kernel/error.ts";
+import { faultsOf, loadText, withFile } from "./fixture.ts";
+
+const environmentKey = "k".repeat(32);
+
+describe("loadConfig(path, env)", () => {
+  describe("when the file says next to nothing", () => {
+    it("fills in every default", async () => {
+      await withFile("log: {}\n", async (path) => {
+        expect(await loadConfig(path, {})).to.deep.equal(defaults(path));
+      });
+    });
+
+    it("lets nobody in and allows nothing", async () => {
+      const config = await loadText("state: {enabled: false}\n");
+      expect(config.keys).to.deep.equal([]);
+      expect(config.mcpGateway).to.include({ requireAuth: true, anonymousTenant: null });
+      expect(config.policy.defaultDecision).to.equal("block");
+    });
+  });
+
+  describe("when the file uses every key", () => {
+    const env = { ACME_REVIEWER_KEY: environmentKey, TICKETS_AUTHORIZATION: "Bearer t", PATH: "/bin", HOME: "/root" };
+    const file = "core/config/gateway.example.yaml";
+
+    it("loads the shipped example", async () => {
+      const config = await loadConfig(file, env);
+      expect(config.keys.map(({ id, keyHash }) => [id, keyHash])[1]).to.deep.equal([
+        "reviewer",
+        contentDigest(environmentKey),
+      ]);
+      expect(config.policy.packs).to.deep.equal([
+        { path: resolve("policy-packs/baseline"), mode: "enforce", settings: {} },
+        { path: resolve("policy-packs/candidate"), mode: "shadow", settings: { protected_paths: ["/etc", "/root"] } },
+      ]);
+    });
+
+    it("gives a process the variables the file names and no others", async () => {
+      const { upstreams } = await loadConfig(file, { ...env, OTHER: "x" });
+      expect(upstreams[0]).to.deep.include({
+        transport: "stdio",
+        command: "npx",
+        env: { NODE_ENV: "production", PATH: "/bin", HOME: "/root" },
+        origins: { NODE_ENV: "file", PATH: { variable: "PATH" }, HOME: { variable: "HOME" } },
+      });
+    });
+
+    it("adds secret headers to plain ones", async () => {
+      const { upstreams } = await loadConfig(file, env);
+      expect(upstreams[1]).to.deep.include({
+        transport: "http",
+        url: "https://tickets.internal.example/mcp",
+        headers: { "X-Team": "platform", Authorization: "Bearer t" },
+        origins: { "X-Team": "file", Authorization: { variable: "TICKETS_AUTHORIZATION" } },
+      });
+    });
+  });
+
+  it("resolves relative paths against the file's folder, and leaves bare program names alone", async () => {
+    const text =
+      "data_dir: state\nupstreams:\n  - {name: a, transport: stdio, command: ./run, cwd: work}\n" +
+      "  - {name: b, transport: stdio, command: run}\n  - {name: c, transport: stdio, command: /bin/run}\n";
+    await withFile(text, async (path) => {
+      const config = await loadConfig(path, {});
+      const [a, b, c] = config.upstreams;
+      expect(config.dataDir).to.equal(join(dirname(path), "state"));
+      expect(a).to.include({ command: join(dirname(path), "run"), cwd: join(dirname(path), "work") });
+      expect(b).to.include({ command: "run" }).and.not.have.property("cwd");
+      expect(c).to.include({ command: "/bin/run" });
+    });
+  });
+
+  it("freezes the configuration to its last leaf", async () => {
+    const config = await loadText("policy: {packs: [{path: p, settings: {a: {b: [1]}}}]}\n");
+    expect(everyPart(config).every(Object.isFrozen)).to.equal(true);
+  });
+
+  it("keeps `__proto__` a plain key", async () => {
+    const config = await loadText('policy: {packs: [{path: p, settings: {"__proto__": {polluted: true}}}]}\n');
+    expect(Object.keys(config.policy.packs[0]?.settings ?? {})).to.deep.equal(["__proto__"]);
+    expect({}).to.not.have.property("polluted");
+  });
+
+  it("collects all faults, in the order of the file, as text and as data", async () => {
+    const text = "log:\n  level: loud\nlisten:\n  gateway_port: 70000\n  admin_port: 0\nextra: 1\n";
+    await withFile(text, async (path) => {
+      const error = await loadConfig(path, {}).catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(GatewayError).with.property("code", "CONFIG_INVALID");
+      const { detail, data } = error as GatewayError;
+      const faults = data?.faults as readonly unknown[];
+      expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
+        "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
+        "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `policy`, `limits`, `log`",
+      ]);
+      expect(faults).to.have.length(3);
+      expect(faults[0]).to.deep.equal({
+        file: path,
+        place: { line: 2, column: 10 },
+        path: "log.level",
+        text: "expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
+      });
+    });
+  });
+
+  it("tells a hundred faults and counts the others", async () => {
+    const text = Array.from({ length: 130 }, (_, index) => `x${index}: 1\n`).join("");
+    const faults = await faultsOf(text);
+    expect(faults).to.have.length(101);
+    expect(faults.at(-1)).to.equal("and 30 more");
+  });
+
+  describe("when there is no such file to read", () => {
+    it("says that it is missing", async () => {
+      await expectDetail("/nowhere/gateway.yaml", "/nowhere/gateway.yaml: expected a readable file, got no such file");
+    });
+
+    it("says that it is a directory", async () => {
+      await expectDetail(tmpdir(), `${tmpdir()}: expected a file, got a directory`);
+    });
+
+    it("refuses a device instead of waiting for its end", async () => {
+      await expectDetail("/dev/zero", "/dev/zero: expected a file, got a special file");
+    });
+  });
+
+  describe("when the bytes are not a text", () => {
+    const table: [string, string | Uint8Array, string][] = [
+      ["invalid UTF-8", Uint8Array.of(0x61, 0x3a, 0x20, 0xff), "expected UTF-8, got invalid bytes"],
+      ["a byte order mark", "\ufefflog: {}\n", "expected no byte order mark, got one"],
+      ["NUL", "log: {} # \0\n", "expected text, got a NUL character"],
+      ["more than 1 MiB", `#${"x".repeat(1_048_576)}`, "expected at most 1048576 bytes, got 1048577"],
+    ];
+    for (const [name, content, text] of table) {
+      it(`refuses ${name}`, async () => {
+        expect(await faultsOf(content)).to.deep.equal([`gateway.yaml: ${text}`]);
+      });
+    }
+
+    it("takes exactly 1 MiB", async () => {
+      expect(await faultsOf(`log: {}\n#${"x".repeat(1_048_567)}`)).to.deep.equal([]);
+    });
+  });
+});
+
+async function expectDetail(path: string, detail: string): Promise<void> {
+  const error = await loadConfig(path, {}).catch((thrown: unknown) => thrown);
+  expect(error).to.be.instanceOf(GatewayError).with.property("code", "CONFIG_INVALID");
+  expect((error as GatewayError).detail).to.equal(detail);
+}
+
+function everyPart(value: unknown): object[] {
+  if (typeof value !== "object" || value === null) return [];
+  return [value, ...Object.values(value).flatMap(everyPart)];
+}
+
+function defaults(source: string): GatewayConfig {
+  return {
+    source,
+    listen: {
+      host: "127.0.0.1",
+      gatewayPort: 8080,
+      adminPort: 8081,
+      metricsPort: 8082,
+      allowedHosts: [],
+      allowedOrigins: [],
+    },
+    dataDir: join(dirname(source), "data"),
+    state: { enabled: true },
+    keys: [],
+    mcpGateway: {
+      requireAuth: true,
+      anonymousTenant: null,
+      metaPassthrough: [],
+      maxSessions: 1000,
+      sessionIdleMs: 1_800_000,
+    },
+    upstreams: [],
+    policy: { packs: [], defaultDecision: "block", deadlineMs: 250 },
+    limits: {
+      bodyBytes: 4_194_304,
+      jsonDepth: 64,
+      jsonNodes: 100_000,
+      jsonStringLength: 4_194_304,
+      upstreamReplyBytes: 16_777_216,
+      headersMs: 10_000,
+      bodyMs: 30_000,
+      keepAliveMs: 65_000,
+      maxConnections: 10_000,
+      drainMs: 15_000,
+    },
+    log: { level: "info" },
+  };
+}

@@ -1,0 +1,119 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { anonymousPrincipal } from "../../../core/identity/anonymous.ts";
+import { generateKey } from "../../../core/identity/generate-key.ts";
+import { type KeyEntry, KeyRing } from "../../../core/identity/key-ring.ts";
+import { GatewayError } from "../../../core/kernel/error.ts";
+import { principalId } from "../../../core/kernel/principal.ts";
+
+const first = generateKey(randomBytes);
+const second = generateKey(randomBytes);
+const entry = (id: string, keyHash: string, tenant = "acme"): KeyEntry => ({ id, tenant, role: "operator", keyHash });
+
+describe("KeyRing", () => {
+  describe("authenticate(presented)", () => {
+    const ring = new KeyRing([entry("a", first.keyHash), entry("b", second.keyHash, "other")]);
+
+    it("tells whose key it is", () => {
+      expect(ring.authenticate(first.key)).to.deep.equal({
+        id: principalId("acme", first.keyHash),
+        tenant: "acme",
+        role: "operator",
+        keyId: "a",
+      });
+      expect(ring.authenticate(second.key)).to.include({ tenant: "other", keyId: "b" });
+    });
+
+    it("throws KEY_UNKNOWN for anything else, the hash itself included, and repeats nothing of it", () => {
+      for (const presented of [
+        "",
+        "wrong",
+        first.keyHash,
+        first.key.slice(0, -1),
+        `${first.key} `,
+        first.key.toUpperCase(),
+      ]) {
+        expect(() => ring.authenticate(presented))
+          .to.throw(GatewayError)
+          .that.includes({ code: "KEY_UNKNOWN", message: "unknown key", detail: undefined, data: undefined });
+      }
+    });
+
+    it("lets nobody in without keys", () => {
+      expect(() => new KeyRing([]).authenticate(first.key))
+        .to.throw(GatewayError)
+        .with.property("code", "KEY_UNKNOWN");
+    });
+
+    it("answers a principal that cannot be changed", () => {
+      expect(Object.isFrozen(ring.authenticate(first.key))).to.equal(true);
+    });
+  });
+
+  describe("replace(keys)", () => {
+    it("drops the old keys and knows the new ones", () => {
+      const ring = new KeyRing([entry("a", first.keyHash)]);
+      ring.replace([entry("b", second.keyHash)]);
+      expect(() => ring.authenticate(first.key))
+        .to.throw(GatewayError)
+        .with.property("code", "KEY_UNKNOWN");
+      expect(ring.authenticate(second.key).keyId).to.equal("b");
+    });
+
+    it("makes another principal of a rotated key", () => {
+      const ring = new KeyRing([entry("a", first.keyHash)]);
+      const before = ring.authenticate(first.key);
+      ring.replace([entry("a", second.keyHash)]);
+      expect(ring.authenticate(second.key).id).to.not.equal(before.id);
+    });
+
+    it("keeps all the old keys where one of the new is refused", () => {
+      const ring = new KeyRing([entry("a", first.keyHash)]);
+      expect(() => ring.replace([entry("b", second.keyHash), entry("c", "sha256:short")])).to.throw(TypeError);
+      expect(ring.authenticate(first.key).keyId).to.equal("a");
+      expect(() => ring.authenticate(second.key))
+        .to.throw(GatewayError)
+        .with.property("code", "KEY_UNKNOWN");
+    });
+  });
+
+  it("lists each tenant once, sorted", () => {
+    const third = generateKey(randomBytes);
+    const entries = [entry("a", first.keyHash, "z"), entry("b", second.keyHash, "a"), entry("c", third.keyHash, "z")];
+    expect(new KeyRing(entries).tenants).to.deep.equal(["a", "z"]);
+  });
+
+  describe("when an entry is wrong", () => {
+    const broken: [string, readonly KeyEntry[], string][] = [
+      [
+        "one key in two tenants",
+        [entry("a", first.keyHash), entry("b", first.keyHash, "other")],
+        "KeyRing: expected each key once, got that of `b` again",
+      ],
+      ["a raw key for a hash", [entry("a", first.key)], "KeyRing: expected `sha256:<64 hex>` as the hash of `a`"],
+      ["no tenant", [entry("a", first.keyHash, "")], "KeyRing: expected a tenant for `a`"],
+      [
+        "an unknown role",
+        [JSON.parse(JSON.stringify({ ...entry("a", first.keyHash), role: "root" }))],
+        "KeyRing: expected a role for `a`, got `root`",
+      ],
+    ];
+    for (const [name, entries, message] of broken) {
+      it(`throws TypeError for ${name}`, () => {
+        expect(() => new KeyRing(entries)).to.throw(TypeError, message);
+      });
+    }
+  });
+});
+
+describe("anonymousPrincipal(tenant)", () => {
+  it("is a viewer of its tenant, the same for every caller, and no key's principal", () => {
+    const principal = anonymousPrincipal("acme");
+    expect(principal).to.include({ tenant: "acme", role: "viewer", keyId: "anonymous" });
+    expect(anonymousPrincipal("acme")).to.deep.equal(principal);
+    expect(anonymousPrincipal("other").id).to.not.equal(principal.id);
+    expect(principal.id)
+      .to.match(/^principal-v1-[0-9a-f]{64}$/)
+      .and.not.equal(principalId("acme", first.keyHash));
+  });
+});
