@@ -122,7 +122,7 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   });
   const fleet = new UpstreamFleet({
     configs: config.upstreams,
-    replyBounds: { ...jsonBounds(config), numbers: "rounded" },
+    replyBounds: { ...jsonBounds(config), reader: "tolerant" },
     replyBytes: config.limits.upstreamReplyBytes,
     clock: Date.now,
     gatewayInfo: identity,
@@ -222,7 +222,7 @@ async function closeParts(parts: Parts): Promise<void> {
 
 function jsonBounds(config: GatewayConfig): JsonBounds {
   const { jsonDepth, jsonNodes, jsonStringLength } = config.limits;
-  return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, numbers: "exact" };
+  return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
 }
 
 function newId(): string {

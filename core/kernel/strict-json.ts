@@ -9,10 +9,10 @@ export interface JsonBounds {
   /** UTF-16 code units of one string. */
   readonly stringLength: number;
   /**
-   * `exact`: integers beyond 2^53 and overflowing numbers are refused.
-   * `rounded`: they are read as the nearest double, as any JavaScript client would (for upstreams' answers).
+   * `exact`: what a double cannot hold and NUL are refused (for what is judged and passed on).
+   * `tolerant`: numbers are read as the nearest double and NUL is kept, as any JavaScript client would (for answers).
    */
-  readonly numbers: "exact" | "rounded";
+  readonly reader: "exact" | "tolerant";
 }
 
 const quote = 0x22;
@@ -130,7 +130,8 @@ class Scanner {
     }
     if (!value.isWellFormed())
       throw new GatewayError("MALFORMED_JSON", `lone surrogate in the string at offset ${start}`);
-    if (value.includes("\0")) throw new GatewayError("MALFORMED_JSON", `NUL in the string at offset ${start}`);
+    if (this.#bounds.reader === "exact" && value.includes("\0"))
+      throw new GatewayError("MALFORMED_JSON", `NUL in the string at offset ${start}`);
     return value;
   }
 
@@ -154,7 +155,7 @@ class Scanner {
   #number(start: number): number {
     let end = start + 1;
     while (isNumberPart(this.#text.charCodeAt(end))) end++;
-    if (end - start > 1 && this.#bounds.numbers === "exact") this.#exact(this.#text.slice(start, end), start);
+    if (end - start > 1 && this.#bounds.reader === "exact") this.#exact(this.#text.slice(start, end), start);
     return end - 1;
   }
 
