@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Rig, startRig } from "./rig.ts";
 import { revisions, runSuite, type ScenarioResult } from "./suite.ts";
-import { comparisonTable, scoredCounts } from "./table.ts";
+import { comparisonTable, newFailures, scoredCounts } from "./table.ts";
 
 const suiteMs = 240_000;
 
@@ -36,6 +36,16 @@ describe("the official conformance suite", function () {
       it("gives the same pass counts through the gateway", () => {
         const table = comparisonTable(direct, governed);
         expect(scoredCounts(governed), table).to.deep.equal(scoredCounts(direct));
+      });
+
+      it("fails no check through the gateway, scored or not, that the fixture itself passes", () => {
+        const failures = direct.flatMap((one) =>
+          newFailures(
+            one,
+            governed.find(({ scenario }) => scenario === one.scenario),
+          ),
+        );
+        expect(failures).to.deep.equal([]);
       });
 
       it("refuses foreign Host and Origin headers at the gateway", () => {

@@ -15,8 +15,13 @@ export interface ScenarioResult {
   readonly scored: boolean;
   /** How many checks succeeded. */
   readonly passed: number;
-  /** `<check id>: <what was wrong>` for each check that failed or warned. */
-  readonly failures: readonly string[];
+  /** The checks that failed or warned. */
+  readonly failures: readonly Failure[];
+}
+
+export interface Failure {
+  readonly check: string;
+  readonly message: string;
 }
 
 interface Check {
@@ -87,7 +92,7 @@ function summarize(scenario: string, scored: boolean, checks: readonly Check[]):
     passed: checks.filter(({ status }) => status === "SUCCESS").length,
     failures: checks
       .filter(({ status }) => status === "FAILURE" || status === "WARNING")
-      .map(({ id, errorMessage }) => `${id}: ${errorMessage ?? "no message"}`),
+      .map(({ id, errorMessage }) => ({ check: id, message: errorMessage ?? "no message" })),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { ScenarioResult } from "./suite.ts";
+import type { Failure, ScenarioResult } from "./suite.ts";
 
 /** Both runs side by side, a line a scenario, with the reasons of what failed through the gateway alone. */
 export function comparisonTable(direct: readonly ScenarioResult[], governed: readonly ScenarioResult[]): string {
@@ -17,6 +17,12 @@ export function scoredCounts(results: readonly ScenarioResult[]): Readonly<Recor
   return Object.fromEntries(scored.map((one) => [one.scenario, `${one.passed} passed, ${one.failures.length} failed`]));
 }
 
+/** What fails through the gateway that does not fail directly. */
+export function newFailures(direct: ScenarioResult, governed: ScenarioResult | undefined): readonly Failure[] {
+  const known = new Set(direct.failures.map(({ check }) => check));
+  return governed?.failures.filter(({ check }) => !known.has(check)) ?? [];
+}
+
 function counts(result: ScenarioResult | undefined): string {
   return result === undefined ? "none" : `${result.passed}/${result.passed + result.failures.length}`;
 }
@@ -29,6 +35,7 @@ function totals(results: readonly ScenarioResult[]): string {
 }
 
 function newFaults(direct: ScenarioResult, governed: ScenarioResult | undefined): string {
-  const faults = governed?.failures.filter((failure) => !direct.failures.includes(failure)) ?? [];
-  return faults.map((fault) => `\n    ${fault}`).join("");
+  return newFailures(direct, governed)
+    .map(({ check, message }) => `\n    ${check}: ${message}`)
+    .join("");
 }
