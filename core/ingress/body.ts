@@ -43,7 +43,9 @@ function readBytes(request: IncomingMessage, most: number): Promise<Uint8Array> 
     });
     request.once("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
     request.once("error", (cause) => reject(new GatewayError("INVALID_REQUEST", "the body broke off", { cause })));
-    request.once("close", () => reject(new GatewayError("INVALID_REQUEST", "the body broke off")));
+    request.once("close", () => {
+      if (!request.complete) reject(new GatewayError("INVALID_REQUEST", "the body broke off"));
+    });
   });
 }
 
