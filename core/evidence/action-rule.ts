@@ -1,7 +1,17 @@
 import { sha256Hex } from "../kernel/digest.ts";
-import { type EvidenceStore, recordKey, sessionRecordKey } from "./key-space.ts";
+import { openKey, recordKey, sessionRecordKey } from "./key-space.ts";
 import { type ActionRecord, noHash } from "./record.ts";
 import { isAction, isFault, readRecord } from "./record-text.ts";
+
+/** The store as it was when the verification began. */
+export interface Reader {
+  get(key: string): Promise<string | undefined>;
+}
+
+export interface FirstBad {
+  readonly seq: number;
+  readonly reason: string;
+}
 
 interface SessionEnd {
   readonly index: number;
@@ -17,19 +27,29 @@ const mostOpen = 100_000;
  * Remembers the sessions seen last and the decisions that are open; both are bounded.
  */
 export class ActionRules {
-  readonly #store: EvidenceStore;
+  readonly #reader: Reader;
   readonly #tenant: string;
   readonly #sessions = new Map<string, SessionEnd>();
-  readonly #open = new Set<string>();
+  /** Dispatched decisions without outcome so far: action to sequence number. */
+  readonly #open = new Map<string, number>();
 
-  constructor(store: EvidenceStore, tenant: string) {
-    this.#store = store;
+  constructor(reader: Reader, tenant: string) {
+    this.#reader = reader;
     this.#tenant = tenant;
   }
 
   /** Takes the next action record of the chain; says which rule it breaks. */
   async check(record: ActionRecord, hash: string): Promise<string | undefined> {
     return (await this.#checkSession(record, hash)) ?? this.#checkAction(record);
+  }
+
+  /** After the last record: what has no outcome must be on the list that the next start settles. */
+  async findForgotten(): Promise<FirstBad | undefined> {
+    for (const [id, seq] of this.#open) {
+      if ((await this.#reader.get(openKey(this.#tenant, id))) === String(seq)) continue;
+      return { seq, reason: "the decision has no outcome and is not listed as open" };
+    }
+    return undefined;
   }
 
   #checkAction(record: ActionRecord): string | undefined {
@@ -40,7 +60,7 @@ export class ActionRules {
     if (record.effect !== "dispatched") return undefined;
     if (record.evaluation?.decision !== "allow") return "expected only an allowed action to be dispatched";
     if (this.#open.has(id)) return "expected one dispatched decision an action, got a second";
-    this.#open.add(id);
+    this.#open.set(id, record.seq);
     return this.#open.size > mostOpen ? `expected at most ${mostOpen} open decisions` : undefined;
   }
 
@@ -69,12 +89,12 @@ export class ActionRules {
    */
   async #recall(record: ActionRecord): Promise<SessionEnd | undefined> {
     const { id, index } = record.session;
-    const own = await this.#store.get(sessionRecordKey(this.#tenant, id, index));
+    const own = await this.#reader.get(sessionRecordKey(this.#tenant, id, index));
     if (own !== String(record.seq)) return undefined;
     if (index === 0) return { index: -1, hash: noHash };
-    const seq = Number(await this.#store.get(sessionRecordKey(this.#tenant, id, index - 1)));
+    const seq = Number(await this.#reader.get(sessionRecordKey(this.#tenant, id, index - 1)));
     if (!Number.isSafeInteger(seq) || seq >= record.seq) return undefined;
-    const text = await this.#store.get(recordKey(this.#tenant, seq));
+    const text = await this.#reader.get(recordKey(this.#tenant, seq));
     const before = text === undefined ? undefined : readRecord(text);
     if (text === undefined || before === undefined || isFault(before) || !isAction(before)) return undefined;
     return before.session.id === id ? { index: before.session.index, hash: sha256Hex(text) } : undefined;

@@ -110,7 +110,13 @@ export class GroupCommit {
   }
 
   async #commit(group: Group): Promise<void> {
-    await this.#options.store.batch(group.operations, durably);
+    // A chained batch: the array form clones each operation and costs ten times as much on this thread.
+    const batch = this.#options.store.batch();
+    for (const operation of group.operations) {
+      if (operation.type === "put") batch.put(operation.key, operation.value);
+      else batch.del(operation.key);
+    }
+    await batch.write(durably);
     // COMMIT POINT: from here on the records survive; the marks make their loss visible.
     await this.#options.highWater.advance(group.marks.values());
   }

@@ -81,11 +81,9 @@ export class HighWaterFile implements HighWater {
   }
 
   #nextSlot(tenant: string): Slot {
-    const slot = this.#slots.get(tenant);
-    if (slot !== undefined) return { index: slot.index, turn: slot.turn + 1 };
-    const fresh = { index: this.#nextIndex++, turn: 0 };
-    this.#slots.set(tenant, fresh); // taken at once: two new tenants in one batch need two places
-    return fresh;
+    const slot = this.#slots.get(tenant) ?? { index: this.#nextIndex++, turn: -1 };
+    this.#slots.set(tenant, slot); // a place is taken at once: two new tenants in one batch need two
+    return { index: slot.index, turn: slot.turn + 1 };
   }
 
   async #writePage(mark: Mark, slot: Slot): Promise<void> {

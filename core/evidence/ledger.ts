@@ -11,6 +11,7 @@ import { commit } from "./commitment.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
 import { durably, type EvidenceStore, epochKey, type Operation, openKey, probeKey } from "./key-space.ts";
 import { type Abandoned, OpenDecisions, readAbandoned } from "./open-decision.ts";
+import { poolRandom } from "./random-pool.ts";
 import type { EventKind, EvidenceRecord } from "./record.ts";
 import { checkIntegers, decisionBody, outcomeBody, unknownBody } from "./record-body.ts";
 import { Repair } from "./repair.ts";
@@ -54,6 +55,7 @@ const repairFailed = "evidence repair failed";
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #store: EvidenceStore;
+  readonly #random: Random;
   readonly #highWater: HighWater;
   readonly #chains: ChainTable;
   readonly #open: OpenDecisions;
@@ -61,9 +63,11 @@ export class Ledger {
   readonly #repair: Repair;
 
   private constructor(options: LedgerOptions, highWater: HighWater, epoch: number) {
-    const { store, clock, random, configDigest, queueLimit: limit = defaultQueueLimit } = options;
+    const { store, clock, configDigest, queueLimit: limit = defaultQueueLimit } = options;
+    const random = poolRandom(options.random);
     this.#options = options;
     this.#store = store;
+    this.#random = random;
     this.#highWater = highWater;
     this.#chains = new ChainTable(store, highWater, random);
     this.#open = new OpenDecisions(limit);
@@ -106,7 +110,7 @@ export class Ledger {
     const dispatched = evaluation.decision === "allow";
     if (dispatched) this.#open.checkRoom(action.tenant, action.id);
     this.#admit("bounded");
-    const salt = drawSalt(this.#options.random);
+    const salt = drawSalt(this.#random);
     const bound = { fingerprint: fingerprint(action), argumentsDigest: commit(action.arguments, salt) };
     const key = openKey(action.tenant, action.id);
     const { seq, durable } = this.#writer.appendAction(
@@ -127,7 +131,7 @@ export class Ledger {
     // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
     const bound = this.#open.take(action.tenant, action.id);
     this.#admit("outcome");
-    const salt = outcome.status === "unknown" ? undefined : drawSalt(this.#options.random);
+    const salt = outcome.status === "unknown" ? undefined : drawSalt(this.#random);
     const digest = outcome.status === "unknown" || salt === undefined ? undefined : commit(outcome.output, salt);
     const body = outcomeBody(action, outcome, judged, bound, digest);
     const key = openKey(action.tenant, action.id);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
-import { makeAction, makeEvaluation } from "../unit/evidence/fixture.ts";
+import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 
 /** Prints how many records a second the ledger makes durable, beside what the disk's own sync allows. */
 const durationMs = Number(process.env.BENCH_MS ?? 3_000);
@@ -54,7 +54,7 @@ async function measureAppend(count: number): Promise<void> {
 /** One agent: decides, records, answers, records, again. */
 async function act(ledger: Ledger, label: string, end: number, latencies: number[]): Promise<void> {
   while (performance.now() < end) {
-    const action = makeAction({}, label);
+    const action = newAction({}, label);
     const evaluation = makeEvaluation(action);
     const start = performance.now();
     await ledger.recordDecision(action, evaluation);

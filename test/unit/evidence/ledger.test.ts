@@ -7,7 +7,7 @@ import { sha256Hex } from "../../../core/kernel/digest.ts";
 import { withOutput } from "../../../core/kernel/envelope.ts";
 import { GatewayError } from "../../../core/kernel/error.ts";
 import { fingerprint } from "../../../core/kernel/fingerprint.ts";
-import { LedgerWorld, makeAction, makeEvaluation, rejection } from "./fixture.ts";
+import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
 describe("Ledger", () => {
   let world: LedgerWorld;
@@ -21,7 +21,7 @@ describe("Ledger", () => {
 
   describe("recordDecision(action, evaluation)", () => {
     it("writes genesis and decision, hash-chained, before it resolves", async () => {
-      const action = makeAction();
+      const action = newAction();
       const evaluation = makeEvaluation(action);
       const durable = await world.ledger.recordDecision(action, evaluation);
       expect(durable).to.deep.equal({ actionId: action.id, evaluationId: evaluation.id, seq: 1 });
@@ -46,7 +46,7 @@ describe("Ledger", () => {
 
     for (const decision of ["review", "block"] as const) {
       it(`records ${decision} as not dispatched and owes no outcome`, async () => {
-        const action = makeAction();
+        const action = newAction();
         await world.ledger.recordDecision(action, makeEvaluation(action, decision));
         expect((await world.recordsOf())[1]).to.include({ effect: "not_dispatched" });
         const error = await rejection(world.ledger.recordOutcome(action, { status: "success", output: null }));
@@ -57,7 +57,7 @@ describe("Ledger", () => {
     }
 
     it("commits to the arguments under a salt kept apart, and stores no argument", async () => {
-      const action = makeAction({ arguments: { password: "hunter2-canary" } });
+      const action = newAction({ arguments: { password: "hunter2-canary" } });
       await world.ledger.recordDecision(action, makeEvaluation(action));
       const salts = JSON.parse((await world.store.get(disclosureKey("acme", 1))) ?? "") as { arguments: string };
       const committed = canonicalJson(["commitment-v1", salts.arguments, action.arguments]);
@@ -68,13 +68,13 @@ describe("Ledger", () => {
     });
 
     it("refuses the evaluation of another action", async () => {
-      const error = await rejection(world.ledger.recordDecision(makeAction(), makeEvaluation(makeAction())));
+      const error = await rejection(world.ledger.recordDecision(newAction(), makeEvaluation(newAction())));
       expect(error).to.be.instanceOf(TypeError);
       expect(error.message).to.equal("evidence: the evaluation is of another action");
     });
 
     it("refuses a second dispatched decision while the first is open", async () => {
-      const action = makeAction();
+      const action = newAction();
       const both = await Promise.allSettled([
         world.ledger.recordDecision(action, makeEvaluation(action)),
         world.ledger.recordDecision(action, makeEvaluation(action)),
@@ -83,7 +83,7 @@ describe("Ledger", () => {
     });
 
     it("refuses a fraction in an evaluation and writes nothing", async () => {
-      const action = makeAction();
+      const action = newAction();
       const error = await rejection(world.ledger.recordDecision(action, { ...makeEvaluation(action), risk: 12.5 }));
       expect(error.message).to.equal("evidence: expected `risk` to be an integer, got 12.5");
       expect(await world.texts()).to.have.length(0);
@@ -92,7 +92,7 @@ describe("Ledger", () => {
 
   describe("recordOutcome(action, outcome, judged)", () => {
     it("links to the decision by action, fingerprint and session", async () => {
-      const action = makeAction();
+      const action = newAction();
       await world.ledger.recordDecision(action, makeEvaluation(action));
       const answered = withOutput(action, { content: [] });
       await world.ledger.recordOutcome(
@@ -115,7 +115,7 @@ describe("Ledger", () => {
     });
 
     it("records why an outcome is unknown, in at most 1,024 characters", async () => {
-      const action = makeAction();
+      const action = newAction();
       await world.ledger.recordDecision(action, makeEvaluation(action));
       await world.ledger.recordOutcome(action, { status: "unknown", reason: "x".repeat(5_000) });
       const outcome = (await world.recordsOf())[2] as ActionRecord;
@@ -158,7 +158,7 @@ describe("Ledger", () => {
     });
 
     it("records each dispatched decision without outcome as unknown, once", async () => {
-      const lost = makeAction();
+      const lost = newAction();
       await world.ledger.recordDecision(lost, makeEvaluation(lost));
       await world.close();
       for (let start = 0; start < 3; start++) {
@@ -267,7 +267,7 @@ describe("Ledger", () => {
 
   describe("close()", () => {
     it("lets what was taken reach the disk, then takes nothing", async () => {
-      const actions = Array.from({ length: 50 }, () => makeAction());
+      const actions = Array.from({ length: 50 }, () => newAction());
       const recorded = actions.map((action) => world.ledger.recordDecision(action, makeEvaluation(action)));
       await new Promise((resolve) => setTimeout(resolve, 5));
       await world.ledger.close();
@@ -299,7 +299,7 @@ describe("Ledger", () => {
     it("bounds the actions that wait for their outcome, and never their outcomes", async () => {
       await world.close();
       await world.open({ queueLimit: 2 });
-      const [first, second, third] = [makeAction(), makeAction(), makeAction()];
+      const [first, second, third] = [newAction(), newAction(), newAction()];
       await world.ledger.recordDecision(first, makeEvaluation(first));
       await world.ledger.recordDecision(second, makeEvaluation(second));
       const error = await rejection(world.ledger.recordDecision(third, makeEvaluation(third)));

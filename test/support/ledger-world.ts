@@ -2,38 +2,32 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { recordRange } from "../../../core/evidence/key-space.ts";
-import { Ledger, type LedgerOptions } from "../../../core/evidence/ledger.ts";
-import type { EvidenceRecord } from "../../../core/evidence/record.ts";
-import type { Decision } from "../../../core/kernel/decision.ts";
-import { type ActionEnvelope, sealEnvelope } from "../../../core/kernel/envelope.ts";
-import type { Evaluation, PolicyVerdict } from "../../../core/kernel/evaluation.ts";
-import type { Clock } from "../../../core/kernel/port.ts";
-import { principalId } from "../../../core/kernel/principal.ts";
-import { httpSession } from "../../../core/kernel/session-scope.ts";
-import { uuidV7 } from "../../../core/kernel/uuid.ts";
-import { openStore, type Store } from "../../../core/store/open.ts";
+import { recordRange } from "../../core/evidence/key-space.ts";
+import { Ledger, type LedgerOptions } from "../../core/evidence/ledger.ts";
+import type { EvidenceRecord } from "../../core/evidence/record.ts";
+import type { Decision } from "../../core/kernel/decision.ts";
+import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
+import type { Evaluation, PolicyVerdict } from "../../core/kernel/evaluation.ts";
+import type { Clock } from "../../core/kernel/port.ts";
+import { principalId } from "../../core/kernel/principal.ts";
+import { httpSession } from "../../core/kernel/session-scope.ts";
+import { uuidV7 } from "../../core/kernel/uuid.ts";
+import { openStore, type Store } from "../../core/store/open.ts";
+import { makeAction } from "./action.ts";
 
-/** An action of `tenant` in the session `label`. */
-export function makeAction(over: Partial<ActionEnvelope> = {}, label = "work"): ActionEnvelope {
-  const tenant = over.tenant ?? "acme";
+/** A new write, with its own id, in the session `label` of its tenant. */
+export function newAction(changed: Partial<ActionEnvelope> = {}, label = "work"): ActionEnvelope {
+  const tenant = changed.tenant ?? "acme";
   const principal = principalId(tenant, "sha256:00");
-  return sealEnvelope({
-    version: 1,
+  return makeAction({
     id: uuidV7(Date.now(), randomBytes(10)),
-    time: "2026-05-01T10:00:00.000Z",
-    tenant,
     principal: { id: principal, role: "operator", keyId: "ci" },
     session: httpSession(tenant, principal, label),
-    task: null,
-    protocol: "mcp",
-    phase: "input",
     tool: "write_file",
     target: "files",
     capability: "write",
     arguments: { path: "/srv/notes/today.md", content: "hello", mode: 420, tags: ["a", "b"] },
-    client: { name: "agent", version: "1.0.0", address: "127.0.0.1" },
-    ...over,
+    ...changed,
   });
 }
 
@@ -134,7 +128,7 @@ export class LedgerWorld {
 
   /** Decides and completes one action. */
   async act(over: Partial<ActionEnvelope> = {}, label = "work"): Promise<ActionEnvelope> {
-    const action = makeAction(over, label);
+    const action = newAction(over, label);
     await this.ledger.recordDecision(action, makeEvaluation(action));
     await this.ledger.recordOutcome(action, { status: "success", output: { ok: true } });
     return action;

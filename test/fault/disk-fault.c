@@ -1,0 +1,85 @@
+/*
+ * Preloaded into a test's child process: makes the disk fail on demand.
+ * FAULT_FILE names a file; while it exists, its text "<call> <errno> <part of a path>" says which calls fail:
+ * `write` (the first half of the bytes is written, then the error: a torn write) or `sync`.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#undef fwrite_unlocked /* a macro of stdio.h */
+#undef fflush_unlocked
+
+/* The errno that this call on this file is to fail with, or 0. */
+static int fault(const char *call, int fd) {
+  const char *control = getenv("FAULT_FILE");
+  if (control == NULL) return 0;
+  int in = (int)syscall(SYS_openat, AT_FDCWD, control, O_RDONLY);
+  if (in < 0) return 0;
+  char text[512] = {0};
+  long got = syscall(SYS_read, in, text, sizeof text - 1);
+  syscall(SYS_close, in);
+  char wanted[16], part[256];
+  int code;
+  if (got <= 0 || sscanf(text, "%15s %d %255s", wanted, &code, part) != 3 || strcmp(wanted, call) != 0) return 0;
+  char link[64], path[PATH_MAX] = {0};
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  if (readlink(link, path, sizeof path - 1) <= 0) return 0;
+  return strstr(path, part) == NULL ? 0 : code;
+}
+
+static int fail(int code) {
+  errno = code;
+  return -1;
+}
+
+/* LevelDB writes through stdio; glibc's own calls to the kernel cannot be replaced, so its entry points are. */
+size_t fwrite_unlocked(const void *bytes, size_t size, size_t count, FILE *file) {
+  static size_t (*real)(const void *, size_t, size_t, FILE *);
+  if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "fwrite_unlocked");
+  int code = fault("write", fileno(file));
+  if (code == 0) return real(bytes, size, count, file);
+  long half = syscall(SYS_write, fileno(file), bytes, size * count / 2);
+  errno = code;
+  return half < 0 ? 0 : (size_t)half / size;
+}
+
+/* What a failed flush leaves in the buffer is lost, as with a real full disk. */
+int fflush_unlocked(FILE *file) {
+  static int (*real)(FILE *);
+  if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "fflush_unlocked");
+  int code = file == NULL ? 0 : fault("write", fileno(file));
+  if (code == 0) return real(file);
+  __fpurge(file);
+  errno = code;
+  return EOF;
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  int code = fault("write", fd);
+  if (code == 0) return syscall(SYS_pwrite64, fd, bytes, count, offset);
+  if (count < 2) return fail(code);
+  return syscall(SYS_pwrite64, fd, bytes, count / 2, offset) < 0 ? -1 : fail(code);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+  return pwrite(fd, bytes, count, offset);
+}
+
+int fdatasync(int fd) {
+  int code = fault("sync", fd);
+  return code == 0 ? (int)syscall(SYS_fdatasync, fd) : fail(code);
+}
+
+int fsync(int fd) {
+  int code = fault("sync", fd);
+  return code == 0 ? (int)syscall(SYS_fsync, fd) : fail(code);
+}

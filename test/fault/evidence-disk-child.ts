@@ -1,0 +1,74 @@
+import { randomBytes } from "node:crypto";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Ledger } from "../../core/evidence/ledger.ts";
+import { GatewayError } from "../../core/kernel/error.ts";
+import { openStore } from "../../core/store/open.ts";
+import { makeEvaluation, newAction } from "../support/ledger-world.ts";
+
+/**
+ * Writes evidence, breaks the disk (see disk-fault.c), mends it, writes again, and ends without closing anything.
+ * Says as one JSON line what was acknowledged and how the rest was refused.
+ */
+const [dir = "", fault = ""] = process.argv.slice(2);
+const control = process.env.FAULT_FILE ?? "";
+const store = await openStore({ dir, enabled: true });
+const warnings: string[] = [];
+const ledger = await Ledger.open({
+  store,
+  highWaterPath: join(dir, "high-water"),
+  clock: Date.now,
+  random: randomBytes,
+  writerId: "disk",
+  configDigest: `sha256:${"0".repeat(64)}`,
+  onWarning: (message) => warnings.push(message),
+});
+
+const acknowledged: string[] = [];
+const refused: string[] = [];
+const interrupted = newAction();
+await decide(interrupted);
+await Promise.all(Array.from({ length: 20 }, () => act()));
+const before = acknowledged.length;
+await writeFile(control, fault);
+await Promise.all(Array.from({ length: 20 }, () => act()));
+const outcome = await ledger
+  .recordOutcome(interrupted, { status: "success", output: null })
+  .then(() => "recorded", codeOf);
+await act();
+await sleep(1_100); // a repair is attempted at most once a second, and must fail while the disk does
+await act();
+await sleep(200);
+await act();
+const during = acknowledged.length;
+await rm(control);
+await sleep(1_100);
+await act();
+while (ledger.status().some((each) => each.state !== "ready")) await sleep(10);
+await Promise.all(Array.from({ length: 20 }, () => act()));
+const report = await ledger.verify("acme");
+process.stdout.write(
+  `${JSON.stringify({ before, during, acknowledged, refused, outcome, interrupted: interrupted.id, report, warnings })}\n`,
+  () => process.kill(process.pid, "SIGKILL"),
+);
+
+async function act(): Promise<void> {
+  const action = newAction();
+  if (await decide(action)) await ledger.recordOutcome(action, { status: "success", output: null }).catch(codeOf);
+}
+
+async function decide(action: ReturnType<typeof newAction>): Promise<boolean> {
+  try {
+    await ledger.recordDecision(action, makeEvaluation(action));
+    acknowledged.push(action.id);
+    return true;
+  } catch (error) {
+    refused.push(codeOf(error));
+    return false;
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof GatewayError ? error.code : String(error);
+}

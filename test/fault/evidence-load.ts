@@ -1,0 +1,37 @@
+import { randomBytes } from "node:crypto";
+import { writeSync } from "node:fs";
+import { join } from "node:path";
+import { Ledger } from "../../core/evidence/ledger.ts";
+import { openStore } from "../../core/store/open.ts";
+import { makeEvaluation, newAction } from "../support/ledger-world.ts";
+
+/**
+ * A process that decides and completes actions in the folder it is given until it is killed. One line on stdout for
+ * each acknowledgement, written before anything else happens: `decided <action> <seq>`, `completed <action>`.
+ */
+const [dir = "", agents = "32"] = process.argv.slice(2);
+const store = await openStore({ dir, enabled: true });
+const ledger = await Ledger.open({
+  store,
+  highWaterPath: join(dir, "high-water"),
+  clock: Date.now,
+  random: randomBytes,
+  writerId: "load",
+  configDigest: `sha256:${"0".repeat(64)}`,
+});
+say("ready");
+await Promise.all(Array.from({ length: Number(agents) }, (_, index) => act(`agent-${index}`)));
+
+async function act(label: string): Promise<never> {
+  for (;;) {
+    const action = newAction({}, label);
+    const { seq } = await ledger.recordDecision(action, makeEvaluation(action));
+    say(`decided ${action.id} ${seq}`);
+    await ledger.recordOutcome(action, { status: "success", output: { ok: true } });
+    say(`completed ${action.id}`);
+  }
+}
+
+function say(line: string): void {
+  writeSync(1, `${line}\n`);
+}
