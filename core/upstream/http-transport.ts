@@ -31,8 +31,9 @@ export class HttpTransport implements Transport {
   readonly #options: HttpTransportOptions;
   #listener!: TransportListener;
   #session: string | undefined;
-  #revision: string | undefined;
   #headers: readonly string[];
+  /** For messages that do not name their revision themselves. */
+  #revisionHeader: readonly string[] = [];
   #stream: ServerStream | undefined;
   #closed = false;
 
@@ -53,7 +54,8 @@ export class HttpTransport implements Transport {
       onMissing: () => this.#onMissing(session, flight),
       resume: (lastEventId, call) => this.#get(lastEventId, call),
     });
-    const headers = [...this.#headers, ...mirrorHeaders(flight.request, this.#options.paramHeaders)];
+    const mirrored = mirrorHeaders(flight.request, this.#options.paramHeaders);
+    const headers = [...this.#headers, ...(mirrored.length > 0 ? mirrored : this.#revisionHeader)];
     for (const [name, value] of Object.entries(flight.exchange.headers ?? {})) {
       if (!traceHeaders.has(name.toLowerCase())) throw new TypeError(`send: expected a trace header, got \`${name}\``);
       headers.push(name, value);
@@ -71,13 +73,12 @@ export class HttpTransport implements Transport {
         },
         onFault: reject,
       });
-      this.#options.client.post([...this.#headers], JSON.stringify(message), call);
+      this.#options.client.post([...this.#headers, ...this.#revisionHeader], JSON.stringify(message), call);
     });
   }
 
   begin(revision: string, serverStream: boolean): void {
-    this.#revision = revision;
-    this.#headers = this.#baseHeaders();
+    this.#revisionHeader = ["mcp-protocol-version", revision];
     if (!serverStream || this.#closed) return;
     this.#stream?.stop();
     const gate = new FloodGate(this.#options.clock);
@@ -95,7 +96,7 @@ export class HttpTransport implements Transport {
 
   forgetSession(): void {
     this.#session = undefined;
-    this.#revision = undefined;
+    this.#revisionHeader = [];
     this.#headers = this.#baseHeaders();
     this.#stream?.stop();
     this.#stream = undefined;
@@ -111,7 +112,7 @@ export class HttpTransport implements Transport {
         onResponse: () => new WholeBody(ignoredBodyBytes, () => resolve()),
         onFault: () => resolve(),
       });
-      this.#options.client.send("DELETE", [...this.#headers], call);
+      this.#options.client.send("DELETE", [...this.#headers, ...this.#revisionHeader], call);
       setTimeout(() => {
         call.stop();
         resolve();
@@ -121,7 +122,7 @@ export class HttpTransport implements Transport {
 
   #get(lastEventId: string | undefined, call: HttpCall): void {
     const resume = lastEventId === undefined ? [] : ["last-event-id", lastEventId];
-    this.#options.client.send("GET", [...this.#headers, ...resume], call);
+    this.#options.client.send("GET", [...this.#headers, ...this.#revisionHeader, ...resume], call);
   }
 
   #onSideMessage(message: JsonRpcMessage, flight: Flight | undefined): void {
@@ -159,7 +160,6 @@ export class HttpTransport implements Transport {
     const headers = ["content-type", "application/json", "accept", "application/json, text/event-stream"];
     headers.push(...this.#options.client.headers);
     if (this.#session !== undefined) headers.push("mcp-session-id", this.#session);
-    if (this.#revision !== undefined) headers.push("mcp-protocol-version", this.#revision);
     return headers;
   }
 }
