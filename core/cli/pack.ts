@@ -1,0 +1,71 @@
+import { Command } from "commander";
+import { GatewayError } from "../kernel/error.ts";
+import { type CompiledPack, compilePack } from "../policy/pack.ts";
+import type { TestResult } from "../policy/test-case.ts";
+import { exitOnUsage } from "./usage.ts";
+
+interface Output {
+  readonly json?: true;
+}
+
+/** `gateway pack`. */
+export function packCommand(): Command {
+  const pack = new Command("pack").description("policy packs").exitOverride(exitOnUsage);
+  pack
+    .command("lint")
+    .description("check a pack's manifest, rules and expressions; exit 1 if there are faults")
+    .argument("<folder>", "the pack's folder")
+    .option("--json", "print JSON")
+    .action(lintPack);
+  pack
+    .command("test")
+    .description("run a pack's own tests; exit 1 if one fails")
+    .argument("<folder>", "the pack's folder")
+    .option("--json", "print JSON")
+    .action(testPack);
+  return pack;
+}
+
+async function lintPack(folder: string, { json }: Output): Promise<void> {
+  const compiled = await compile(folder, json);
+  if (compiled === undefined) return;
+  const { ref, ruleCount } = compiled.pack;
+  const { name, version, digest } = ref;
+  if (json) print(JSON.stringify({ ok: true, name, version, digest, rules: ruleCount }));
+  else print(`${name} ${version}: ok, ${ruleCount} rules, ${digest}`);
+}
+
+async function testPack(folder: string, { json }: Output): Promise<void> {
+  const compiled = await compile(folder, json);
+  if (compiled === undefined) return;
+  const results = await compiled.test();
+  const failed = results.filter((result) => result.failures.length > 0);
+  if (failed.length > 0) process.exitCode = 1;
+  if (json) {
+    const failures = failed.map(({ name, place, failures }) => ({ name, ...place, failures }));
+    print(JSON.stringify({ ok: failed.length === 0, cases: results.length, failed: failures }));
+  } else {
+    for (const result of failed) print(describeFailure(result));
+    print(`${results.length} cases, ${failed.length} failed`);
+  }
+}
+
+/** The pack, or its faults printed and the exit code set. */
+async function compile(folder: string, json: true | undefined): Promise<CompiledPack | undefined> {
+  try {
+    return await compilePack({ path: folder, mode: "enforce", settings: {}, clock: Date.now });
+  } catch (error) {
+    if (!(error instanceof GatewayError && error.code === "PACK_INVALID")) throw error;
+    process.exitCode = 1;
+    print(json ? JSON.stringify({ ok: false, message: error.message, ...error.data }) : error.message);
+    return undefined;
+  }
+}
+
+function describeFailure({ name, place, failures }: TestResult): string {
+  return failures.map((failure) => `${place.file}:${place.line}:${place.column}: ${name}: ${failure}`).join("\n");
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

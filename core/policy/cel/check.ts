@@ -1,0 +1,212 @@
+import { didYouMean } from "../suggestion.ts";
+import type { PatternCache } from "./pattern.ts";
+import { phasesWith, type Scope } from "./scope.ts";
+import { type Shape, shapeOf } from "./shape.ts";
+import { functionArity, macros, methodArity, operators } from "./signature.ts";
+import {
+  type Call,
+  type Comprehension,
+  type Expr,
+  type ExpressionFault,
+  entryParts,
+  type ParsedExpression,
+  type Select,
+} from "./syntax.ts";
+
+const arithmetic: ReadonlySet<string> = new Set(["_+_", "_-_", "_*_", "_/_", "_%_"]);
+const logic: ReadonlySet<string> = new Set(["!_", "_&&_", "_||_"]);
+const comparisons: ReadonlySet<string> = new Set(["_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"]);
+
+export interface CheckResult {
+  readonly faults: readonly ExpressionFault[];
+  /** What the whole expression gives. */
+  readonly shape: Shape;
+}
+
+/**
+ * Finds what would only fail when an action comes: unknown names, fields and functions, bad patterns, mixed arithmetic.
+ * Patterns that stand in the expression are compiled and kept.
+ */
+export function checkExpression(parsed: ParsedExpression, scope: Scope, patterns: PatternCache): CheckResult {
+  const checker = new Checker(parsed, scope, patterns);
+  const shape = checker.infer(parsed.root, new Map());
+  return { faults: checker.faults, shape };
+}
+
+type Locals = ReadonlyMap<string, Shape>;
+
+class Checker {
+  readonly faults: ExpressionFault[] = [];
+  readonly #parsed: ParsedExpression;
+  readonly #scope: Scope;
+  readonly #patterns: PatternCache;
+
+  constructor(parsed: ParsedExpression, scope: Scope, patterns: PatternCache) {
+    this.#parsed = parsed;
+    this.#scope = scope;
+    this.#patterns = patterns;
+  }
+
+  infer(node: Expr, locals: Locals): Shape {
+    const { exprKind: kind } = node;
+    if (kind.case === "identExpr") return this.#variable(node, kind.value.name, locals);
+    if (kind.case === "constExpr") return this.#literal(node, kind.value.constantKind.case);
+    if (kind.case === "selectExpr") return this.#select(node, kind.value, locals);
+    if (kind.case === "callExpr") return this.#call(node, kind.value, locals);
+    if (kind.case === "comprehensionExpr") return this.#comprehension(kind.value, locals);
+    if (kind.case === "listExpr") return this.#list(kind.value.elements, locals);
+    if (kind.case === "structExpr") {
+      if (kind.value.messageName !== "") this.#fault(node, `unknown type \`${kind.value.messageName}\``);
+      for (const part of kind.value.entries.flatMap(entryParts)) if (part !== undefined) this.infer(part, locals);
+      return shapeOf.map;
+    }
+    return shapeOf.unknown;
+  }
+
+  #fault(node: Expr, message: string): Shape {
+    this.faults.push({ offset: this.#parsed.offsetOf(node), message });
+    return shapeOf.unknown;
+  }
+
+  #variable(node: Expr, name: string, locals: Locals): Shape {
+    const shape = locals.get(name) ?? this.#scope.get(name);
+    if (shape !== undefined) return shape;
+    const phases = phasesWith(name);
+    if (phases.length > 0) {
+      const where = phases.map((phase) => `\`${phase}\``).join(" and ");
+      return this.#fault(node, `\`${name}\` is available in phase ${where} only; name the phase in \`match\``);
+    }
+    return this.#fault(
+      node,
+      `unknown variable \`${name}\`${didYouMean(name, [...locals.keys(), ...this.#scope.keys()])}`,
+    );
+  }
+
+  #literal(node: Expr, type: string | undefined): Shape {
+    if (type === "boolValue") return shapeOf.bool;
+    if (type === "int64Value") return shapeOf.int;
+    if (type === "doubleValue") return shapeOf.double;
+    if (type === "stringValue") return shapeOf.string;
+    if (type === "nullValue") return shapeOf.null;
+    return this.#fault(node, "expected a bool, int, double or text, got bytes or an unsigned integer");
+  }
+
+  #select(node: Expr, select: Select, locals: Locals): Shape {
+    const operand = select.operand === undefined ? shapeOf.unknown : this.infer(select.operand, locals);
+    const field = this.#field(node, operand, select.field);
+    return select.testOnly ? shapeOf.bool : field;
+  }
+
+  #field(node: Expr, operand: Shape, name: string): Shape {
+    if (operand.fields !== undefined) {
+      const field = operand.fields.get(name);
+      if (field !== undefined) return field;
+      return this.#fault(node, `unknown field \`${name}\`${didYouMean(name, operand.fields.keys())}`);
+    }
+    if (operand.kind === "json") return shapeOf.json;
+    if (operand.kind === "map" || operand.kind === "unknown") return shapeOf.unknown;
+    return this.#fault(node, `expected a map before \`.${name}\`, got ${operand.kind}`);
+  }
+
+  #list(elements: readonly Expr[], locals: Locals): Shape {
+    const shapes = elements.map((element) => this.infer(element, locals));
+    const first = shapes[0];
+    const same = first !== undefined && shapes.every((shape) => shape.kind === first.kind);
+    return { kind: "list", element: same ? first : shapeOf.unknown };
+  }
+
+  #call(node: Expr, call: Call, locals: Locals): Shape {
+    const target = call.target === undefined ? undefined : this.infer(call.target, locals);
+    const args = call.args.map((arg) => this.infer(arg, locals));
+    if (target === undefined && operators.has(call.function)) return this.#operator(node, call.function, args);
+    this.#signature(node, call);
+    if (call.function === "matches") this.#pattern(call);
+    return resultOf(call.function);
+  }
+
+  #signature(node: Expr, call: Call): void {
+    const known = call.target === undefined ? functionArity : methodArity;
+    const arity = Object.hasOwn(known, call.function) ? known[call.function] : undefined;
+    if (arity === undefined) {
+      const words = call.target === undefined ? [...Object.keys(known), "has"] : [...Object.keys(known), ...macros];
+      this.#fault(node, `unknown function \`${call.function}\`${didYouMean(call.function, words)}`);
+    } else if (!arity.includes(call.args.length)) {
+      const expected = arity.join(" or ");
+      this.#fault(node, `expected ${expected} arguments for \`${call.function}\`, got ${call.args.length}`);
+    }
+  }
+
+  #pattern(call: Call): void {
+    const [pattern] = call.args;
+    if (pattern?.exprKind.case !== "constExpr") return;
+    const { constantKind } = pattern.exprKind.value;
+    if (constantKind.case !== "stringValue") return;
+    try {
+      this.#patterns.keep(constantKind.value);
+    } catch (error) {
+      this.#fault(pattern, `not an RE2 pattern: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  #operator(node: Expr, name: string, args: readonly Shape[]): Shape {
+    const [left = shapeOf.unknown, right = shapeOf.unknown] = args;
+    if (logic.has(name) || comparisons.has(name)) return shapeOf.bool;
+    if (name === "_[_]") return this.#index(node, left);
+    if (name === "_?_:_") return right.kind === args[2]?.kind ? right : shapeOf.unknown;
+    if (name === "-_") return left;
+    return arithmetic.has(name) ? this.#arithmetic(node, name, left, right) : shapeOf.unknown;
+  }
+
+  #index(node: Expr, operand: Shape): Shape {
+    if (operand.kind === "json") return shapeOf.json;
+    if (operand.kind === "list") return operand.element ?? shapeOf.unknown;
+    if (operand.kind === "map" || operand.kind === "unknown") return shapeOf.unknown;
+    return this.#fault(node, `expected a list or a map before \`[\`, got ${operand.kind}`);
+  }
+
+  /** CEL converts nothing: `args.count + 1` adds an int to a double and fails on every action. */
+  #arithmetic(node: Expr, name: string, left: Shape, right: Shape): Shape {
+    const kinds = [left.kind, right.kind];
+    const symbol = name.slice(1, -1);
+    const beside = left.kind === "int" ? right.kind : left.kind;
+    if (kinds.includes("int") && (beside === "json" || beside === "double")) {
+      const number = beside === "json" ? "a number out of JSON, which is a double" : "a double";
+      return this.#fault(
+        node,
+        `expected \`${symbol}\` between two of a kind, got an int and ${number}; write \`1.0\` for \`1\`, or \`int(…)\` around the double`,
+      );
+    }
+    if (name === "_%_" && kinds.includes("double"))
+      return this.#fault(node, "expected ints beside `%`, got a double; write `int(…)`");
+    return left.kind === right.kind && left.kind !== "json" ? left : shapeOf.unknown;
+  }
+
+  #comprehension(loop: Comprehension, locals: Locals): Shape {
+    const range = loop.iterRange === undefined ? shapeOf.unknown : this.infer(loop.iterRange, locals);
+    const start = loop.accuInit === undefined ? shapeOf.unknown : this.infer(loop.accuInit, locals);
+    const item = range.kind === "json" ? shapeOf.json : (range.element ?? shapeOf.unknown);
+    const result: Shape = start.kind === "list" ? shapeOf.list : start;
+    const inside = new Map([...locals, [loop.iterVar, item], [loop.accuVar, result]]);
+    for (const part of [loop.loopCondition, loop.loopStep]) if (part !== undefined) this.infer(part, inside);
+    return loop.result === undefined
+      ? shapeOf.unknown
+      : this.infer(loop.result, new Map([...locals, [loop.accuVar, result]]));
+  }
+}
+
+function resultOf(name: string): Shape {
+  if (["size", "int", "indexOf", "lastIndexOf"].includes(name) || name.startsWith("get")) return shapeOf.int;
+  if (name === "double") return shapeOf.double;
+  if (["contains", "startsWith", "endsWith", "matches", "glob"].includes(name)) return shapeOf.bool;
+  if (name === "leaves") return { kind: "list", element: leafShape };
+  if (name === "split") return { kind: "list", element: shapeOf.string };
+  return ["timestamp", "duration"].includes(name) ? shapeOf.time : shapeOf.string;
+}
+
+const leafShape: Shape = {
+  kind: "map",
+  fields: new Map([
+    ["key", shapeOf.string],
+    ["text", shapeOf.string],
+  ]),
+};

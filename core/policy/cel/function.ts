@@ -1,0 +1,179 @@
+import {
+  type CelFunc,
+  type CelInput,
+  type CelList,
+  CelScalar,
+  type CelValue,
+  celEnv,
+  celError,
+  celFunc,
+  celList,
+  celMethod,
+  isCelError,
+  listType,
+  mapType,
+} from "@bufbuild/cel";
+import { celEquals } from "./equality.ts";
+import type { Meter } from "./meter.ts";
+import type { PatternCache } from "./pattern.ts";
+import { textFunctions } from "./text-function.ts";
+import { treeFunctions } from "./tree-function.ts";
+
+const { BOOL, DYN, INT } = CelScalar;
+const list = listType(DYN);
+const map = mapType(DYN, DYN);
+const standard = celEnv().funcs;
+
+/** Calls into the standard library that cost more than a unit, and what they cost. */
+const dearer: Readonly<Record<string, number>> = {
+  timestamp: 20,
+  duration: 20,
+  getFullYear: 500,
+  getMonth: 500,
+  getDate: 500,
+  getDayOfMonth: 500,
+  getDayOfWeek: 500,
+  getDayOfYear: 500,
+  getHours: 500,
+  getMinutes: 500,
+  getSeconds: 500,
+  getMilliseconds: 500,
+};
+
+/** The longest text a conversion reads: no number or time is longer, and reading a vast one is quadratic. */
+const longestNumeral = 64;
+
+/**
+ * The functions of the language, each paying `meter` for work that grows with its arguments.
+ * They replace the standard library's where the two have the same signature.
+ */
+export function meteredFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
+  return [
+    ...equalityFunctions(meter),
+    ...collectionFunctions(meter),
+    ...loopFunctions(meter),
+    ...Object.entries(dearer).flatMap(([name, units]) => dearerFunctions(name, units, meter)),
+    ...conversionFunctions(meter),
+    ...textFunctions(meter, patterns),
+    ...treeFunctions(meter),
+  ];
+}
+
+function equalityFunctions(meter: Meter): CelFunc[] {
+  const other = (a: CelValue, b: CelValue): boolean => callStandard("_==_", undefined, [a, b]) === true;
+  const has = (item: CelValue, items: CelList): boolean => {
+    for (const candidate of items) if (celEquals(candidate, item, meter, other)) return true;
+    return false;
+  };
+  return [
+    celFunc("_==_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => celEquals(a, b, meter, other)),
+    celFunc("_!=_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => !celEquals(a, b, meter, other)),
+    celFunc("@in", [DYN, list], BOOL, has),
+  ];
+}
+
+function collectionFunctions(meter: Meter): CelFunc[] {
+  const concat = (a: CelList, b: CelList): CelInput<typeof list> => {
+    meter.charge(a.size + b.size);
+    return celList([...a, ...b]);
+  };
+  return [
+    celFunc("_+_", [list, list], list, concat),
+    celFunc("size", [list], INT, (items) => BigInt(items.size)),
+    celFunc("size", [map], INT, (members) => BigInt(members.size)),
+  ];
+}
+
+/**
+ * What `instrument` puts into comprehensions: `@step` pays for one turn of a loop, `@range` for walking its range,
+ * `@list` and `@append` collect results in one array where the standard library nests a list in a list each turn.
+ */
+function loopFunctions(meter: Meter): CelFunc[] {
+  const collected = new WeakMap<CelList, CelValue[]>();
+  const start = (): CelList => {
+    const items: CelValue[] = [];
+    const made = celList(items);
+    collected.set(made, items);
+    return made;
+  };
+  const append = (items: CelValue, item: CelValue): CelValue => {
+    collected.get(items as CelList)?.push(item);
+    return items;
+  };
+  const step = (units: bigint): boolean => {
+    meter.charge(Number(units));
+    return true;
+  };
+  return [
+    celFunc("@step", [INT], BOOL, step),
+    celFunc("@range", [list], list, (items) => payFor(items, items.size, meter)),
+    celFunc("@range", [map], map, (members) => payFor(members, members.size, meter)),
+    celFunc("@list", [], list, start),
+    celFunc("@append", [DYN, DYN], DYN, append),
+  ];
+}
+
+function payFor<T>(value: T, size: number, meter: Meter): T {
+  meter.charge(size);
+  return value;
+}
+
+/** The standard overloads of `name`, paid for. */
+function dearerFunctions(name: string, units: number, meter: Meter): CelFunc[] {
+  return Array.from(standard.find(name) ?? [], (overload) => {
+    const call = (target: CelValue | undefined, args: CelValue[]): CelValue => {
+      meter.charge(units);
+      for (const arg of args) checkNumeral(arg);
+      return settle(overload.call(0, target, args));
+    };
+    return redefine(overload, call);
+  });
+}
+
+/** What a number looks like as text. The standard library also reads `""` as 0, `0x10` as 16 and `abc` as NaN. */
+const numeral: Readonly<Record<string, RegExp>> = {
+  int: /^-?\d+$/,
+  double: /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/,
+};
+
+/** Conversions to numbers: bounded, and silent about a text that is none, for it may be a secret. */
+function conversionFunctions(meter: Meter): CelFunc[] {
+  return Object.entries(numeral).flatMap(([name, shape]) =>
+    Array.from(standard.find(name) ?? [], (overload) =>
+      redefine(overload, (target, args) => {
+        meter.charge(1);
+        const [value] = args;
+        if (typeof value === "string") {
+          checkNumeral(value);
+          if (!shape.test(value)) throw new RangeError(`expected the text of a number for \`${name}\``);
+        }
+        return settle(overload.call(0, target, args));
+      }),
+    ),
+  );
+}
+
+function checkNumeral(value: CelValue): void {
+  if (typeof value === "string" && value.length > longestNumeral) {
+    throw new RangeError(`expected a text of at most ${longestNumeral} characters, got ${value.length}`);
+  }
+}
+
+function redefine(overload: CelFunc, call: (target: CelValue | undefined, args: CelValue[]) => CelValue): CelFunc {
+  const { name, target, result } = overload;
+  const args = [...overload.arguments];
+  if (target === undefined) return celFunc(name, args, result, (...given: CelValue[]) => call(undefined, given));
+  return celMethod(name, target, args, result, function (this: CelValue, ...given: CelValue[]) {
+    return call(this, given);
+  });
+}
+
+function callStandard(name: string, target: CelValue | undefined, args: CelValue[]): CelValue {
+  return settle(standard.find(name)?.call(0, target, args));
+}
+
+function settle(result: ReturnType<CelFunc["call"]>): CelValue {
+  if (result === undefined) throw celError("no such overload");
+  if (isCelError(result)) throw result;
+  return result;
+}

@@ -1,0 +1,115 @@
+import { parse } from "@bufbuild/cel";
+
+/** A node of a parsed expression. */
+export type Expr = ReturnType<typeof parse>["expr"];
+export type ExprKind = Expr["exprKind"];
+export type Call = Extract<ExprKind, { case: "callExpr" }>["value"];
+export type Select = Extract<ExprKind, { case: "selectExpr" }>["value"];
+export type Comprehension = Extract<ExprKind, { case: "comprehensionExpr" }>["value"];
+
+export interface ParsedExpression {
+  readonly root: Expr;
+  /** The offset in the text where a node begins. */
+  offsetOf(node: Expr): number;
+}
+
+/** Something wrong with an expression, at an offset of its text. */
+export interface ExpressionFault {
+  readonly offset: number;
+  readonly message: string;
+}
+
+const longestExpression = 4_096;
+const deepestBrackets = 32;
+const deepestTree = 100;
+
+/** Parses one expression within its bounds: 4,096 characters, brackets 32 deep, a tree 100 deep. */
+export function parseExpression(text: string): ParsedExpression | ExpressionFault {
+  if (text.length > longestExpression) {
+    return fault(0, `expected an expression of at most ${longestExpression} characters, got ${text.length}`);
+  }
+  const deep = deepBracket(text);
+  if (deep !== undefined) return fault(deep, `expected brackets at most ${deepestBrackets} deep, got more`);
+  try {
+    const { expr: root, sourceInfo } = parse(text);
+    const parsed = { root, offsetOf: (node: Expr) => sourceInfo?.positions[node.id.toString()] ?? 0 };
+    if (treeDepth(root) > deepestTree)
+      return fault(0, `expected an expression at most ${deepestTree} deep, got a deeper one`);
+    return parsed;
+  } catch (error) {
+    return syntaxFault(error);
+  }
+}
+
+export function isFault(value: ParsedExpression | ExpressionFault): value is ExpressionFault {
+  return "message" in value;
+}
+
+function fault(offset: number, message: string): ExpressionFault {
+  return { offset, message };
+}
+
+function syntaxFault(error: unknown): ExpressionFault {
+  const message = error instanceof Error ? error.message : String(error);
+  const located = error as { readonly location?: { readonly start?: { readonly offset?: unknown } } };
+  const offset = located.location?.start?.offset;
+  const said = message.replace(/^<input>:\d+:\d+: /, "");
+  return fault(
+    typeof offset === "number" ? offset : 0,
+    `not an expression: ${said.charAt(0).toLowerCase()}${said.slice(1)}`,
+  );
+}
+
+/** Where brackets go too deep, texts skipped. Told before parsing: the parser recurses. */
+function deepBracket(text: string): number | undefined {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] as string;
+    if (character === '"' || character === "'") at = closingQuote(text, at);
+    else if ("([{".includes(character) && ++depth > deepestBrackets) return at;
+    else if (")]}".includes(character)) depth--;
+  }
+  return undefined;
+}
+
+function closingQuote(text: string, start: number): number {
+  const quote = text[start] as string;
+  let at = start + 1;
+  while (at < text.length && text[at] !== quote) at += text[at] === "\\" ? 2 : 1;
+  return at;
+}
+
+/** The nodes directly below one. */
+export function children(node: Expr): readonly Expr[] {
+  const { exprKind: kind } = node;
+  if (kind.case === "selectExpr") return present([kind.value.operand]);
+  if (kind.case === "callExpr") return present([kind.value.target, ...kind.value.args]);
+  if (kind.case === "listExpr") return kind.value.elements;
+  if (kind.case === "structExpr") return present(kind.value.entries.flatMap(entryParts));
+  if (kind.case !== "comprehensionExpr") return [];
+  const { iterRange, accuInit, loopCondition, loopStep, result } = kind.value;
+  return present([iterRange, accuInit, loopCondition, loopStep, result]);
+}
+
+type Entry = Extract<ExprKind, { case: "structExpr" }>["value"]["entries"][number];
+
+export function entryParts(entry: Entry): (Expr | undefined)[] {
+  return [entry.keyKind.case === "mapKey" ? entry.keyKind.value : undefined, entry.value];
+}
+
+function present(nodes: readonly (Expr | undefined)[]): readonly Expr[] {
+  return nodes.filter((node) => node !== undefined);
+}
+
+function treeDepth(root: Expr): number {
+  let depth = 0;
+  for (let level: readonly Expr[] = [root]; level.length > 0 && depth <= deepestTree; depth++) {
+    level = level.flatMap(children);
+  }
+  return depth;
+}
+
+/** The number of nodes below and including one: what evaluating it once costs. */
+export function countNodes(root: Expr): number {
+  return 1 + children(root).reduce((count, node) => count + countNodes(node), 0);
+}

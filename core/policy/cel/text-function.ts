@@ -1,0 +1,224 @@
+import { type CelFunc, type CelList, CelScalar, celFunc, celList, celMethod, listType } from "@bufbuild/cel";
+import { compileGlob } from "../glob.ts";
+import type { Meter } from "./meter.ts";
+import type { PatternCache } from "./pattern.ts";
+
+const { BOOL, DYN, INT, STRING } = CelScalar;
+const list = listType(DYN);
+
+/** The longest text an expression may make. */
+const longestText = 1_048_576;
+const longestNeedle = 1_024;
+/** Looking a pattern up; charged whether it was kept or not, so that a verdict does not depend on what came before. */
+const patternUnits = 2_000;
+const literalUnits = 10;
+/** How often `unescaped` peels a text: `%252e` hides `%2e` hides `.`. */
+const escapeLayers = 3;
+
+/** The functions over texts. Offsets are UTF-16 code units, as in the envelope's bounds; `size` counts code points. */
+export function textFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
+  return [
+    ...searchFunctions(meter),
+    ...orderFunctions(meter),
+    ...makingFunctions(meter),
+    ...matchingFunctions(meter, patterns),
+  ];
+}
+
+function searchFunctions(meter: Meter): CelFunc[] {
+  const pay = (text: string, needle: string): void => {
+    if (needle.length > longestNeedle && needle.length <= text.length) {
+      throw new RangeError(`expected to search for at most ${longestNeedle} characters, got ${needle.length}`);
+    }
+    meter.chargeText(text.length);
+  };
+  const search = <T>(find: (text: string, needle: string) => T) =>
+    function (this: string, needle: string): T {
+      pay(this, needle);
+      return find(this, needle);
+    };
+  return [
+    celMethod(
+      "contains",
+      STRING,
+      [STRING],
+      BOOL,
+      search((text, needle) => text.includes(needle)),
+    ),
+    celMethod(
+      "startsWith",
+      STRING,
+      [STRING],
+      BOOL,
+      search((text, needle) => text.startsWith(needle)),
+    ),
+    celMethod(
+      "endsWith",
+      STRING,
+      [STRING],
+      BOOL,
+      search((text, needle) => text.endsWith(needle)),
+    ),
+    celMethod(
+      "indexOf",
+      STRING,
+      [STRING],
+      INT,
+      search((text, needle) => BigInt(text.indexOf(needle))),
+    ),
+    celMethod(
+      "lastIndexOf",
+      STRING,
+      [STRING],
+      INT,
+      search((text, needle) => BigInt(text.lastIndexOf(needle))),
+    ),
+  ];
+}
+
+function orderFunctions(meter: Meter): CelFunc[] {
+  const compare = (test: (a: string, b: string) => boolean) => (a: string, b: string) => {
+    meter.chargeText(Math.min(a.length, b.length));
+    return test(a, b);
+  };
+  return [
+    celFunc(
+      "_<_",
+      [STRING, STRING],
+      BOOL,
+      compare((a, b) => a < b),
+    ),
+    celFunc(
+      "_<=_",
+      [STRING, STRING],
+      BOOL,
+      compare((a, b) => a <= b),
+    ),
+    celFunc(
+      "_>_",
+      [STRING, STRING],
+      BOOL,
+      compare((a, b) => a > b),
+    ),
+    celFunc(
+      "_>=_",
+      [STRING, STRING],
+      BOOL,
+      compare((a, b) => a >= b),
+    ),
+  ];
+}
+
+function makingFunctions(meter: Meter): CelFunc[] {
+  const make = (length: number): void => {
+    if (length > longestText) throw new RangeError(`expected to make at most ${longestText} characters, got ${length}`);
+    meter.chargeText(length);
+  };
+  const whole = (change: (text: string) => string) =>
+    function (this: string): string {
+      // Changing a text character by character is some 8 times dearer than reading it.
+      meter.charge(1 + (this.length >>> 3));
+      return change(this);
+    };
+  const concat = (a: string, b: string): string => {
+    make(a.length + b.length);
+    return a + b;
+  };
+  const codePoints = (text: string): bigint => {
+    meter.charge(1 + (text.length >>> 4));
+    return countCodePoints(text);
+  };
+  return [
+    celFunc("_+_", [STRING, STRING], STRING, concat),
+    celFunc("size", [STRING], INT, codePoints),
+    celMethod("size", STRING, [], INT, function () {
+      return codePoints(this);
+    }),
+    celMethod(
+      "lowerAscii",
+      STRING,
+      [],
+      STRING,
+      whole((text) => text.replace(/[A-Z]+/g, (run) => run.toLowerCase())),
+    ),
+    celMethod(
+      "upperAscii",
+      STRING,
+      [],
+      STRING,
+      whole((text) => text.replace(/[a-z]+/g, (run) => run.toUpperCase())),
+    ),
+    celMethod(
+      "trim",
+      STRING,
+      [],
+      STRING,
+      whole((text) => text.trim()),
+    ),
+    celMethod("unescaped", STRING, [], STRING, whole(peelEscapes)),
+    celMethod("replace", STRING, [STRING, STRING], STRING, function (from: string, to: string) {
+      meter.charge(1 + (this.length >>> 3));
+      const pieces = this.split(from);
+      make(this.length + (pieces.length - 1) * (to.length - from.length));
+      return pieces.join(to);
+    }),
+    celMethod("split", STRING, [STRING], list, function (separator: string) {
+      meter.charge(1 + (this.length >>> 1));
+      return celList(this.split(separator));
+    }),
+    celMethod("join", list, [], STRING, function () {
+      meter.charge(this.size);
+      return join(this, "", make);
+    }),
+    celMethod("join", list, [STRING], STRING, function (separator: string) {
+      meter.charge(this.size);
+      return join(this, separator, make);
+    }),
+  ];
+}
+
+function countCodePoints(text: string): bigint {
+  let count = 0;
+  for (let at = 0; at < text.length; at += (text.codePointAt(at) as number) > 0xffff ? 2 : 1) count++;
+  return BigInt(count);
+}
+
+/** Percent-escapes as the bytes they stand for, layer by layer; what they hide cannot hide from a rule. */
+function peelEscapes(text: string): string {
+  let plain = text;
+  for (let layer = 0; layer < escapeLayers && plain.includes("%"); layer++) {
+    plain = plain.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  }
+  return plain;
+}
+
+function join(items: CelList, separator: string, make: (length: number) => void): string {
+  const texts: string[] = [];
+  let length = 0;
+  for (const item of items) {
+    if (typeof item !== "string") throw new TypeError("expected to join texts, got another value");
+    length += item.length + separator.length;
+    texts.push(item);
+  }
+  make(length);
+  return texts.join(separator);
+}
+
+function matchingFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
+  return [
+    celMethod("matches", STRING, [STRING], BOOL, function (source: string) {
+      meter.charge(patternUnits);
+      const pattern = patterns.get(source);
+      meter.charge(pattern.price(this));
+      return pattern.test(this);
+    }),
+    celMethod("glob", STRING, [STRING], BOOL, function (pattern: string) {
+      if (pattern.length > longestNeedle) {
+        throw new RangeError(`expected a glob of at most ${longestNeedle} characters, got ${pattern.length}`);
+      }
+      meter.charge(literalUnits + (pattern.length >>> 1));
+      meter.chargeText(this.length);
+      return compileGlob(pattern).test(this);
+    }),
+  ];
+}

@@ -1,0 +1,118 @@
+import { type Capability, capabilities } from "../kernel/capability.ts";
+import { type ActionEnvelope, type Phase, type Protocol, phases, protocols } from "../kernel/envelope.ts";
+import { type Role, roles } from "../kernel/role.ts";
+import type { Transport } from "../kernel/session-scope.ts";
+import type { Faults } from "./fault.ts";
+import { compileGlob, type Glob } from "./glob.ts";
+import { didYouMean } from "./suggestion.ts";
+import { describeNode, type YamlNode } from "./yaml/node.ts";
+import { MapReader } from "./yaml/reader.ts";
+
+const transports = ["http", "sse"] as const satisfies readonly Transport[];
+
+export const nameKeys = ["tool", "target", "principal.key_id", "tenant"] as const;
+export type NameKey = (typeof nameKeys)[number];
+
+const matchKeys = ["protocol", "phase", "capability", "principal.role", "session.transport", ...nameKeys] as const;
+
+/** Which actions a rule is about, before any expression. Every key must agree. */
+export interface Match {
+  readonly phases: readonly Phase[];
+  readonly protocols: readonly Protocol[];
+  readonly capabilities: readonly Capability[];
+  readonly roles: readonly Role[];
+  readonly transports: readonly Transport[];
+  /** Globs by name; a name without an entry may be anything. */
+  readonly names: ReadonlyMap<NameKey, readonly Glob[]>;
+  /** Equal for two matches that say the same. */
+  readonly identity: string;
+}
+
+const longestGlob = 256;
+
+/**
+ * Reads a rule's `match`; none means every action of phase `input`. A key's value is a name, a glob or a list of
+ * them. What no action can ever match is a fault: such a rule would look like protection.
+ */
+export function parseMatch(node: YamlNode | undefined, place: YamlNode, faults: Faults): Match {
+  const empty: YamlNode = { kind: "map", members: new Map(), place: place.place };
+  const reader = new MapReader(node ?? empty, "`match`", matchKeys, faults);
+  const choices = <T extends string>(key: string, all: readonly T[], fallback: readonly T[]): readonly T[] => {
+    const value = reader.get(key);
+    return value === undefined ? fallback : expandChoices(key, value, all, faults);
+  };
+  const names = new Map<NameKey, readonly Glob[]>();
+  for (const key of nameKeys) {
+    const value = reader.get(key);
+    if (value !== undefined)
+      names.set(
+        key,
+        parseTexts(key, value, faults).map(({ text }) => compileGlob(text)),
+      );
+  }
+  const parts = {
+    phases: choices("phase", phases, ["input"]),
+    protocols: choices("protocol", protocols, protocols),
+    capabilities: choices("capability", capabilities, capabilities),
+    roles: choices("principal.role", roles, roles),
+    transports: choices("session.transport", transports, transports),
+  };
+  return { ...parts, names, identity: identify(parts, names) };
+}
+
+interface PlacedText {
+  readonly text: string;
+  readonly node: YamlNode;
+}
+
+function parseTexts(key: string, value: YamlNode, faults: Faults): readonly PlacedText[] {
+  const nodes = value.kind === "list" ? value.items : [value];
+  if (nodes.length === 0)
+    faults.add(value.place, `expected \`${key}\` to name something, got an empty list: the rule is dead`);
+  return nodes.flatMap((node) => {
+    const text = node.kind === "scalar" && typeof node.value === "string" ? node.value : "";
+    if (text !== "" && text.length <= longestGlob) return [{ text, node }];
+    const got = text === "" ? describeNode(node) : `${text.length} characters`;
+    faults.add(node.place, `expected \`${key}\` to be a name of 1 to ${longestGlob} characters, got ${got}`);
+    return [];
+  });
+}
+
+function expandChoices<T extends string>(
+  key: string,
+  value: YamlNode,
+  all: readonly T[],
+  faults: Faults,
+): readonly T[] {
+  const chosen = new Set<T>();
+  for (const { text, node } of parseTexts(key, value, faults)) {
+    const matching = all.filter((choice) => compileGlob(text).test(choice));
+    for (const choice of matching) chosen.add(choice);
+    if (matching.length > 0) continue;
+    const hint = didYouMean(text, all);
+    faults.add(node.place, `\`${text.slice(0, 64)}\` matches no ${key} (${all.join(", ")}): the rule is dead${hint}`);
+  }
+  return all.filter((choice) => chosen.has(choice));
+}
+
+function identify(parts: object, names: Match["names"]): string {
+  const globs = Array.from(names, ([key, list]) => [key, list.map((glob) => glob.pattern).toSorted()]);
+  return JSON.stringify([parts, globs]);
+}
+
+/** The action's own name for a key of `match`. */
+export function nameOf(action: ActionEnvelope, key: NameKey): string {
+  if (key === "principal.key_id") return action.principal.keyId;
+  return action[key];
+}
+
+export function matches(match: Match, action: ActionEnvelope): boolean {
+  if (!match.phases.includes(action.phase) || !match.protocols.includes(action.protocol)) return false;
+  if (!match.capabilities.includes(action.capability) || !match.roles.includes(action.principal.role)) return false;
+  if (!match.transports.includes(action.session.transport)) return false;
+  for (const [key, globs] of match.names) {
+    const name = nameOf(action, key);
+    if (!globs.some((glob) => glob.test(name))) return false;
+  }
+  return true;
+}

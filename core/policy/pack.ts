@@ -1,0 +1,166 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Mode, Policy, PolicyRef } from "../kernel/policy.ts";
+import type { Clock } from "../kernel/port.ts";
+import { packVariables } from "./cel/scope.ts";
+import { Faults } from "./fault.ts";
+import type { Manifest } from "./manifest.ts";
+import { PackPolicy } from "./pack-policy.ts";
+import { readSource } from "./pack-source.ts";
+import type { Rule } from "./rule.ts";
+import { runCase, type TestCase, type TestResult } from "./test-case.ts";
+
+export interface PackOptions {
+  /** The pack's folder. */
+  readonly path: string;
+  readonly mode: Mode;
+  /** The operator's values for the pack's settings. */
+  readonly settings: JsonObject;
+  /** Tells what has expired. */
+  readonly clock: Clock;
+}
+
+/** What a reviewer or an operator may want to know of a rule; the policy itself does not need it. */
+export type RuleSummary = Pick<
+  Rule,
+  "id" | "title" | "decision" | "severity" | "risk" | "mode" | "remediation" | "references" | "expires"
+>;
+
+export interface LoadedPack {
+  readonly ref: PolicyRef;
+  readonly policy: Policy;
+  readonly title: string;
+  readonly namespace: string;
+  readonly ruleCount: number;
+  readonly rules: readonly RuleSummary[];
+  readonly sequence: number;
+  readonly issuedAt: string | undefined;
+  readonly expiresAt: string | undefined;
+}
+
+/** A pack that was read and compiled, but not tried yet. */
+export interface CompiledPack {
+  readonly pack: LoadedPack;
+  /** Runs the pack's own tests, with the pack's own defaults for settings: they are the author's statement. */
+  test(): Promise<readonly TestResult[]>;
+}
+
+/**
+ * Reads a pack, compiles it and runs its own tests.
+ * Throws PACK_INVALID with every fault found, or with every test that failed; nothing of such a pack is used.
+ */
+export async function loadPack(options: PackOptions): Promise<LoadedPack> {
+  const compiled = await compilePack(options);
+  const faults = new Faults();
+  for (const result of await compiled.test()) {
+    for (const failure of result.failures) faults.add(result.place, `test \`${result.name}\`: ${failure}`);
+  }
+  faults.throwIfAny(options.path);
+  return compiled.pack;
+}
+
+/** Loads packs that work side by side: two of one name or one namespace are PACK_INVALID. */
+export async function loadPacks(options: readonly PackOptions[]): Promise<readonly LoadedPack[]> {
+  const packs: LoadedPack[] = [];
+  for (const each of options) {
+    const pack = await loadPack(each);
+    const twin = packs.find((other) => other.namespace === pack.namespace || other.ref.name === pack.ref.name);
+    if (twin !== undefined) {
+      throw new GatewayError(
+        "PACK_INVALID",
+        `\`${pack.ref.name}\`: expected a name and a namespace of its own, got those of \`${twin.ref.name}\``,
+      );
+    }
+    packs.push(pack);
+  }
+  return packs;
+}
+
+/** Reads and compiles a pack from one snapshot of its folder. Throws PACK_INVALID with every fault. */
+export async function compilePack(options: PackOptions): Promise<CompiledPack> {
+  const faults = new Faults();
+  const now = new Date(options.clock()).toISOString();
+  const source = await readSource(options.path, now, faults);
+  faults.throwIfAny(options.path);
+  if (source === undefined) throw new TypeError("compilePack: expected a pack or a fault");
+  const { manifest } = source;
+  const merged = mergeSettings(manifest, options.settings, faults);
+  const tests = mergeTestSettings(source.tests, manifest, faults);
+  faults.throwIfAny(options.path);
+
+  const ref: PolicyRef = {
+    kind: "pack",
+    name: manifest.name,
+    version: manifest.version,
+    digest: source.digest,
+    signer: null,
+  };
+  const build = (settings: JsonObject, mode: Mode): Policy =>
+    new PackPolicy({
+      ref,
+      mode,
+      engine: source.engine,
+      rules: source.rules,
+      variables: packVariables(settings, source.data),
+      tightenOnly: manifest.tightenOnly,
+    });
+  return { pack: describe(manifest, source.rules, build(merged, options.mode)), test: () => runTests(tests, build) };
+}
+
+function mergeSettings(manifest: Manifest, settings: JsonObject, faults: Faults): JsonObject {
+  try {
+    return manifest.settings.merge(settings);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    faults.add(manifest.place, `settings from the configuration: ${error.message}`);
+    return {};
+  }
+}
+
+interface ReadyTest {
+  readonly test: TestCase;
+  readonly settings: JsonObject;
+}
+
+function mergeTestSettings(tests: readonly TestCase[], manifest: Manifest, faults: Faults): readonly ReadyTest[] {
+  return tests.map((test) => {
+    try {
+      return { test, settings: manifest.settings.merge(test.settings) };
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      faults.add(test.place, error.message);
+      return { test, settings: {} };
+    }
+  });
+}
+
+async function runTests(
+  tests: readonly ReadyTest[],
+  build: (settings: JsonObject, mode: Mode) => Policy,
+): Promise<readonly TestResult[]> {
+  const results: TestResult[] = [];
+  const policies = new Map<string, Policy>();
+  for (const { test, settings } of tests) {
+    const key = JSON.stringify(settings);
+    const policy = policies.get(key) ?? build(settings, "enforce");
+    policies.set(key, policy);
+    results.push(await runCase(test, policy));
+  }
+  return results;
+}
+
+function describe(manifest: Manifest, rules: readonly Rule[], policy: Policy): LoadedPack {
+  return {
+    ref: policy.ref,
+    policy,
+    title: manifest.title,
+    namespace: manifest.namespace,
+    ruleCount: rules.length,
+    rules: rules.map(({ id, title, decision, severity, risk, mode, remediation, references, expires }) => {
+      return { id, title, decision, severity, risk, mode, remediation, references, expires };
+    }),
+    sequence: manifest.sequence,
+    issuedAt: manifest.issuedAt,
+    expiresAt: manifest.expiresAt,
+  };
+}

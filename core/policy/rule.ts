@@ -1,0 +1,172 @@
+import { type Decision, decisions } from "../kernel/decision.ts";
+import type { Finding, Mode, Severity } from "../kernel/policy.ts";
+import { modes, severities } from "../kernel/policy.ts";
+import type { CelEngine, Expression } from "./cel/engine.ts";
+import { ruleScope, type Scope } from "./cel/scope.ts";
+import type { Shape } from "./cel/shape.ts";
+import type { ExpressionFault } from "./cel/syntax.ts";
+import type { Faults, Place } from "./fault.ts";
+import { type Match, parseMatch } from "./match.ts";
+import { compileMessage, type Message } from "./message.ts";
+import type { YamlNode, YamlScalar } from "./yaml/node.ts";
+import { MapReader } from "./yaml/reader.ts";
+
+/** A named, dated permission that lifts one rule for the actions it is about. */
+export interface RuleException {
+  readonly id: string;
+  readonly reason: string;
+  readonly approvedBy: string;
+  /** `YYYY-MM-DDTHH:MM:SS.mmmZ`; from then on it lifts nothing. */
+  readonly expires: string;
+  readonly when: Expression | undefined;
+}
+
+/** One statement of a pack. */
+export interface Rule {
+  readonly id: string;
+  readonly position: number;
+  readonly title: string;
+  readonly decision: Decision;
+  readonly severity: Severity;
+  readonly risk: number;
+  readonly match: Match;
+  readonly when: Expression | undefined;
+  readonly unless: Expression | undefined;
+  readonly message: Message;
+  readonly remediation: string | undefined;
+  readonly references: readonly string[];
+  readonly mode: Mode;
+  /** `YYYY-MM-DDTHH:MM:SS.mmmZ`; from then on it is about nothing. */
+  readonly expires: string | undefined;
+  readonly exceptions: readonly RuleException[];
+  readonly place: Place;
+}
+
+/** What the rules of one pack are compiled with. */
+export interface RuleContext {
+  readonly namespace: string;
+  readonly engine: CelEngine;
+  readonly settings: Shape;
+  readonly data: Shape;
+  readonly faults: Faults;
+}
+
+const ruleKeys = [
+  "id",
+  "title",
+  "decision",
+  "severity",
+  "risk",
+  "match",
+  "when",
+  "unless",
+  "message",
+  "remediation",
+  "mode",
+  "references",
+  "expires",
+  "exceptions",
+] as const;
+
+const exceptionKeys = ["id", "reason", "approved_by", "expires", "when"] as const;
+
+const idRule = {
+  max: 128,
+  pattern: /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)*$/,
+  shape: "words of a–z, 0–9 and `-`, joined by `.`",
+} as const;
+const sentence = { max: 1_024 } as const;
+
+const usualSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
+const usualRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
+
+/** Reads and compiles one rule; what is wrong with it goes to `context.faults`. */
+export function parseRule(node: YamlNode, position: number, context: RuleContext): Rule {
+  const reader = new MapReader(node, "a rule", ruleKeys, context.faults);
+  const id = reader.text("id", idRule);
+  if (id !== "" && !id.startsWith(`${context.namespace}.`)) {
+    reader.fault("id", `expected \`id\` to begin with the pack's namespace \`${context.namespace}.\`, got \`${id}\``);
+  }
+  const title = reader.text("title", { max: 160 });
+  const decision = reader.choice("decision", decisions, undefined);
+  const severity = reader.choice("severity", severities, usualSeverity[decision]);
+  const match = parseMatch(reader.get("match"), node, context.faults);
+  const compiler = new ExpressionCompiler(context, ruleScope(match.phases, context.settings, context.data));
+  return {
+    id,
+    position,
+    title,
+    decision,
+    severity,
+    risk: reader.integer("risk", 0, 100, usualRisk[severity]),
+    match,
+    when: compiler.condition(reader, "when"),
+    unless: compiler.condition(reader, "unless"),
+    message: compiler.message(reader, title),
+    remediation: reader.optionalText("remediation", sentence),
+    references: reader.texts("references", { max: 256 }),
+    mode: reader.choice("mode", modes, "enforce"),
+    expires: reader.instant("expires", false),
+    exceptions: reader.items("exceptions").map((item) => parseException(item, compiler, context.faults)),
+    place: reader.place,
+  };
+}
+
+function parseException(node: YamlNode, compiler: ExpressionCompiler, faults: Faults): RuleException {
+  const reader = new MapReader(node, "an exception", exceptionKeys, faults);
+  return {
+    id: reader.text("id", idRule),
+    reason: reader.text("reason", sentence),
+    approvedBy: reader.text("approved_by", { max: 160 }),
+    expires: reader.instant("expires", true) ?? "",
+    when: compiler.condition(reader, "when"),
+  };
+}
+
+/** Compiles what stands under a rule's keys, and places the faults. */
+class ExpressionCompiler {
+  readonly #context: RuleContext;
+  readonly #scope: Scope;
+
+  constructor(context: RuleContext, scope: Scope) {
+    this.#context = context;
+    this.#scope = scope;
+  }
+
+  condition(reader: MapReader, key: string): Expression | undefined {
+    const source = reader.source(key);
+    if (source === undefined) return undefined;
+    const compiled = this.#context.engine.compile(String(source.value), this.#scope);
+    if ("faults" in compiled) {
+      this.#report(source, compiled.faults);
+      return undefined;
+    }
+    const { kind } = compiled.expression.shape;
+    if (!["bool", "json", "unknown"].includes(kind)) {
+      this.#context.faults.add(
+        source.place,
+        `expected \`${key}\` to be true or false, got an expression of type ${kind}`,
+      );
+    }
+    return compiled.expression;
+  }
+
+  message(reader: MapReader, title: string): Message {
+    const node = reader.get("message");
+    const text = reader.optionalText("message", sentence) ?? title;
+    const compiled = compileMessage(text, this.#context.engine, this.#scope);
+    if ("render" in compiled) return compiled;
+    if (node?.kind === "scalar") this.#report(node, compiled);
+    else reader.fault("title", (compiled[0] as ExpressionFault).message);
+    return { render: () => text };
+  }
+
+  #report(scalar: YamlScalar, faults: readonly ExpressionFault[]): void {
+    for (const fault of faults) this.#context.faults.add(scalar.placeAt(fault.offset), fault.message);
+  }
+}
+
+/** The finding a rule makes when it holds. */
+export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
+  return { rule: rule.id, decision: rule.decision, message, severity: rule.severity, risk: rule.risk, mode };
+}

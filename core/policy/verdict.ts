@@ -1,0 +1,55 @@
+import { isDecision, strictest } from "../kernel/decision.ts";
+import { type Finding, modes, severities, type Verdict } from "../kernel/policy.ts";
+
+const mostFindings = 10_000;
+const longestError = 2_048;
+
+/**
+ * A policy's answer as a frozen Verdict of our own making, or what is wrong with it.
+ * An answer that contradicts itself (`allow` over an enforced finding that blocks) is wrong too.
+ */
+export function readVerdict(answer: unknown): Verdict | string {
+  if (!isRecord(answer)) return "expected a verdict, got none";
+  const { decision, findings, risk, error } = answer;
+  if (decision !== "abstain" && !isDecision(decision)) return "unknown decision";
+  if (!isRisk(risk)) return "expected `risk` from 0 to 100";
+  if (!Array.isArray(findings) || findings.length > mostFindings) return "expected `findings` to be a list";
+  if (error !== undefined && typeof error !== "string") return "expected `error` to be a text";
+  const read: Finding[] = [];
+  for (const each of findings as unknown[]) {
+    const finding = readFinding(each);
+    if (finding === undefined) return "malformed finding";
+    read.push(finding);
+  }
+  if (error !== undefined && decision !== "block") return "an error without `block`";
+  if (read.some((each) => each.mode === "enforce" && isStricter(each, decision))) {
+    return "a finding is stricter than the decision";
+  }
+  const verdict: Verdict = { decision, findings: Object.freeze(read), risk };
+  return Object.freeze(error === undefined ? verdict : { ...verdict, error: error.slice(0, longestError) });
+}
+
+function isStricter(finding: Finding, decision: Verdict["decision"]): boolean {
+  return decision === "abstain" || strictest(finding.decision, decision) !== decision;
+}
+
+function readFinding(value: unknown): Finding | undefined {
+  if (!isRecord(value)) return undefined;
+  const { rule, decision, message, severity, risk, mode, pointer } = value;
+  if (typeof rule !== "string" || typeof message !== "string" || !isDecision(decision) || !isRisk(risk))
+    return undefined;
+  const known = severities.find((each) => each === severity);
+  const counted = modes.find((each) => each === mode);
+  if (known === undefined || counted === undefined) return undefined;
+  const finding: Finding = { rule, decision, message, severity: known, risk, mode: counted };
+  if (pointer === undefined) return Object.freeze(finding);
+  return typeof pointer === "string" ? Object.freeze({ ...finding, pointer }) : undefined;
+}
+
+function isRisk(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= 100;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
