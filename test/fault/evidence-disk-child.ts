@@ -45,7 +45,11 @@ const during = acknowledged.length;
 await rm(control);
 await sleep(1_100);
 await act();
-while (ledger.status().some((each) => each.state !== "ready")) await sleep(10);
+const mendedBy = Date.now() + 10_000;
+while (ledger.status().some((each) => each.state !== "ready")) {
+  if (Date.now() > mendedBy) throw new Error("expected the ledger to mend itself within 10 s");
+  await sleep(10);
+}
 await Promise.all(Array.from({ length: 20 }, () => act()));
 const report = await ledger.verify("acme");
 process.stdout.write(
