@@ -76,6 +76,13 @@ describe("loadConfig(path, env)", () => {
     });
   });
 
+  it("lets a leftover anonymous tenant in only where keys are not required", async () => {
+    const mcpOf = async (auth: boolean): Promise<GatewayConfig["mcpGateway"]> =>
+      (await loadText(`mcp_gateway: {require_auth: ${auth}, anonymous_tenant: guests}\n`)).mcpGateway;
+    expect(await mcpOf(true)).to.include({ requireAuth: true, anonymousTenant: null });
+    expect(await mcpOf(false)).to.include({ requireAuth: false, anonymousTenant: "guests" });
+  });
+
   it("freezes the configuration to its last leaf", async () => {
     const config = await loadText("policy: {packs: [{path: p, settings: {a: {b: [1]}}}]}\n");
     expect(everyPart(config).every(Object.isFrozen)).to.equal(true);
