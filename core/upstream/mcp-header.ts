@@ -8,6 +8,8 @@ export interface ParamHeader {
   readonly header: string;
 }
 
+export type MirroredParam = readonly [header: string, value: string | number | boolean];
+
 /** The headers that repeat a message of the stateless revision; empty for a legacy one. */
 export function mirrorHeaders(
   request: JsonRpcRequest,
@@ -23,11 +25,18 @@ export function mirrorHeaders(
   if (typeof name !== "string") return headers;
   headers.push("mcp-name", encodeHeader(name));
   if (method !== "tools/call") return headers;
-  for (const { path, header } of paramHeaders(name)) {
-    const value = headerValue(memberAt(params.arguments, path));
-    if (value !== undefined) headers.push(`mcp-param-${header}`, encodeHeader(value));
+  for (const [header, value] of mirroredParams(params.arguments, paramHeaders(name))) {
+    headers.push(header, encodeHeader(String(value)));
   }
   return headers;
+}
+
+/** The headers that repeat arguments of a call, in lower case, each with the value it stands for. */
+export function mirroredParams(args: Json | undefined, paramHeaders: readonly ParamHeader[]): readonly MirroredParam[] {
+  return paramHeaders.flatMap(({ path, header }) => {
+    const value = memberAt(args, path);
+    return isMirrored(value) ? [[`mcp-param-${header.toLowerCase()}`, value] as const] : [];
+  });
 }
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
@@ -60,10 +69,8 @@ export function encodeHeader(value: string): string {
   return `${sentinel.start}${Buffer.from(value, "utf8").toString("base64")}${sentinel.end}`;
 }
 
-function headerValue(value: Json | undefined): string | undefined {
-  if (typeof value === "string") return value;
-  if (typeof value === "boolean") return String(value);
-  return typeof value === "number" && Number.isSafeInteger(value) ? String(value) : undefined;
+function isMirrored(value: Json | undefined): value is string | number | boolean {
+  return typeof value === "string" || typeof value === "boolean" || Number.isSafeInteger(value);
 }
 
 function memberAt(root: Json | undefined, path: readonly string[]): Json | undefined {

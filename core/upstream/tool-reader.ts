@@ -21,6 +21,8 @@ export interface ListedTool {
   readonly digest: string;
   readonly annotations: JsonObject;
   readonly capability: Capability;
+  /** What a stateless client must repeat in headers when it calls the tool. */
+  readonly paramHeaders: readonly ParamHeader[];
 }
 
 const longestDefinition = 1024 * 1024;
@@ -72,7 +74,8 @@ export class ToolReader {
     if (fault !== undefined) return fault;
     const annotations = isJsonObject(definition.annotations) ? definition.annotations : {};
     if (this.#paramHeaders.size >= mostKept) this.#paramHeaders.clear();
-    this.#paramHeaders.set(name, paramHeadersOf(inputSchema));
+    const paramHeaders = paramHeadersOf(inputSchema);
+    this.#paramHeaders.set(name, paramHeaders);
     return {
       exposedName,
       name,
@@ -85,6 +88,7 @@ export class ToolReader {
         annotations: hints(annotations),
         trustAnnotations,
       }),
+      paramHeaders,
     };
   }
 

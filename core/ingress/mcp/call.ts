@@ -4,8 +4,10 @@ import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer, Road } from "../../pipeline/road.ts";
 import type { Exchange } from "../../upstream/connection.ts";
 import { dispatchAction } from "../../upstream/dispatch.ts";
+import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ActionFactory, Attempt } from "./action-factory.ts";
 import type { Caller } from "./caller.ts";
+import { checkParamHeaders } from "./era.ts";
 import { mcpErrorBody } from "./error.ts";
 import type { McpMethod } from "./method.ts";
 import { pickParams } from "./method.ts";
@@ -50,11 +52,13 @@ async function findTool(caller: Caller, params: JsonObject): Promise<Attempt> {
   const name = params.name as string;
   const tool = await caller.group.tool(name);
   if (tool === undefined) throw new GatewayError("TOOL_UNKNOWN", `\`${name.slice(0, 128)}\``);
+  const args = (params.arguments as JsonObject | undefined) ?? {};
+  if (caller.era.era === "modern") checkParamHeaders(caller.era.paramHeaders, mirroredParams(args, tool.paramHeaders));
   return {
     tool: tool.name,
     target: tool.upstream,
     capability: tool.capability,
-    arguments: (params.arguments as JsonObject | undefined) ?? {},
+    arguments: args,
     definition: { digest: tool.digest, annotations: tool.annotations },
   };
 }

@@ -3,11 +3,14 @@ import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest } from "../../kernel/json-rpc.ts";
 import { type McpEra, mcpNameSource, metaKey, modernRevision, supportedRevisions } from "../../kernel/mcp.ts";
+import type { MirroredParam } from "../../upstream/mcp-header.ts";
 
 /** What a stateless request says of its sender, checked. */
 export interface ModernEnvelope {
   readonly clientInfo: JsonObject;
   readonly clientCapabilities: JsonObject;
+  /** The `Mcp-Param-*` headers as they came, by lower-case name. */
+  readonly paramHeaders: ReadonlyMap<string, string>;
 }
 
 export type Era = { readonly era: Extract<McpEra, "legacy"> } | ({ readonly era: "modern" } & ModernEnvelope);
@@ -30,7 +33,34 @@ export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeader
   if (!isJsonObject(clientCapabilities)) throw missing(metaKey.clientCapabilities, "an object");
   if (!isJsonObject(clientInfo)) throw missing(metaKey.clientInfo, "an object");
   checkStandardHeaders(request, headers);
-  return { era: "modern", clientInfo, clientCapabilities };
+  return { era: "modern", clientInfo, clientCapabilities, paramHeaders: paramHeadersIn(headers) };
+}
+
+/**
+ * Holds the headers that repeat arguments of a tool call to those arguments. `expected` is what each must say; a header
+ * for what the call does not carry says nothing. Throws HEADER_MISMATCH.
+ */
+export function checkParamHeaders(sent: ReadonlyMap<string, string>, expected: readonly MirroredParam[]): void {
+  for (const [header, value] of expected) {
+    const got = sent.get(header);
+    const said = got === undefined ? undefined : decodeHeaderValue(got);
+    if (said === undefined || !saysSame(said, value)) throw mismatch(header, got, String(value));
+  }
+}
+
+const decimal = /^-?\d+(\.\d+)?$/;
+
+/** The protocol compares numbers as numbers: `42.0` is `42`. */
+function saysSame(said: string, value: MirroredParam[1]): boolean {
+  return typeof value === "number" ? decimal.test(said) && Number(said) === value : said === String(value);
+}
+
+function paramHeadersIn(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith("mcp-param-")) found.set(name, String(value));
+  }
+  return found;
 }
 
 /** The revision a header names must be one we speak; a notification or a stream has nothing else to say it with. */
@@ -60,7 +90,7 @@ const sentinel = /^=\?base64\?((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-
 /** A header value as the protocol encodes it: plain, or base64 of UTF-8 between `=?base64?` and `?=`. */
 export function decodeHeaderValue(value: string): string | undefined {
   const encoded = sentinel.exec(value)?.[1];
-  if (encoded === undefined) return value.startsWith("=?base64?") ? undefined : value;
+  if (encoded === undefined) return value.startsWith("=?base64?") && value.endsWith("?=") ? undefined : value;
   const text = Buffer.from(encoded, "base64").toString("utf8");
   return text.includes("\ufffd") ? undefined : text;
 }
