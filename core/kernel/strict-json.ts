@@ -162,7 +162,8 @@ class Scanner {
   #exact(token: string, start: number): void {
     const value = Number(token);
     if (Number.isNaN(value)) return; // not a number at all: JSON.parse names it
-    if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
+    const vanished = value === 0 && /^-?[0.]*[1-9]/.test(token);
+    if (vanished || !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
       throw new GatewayError(
         "MALFORMED_JSON",
         `number \`${token.slice(0, 40)}\` at offset ${start} does not fit a double exactly`,

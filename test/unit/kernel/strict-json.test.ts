@@ -37,6 +37,7 @@ describe("parseStrictJson(bytes, bounds)", () => {
         "number `1e20` at offset 1 does not fit a double exactly",
       ],
       ["an overflowing number", "[1e400]", "number `1e400` at offset 1 does not fit a double exactly"],
+      ["a number that vanishes", "[1e-400]", "number `1e-400` at offset 1 does not fit a double exactly"],
       ["negative zero", "[-0]", "negative zero at offset 1"],
       ["negative zero in another spelling", "[-0.0e5]", "negative zero at offset 1"],
       ["a lone surrogate", '["\\ud800"]', "lone surrogate in the string at offset 1"],
