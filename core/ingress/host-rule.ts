@@ -19,13 +19,18 @@ export class HostRule {
 
   /** Throws HOST_FORBIDDEN or ORIGIN_FORBIDDEN. A request without `Origin` does not come from a web page. */
   check(host: string | undefined, origin: string | undefined): void {
-    const name = hostShape.exec(host ?? "")?.[1]?.toLowerCase();
-    if (name === undefined || !this.#hosts.has(name)) {
+    if (!this.#allowsHost(host?.toLowerCase() ?? "")) {
       throw new GatewayError("HOST_FORBIDDEN", "expected a host listed in `listen.allowed_hosts`");
     }
     if (origin !== undefined && !this.#allowsOrigin(origin.toLowerCase())) {
       throw new GatewayError("ORIGIN_FORBIDDEN", "expected an origin listed in `listen.allowed_origins`");
     }
+  }
+
+  /** An entry with a port stands for that port only, one without for every port. */
+  #allowsHost(host: string): boolean {
+    const name = hostShape.exec(host)?.[1];
+    return name !== undefined && (this.#hosts.has(name) || this.#hosts.has(host));
   }
 
   #allowsOrigin(origin: string): boolean {
