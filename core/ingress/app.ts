@@ -5,6 +5,7 @@ import type { Principal } from "../kernel/principal.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import type { AccessRule } from "./access.ts";
+import { discardBody } from "./discard.ts";
 import { guard } from "./guard.ts";
 import type { HostRule } from "./host-rule.ts";
 import { answerMcpError } from "./mcp/error.ts";
@@ -79,7 +80,7 @@ async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<
       { request_id: requestId, code: error.code, route: ctx.state.route, detail: error.detail },
       "request refused",
     );
-    if (error.code === "BODY_TOO_LARGE" || error.code === "UNSUPPORTED_MEDIA_TYPE") ctx.set("connection", "close");
+    if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
     if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
     if (ctx.req.url === "/mcp") answerMcpError(ctx, error, requestId);
     else answerProblem(ctx, error, requestId);

@@ -32,15 +32,16 @@ function readBytes(request: IncomingMessage, most: number): Promise<Uint8Array> 
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    request.on("data", (chunk: Buffer) => {
+    const keep = (chunk: Buffer): void => {
       size += chunk.length;
       if (size <= most) chunks.push(chunk);
       else {
         chunks.length = 0;
-        request.pause();
+        request.off("data", keep).pause();
         reject(tooLarge(most));
       }
-    });
+    };
+    request.on("data", keep);
     request.once("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
     request.once("error", (cause) => reject(new GatewayError("INVALID_REQUEST", "the body broke off", { cause })));
     request.once("close", () => {
