@@ -13,6 +13,7 @@ import type {
 import { Flight, type FlightLimits } from "./flight.ts";
 import { InboundRequests } from "./inbound.ts";
 import { modernEnvelope, progressTokenOf, wireParams } from "./request-meta.ts";
+import { SessionRenewal } from "./session-renewal.ts";
 import type { Transport, TransportListener } from "./transport.ts";
 
 const mostInFlight = 1_024;
@@ -26,7 +27,7 @@ export interface RpcOptions {
   readonly capabilities: JsonObject;
   readonly listener: ConnectionListener;
   /** For a connection that outlives its upstream's session: does the handshake again. */
-  readonly renew?: (connection: RpcConnection) => Promise<ServerDescription>;
+  readonly renew?: (connection: RpcConnection) => Promise<void>;
 }
 
 /** JSON-RPC with one upstream over any transport: ids, deadlines, progress tokens, envelopes, cancellation. */
@@ -39,7 +40,7 @@ export class RpcConnection implements UpstreamConnection, TransportListener {
   readonly #inbound: InboundRequests;
   readonly #flights: Map<number, Flight> = new Map();
   #server: ServerDescription | undefined;
-  #renewing: Promise<void> | undefined;
+  readonly #renewal: SessionRenewal | undefined;
   #lastId = 0;
   #lastUsedMs: number;
   #ended = false;
@@ -50,7 +51,10 @@ export class RpcConnection implements UpstreamConnection, TransportListener {
     this.#lastUsedMs = options.clock();
     this.#envelope = modernEnvelope(options.clientInfo, options.capabilities);
     this.#inbound = new InboundRequests((response) => this.#post(response));
-    options.transport.listen(this);
+    const { renew, transport } = options;
+    const onFault = (error: unknown): void => this.onClose(GatewayError.from(error));
+    this.#renewal = renew === undefined ? undefined : new SessionRenewal(transport, () => renew(this), onFault);
+    transport.listen(this);
   }
 
   /** Throws TypeError before the handshake is done. */
@@ -92,8 +96,8 @@ export class RpcConnection implements UpstreamConnection, TransportListener {
     this.#lastUsedMs = this.#options.clock();
     this.#flights.set(flight.request.id as number, flight);
     const handshake = request.method === "initialize" || this.#server === undefined;
-    if (this.#renewing === undefined || handshake) this.#options.transport.send(flight);
-    else this.#resend(flight);
+    if (this.#renewal?.running !== true || handshake) this.#options.transport.send(flight);
+    else this.#renewal.resend(flight);
     return flight.answer;
   }
 
@@ -136,20 +140,14 @@ export class RpcConnection implements UpstreamConnection, TransportListener {
   }
 
   onSessionLost(flight: Flight | undefined): void {
-    const { renew } = this.#options;
     const error = new GatewayError("UPSTREAM_UNAVAILABLE", "the upstream ended the session");
-    if (renew === undefined || this.#server === undefined) {
-      this.onClose(error);
-      return;
-    }
-    if (flight?.resent === true) {
-      flight.reject(error);
-      return;
-    }
-    this.#renewing ??= this.#renew(renew);
-    if (flight !== undefined) {
+    if (this.#renewal === undefined || this.#server === undefined) this.onClose(error);
+    else if (flight?.resent === true) flight.reject(error);
+    else {
+      this.#renewal.start();
+      if (flight === undefined) return;
       flight.resent = true;
-      this.#resend(flight);
+      this.#renewal.resend(flight);
     }
   }
 
@@ -222,23 +220,6 @@ export class RpcConnection implements UpstreamConnection, TransportListener {
     const meta = params?._meta;
     const id = isJsonObject(meta) ? meta[metaKey.subscriptionId] : undefined;
     return typeof id === "number" ? this.#flights.get(id) : undefined;
-  }
-
-  async #renew(handshake: (connection: RpcConnection) => Promise<ServerDescription>): Promise<void> {
-    this.#options.transport.forgetSession();
-    try {
-      this.begin(await handshake(this));
-    } catch (error) {
-      this.onClose(GatewayError.from(error));
-    } finally {
-      this.#renewing = undefined;
-    }
-  }
-
-  #resend(flight: Flight): void {
-    void this.#renewing?.then(() => {
-      if (!flight.settled) this.#options.transport.send(flight);
-    });
   }
 
   /** Posts without waiting. A message that cannot be delivered means a connection that reports its own end. */

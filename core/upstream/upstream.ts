@@ -135,7 +135,9 @@ export class Upstream {
   #start(options: OpenOptions): RpcConnection {
     const { name, timeoutMs, maxTimeoutMs, startTimeoutMs } = this.config;
     const limits = { timeoutMs: startTimeoutMs, maxTimeoutMs: startTimeoutMs };
-    const renew = (connection: RpcConnection) => shakeHands(connection, "legacy", options, limits);
+    const renew = async (connection: RpcConnection): Promise<void> => {
+      await shakeHands(connection, "legacy", options, limits);
+    };
     return new RpcConnection({
       upstream: name,
       transport: this.#transport(),

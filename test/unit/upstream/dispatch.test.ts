@@ -1,0 +1,84 @@
+import { expect } from "chai";
+import { AuthorizedAction } from "../../../core/kernel/authorized-action.ts";
+import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
+import { dispatchAction, requestOf } from "../../../core/upstream/dispatch.ts";
+import { makeAction } from "../../support/action.ts";
+import { call, closeAll, hostile, openGroup, textOf } from "./fixture.ts";
+
+describe("requestOf(action)", () => {
+  it("makes a tool call of a tool's name", () => {
+    expect(requestOf(makeAction({ tool: "write", arguments: { a: 1 } }))).to.deep.equal({
+      method: "tools/call",
+      params: { name: "write", arguments: { a: 1 } },
+    });
+  });
+
+  it("makes the request itself of a method's name", () => {
+    expect(requestOf(makeAction({ tool: "resources/read", arguments: { uri: "x" } }))).to.deep.equal({
+      method: "resources/read",
+      params: { uri: "x" },
+    });
+  });
+
+  it("lets no continuation take the place of what was judged", () => {
+    const continuation = { name: "delete", arguments: { all: true }, uri: "y", requestState: "s" };
+    expect(requestOf(makeAction({ tool: "write", arguments: {}, continuation })).params).to.deep.equal({
+      requestState: "s",
+      uri: "y",
+      name: "write",
+      arguments: {},
+    });
+    expect(
+      requestOf(makeAction({ tool: "resources/read", arguments: { uri: "x" }, continuation })).params?.uri,
+    ).to.equal("x");
+  });
+
+  it("refuses arguments that are no object", () => {
+    expect(() => requestOf(makeAction({ arguments: [1] }))).to.throw(
+      TypeError,
+      "requestOf: expected arguments to be an object",
+    );
+  });
+});
+
+describe("dispatchAction(connection, permission, exchange)", () => {
+  afterEach(closeAll);
+
+  function permit(action: ActionEnvelope): AuthorizedAction {
+    const evaluation = {
+      id: "evaluation",
+      actionId: action.id,
+      phase: "input",
+      decision: "allow",
+      verdicts: [],
+      shadow: [],
+      determining: [],
+      byDefault: false,
+      risk: 0,
+      durationUs: 1,
+    } as const;
+    return AuthorizedAction.authorize(action, evaluation, { actionId: action.id, evaluationId: evaluation.id, seq: 1 });
+  }
+
+  it("sends the judged action, once", async () => {
+    const { group } = openGroup(hostile());
+    const connection = await group.connection("up");
+    const permission = permit(makeAction({ tool: "echo", target: "up", arguments: { a: 1 } }));
+    expect(JSON.parse(textOf(await dispatchAction(connection, permission, {})))).to.deep.equal({
+      name: "echo",
+      arguments: { a: 1 },
+    });
+    expect(() => dispatchAction(connection, permission, {})).to.throw(TypeError, "this action was already dispatched");
+  });
+
+  it("sends nothing to another upstream than the judged one", async () => {
+    const { group } = openGroup(hostile());
+    const connection = await group.connection("up");
+    const permission = permit(makeAction({ tool: "die", target: "other" }));
+    expect(() => dispatchAction(connection, permission, {})).to.throw(
+      TypeError,
+      "dispatchAction: judged for `other`, got `up`",
+    );
+    expect(textOf(await call(group, "received"))).to.not.include("die");
+  });
+});
