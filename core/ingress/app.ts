@@ -88,9 +88,11 @@ async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<
 }
 
 function refuseUnrouted(port: Port): (ctx: Context) => void {
-  const paths = Object.values(routes).filter((route) => route.port === port);
+  const known = Object.values(routes)
+    .filter((route) => route.port === port)
+    .map(({ method, path }) => ({ method, shape: new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`) }));
   return (ctx) => {
-    const methods = paths.filter((route) => route.path === ctx.path).flatMap((route) => methodsOf(route.method));
+    const methods = known.filter(({ shape }) => shape.test(ctx.path)).flatMap(({ method }) => methodsOf(method));
     if (methods.length === 0) throw new GatewayError("NOT_FOUND", "no such path on this port");
     ctx.set("allow", methods.join(", "));
     throw new GatewayError("METHOD_NOT_ALLOWED", `expected ${methods.join(", ")}`);
