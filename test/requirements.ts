@@ -59,13 +59,13 @@ R2.1-1  | 2 | open | Every API key is configured with a tenant.
 R2.1-2  | 4 | open | Approval and history data is scoped to the caller's tenant.
 R2.1-3  | 2 | open | Evidence data is scoped to the caller's tenant.
 R2.1-4  | 3 | open | Verification and report data is scoped to the caller's tenant.
-R2.1-5  | 2 | open | A key is presented in X-API-Key or as Authorization: Bearer.
+R2.1-5  | 2 | met  | A key is presented in X-API-Key or as Authorization: Bearer.
 R2.1-6  | 2 | open | A key carries a configured role.
 R2.1-7  | 2 | open | A role is one of admin, operator, viewer.
 R2.1-8  | 2 | open | A principal is a stable identifier derived from tenant and key.
 R2.1-9  | 2 | open | The raw key is not stored in evidence.
 R2.1-10 | 2 | open | Rotating a key creates a new principal.
-R2.1-11 | 2 | open | A session label is optional and sent in X-Gateway-Session-ID on direct requests.
+R2.1-11 | 2 | met  | A session label is optional and sent in X-Gateway-Session-ID on direct requests.
 R2.1-12 | 2 | open | A session label is scoped to tenant and principal.
 R2.1-13 | 2 | open | An absent label selects the principal's default HTTP session.
 R2.1-14 | 4 | open | There is one session scope per SSE connection, identified by the id in /mcp/session/{id}.
@@ -149,13 +149,13 @@ R4.1-3  | 4 | open | GET /sse answers an SSE stream that announces /mcp/session/
 R4.1-4  | 4 | open | GET /sse always requires authentication.
 R4.1-5  | 4 | open | POST /mcp/session/{id} takes a JSON-RPC message of the connection's principal only.
 R4.1-6  | 2 | open | GET and HEAD /health are public.
-R4.1-7  | 2 | open | POST /health cannot execute tools.
+R4.1-7  | 2 | met  | POST /health cannot execute tools.
 R4.1-8  | 6 | open | POST /v1/chat/completions answers a completion and requires the key of a configured tenant.
 R4.1-9  | 6 | open | POST /v1/chat/completions supports streaming.
 R4.1-10 | 6 | open | POST /v1/messages takes and answers messages-style JSON.
 R4.1-11 | 6 | open | POST /v1/messages/count_tokens answers a token count.
 R4.1-12 | 8 | open | /v1/ws is a WebSocket for live charts and eval hooks.
-R4.1-13 | 2 | open | Other paths cannot dispatch tool calls.
+R4.1-13 | 2 | met  | Other paths cannot dispatch tool calls.
 R4.1-14 | 6 | open | Tool passthrough on the messages route is optional and disabled by default.
 
 ## 4.2 Admin endpoints
@@ -185,7 +185,7 @@ R4.3-6  | 8 | open | test-action requires role operator and uses the authenticat
 R4.3-7  | 8 | open | test-action is a policy diagnostic: it executes nothing upstream.
 
 ## 5 Authentication
-R5-1    | 2 | open | The credential is X-API-Key or Authorization: Bearer.
+R5-1    | 2 | met  | The credential is X-API-Key or Authorization: Bearer.
 R5-2    | 2 | open | With require_auth true, all MCP requests require authentication.
 R5-3    | 2 | open | Reviewed tool calls require authentication even when require_auth is false.
 R5-4    | 2 | open | With require_auth false, unauthenticated direct calls still follow allow and block policy.
@@ -200,7 +200,7 @@ R5-12   | 8 | open | test-action requires operator.
 R5-13   | 4 | open | Retries of an approved action must use the same key and the same session label.
 R5-14   | 2 | open | Clients that share one key and label share identity.
 R5-15   | 4 | open | After key rotation earlier approvals do not carry over.
-R5-16   | 2 | open | The admin API runs on a separate port from the gateway.
+R5-16   | 2 | met  | The admin API runs on a separate port from the gateway.
 R5-17   | 3 | open | All admin actions are audited in the evidence chain.
 R5-18   | 3 | open | Break-glass use is audited and requires a postmortem.
 
@@ -218,7 +218,7 @@ R7-4    | 4 | open | An unauthenticated /sse request is rejected because authent
 R7-5    | 4 | open | A viewer key's attempt to review is not permitted.
 R7-6    | 4 | open | A cross-tenant read or review is not permitted.
 R7-7    | 4 | open | A reused approval or a changed fingerprint: not executed; a new approval is needed.
-R7-8    | 2 | open | POST to /health cannot execute tools.
+R7-8    | 2 | met  | POST to /health cannot execute tools.
 R7-9    | 3 | open | Tampered signed evidence fails closed.
 R7-10   | 4 | open | A failed approval integrity check fails closed.
 R7-11   | 2 | open | A policy evaluation error blocks the action.

@@ -1,0 +1,150 @@
+import { expect } from "chai";
+import { type Route, type RouteId, routes } from "../../../core/ingress/route.ts";
+import { type HeaderList, send, type WireRequest, type WireResponse } from "../../support/wire.ts";
+import { echoCall, effectsOf, type KeyHolder, keys, openWorld, portsOf, type World } from "./world.ts";
+
+/** Everyone who may come: the holders of keys, somebody with a wrong key, somebody without. */
+type Visitor = KeyHolder | "wrong" | "none";
+
+/** What the visitors get, in the order of `visitors`. */
+type Row = readonly [admin: number, operator: number, viewer: number, foreign: number, wrong: number, none: number];
+
+const visitors: readonly Visitor[] = ["admin", "operator", "viewer", "foreign", "wrong", "none"];
+const everyone: Row = [200, 200, 200, 200, 200, 200];
+const everyKey: Row = [200, 200, 200, 200, 401, 401];
+
+/** The compiler asks for a row for each route of the table, so a new route has none until somebody decides. */
+const matrix: Readonly<Record<RouteId, Row>> = {
+  "mcp.post": everyKey,
+  "mcp.stream": [405, 405, 405, 405, 401, 401],
+  "mcp.end": [404, 404, 404, 404, 401, 401],
+  "gateway.health": everyone,
+  "admin.health": everyone,
+  "admin.metrics": everyKey,
+  "admin.sessions": everyKey,
+  "admin.session": [200, 200, 200, 404, 401, 401],
+  "admin.verify": [200, 200, 403, 200, 401, 401],
+  "admin.policies": everyKey,
+  "admin.upstreams": everyKey,
+  "metrics.health": everyone,
+  "metrics.scrape": everyone,
+};
+
+const all = Object.entries(routes) as [RouteId, Route][];
+const pathVariants: readonly [string, (path: string) => string][] = [
+  ["a doubled slash", (path) => `/${path}`],
+  ["a doubled slash inside", (path) => path.replace(/(.)\//, "$1//").replace(/^\/(\w+)$/, "/$1//")],
+  ["a trailing slash", (path) => `${path}/`],
+  ["a dot segment", (path) => `/.${path}`],
+  ["a parent segment", (path) => `/x/..${path}`],
+  ["an escaped parent segment", (path) => `/x/%2e%2e${path}`],
+  ["an escaped letter", (path) => path.replace(/[a-z]/, (letter) => `%${letter.charCodeAt(0).toString(16)}`)],
+  ["an escaped slash", (path) => `/${path.slice(1).replace("/", "%2f")}%2f`],
+  ["a doubly escaped slash", (path) => `${path}%252f`],
+  ["an escaped NUL", (path) => `${path}%00`],
+  ["another case", (path) => path.toUpperCase()],
+  ["a matrix parameter", (path) => `${path};v=1`],
+  ["a backslash", (path) => `\\${path.slice(1)}`],
+  ["a fragment", (path) => `${path}#x`],
+  ["the absolute form", (path) => `http://localhost${path}`],
+  ["the absolute form of another host", (path) => `http://evil.example${path}`],
+  ["no leading slash", (path) => path.slice(1)],
+  ["a tab", (path) => `${path}\t`],
+  ["Latin-1 letters", (path) => `${path}\xe9`],
+];
+
+describe("access", () => {
+  let world: World;
+  let session: string;
+  before(async () => {
+    world = await openWorld();
+    await send(world.gateway.url, requestFor(routes["mcp.post"], "operator"));
+    const sessions = await send(world.gateway.adminUrl, requestFor(routes["admin.sessions"], "operator"));
+    session = (JSON.parse(sessions.body) as { items: [{ id: string }] }).items[0].id;
+  });
+  after(() => world.stop());
+
+  function ask(route: Route, visitor: Visitor, port: string = route.port): Promise<WireResponse> {
+    const request = requestFor(route, visitor);
+    const target = route.path.replace(":id", session);
+    return send(portsOf(world.gateway)[port] as string, { ...request, target });
+  }
+
+  it("has a row for each route, and no other [S5]", () => {
+    expect(Object.keys(matrix)).to.have.members(Object.keys(routes));
+  });
+
+  for (const [id, route] of all) {
+    it(`gives ${id} to exactly those who may have it [S5]`, async () => {
+      const answers: number[] = [];
+      for (const visitor of visitors) answers.push((await ask(route, visitor)).status);
+      expect(answers).to.deep.equal(matrix[id]);
+    });
+  }
+
+  it("serves no route on another port [S5, R5-16]", async () => {
+    const served = new Set(all.map(([, { port, method, path }]) => `${port} ${method} ${path}`));
+    const paths = new Set(all.map(([, { port, path }]) => `${port} ${path}`));
+    for (const [id, route] of all) {
+      for (const port of ["gateway", "admin", "metrics"]) {
+        if (served.has(`${port} ${route.method} ${route.path}`)) continue;
+        const expected = paths.has(`${port} ${route.path}`) ? 405 : 404;
+        expect((await ask(route, "admin", port)).status, `${id} on ${port}`).to.equal(expected);
+      }
+    }
+  });
+
+  it("serves no other method than the table says, and runs nothing for it [S5, R4.1-7, R7-8]", async () => {
+    const effects = await effectsOf(world, async () => {
+      for (const [id, route] of all) {
+        const usual = all.filter(([, { port, path }]) => port === route.port && path === route.path);
+        const methods = usual.flatMap(([, { method }]) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+        for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "GET"]) {
+          if (methods.includes(method)) continue;
+          const response = await ask({ ...route, method: method as Route["method"] }, "admin");
+          expect(response.status, `${method} ${id}`).to.equal(405);
+          expect(response.headers.get("allow"), `${method} ${id}`).to.equal(methods.join(", "));
+        }
+      }
+    });
+    expect(effects).to.deep.equal({ calls: 0, records: 0 });
+  });
+
+  for (const [what, vary] of pathVariants) {
+    it(`answers ${what} on any route with 404 or 400, whoever asks [S8, R4.1-13]`, async () => {
+      const effects = await effectsOf(world, async () => {
+        for (const [id, route] of all) {
+          for (const visitor of ["admin", "none"] as const) {
+            const target = vary(route.path.replace(":id", session));
+            const url = portsOf(world.gateway)[route.port] as string;
+            const { status } = await send(url, { ...requestFor(route, visitor), target });
+            expect(status, `${id} as ${target}`).to.be.oneOf([404, 400]);
+          }
+        }
+      });
+      expect(effects).to.deep.equal({ calls: 0, records: 0 });
+    });
+  }
+
+  it("decides for a path with a query as for the path itself [S8]", async () => {
+    for (const [id, route] of all) {
+      const url = portsOf(world.gateway)[route.port] as string;
+      const target = `${route.path.replace(":id", session)}?limit=10`;
+      for (const [index, visitor] of visitors.entries()) {
+        const { status } = await send(url, { ...requestFor(route, visitor), target });
+        expect(status, `${id} for ${visitor}`).to.equal(matrix[id][index]);
+      }
+    }
+  });
+});
+
+function requestFor(route: Route, visitor: Visitor): WireRequest {
+  const key = visitor === "wrong" ? `wrong-${keys.admin}` : visitor === "none" ? undefined : keys[visitor];
+  const credential: HeaderList = key === undefined ? [] : [["x-api-key", key]];
+  const { method, path: target } = route;
+  if (method !== "POST") {
+    const accept = route.path === "/mcp" && method === "GET" ? "text/event-stream" : "*/*";
+    return { method, target, headers: [...credential, ["accept", accept]] };
+  }
+  return { method, target, headers: [...credential, ["content-type", "application/json"]], body: echoCall() };
+}
