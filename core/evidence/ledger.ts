@@ -6,18 +6,19 @@ import { fingerprint } from "../kernel/fingerprint.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import type { Clock, Random } from "../kernel/port.ts";
+import { poolRandom } from "../kernel/random-pool.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
 import { commit } from "./commitment.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
 import { durably, type EvidenceStore, epochKey, type Operation, openKey, probeKey } from "./key-space.ts";
 import { type Abandoned, OpenDecisions, readAbandoned } from "./open-decision.ts";
-import { poolRandom } from "./random-pool.ts";
 import type { EventKind, EvidenceRecord } from "./record.ts";
 import { checkIntegers, decisionBody, outcomeBody, unknownBody } from "./record-body.ts";
 import { Repair } from "./repair.ts";
 import { drawSalt } from "./seal.ts";
 import type { SessionSummary } from "./session-head.ts";
 import { listRecords, listSessions, type Page, type PageRequest } from "./session-page.ts";
+import { readFault } from "./store-fault.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 import { Writer } from "./writer.ts";
 
@@ -149,14 +150,12 @@ export class Ledger {
 
   /** A tenant's sessions, the latest begun first. */
   async sessions(tenant: string, page: PageRequest): Promise<Page<SessionSummary>> {
-    this.#chains.checkTrusted(tenant);
-    return listSessions(this.#store, tenant, page);
+    return this.#read(tenant, () => listSessions(this.#store, tenant, page));
   }
 
   /** The records of one session in order. Throws NOT_FOUND for a session this tenant does not have. */
   async records(tenant: string, session: string, page: PageRequest): Promise<Page<EvidenceRecord>> {
-    this.#chains.checkTrusted(tenant);
-    return listRecords(this.#store, tenant, session, page);
+    return this.#read(tenant, () => listRecords(this.#store, tenant, session, page));
   }
 
   /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on. */
@@ -184,6 +183,15 @@ export class Ledger {
     await this.#writer.close();
     await this.#repair.settled();
     await this.#highWater.close();
+  }
+
+  async #read<T>(tenant: string, read: () => Promise<T>): Promise<T> {
+    this.#chains.checkTrusted(tenant);
+    try {
+      return await read();
+    } catch (error) {
+      throw readFault(error);
+    }
   }
 
   #admit(kind: "bounded" | "outcome"): void {

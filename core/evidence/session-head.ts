@@ -12,6 +12,7 @@ import {
 import { type ActionRecord, noHash, type RecordedSession } from "./record.ts";
 import { isAction, isFault, readRecord } from "./record-text.ts";
 import type { Sealed } from "./seal.ts";
+import { readFault } from "./store-fault.ts";
 
 /** What a list of sessions shows of one session. */
 export interface SessionSummary {
@@ -28,6 +29,12 @@ export interface SessionSummary {
   readonly allow: number;
   readonly review: number;
   readonly block: number;
+}
+
+/** Where a session's next record stands, and the session as it was before. */
+export interface SessionPlace {
+  readonly session: RecordedSession;
+  readonly before: SessionSummary | undefined;
 }
 
 interface Head {
@@ -52,23 +59,24 @@ export class SessionHeads {
   }
 
   /** The place of the session's next record. Throws EVIDENCE_UNAVAILABLE where the store contradicts the chain. */
-  next(tenant: string, scope: SessionScope): RecordedSession {
+  next(tenant: string, scope: SessionScope): SessionPlace {
     const key = sessionKey(tenant, scope.id);
     const head = this.#heads.get(key) ?? this.#load(key, tenant, scope.id);
-    return {
+    const session = {
       id: scope.id,
       index: head?.summary.records ?? 0,
       label: scope.label,
       prev_hash: head?.hash ?? noHash,
       transport: scope.transport,
     };
+    return { session, before: head?.summary };
   }
 
-  /** Moves the session's head to a record just sealed; returns what must be written with it. */
-  advance(sealed: Sealed<ActionRecord>): Operation[] {
+  /** Moves the session's head to the record just sealed for `place`; returns what must be written with it. */
+  advance(place: SessionPlace, sealed: Sealed<ActionRecord>): Operation[] {
     const { tenant, session, seq } = sealed.record;
     const key = sessionKey(tenant, session.id);
-    const summary = summarize(this.#heads.get(key)?.summary, sealed.record);
+    const summary = summarize(place.before, sealed.record);
     this.#heads.delete(key);
     this.#heads.set(key, { summary, hash: sealed.hash });
     this.#evict();
@@ -97,23 +105,43 @@ export class SessionHeads {
     }
   }
 
+  #get(key: string): string | undefined {
+    try {
+      return this.#store.getSync(key);
+    } catch (error) {
+      throw readFault(error);
+    }
+  }
+
   /** The summary says where the last record is; index and hash are taken from that record itself. */
   #load(key: string, tenant: string, session: string): Head | undefined {
-    const text = this.#store.getSync(key);
+    const text = this.#get(key);
     if (text === undefined) return undefined;
-    const summary = JSON.parse(text) as SessionSummary;
-    const last = this.#store.getSync(recordKey(tenant, summary.last_seq));
+    const summary = readSummary(text);
+    const last = summary === undefined ? undefined : this.#get(recordKey(tenant, summary.last_seq));
     const record = last === undefined ? undefined : readRecord(last);
-    if (last === undefined || record === undefined || isFault(record) || !isLast(record, summary, session)) {
+    if (!summary || last === undefined || !record || isFault(record) || !isLast(record, summary, session)) {
       throw new GatewayError(
         "EVIDENCE_UNAVAILABLE",
         `session \`${session}\` does not match its chain; verify the chain`,
       );
     }
-    const head = { summary, hash: sha256Hex(last) };
-    this.#heads.set(key, head);
-    return head;
+    return { summary, hash: sha256Hex(last) };
   }
+}
+
+/** A summary from its text; undefined for what this ledger has not written. */
+export function readSummary(text: string): SessionSummary | undefined {
+  try {
+    const summary = JSON.parse(text) as SessionSummary;
+    return [summary.records, summary.first_seq, summary.last_seq].every(isCount) ? summary : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 function isLast(record: Parameters<typeof isAction>[0], summary: SessionSummary, session: string): boolean {

@@ -10,7 +10,7 @@ import {
 } from "./key-space.ts";
 import type { EvidenceRecord } from "./record.ts";
 import { isAction, isFault, readRecord } from "./record-text.ts";
-import type { SessionSummary } from "./session-head.ts";
+import { readSummary, type SessionSummary } from "./session-head.ts";
 
 export interface PageRequest {
   /** 1 to 1,000. */
@@ -41,8 +41,9 @@ export async function listSessions(
   const ids = await store.values({ gte: range.gte, lt, reverse: true, limit: limit + 1 }).all();
   const texts = await store.getMany(ids.slice(0, limit).map((id) => sessionKey(tenant, id)));
   const items = texts.map((text) => {
-    if (text === undefined) throw mismatch(tenant);
-    return JSON.parse(text) as SessionSummary;
+    const summary = readSummary(text ?? "");
+    if (summary === undefined) throw mismatch(tenant);
+    return summary;
   });
   return { items, next: ids.length > limit ? String(items.at(-1)?.first_seq) : null };
 }
@@ -73,9 +74,11 @@ export async function listRecords(
 
 async function countRecords(store: EvidenceStore, tenant: string, session: string): Promise<number> {
   const known = session.length <= longestSession && session.isWellFormed();
-  const summary = known ? await store.get(sessionKey(tenant, session)) : undefined;
-  if (summary === undefined) throw new GatewayError("NOT_FOUND", "no such session");
-  return (JSON.parse(summary) as SessionSummary).records;
+  const text = known ? await store.get(sessionKey(tenant, session)) : undefined;
+  if (text === undefined) throw new GatewayError("NOT_FOUND", "no such session");
+  const summary = readSummary(text);
+  if (summary === undefined) throw mismatch(tenant);
+  return summary.records;
 }
 
 function readEntry(text: string | undefined, tenant: string, session: string, index: number): EvidenceRecord {

@@ -1,10 +1,10 @@
 import type { AbstractIterator } from "abstract-level";
-import { GatewayError } from "../kernel/error.ts";
 import { ActionRules, type FirstBad } from "./action-rule.ts";
 import { type ChainHead, ChainWalk } from "./chain-walk.ts";
 import type { Mark } from "./high-water.ts";
 import { type EvidenceStore, recordRange } from "./key-space.ts";
 import { isAction, isFault } from "./record-text.ts";
+import { isClosedFault, readFault } from "./store-fault.ts";
 
 export interface VerifyReport {
   readonly ok: boolean;
@@ -21,7 +21,6 @@ type ChainIterator = AbstractIterator<EvidenceStore, string, string>;
 const chunkEntries = 256;
 /** Both engines take it; the abstract interface does not name it. */
 const chunkSize: object = { highWaterMarkBytes: 1_048_576 };
-const closedCodes: ReadonlySet<unknown> = new Set(["LEVEL_DATABASE_NOT_OPEN", "LEVEL_ITERATOR_NOT_OPEN"]);
 
 /**
  * Reads a tenant's whole chain and checks every record, link and rule, and that the chain reaches its high-water mark
@@ -35,20 +34,17 @@ export async function verifyChain(
   mark: Mark | undefined,
   onProgress: (checked: number) => void = () => {},
 ): Promise<VerifyReport> {
-  const snapshot = store.snapshot();
   const walk = new ChainWalk(tenant, mark?.chain ?? null, 0);
   try {
+    await using snapshot = store.snapshot();
     const rules = new ActionRules({ get: (key) => store.get(key, { snapshot }) }, tenant);
     const iterator = store.iterator({ ...recordRange(tenant), snapshot, ...chunkSize });
     const bad = (await findBadRecord(iterator, walk, rules, mark, onProgress)) ?? checkEnd(walk.head, mark);
     return report(tenant, walk.head, bad ?? (await rules.findForgotten()));
   } catch (error) {
-    if (isClosed(error))
-      throw new GatewayError("EVIDENCE_UNAVAILABLE", "the store was closed meanwhile", { cause: error });
+    if (isClosedFault(error)) throw readFault(error);
     const reason = `the store cannot be read: ${error instanceof Error ? error.message : String(error)}`;
     return report(tenant, walk.head, { seq: walk.head.seq + 1, reason });
-  } finally {
-    await snapshot.close();
   }
 }
 
@@ -90,9 +86,4 @@ function report(tenant: string, head: ChainHead, bad: FirstBad | undefined): Ver
   const read = head.seq + 1;
   if (bad === undefined) return { ok: true, tenant, records: read, head: read === 0 ? null : head };
   return { ok: false, tenant, records: Math.min(read, bad.seq), head: null, firstBad: bad };
-}
-
-/** The store was closed under the reader, by a stop or a repair: that says nothing about the chain. */
-function isClosed(error: unknown): boolean {
-  return error instanceof Error && "code" in error && closedCodes.has(error.code);
 }

@@ -56,9 +56,9 @@ export class Writer {
     operation: (seq: number) => Operation[],
   ): Appended {
     this.#begin(chain);
-    const session = this.#sessions.next(chain.tenant, body.session);
-    const sealed = sealAction(body, placeAfter(chain), session, this.#stamp);
-    const operations = [...operation(sealed.record.seq), ...this.#sessions.advance(sealed)];
+    const place = this.#sessions.next(chain.tenant, body.session);
+    const sealed = sealAction(body, placeAfter(chain), place.session, this.#stamp);
+    const operations = [...operation(sealed.record.seq), ...this.#sessions.advance(place, sealed)];
     if (salts !== undefined) {
       const key = disclosureKey(chain.tenant, sealed.record.seq);
       operations.push({ type: "put", key, value: JSON.stringify(salts) });

@@ -1,0 +1,22 @@
+import { GatewayError } from "../kernel/error.ts";
+
+const closedCodes: ReadonlySet<unknown> = new Set([
+  "LEVEL_DATABASE_NOT_OPEN",
+  "LEVEL_ITERATOR_NOT_OPEN",
+  "LEVEL_SNAPSHOT_NOT_OPEN",
+]);
+
+/** The store was closed under a reader, by a stop or a repair: that says nothing about what it holds. */
+export function isClosedFault(error: unknown): boolean {
+  return closedCodes.has(codeOf(error));
+}
+
+/** What a caller is told when a read of the store failed: EVIDENCE_UNAVAILABLE; anything else stays what it is. */
+export function readFault(error: unknown): unknown {
+  if (!String(codeOf(error)).startsWith("LEVEL_")) return error;
+  return new GatewayError("EVIDENCE_UNAVAILABLE", "the store cannot be read; see the log", { cause: error });
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

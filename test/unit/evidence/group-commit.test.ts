@@ -1,0 +1,62 @@
+import { expect } from "chai";
+import { MemoryLevel } from "memory-level";
+import { GroupCommit } from "../../../core/evidence/group-commit.ts";
+import { HighWaterMemory, type Mark } from "../../../core/evidence/high-water.ts";
+import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
+
+describe("GroupCommit", () => {
+  it("shares one batch among the entries of one turn, and keeps batches apart and in order", async () => {
+    const store = new MemoryLevel<string, string>();
+    const highWater = new HighWaterMemory();
+    const commit = new GroupCommit({ store, highWater, limit: 5_000, onFailure: () => {} });
+    const batches: number[] = [];
+    store.on("write", (operations) => batches.push(operations.length));
+    const entry = (seq: number): Promise<void> => {
+      const mark: Mark = { tenant: "acme", chain: "c", seq, head: "" };
+      return commit.submit({ operations: [{ type: "put", key: `k${seq}`, value: "" }], mark });
+    };
+    const order: number[] = [];
+    await Promise.all(Array.from({ length: 2_500 }, (_, seq) => entry(seq).then(() => order.push(seq))));
+    expect(batches).to.deep.equal([1_024, 1_024, 452]);
+    expect(order).to.deep.equal(Array.from({ length: 2_500 }, (_, seq) => seq));
+    expect(highWater.marks.get("acme")?.seq).to.equal(2_499);
+  });
+
+  it("acknowledges nothing before its mark, and rejects what waits behind a mark that failed", async () => {
+    const store = new MemoryLevel<string, string>();
+    const failures: unknown[] = [];
+    const fault = new Error("no space left");
+    let seen: string | undefined;
+    const highWater = {
+      marks: new Map<string, Mark>(),
+      advance: async () => {
+        seen = await store.get("k0");
+        throw fault;
+      },
+      close: async () => {},
+    };
+    const commit = new GroupCommit({ store, highWater, limit: 10, onFailure: (cause) => failures.push(cause) });
+    const mark: Mark = { tenant: "acme", chain: "c", seq: 0, head: "" };
+    const first = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], mark });
+    expect(await rejection(first)).to.include({ code: "EVIDENCE_UNAVAILABLE", cause: fault });
+    expect(seen, "the store comes before the mark").to.equal("v");
+    expect(failures).to.deep.equal([fault]);
+    expect(() => commit.admit(true)).to.throw("the last write failed");
+    commit.resume();
+    expect(() => commit.admit(false)).to.not.throw();
+  });
+});
+
+describe("Ledger in memory", () => {
+  it("keeps the same chain, and forgets it with the process", async () => {
+    const world = await LedgerWorld.create();
+    const store = new MemoryLevel<string, string>();
+    await world.open({ store, highWaterPath: null });
+    await world.act();
+    expect(await world.ledger.verify("acme")).to.include({ ok: true, records: 3 });
+    const action = newAction();
+    await world.ledger.recordDecision(action, makeEvaluation(action));
+    expect((await world.ledger.sessions("acme", { limit: 10 })).items).to.have.length(1);
+    await world.remove();
+  });
+});

@@ -1,0 +1,120 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { decisionBody, outcomeBody } from "../../../core/evidence/record-body.ts";
+import { isFault, readRecord, recordText } from "../../../core/evidence/record-text.ts";
+import { sealAction, sealEvent } from "../../../core/evidence/seal.ts";
+import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
+import { decisions } from "../../../core/kernel/decision.ts";
+import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
+import type { Json, JsonObject } from "../../../core/kernel/json.ts";
+import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
+
+const stamp = {
+  clock: () => 1_777_000_000_000,
+  random: (count: number) => new Uint8Array(count).fill(7),
+  writer: { epoch: 3, id: "gateway-a" },
+  configDigest: "sha256:00",
+};
+const place = { tenant: "acme", chain: "c", seq: 4, prevHash: "0".repeat(64) };
+const session = { id: "s", index: 2, label: undefined, prev_hash: "0".repeat(64), transport: "http" as const };
+const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22" };
+
+const text = fc.string({ unit: "grapheme" });
+const anyAction = fc.record({
+  tool: text,
+  target: text,
+  task: fc.option(text),
+  client: fc.record({ version: text, name: text, address: text }),
+  principal: fc.record({ role: fc.constantFrom("admin", "viewer"), keyId: text, id: text }),
+  definition: fc.option(text),
+});
+
+describe("recordText(record)", () => {
+  it("is the RFC 8785 text of every decision and outcome", () => {
+    fc.assert(
+      fc.property(anyAction, fc.constantFrom(...decisions), fc.option(text), text, (drawn, decision, label, reason) => {
+        const action = actionOf(drawn);
+        const judged = { ...makeEvaluation(action, decision), shadow: makeEvaluation(action).verdicts };
+        const placed = { ...session, label: label ?? undefined };
+        for (const body of [
+          decisionBody(action, judged, bound),
+          outcomeBody(action, { status: "success", output: null }, judged, bound, "sha256:33"),
+          outcomeBody(action, { status: "unknown", reason }, undefined, bound, undefined),
+        ]) {
+          const sealed = sealAction(body, place, placed, stamp);
+          expect(sealed.text).to.equal(canonicalJson(JSON.parse(sealed.text) as Json));
+          expect(JSON.parse(sealed.text)).to.deep.equal(JSON.parse(JSON.stringify(sealed.record)));
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("is the RFC 8785 text of every event, whatever its detail", () => {
+    fc.assert(
+      fc.property(fc.dictionary(text, fc.jsonValue()), (detail) => {
+        const sealed = sealEvent({ kind: "admin", detail: detail as JsonObject }, place, stamp);
+        expect(sealed.text).to.equal(canonicalJson(sealed.record as unknown as Json));
+        expect(isFault(readRecord(sealed.text))).to.equal(false);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("takes the text `\\ud800`, and refuses the lone surrogate it looks like", () => {
+    const said = sealAction(decisionOf(newAction({ tool: "\\ud800" })), place, session, stamp).text;
+    expect((JSON.parse(said) as { action: { tool: string } }).action.tool).to.equal("\\ud800");
+    expect(isFault(readRecord(said))).to.equal(false);
+    expect(() => sealAction(decisionOf(newAction({ tool: "\ud800" })), place, session, stamp)).to.throw(/surrogate/i);
+  });
+});
+
+describe("readRecord(text)", () => {
+  const sound = sealAction(decisionOf(newAction()), place, session, stamp).text;
+
+  it("reads what recordText wrote", () => {
+    const record = readRecord(sound);
+    expect(isFault(record)).to.equal(false);
+    expect(recordText(record as Exclude<typeof record, { fault: string }>)).to.equal(sound);
+  });
+
+  for (const [what, changed, fault] of [
+    ["bytes that are not JSON", sound.slice(1), "expected JSON, got other bytes"],
+    ["a list", "[]", "expected a JSON object"],
+    ["white space", sound.replace(":", ": "), "expected canonical JSON (RFC 8785)"],
+    ["members out of order", `{"zz":1,${sound.slice(1)}`, "expected canonical JSON (RFC 8785)"],
+    ["a member twice", sound.replace('"kind":', '"kind":"outcome","kind":'), "expected canonical JSON (RFC 8785)"],
+    ["an escape that is not needed", sound.replace("acme", "\\u0061cme"), "expected canonical JSON (RFC 8785)"],
+    ["a number in another form", sound.replace('"seq":4', '"seq":4.0'), "expected canonical JSON (RFC 8785)"],
+    ["another schema", sound.replace("record-v1", "record-v2"), "expected schema `evidence-record-v1`"],
+    ["an unknown kind", sound.replace('"decision","prev', '"guess","prev'), "expected a known record kind"],
+    ["no tenant", sound.replace('"tenant":"acme",', ""), "expected `tenant` to be a string"],
+    ["a fraction for a place", sound.replace('"seq":4', '"seq":4.5'), "expected `seq` to be an integer"],
+    ["no epoch", sound.replace('"epoch":3,', ""), "expected `writer` with an integer epoch"],
+    ["no action", sound.replace('"action":{', '"axtion":{'), "expected `action` with an id"],
+    ["no session index", sound.replace('"index":2,', ""), "expected `session` with an id and an integer index"],
+  ] as const) {
+    it(`refuses ${what}`, () => {
+      expect(changed).to.not.equal(sound);
+      expect(readRecord(changed)).to.deep.equal({ fault });
+    });
+  }
+});
+
+function actionOf(drawn: {
+  readonly tool: string;
+  readonly target: string;
+  readonly task: string | null;
+  readonly client: ActionEnvelope["client"];
+  readonly principal: ActionEnvelope["principal"];
+  readonly definition: string | null;
+}): ActionEnvelope {
+  const { definition, ...changed } = drawn;
+  return newAction(
+    definition === null ? changed : { ...changed, tool_definition: { digest: definition, annotations: {} } },
+  );
+}
+
+function decisionOf(action: ActionEnvelope): ReturnType<typeof decisionBody> {
+  return decisionBody(action, makeEvaluation(action), bound);
+}
