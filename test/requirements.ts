@@ -3,8 +3,9 @@ import { parseRequirements, type Requirement } from "./support/requirement-table
 /**
  * What the specification asks, one row for each sentence or table row that a test can hold.
  *
- * A row is `id | issue that meets it | met or open | sentence`; a heading is the section of the specification.
+ * A row is `id | issue that meets it | met, part or open | sentence`; a heading is the section of the specification.
  * A test names what it shows in its title, in brackets: `it("gives the default decision [R1.1-3]")`.
+ * `part` is a row that several issues share, met for what there is so far.
  * `test/check/requirements.test.ts` fails where a met row has no test, or a test names an open or unknown row.
  */
 export const requirements: readonly Requirement[] = parseRequirements(`

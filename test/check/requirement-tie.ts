@@ -21,16 +21,19 @@ export function citationsOf(tests: SourceTree): readonly Citation[] {
   );
 }
 
-/** Met requirements that no test names, and tests that name what is open or unknown. */
+/** Requirements met, or met in part, that no test names, and tests that name what is open or unknown. */
 export function tieFaults(requirements: readonly Requirement[], tests: SourceTree): readonly string[] {
   const citations = citationsOf(tests);
   const cited = new Set(citations.map(({ id }) => id));
   const known = new Map(requirements.map((requirement) => [requirement.id, requirement]));
   const untested = requirements
-    .filter(({ id, status }) => status === "met" && !cited.has(id))
-    .map(({ id, sentence }) => `${id} is met, but no test names it: ${sentence}`);
+    .filter(({ id, status }) => status !== "open" && !cited.has(id))
+    .map(
+      ({ id, sentence, status }) =>
+        `${id} is ${status === "part" ? "met in part" : status}, but no test names it: ${sentence}`,
+    );
   const misnamed = citations
-    .filter(({ id }) => known.get(id)?.status !== "met")
+    .filter(({ id }) => (known.get(id)?.status ?? "open") === "open")
     .map(({ id, path, title: words }) => `${path}: \`${words}\` names ${id}, which is ${statusOf(known.get(id))}`);
   return [...untested, ...misnamed];
 }

@@ -50,6 +50,12 @@ S1   | 2, 3 | met | It is safe.
     expect(faults(titled("is so [R1-1]"))).to.deep.equal(["S1 is met, but no test names it: It is safe."]);
   });
 
+  it("holds a row that is met in part to the same", () => {
+    const shared = parseRequirements("## 1 First\nS1 | 2, 3 | part | It is safe.");
+    expect(tieFaults(shared, new Map([["test/a.test.ts", titled("is so [S1]")]]))).to.deep.equal([]);
+    expect(tieFaults(shared, new Map())).to.deep.equal(["S1 is met in part, but no test names it: It is safe."]);
+  });
+
   it("does not take a comment or another string for a test", () => {
     expect(faults(`// [R1-1]\nconst name = "[S1]";`)).to.have.length(2);
   });
@@ -65,10 +71,13 @@ S1   | 2, 3 | met | It is safe.
 describe("parseRequirements(table)", () => {
   it("refuses a row it cannot read, a second row of one id and a row without section", () => {
     expect(() => parseRequirements("## 1 A\nR1-1 | two | met | It.")).to.throw(
-      "expected `id | issues | met or open | sentence`, got `R1-1 | two | met | It.`",
+      "expected `id | issues | met, part or open | sentence`, got `R1-1 | two | met | It.`",
     );
     expect(() => parseRequirements("## 1 A\nR1-1 | 2 | met | It.\nR1-1 | 2 | open | It.")).to.throw(
       "requirement `R1-1` comes twice",
+    );
+    expect(() => parseRequirements("## 1 A\nR1-1 | 2 | part | It.")).to.throw(
+      "expected several issues to share `R1-1 | 2 | part | It.`",
     );
     expect(() => parseRequirements("R1-1 | 2 | met | It.")).to.throw(
       "expected a `## section` before `R1-1 | 2 | met | It.`",

@@ -3,8 +3,8 @@ export interface Requirement {
   readonly id: string;
   readonly sentence: string;
   readonly section: string;
-  /** `met`: a test names it, and holds it. */
-  readonly status: "met" | "open";
+  /** `met`: a test names it, and holds it. `part`: for what there is so far; an issue that shares it does the rest. */
+  readonly status: "met" | "part" | "open";
   /** The issues that meet it; none where nobody has promised it yet. */
   readonly issues: readonly number[];
 }
@@ -31,11 +31,13 @@ export function parseRequirements(table: string): readonly Requirement[] {
 }
 
 function parseRow(line: string, section: string | undefined): Requirement {
-  const match = /^([RS][\d.-]+)\s*\| *(-|\d+(?:, *\d+)*) *\| (met|open) *\| (\S.*)$/.exec(line);
-  if (match === null) throw new Error(`expected \`id | issues | met or open | sentence\`, got \`${line}\``);
+  const match = /^([RS][\d.-]+)\s*\| *(-|\d+(?:, *\d+)*) *\| (met|part|open) *\| (\S.*)$/.exec(line);
+  if (match === null) throw new Error(`expected \`id | issues | met, part or open | sentence\`, got \`${line}\``);
   if (section === undefined) throw new Error(`expected a \`## section\` before \`${line}\``);
   const [, id = "", issues = "", status, sentence = ""] = match;
-  return { id, section, sentence, status: status === "met" ? "met" : "open", issues: issueNumbers(issues) };
+  const shared = issueNumbers(issues);
+  if (status === "part" && shared.length < 2) throw new Error(`expected several issues to share \`${line}\``);
+  return { id, section, sentence, status: status as Requirement["status"], issues: shared };
 }
 
 function issueNumbers(text: string): readonly number[] {
