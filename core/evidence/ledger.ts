@@ -10,10 +10,11 @@ import { poolRandom } from "../kernel/random-pool.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
 import { commit } from "./commitment.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
-import { durably, type EvidenceStore, epochKey, type Operation, openKey, probeKey } from "./key-space.ts";
-import { type Abandoned, OpenDecisions, readAbandoned } from "./open-decision.ts";
+import { durably, type EvidenceStore, epochKey, openKey } from "./key-space.ts";
+import { OpenDecisions } from "./open-decision.ts";
 import type { EventKind, EvidenceRecord } from "./record.ts";
-import { checkIntegers, decisionBody, outcomeBody, unknownBody } from "./record-body.ts";
+import { checkIntegers, decisionBody, outcomeBody } from "./record-body.ts";
+import { Recovery } from "./recovery.ts";
 import { Repair } from "./repair.ts";
 import { drawSalt } from "./seal.ts";
 import type { SessionSummary } from "./session-head.ts";
@@ -41,7 +42,6 @@ export interface LedgerOptions {
 export type RecordableKind = Exclude<EventKind, "genesis">;
 
 const defaultQueueLimit = 10_000;
-const settledAtOnce = 256;
 const writeFailed = "evidence write failed";
 const repairFailed = "evidence repair failed";
 
@@ -61,6 +61,7 @@ export class Ledger {
   readonly #chains: ChainTable;
   readonly #open: OpenDecisions;
   readonly #writer: Writer;
+  readonly #recovery: Recovery;
   readonly #repair: Repair;
 
   private constructor(options: LedgerOptions, highWater: HighWater, epoch: number) {
@@ -77,9 +78,17 @@ export class Ledger {
       { store, highWater, limit, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
       stamp,
     );
+    this.#recovery = new Recovery({
+      store,
+      chains: this.#chains,
+      open: this.#open,
+      writer: this.#writer,
+      writerId: options.writerId,
+      warn: (message, fields) => this.#warn(message, fields),
+    });
     this.#repair = new Repair({
       clock,
-      attempt: () => this.#reopen(),
+      attempt: () => this.#recovery.reopen(),
       onFailure: (cause) => this.#onFailure(repairFailed, cause),
     });
   }
@@ -93,7 +102,7 @@ export class Ledger {
     const highWater = highWaterPath === null ? new HighWaterMemory() : await HighWaterFile.open(highWaterPath);
     try {
       const ledger = new Ledger(options, highWater, await takeEpoch(store));
-      await ledger.#settle(await ledger.#load(), "process ended before the outcome was recorded");
+      await ledger.#recovery.start();
       return ledger;
     } catch (error) {
       await highWater.close();
@@ -199,51 +208,13 @@ export class Ledger {
     this.#writer.admit(kind);
   }
 
-  /** Reads the chains back; returns the dispatched decisions nobody will bring the outcome of. */
-  async #load(): Promise<readonly Abandoned[]> {
-    await this.#chains.load();
-    for (const [tenant, reason] of this.#chains.refusals) this.#warn("evidence refused", { tenant, reason });
-    return this.#open.findAbandoned(this.#store, this.#chains.tenants);
-  }
-
-  /**
-   * A write that failed may have left half a record in LevelDB's log, after which it would write what it can never read
-   * back: only a store opened anew is sound.
-   */
-  async #reopen(): Promise<void> {
-    await this.#store.close();
-    await this.#store.open();
-    await this.#store.put(probeKey, this.#options.writerId, durably);
-    const abandoned = await this.#load();
-    this.#writer.resume();
-    await this.#settle(abandoned, "evidence could not be written when the outcome was due");
-    this.#warn("evidence repaired", { unknown: abandoned.length });
-  }
-
-  async #settle(abandoned: readonly Abandoned[], reason: string): Promise<void> {
-    for (let at = 0; at < abandoned.length; at += settledAtOnce) {
-      await Promise.all(abandoned.slice(at, at + settledAtOnce).map((each) => this.#settleOne(each, reason)));
-    }
-  }
-
-  async #settleOne(each: Abandoned, reason: string): Promise<void> {
-    const decision = await readAbandoned(this.#store, each);
-    if (decision === undefined) {
-      return this.#refuse(each.tenant, `chain of tenant \`${each.tenant}\` has no open decision at record ${each.seq}`);
-    }
-    const chain = await this.#chains.open(each.tenant);
-    const operation: Operation = { type: "del", key: openKey(each.tenant, decision.action.id) };
-    this.#admit("outcome");
-    await this.#writer.appendAction(chain, unknownBody(decision, reason), undefined, () => [operation]).durable;
-  }
-
   #refuse(tenant: string, reason: string): void {
     this.#chains.refuse(tenant, reason);
     this.#warn("evidence refused", { tenant, reason });
   }
 
   #onFailure(message: string, cause: unknown): void {
-    this.#warn(message, { cause: cause instanceof Error ? cause.message : String(cause) });
+    this.#warn(message, { cause: rootMessage(cause) });
   }
 
   #warn(message: string, fields: object): void {
@@ -261,4 +232,11 @@ async function takeEpoch(store: EvidenceStore): Promise<number> {
 
 function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {
   if (evaluation.actionId !== action.id) throw new TypeError("evidence: the evaluation is of another action");
+}
+
+/** The database wraps what went wrong in an error that says only that it is not open. */
+function rootMessage(error: unknown): string {
+  let cause = error;
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  return cause instanceof Error ? cause.message : String(cause);
 }

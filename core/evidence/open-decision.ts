@@ -63,13 +63,10 @@ export class OpenDecisions {
   }
 }
 
-/** The record of an abandoned decision; undefined where the store holds something else in its place. */
-export async function readAbandoned(
-  store: EvidenceStore,
-  { tenant, seq }: Abandoned,
-): Promise<ActionRecord | undefined> {
-  const text = await store.get(recordKey(tenant, seq));
+/** The record of an abandoned decision. Throws EVIDENCE_UNAVAILABLE where the store holds something else in its place. */
+export async function readAbandoned(store: EvidenceStore, { tenant, seq }: Abandoned): Promise<ActionRecord> {
+  const text = Number.isSafeInteger(seq) ? await store.get(recordKey(tenant, seq)) : undefined;
   const record = text === undefined ? undefined : readRecord(text);
-  if (record === undefined || isFault(record) || !isAction(record)) return undefined;
-  return record.kind === "decision" && record.effect === "dispatched" ? record : undefined;
+  if (record !== undefined && !isFault(record) && isAction(record) && record.effect === "dispatched") return record;
+  throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` has no open decision at record ${seq}`);
 }

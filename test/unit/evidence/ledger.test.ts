@@ -244,6 +244,29 @@ describe("Ledger", () => {
       });
     });
 
+    it("refuses a tenant whose list of open decisions leads elsewhere; others go on", async () => {
+      const [lost, other] = [newAction(), newAction({ tenant: "other" })];
+      for (const action of [lost, other]) await world.ledger.recordDecision(action, makeEvaluation(action));
+      await world.ledger.close();
+      await world.store.put(openKey("acme", lost.id), "0");
+      await world.open();
+      expect(await rejection(world.act())).to.include({
+        detail: "chain of tenant `acme` has no open decision at record 0",
+      });
+      expect((await world.recordsOf("other")).at(-1)).to.include({ kind: "outcome", effect: "unknown" });
+    });
+
+    it("refuses a tenant whose open decision has no session to be settled in", async () => {
+      const lost = newAction();
+      await world.ledger.recordDecision(lost, makeEvaluation(lost));
+      await world.ledger.close();
+      await world.store.put(sessionKey("acme", lost.session.id), "{}");
+      await world.open();
+      expect(await rejection(world.act())).to.include({
+        detail: `session \`${lost.session.id}\` does not match its chain; verify the chain`,
+      });
+    });
+
     it("is exact about tenants whose names look alike", async () => {
       const names = ["a", "a/record", "a%2Frecord", "A", "ä", "a\u0308", "epoch", "format", "a0", "a-b", " "];
       for (const tenant of names) await world.act({ tenant });

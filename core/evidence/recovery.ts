@@ -1,0 +1,76 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { ChainTable } from "./chain-table.ts";
+import { durably, type EvidenceStore, type Operation, openKey, probeKey } from "./key-space.ts";
+import { type Abandoned, type OpenDecisions, readAbandoned } from "./open-decision.ts";
+import { unknownBody } from "./record-body.ts";
+import type { Writer } from "./writer.ts";
+
+export interface RecoveryOptions {
+  readonly store: EvidenceStore;
+  readonly chains: ChainTable;
+  readonly open: OpenDecisions;
+  readonly writer: Writer;
+  readonly writerId: string;
+  readonly warn: (message: string, fields: object) => void;
+}
+
+const settledAtOnce = 256;
+
+/** Brings the ledger's memory back in line with the disk, at a start and after a failed write. */
+export class Recovery {
+  readonly #options: RecoveryOptions;
+
+  constructor(options: RecoveryOptions) {
+    this.#options = options;
+  }
+
+  /** Checks every chain against its mark, and settles what a former process left open. */
+  async start(): Promise<void> {
+    await this.#settle(await this.#load(), "process ended before the outcome was recorded");
+  }
+
+  /**
+   * The same after a failed write, on a store opened anew: half a record in LevelDB's log makes it write behind that
+   * what it can never read back. Rejects while the disk still fails.
+   */
+  async reopen(): Promise<void> {
+    const { store, writer, warn } = this.#options;
+    await store.close();
+    await store.open();
+    await store.put(probeKey, this.#options.writerId, durably);
+    const abandoned = await this.#load();
+    writer.resume();
+    await this.#settle(abandoned, "evidence could not be written when the outcome was due");
+    warn("evidence repaired", { unknown: abandoned.length });
+  }
+
+  /** Reads the chains back; returns the dispatched decisions nobody will bring the outcome of. */
+  async #load(): Promise<readonly Abandoned[]> {
+    const { store, chains, open, warn } = this.#options;
+    await chains.load();
+    for (const [tenant, reason] of chains.refusals) warn("evidence refused", { tenant, reason });
+    return open.findAbandoned(store, chains.tenants);
+  }
+
+  async #settle(abandoned: readonly Abandoned[], reason: string): Promise<void> {
+    for (let at = 0; at < abandoned.length; at += settledAtOnce) {
+      await Promise.all(abandoned.slice(at, at + settledAtOnce).map((each) => this.#settleOne(each, reason)));
+    }
+  }
+
+  /** A tenant whose decision cannot be settled is refused; the disk failing again ends the recovery. */
+  async #settleOne(each: Abandoned, reason: string): Promise<void> {
+    const { store, chains, writer, warn } = this.#options;
+    try {
+      const decision = await readAbandoned(store, each);
+      const chain = await chains.open(each.tenant);
+      const operation: Operation = { type: "del", key: openKey(each.tenant, decision.action.id) };
+      writer.admit("outcome");
+      await writer.appendAction(chain, unknownBody(decision, reason), undefined, () => [operation]).durable;
+    } catch (error) {
+      if (writer.failed || !(error instanceof GatewayError)) throw error;
+      chains.refuse(each.tenant, error.detail ?? error.message);
+      warn("evidence refused", { tenant: each.tenant, reason: error.detail ?? error.message });
+    }
+  }
+}
