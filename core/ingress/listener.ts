@@ -1,4 +1,4 @@
-import { createServer, type Server, STATUS_CODES } from "node:http";
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type Koa from "koa";
 import { GatewayError } from "../kernel/error.ts";
@@ -17,9 +17,12 @@ const sweepMs = 2_000;
 /** One listening port. What Node would answer or drop by itself is answered here, with a status a client can read. */
 export class Listener {
   readonly #server: Server;
+  readonly #inFlight: Set<ServerResponse> = new Set();
+  #onDrained: () => void = () => undefined;
 
   private constructor(server: Server) {
     this.#server = server;
+    server.on("request", (_, response) => this.#follow(response));
   }
 
   /** Resolves once the port accepts connections. Rejects with PORT_UNAVAILABLE, naming host and port. */
@@ -41,8 +44,9 @@ export class Listener {
     server.maxConnections = limits.maxConnections;
     server.on("clientError", answerBrokenRequest);
     return new Promise((resolve, reject) => {
+      const listener = new Listener(server);
       server.once("error", (cause) => reject(portFault(host, port, cause as NodeJS.ErrnoException)));
-      server.listen(port, host, () => resolve(new Listener(server)));
+      server.listen(port, host, () => resolve(listener));
     });
   }
 
@@ -51,13 +55,34 @@ export class Listener {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Stops accepting, lets what is in flight finish for `drainMs`, then cuts what is left. */
+  /**
+   * Stops accepting, lets what is in flight finish for `drainMs`, then cuts what is left. A connection is no reason to
+   * wait, only a request is: clients keep connections open that they may never use.
+   */
   async close(drainMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
-    const cut = setTimeout(() => this.#server.closeAllConnections(), drainMs);
+    await this.#drain(drainMs);
+    this.#server.closeAllConnections();
     await closed;
-    clearTimeout(cut);
+  }
+
+  #follow(response: ServerResponse): void {
+    this.#inFlight.add(response);
+    response.once("close", () => {
+      this.#inFlight.delete(response);
+      if (this.#inFlight.size === 0) this.#onDrained();
+    });
+  }
+
+  #drain(drainMs: number): Promise<void> {
+    if (this.#inFlight.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const late = setTimeout(resolve, drainMs);
+      this.#onDrained = () => {
+        clearTimeout(late);
+        resolve();
+      };
+    });
   }
 }
 
