@@ -141,11 +141,11 @@ export class Ledger {
     // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
     const bound = this.#open.take(action.tenant, action.id);
     this.#admit("outcome");
-    const salt = outcome.status === "unknown" ? undefined : drawSalt(this.#random);
-    const digest = outcome.status === "unknown" || salt === undefined ? undefined : commit(outcome.output, salt);
+    const salt = drawSalt(this.#random);
+    const digest = outcome.status === "unknown" ? undefined : commit(outcome.output, salt);
     const body = outcomeBody(action, outcome, judged, bound, digest);
     const key = openKey(action.tenant, action.id);
-    const salts = salt === undefined ? undefined : { output: salt };
+    const salts = digest === undefined ? undefined : { output: salt };
     await this.#writer.appendAction(chain, body, salts, () => [{ type: "del", key }]).durable;
   }
 
