@@ -1,25 +1,28 @@
 /*
  * Preloaded into a test's child process: makes the disk fail on demand.
  * FAULT_FILE names a file; while it exists, its text "<call> <errno> <part of a path>" says which calls fail:
- * `write` (the first half of the bytes is written, then the error: a torn write) or `sync`.
+ * `write` (the first half of the bytes is written, then the error: a torn write), `sync`, `lock` (another process
+ * holds the file's lock), or `open` (for writing, or to create: a read-only disk).
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #undef fwrite_unlocked /* a macro of stdio.h */
 #undef fflush_unlocked
 
-/* The errno that this call on this file is to fail with, or 0. */
-static int fault(const char *call, int fd) {
+/* The errno that this call on the file at this path is to fail with, or 0. */
+static int path_fault(const char *call, const char *path) {
   const char *control = getenv("FAULT_FILE");
   if (control == NULL) return 0;
   int in = (int)syscall(SYS_openat, AT_FDCWD, control, O_RDONLY);
@@ -30,10 +33,14 @@ static int fault(const char *call, int fd) {
   char wanted[16], part[256];
   int code;
   if (got <= 0 || sscanf(text, "%15s %d %255s", wanted, &code, part) != 3 || strcmp(wanted, call) != 0) return 0;
+  return strstr(path, part) == NULL ? 0 : code;
+}
+
+/* The same for an open file. */
+static int fault(const char *call, int fd) {
   char link[64], path[PATH_MAX] = {0};
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  if (readlink(link, path, sizeof path - 1) <= 0) return 0;
-  return strstr(path, part) == NULL ? 0 : code;
+  return readlink(link, path, sizeof path - 1) <= 0 ? 0 : path_fault(call, path);
 }
 
 static int fail(int code) {
@@ -82,4 +89,44 @@ int fdatasync(int fd) {
 int fsync(int fd) {
   int code = fault("sync", fd);
   return code == 0 ? (int)syscall(SYS_fsync, fd) : fail(code);
+}
+
+int fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  long argument = va_arg(rest, long);
+  va_end(rest);
+  int code = command == F_SETLK ? fault("lock", fd) : 0;
+  return code == 0 ? (int)syscall(SYS_fcntl, fd, command, argument) : fail(code);
+}
+
+int fcntl64(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  long argument = va_arg(rest, long);
+  va_end(rest);
+  return fcntl(fd, command, argument);
+}
+
+int open(const char *path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  int mode = va_arg(rest, int);
+  va_end(rest);
+  int code = (flags & (O_ACCMODE | O_CREAT)) == O_RDONLY ? 0 : path_fault("open", path);
+  return code == 0 ? (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode) : fail(code);
+}
+
+int open64(const char *path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  int mode = va_arg(rest, int);
+  va_end(rest);
+  return open(path, flags, mode);
+}
+
+int mkdir(const char *path, mode_t mode) {
+  struct stat found;
+  int code = stat(path, &found) == 0 ? 0 : path_fault("open", path); /* EEXIST comes before EROFS */
+  return code == 0 ? (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode) : fail(code);
 }

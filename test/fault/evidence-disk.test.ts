@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import type { ActionRecord } from "../../core/evidence/record.ts";
 import type { VerifyReport } from "../../core/evidence/verification.ts";
-import { repositoryRoot } from "../check/source-tree.ts";
+import { DiskFault } from "../support/disk-fault.ts";
 import { LedgerWorld } from "../support/ledger-world.ts";
 
 const run = promisify(execFile);
@@ -36,25 +36,11 @@ const faults: readonly (readonly [string, string])[] = [
 describe("when the disk fails under load", function () {
   this.timeout(60_000);
   let folder: string;
-  let shim: string;
+  let disk: DiskFault;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "disk-fault-"));
-    shim = join(folder, "disk-fault.so");
-    const source = join(repositoryRoot, "test/fault/disk-fault.c");
-    await run("cc", [
-      "-O1",
-      "-fno-builtin",
-      "-D__NO_INLINE__",
-      "-shared",
-      "-fPIC",
-      "-Wall",
-      "-Werror",
-      "-o",
-      shim,
-      source,
-      "-ldl",
-    ]);
+    disk = await DiskFault.compile(folder);
   });
 
   after(() => rm(folder, { recursive: true }));
@@ -79,7 +65,7 @@ describe("when the disk fails under load", function () {
   }
 
   async function breakDisk(dir: string, fault: string): Promise<Said> {
-    const env = { ...process.env, LD_PRELOAD: shim, FAULT_FILE: join(dir, "fault") };
+    const env = { ...process.env, ...disk.env, FAULT_FILE: join(dir, "fault") };
     // It kills itself once it has spoken: nothing is flushed by a tidy end.
     const { stdout } = await run(process.execPath, [program, dir, fault], { env, timeout: 30_000 }).catch(
       (error: { stdout: string; stderr: string }) => {
