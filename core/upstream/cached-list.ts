@@ -28,20 +28,27 @@ export class CachedList<T> {
     return this.#good;
   }
 
-  /** Whether the list is known to have changed since it was read. */
+  /** Whether the list is known to have changed since it was read, and nothing is known against reading it. */
   get changed(): boolean {
-    return this.#changed;
+    return this.#changed && !this.#failed;
   }
 
+  /** The list has changed: it is read again before it is shown again. */
   invalidate(): void {
     this.#changed = true;
+    this.#failed = false;
   }
 
-  /** The list, read again where it is stale. Undefined where it could never be read; never rejects. */
+  /**
+   * The list, read again where it is stale. Undefined where it could never be read; never rejects.
+   * Where the last reading failed nobody waits for the next one: a source that hangs must not hold up the others.
+   */
   read(): T | undefined | Promise<T | undefined> {
     const age = this.#clock() - this.#readAt;
     const stale = this.#good === undefined || this.#changed || age >= freshMs;
-    return stale ? this.refresh() : this.#good;
+    if (!stale) return this.#good;
+    const read = this.refresh();
+    return this.#failed ? this.#good : read;
   }
 
   /** Reads the list again, unless that was done within the last second and nothing is known to have changed. */

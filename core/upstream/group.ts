@@ -105,10 +105,13 @@ export class UpstreamGroup {
     return link.connection();
   }
 
-  /** Opens all connections, and resolves with those that could be; why the others could not is in the events. */
+  /**
+   * Opens all connections, and resolves with those that could be; why the others could not is in the events.
+   * An upstream whose last attempt failed gets another, which nobody waits for.
+   */
   async open(): Promise<readonly UpstreamConnection[]> {
-    const opened = await Promise.allSettled([...this.#links.values()].map(async (link) => link.connection()));
-    return opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const opened = await Promise.all([...this.#links.values()].map((link) => openLink(link)));
+    return opened.filter((connection) => connection !== undefined);
   }
 
   /** Hands every notification outside of a request to `handler` too. Returns the function that ends that. */
@@ -148,4 +151,10 @@ export class UpstreamGroup {
     const able = (await this.open()).filter(({ server }) => isJsonObject(server.capabilities[capability]));
     return able.length === 1 ? able[0]?.upstream : undefined;
   }
+}
+
+async function openLink(link: Link): Promise<UpstreamConnection | undefined> {
+  const { failing } = link;
+  const opening = Promise.resolve(link.connection()).catch(() => undefined); // the fault is in the events
+  return failing ? undefined : opening;
 }

@@ -51,7 +51,7 @@ export class HttpTransport implements Transport {
     const stream = new RequestStream(flight, this.#options.bounds, new FloodGate(this.#options.clock), {
       onMessage: (message) => this.#onSideMessage(message, flight),
       onInitialized: (headers) => this.#keepSession(headers),
-      onMissing: () => this.#onMissing(session, flight),
+      onMissing: (certain) => this.#onMissing(session, flight, certain),
       resume: (lastEventId, call) => this.#get(lastEventId, call),
     });
     const mirrored = mirrorHeaders(flight.request, this.#options.paramHeaders);
@@ -141,17 +141,17 @@ export class HttpTransport implements Transport {
     this.#headers = this.#baseHeaders();
   }
 
-  /** HTTP 404 without a readable answer. Returns whether that was said of a session. */
-  #onMissing(session: string | undefined, flight: Flight): boolean {
+  /** The upstream took no notice of a request. Returns whether that was said of its session. */
+  #onMissing(session: string | undefined, flight: Flight, certain: boolean): boolean {
     if (session === undefined) return false;
-    if (session === this.#session || this.#session === undefined) this.#listener.onSessionLost(flight);
-    else this.send(flight); // another request has renewed the session since
+    if (session === this.#session || this.#session === undefined) return this.#listener.onSessionLost(flight, certain);
+    this.send(flight); // another request has renewed the session since
     return true;
   }
 
   #onStreamEnd(status: number | undefined, error: GatewayError): void {
     if (this.#closed) return;
-    if (status === 404) this.#listener.onSessionLost(undefined);
+    if (status === 404) this.#listener.onSessionLost(undefined, true);
     else if (status === undefined) this.#listener.onClose(error);
     // Any other refusal, 405 above all, says that there is no such stream to be had.
   }

@@ -5,6 +5,8 @@ import type { UpstreamConnection } from "./connection.ts";
 export interface Link {
   readonly upstream: string;
   readonly catalog: Catalog;
+  /** Whether the last attempt to reach the upstream failed. */
+  readonly failing: boolean;
   /** The open connection, or a promise of it. Rejects where it cannot be had. */
   connection(): UpstreamConnection | Promise<UpstreamConnection>;
   close(): Promise<void>;

@@ -45,6 +45,10 @@ export class OwnLink implements Link {
     this.catalog = new Catalog({ upstream: this.upstream, tools: upstream.tools, clock, onEvent, connect });
   }
 
+  get failing(): boolean {
+    return this.#view === undefined && this.#upstream.failing;
+  }
+
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
     if (this.#view !== undefined) return this.#view;
     this.#opening ??= this.#connect().finally(() => {

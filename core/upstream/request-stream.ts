@@ -16,8 +16,11 @@ export interface RequestStreamListener {
   /** A notification or request beside the answer. */
   onMessage(message: JsonRpcMessage): void;
   onInitialized(headers: IncomingHttpHeaders): void;
-  /** HTTP 404 that is no JSON-RPC answer. Returns true when the flight is taken care of. */
-  onMissing(): boolean;
+  /**
+   * No answer to this request: HTTP 404, which is what a lost session gets, or 400, which many servers give instead.
+   * Returns true when the flight is taken care of.
+   */
+  onMissing(certain: boolean): boolean;
   resume(lastEventId: string, call: HttpCall): void;
 }
 
@@ -65,7 +68,8 @@ export class RequestStream {
     if (refused === undefined) throw statusError(status);
     return new WholeBody(errorBodyBytes, (body) => {
       const answer = type === "application/json" ? this.#readError(body) : undefined;
-      if (status === 404 && answer?.id !== this.#flight.request.id && this.#listener.onMissing()) return;
+      const unanswered = answer?.id !== this.#flight.request.id && (status === 404 || status === 400);
+      if (unanswered && this.#listener.onMissing(status === 404)) return;
       if (answer === undefined) this.#flight.reject(refused);
       else this.#flight.resolve(answer);
     });

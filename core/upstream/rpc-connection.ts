@@ -139,16 +139,14 @@ export class RpcConnection implements UpstreamConnection, TransportListener {
     );
   }
 
-  onSessionLost(flight: Flight | undefined): void {
+  onSessionLost(flight: Flight | undefined, certain: boolean): boolean {
+    const renewable = this.#renewal !== undefined && this.#server !== undefined;
+    if (!certain && (!renewable || flight?.resent === true)) return false;
     const error = new GatewayError("UPSTREAM_UNAVAILABLE", "the upstream ended the session");
-    if (this.#renewal === undefined || this.#server === undefined) this.onClose(error);
+    if (!renewable) this.onClose(error);
     else if (flight?.resent === true) flight.reject(error);
-    else {
-      this.#renewal.start();
-      if (flight === undefined) return;
-      flight.resent = true;
-      this.#renewal.resend(flight);
-    }
+    else this.#renewal?.start(flight);
+    return true;
   }
 
   onClose(error: GatewayError): void {

@@ -19,8 +19,12 @@ export class SessionRenewal {
     return this.#running !== undefined;
   }
 
-  start(): void {
+  /** Starts, where it does not run yet; the flight that found out is sent again after it. */
+  start(flight: Flight | undefined): void {
     this.#running ??= this.#run();
+    if (flight === undefined) return;
+    flight.resent = true;
+    this.resend(flight);
   }
 
   /** Sends the flight's request when the session is there again. */

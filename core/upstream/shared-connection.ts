@@ -47,6 +47,10 @@ export class SharedConnection {
     this.catalog = new Catalog({ upstream: upstream.config.name, tools: upstream.tools, clock, onEvent, connect });
   }
 
+  get failing(): boolean {
+    return this.#open === undefined && this.upstream.failing;
+  }
+
   connection(): RpcConnection | Promise<RpcConnection> {
     if (this.#open !== undefined) return this.#open;
     this.#opening ??= this.#connect().finally(() => {

@@ -35,6 +35,10 @@ export class SharedLink implements Link {
     return this.#shared.catalog;
   }
 
+  get failing(): boolean {
+    return this.#shared.failing;
+  }
+
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
     const inner = this.#shared.connection();
     return inner instanceof Promise ? inner.then((opened) => this.#viewOf(opened)) : this.#viewOf(inner);

@@ -6,8 +6,11 @@ import type { Flight } from "./flight.ts";
 export interface TransportListener {
   onNotification(notification: JsonRpcNotification, flight: Flight | undefined): void;
   onRequest(request: JsonRpcRequest, flight: Flight | undefined): void;
-  /** The upstream no longer knows this session; it did not take the flight's request, where there is one. */
-  onSessionLost(flight: Flight | undefined): void;
+  /**
+   * The upstream no longer knows this session, or may not (`certain` is false); it did not take the flight's request,
+   * where there is one. Returns whether the flight is taken care of.
+   */
+  onSessionLost(flight: Flight | undefined, certain: boolean): boolean;
   /** The transport is of no more use. Called at most once, and not after `close`. */
   onClose(error: GatewayError): void;
 }

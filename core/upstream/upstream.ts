@@ -41,8 +41,10 @@ export class Upstream {
   readonly #options: UpstreamOptions;
   readonly #backoff: Backoff;
   readonly #http: HttpClient | undefined;
+  readonly #starting: Set<RpcConnection> = new Set();
   readonly #open: Set<RpcConnection> = new Set();
   #opening = 0;
+  #failing = false;
   #reason: string | undefined;
   #closed = false;
 
@@ -52,6 +54,11 @@ export class Upstream {
     this.tools = new ToolReader(config);
     this.#backoff = new Backoff(options.clock, options.random);
     this.#http = config.transport === "stdio" ? undefined : new HttpClient(config);
+  }
+
+  /** Whether the last attempt to open a connection failed. */
+  get failing(): boolean {
+    return this.#failing;
   }
 
   /** Milliseconds until the next attempt to open a connection is allowed. */
@@ -90,7 +97,7 @@ export class Upstream {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all([...this.#open].map((connection) => connection.close()));
+    await Promise.all([...this.#starting, ...this.#open].map((connection) => connection.close()));
     await this.#http?.close();
   }
 
@@ -138,7 +145,7 @@ export class Upstream {
     const renew = async (connection: RpcConnection): Promise<void> => {
       await shakeHands(connection, "legacy", options, limits);
     };
-    return new RpcConnection({
+    const connection = new RpcConnection({
       upstream: name,
       transport: this.#transport(),
       clock: this.#options.clock,
@@ -148,6 +155,9 @@ export class Upstream {
       listener: options.listener,
       ...(options.renewable ? { renew } : {}),
     });
+    this.#starting.add(connection);
+    connection.onEnded = () => this.#starting.delete(connection);
+    return connection;
   }
 
   #transport(): Transport {
@@ -166,7 +176,9 @@ export class Upstream {
     const { name } = this.config;
     const { era, revision } = connection.server;
     this.#backoff.opened();
+    this.#failing = false;
     this.#reason = undefined;
+    this.#starting.delete(connection);
     this.#open.add(connection);
     connection.onEnded = (error) => {
       this.#open.delete(connection);
@@ -180,6 +192,7 @@ export class Upstream {
   #onRefused(error: GatewayError): GatewayError {
     if (this.#closed || this.#backoff.remainingMs > 0) return error;
     const { name } = this.config;
+    this.#failing = true;
     this.#reason = error.message;
     this.#options.onEvent({ kind: "refused", upstream: name, reason: error.message });
     const delayMs = this.#backoff.failed();

@@ -114,7 +114,17 @@ describe("CachedList", () => {
     await cached.read();
     expect(reads()).to.equal(2);
     pass(1_000);
-    expect(await cached.read()).to.equal("three");
+    expect(cached.read()).to.equal("one");
+    await cached.refresh();
+    expect(cached.read()).to.equal("three");
+  });
+
+  it("is waited for again after a failure once it is known to have changed", async () => {
+    const { cached } = list([new Error("down"), "two"]);
+    expect(await cached.read()).to.equal(undefined);
+    expect(cached.changed).to.equal(false);
+    cached.invalidate();
+    expect(await cached.read()).to.equal("two");
   });
 
   it("is not refreshed twice in a second", async () => {

@@ -144,6 +144,21 @@ describe("UpstreamGroup", () => {
       expect(fleet.health().map(({ state }) => state)).to.deep.equal(["down", "up"]);
     });
 
+    it("lets nobody wait twice for an upstream that hangs", async () => {
+      const { fleet } = openFleet([
+        hostile("hang", { name: "a", startTimeoutMs: 500, protocol: "legacy" }),
+        listing([tool("good")], { name: "b" }),
+      ]);
+      const group = fleet.group(scope());
+      expect((await group.tools()).map(({ name }) => name)).to.deep.equal(["good"]);
+      const start = performance.now();
+      expect((await group.open()).map(({ upstream }) => upstream)).to.deep.equal(["b"]);
+      expect((await fleet.group(scope()).open()).map(({ upstream }) => upstream)).to.deep.equal(["b"]);
+      expect(await group.tool("good")).to.deep.include({ upstream: "b" });
+      await group.tools();
+      expect(performance.now() - start).to.be.lessThan(400);
+    });
+
     it("keeps the last good list of an upstream that fails later", async () => {
       const { group } = openGroup(listing([tool("kept")], {}, "list-once"));
       expect((await group.tools()).map(({ name }) => name)).to.deep.equal(["kept"]);
@@ -272,6 +287,14 @@ describe("UpstreamFleet", () => {
         reason: "upstream unavailable: the process ended (exit code 7)",
       },
     ]);
+  });
+
+  it("leaves no process behind that was still starting", async () => {
+    const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 10_000, protocol: "legacy" })]);
+    const opening = fault(call(fleet.group(scope()), "echo"));
+    await until(() => events.some(({ kind }) => kind === "log"));
+    await fleet.close();
+    expect(await opening).to.equal("UPSTREAM_UNAVAILABLE upstream unavailable: the connection was closed");
   });
 
   it("opens nothing once it is closed", async () => {

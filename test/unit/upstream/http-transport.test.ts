@@ -280,6 +280,22 @@ describe("an upstream over Streamable HTTP", () => {
       expect(closed).to.deep.equal(["upstream unavailable: the upstream ended the session"]);
     });
 
+    it("believes a 400 without an answer too, once", async () => {
+      let calls = 0;
+      const fixture = await startHttp(
+        legacyHttp((request, response) => {
+          if (++calls === 2) echo(request, response);
+          else response.writeHead(400).end("Bad Request: no valid session");
+        }),
+      );
+      const { group } = openGroup(http(fixture.url, { connection: "shared" }));
+      expect(textOf(await call(group, "x"))).to.include('"name":"x"');
+      expect(await fault(call(group, "x"))).to.equal(
+        "UPSTREAM_UNAVAILABLE upstream unavailable: the upstream answered HTTP 400",
+      );
+      expect(calls).to.equal(4);
+    });
+
     it("gives up on one that forgets every session", async () => {
       const fixture = await startHttp(legacyHttp((_, response) => response.writeHead(404).end()));
       const { group } = openGroup(http(fixture.url, { connection: "shared" }));
