@@ -14,6 +14,7 @@ import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
 import type { Policy } from "./kernel/policy.ts";
+import { poolRandom } from "./kernel/random-pool.ts";
 import type { JsonBounds } from "./kernel/strict-json.ts";
 import { uuidV7 } from "./kernel/uuid.ts";
 import type { Log } from "./observe/log.ts";
@@ -174,7 +175,8 @@ function openListener(port: Port, parts: Parts): Promise<Listener> {
     admin: config.listen.adminPort,
     metrics: config.listen.metricsPort,
   };
-  return Listener.open(app, config.listen.host, numbers[port], config.limits);
+  const host = port === "gateway" ? config.listen.host : config.listen.adminHost;
+  return Listener.open(app, host, numbers[port], config.limits);
 }
 
 function handlersOf(parts: Parts): Handlers {
@@ -225,6 +227,8 @@ function jsonBounds(config: GatewayConfig): JsonBounds {
   return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
 }
 
+const random = poolRandom(randomBytes);
+
 function newId(): string {
-  return uuidV7(Date.now(), randomBytes(10));
+  return uuidV7(Date.now(), random(10));
 }

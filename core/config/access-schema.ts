@@ -7,7 +7,14 @@ export const listenSchema = {
       format: "listen_host",
       default: "127.0.0.1",
       description:
-        "Address to bind, for all three ports. A non-loopback one needs `keys`, `mcp_gateway.require_auth: true` and `listen.allowed_hosts`.",
+        "Address of the gateway port. A non-loopback one needs `keys`, `mcp_gateway.require_auth: true` and `listen.allowed_hosts`.",
+    },
+    admin_host: {
+      type: "string",
+      format: "listen_host",
+      default: "127.0.0.1",
+      description:
+        "Address of the admin and metrics ports. A non-loopback one needs the same as `host`; keep it off public networks.",
     },
     gateway_port: {
       type: "integer",

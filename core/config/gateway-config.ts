@@ -21,7 +21,10 @@ export interface GatewayConfig {
 }
 
 export interface ListenConfig {
+  /** Address of the gateway port. */
   readonly host: string;
+  /** Address of the admin and metrics ports. */
+  readonly adminHost: string;
   /** Port 0 takes any free port; so for all three. */
   readonly gatewayPort: number;
   readonly adminPort: number;

@@ -38,6 +38,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
     source,
     listen: {
       host: listen.host,
+      adminHost: listen.admin_host,
       gatewayPort: listen.gateway_port,
       adminPort: listen.admin_port,
       metricsPort: listen.metrics_port,

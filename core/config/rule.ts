@@ -38,8 +38,9 @@ function checkPorts(listen: Draft<FileForm["listen"]>, faults: FaultList): void 
 
 /** An address that others reach must not serve whoever asks. */
 function checkExposure({ listen, keys, mcp_gateway: mcp }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
-  if (listen?.host === undefined || isLoopback(listen.host)) return;
-  const because = `because \`listen.host\` is ${quoteInput(listen.host)}, not a loopback address`;
+  const exposed = (["host", "admin_host"] as const).find((key) => !isLoopback(listen?.[key] ?? "localhost"));
+  if (listen === undefined || exposed === undefined) return;
+  const because = `because \`listen.${exposed}\` is ${quoteInput(listen[exposed] ?? "")}, not a loopback address`;
   if (keys?.length === 0) faults.add("keys", `expected at least one key, got none, ${because}`);
   if (mcp?.require_auth === false) {
     faults.add("mcp_gateway.require_auth", `expected \`true\`, got \`false\`, ${because}`);

@@ -17,7 +17,7 @@ import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { mcpErrorBody, mcpStatus } from "./error.ts";
 import { type HandshakeParts, openSession } from "./handshake.ts";
 import { mcpMethods } from "./method.ts";
-import { Reply } from "./reply.ts";
+import { type Accepts, Reply } from "./reply.ts";
 import { type ServiceParts, serveRequest } from "./service.ts";
 import type { McpSession } from "./session.ts";
 
@@ -44,18 +44,18 @@ export class McpEndpoint {
     if (incoming.kind === "notification") await this.#receive(ctx, principal, incoming.message);
     else this.#receiveAnswer(ctx, principal, incoming.message);
     ctx.respond = false;
-    new Reply(ctx.res, false).end(202);
+    new Reply(ctx.res, accepts(ctx)).end(202);
   }
 
   /** GET: the standing stream of a session, for what upstreams say unasked. */
   stream(ctx: Context, principal: Principal): void {
     checkRevisionHeader(ctx.req.headers);
-    if (!acceptsStream(ctx)) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
+    if (!accepts(ctx).stream) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
     const session = this.#sessionOf(ctx, principal);
     if (session === null)
       throw new GatewayError("METHOD_NOT_ALLOWED", "a stream needs a session: send `initialize` first");
     ctx.respond = false;
-    session.attach(new Reply(ctx.res, true));
+    session.attach(new Reply(ctx.res, accepts(ctx)));
   }
 
   /** DELETE: the end of a session. */
@@ -80,7 +80,7 @@ export class McpEndpoint {
     requestId: string,
   ): Promise<void> {
     ctx.respond = false;
-    const reply = new Reply(ctx.res, acceptsStream(ctx));
+    const reply = new Reply(ctx.res, accepts(ctx));
     try {
       const era = classifyEra(request, ctx.req.headers);
       const response = await this.#answer(ctx, principal, scope, request, era, reply);
@@ -161,8 +161,9 @@ function scopeOf(ctx: Context, principal: Principal): SessionScope {
   return httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
 }
 
-function acceptsStream(ctx: Context): boolean {
-  return header(ctx.req.headers, "accept")?.includes("text/event-stream") ?? false;
+function accepts(ctx: Context): Accepts {
+  const accept = header(ctx.req.headers, "accept") ?? "*/*";
+  return { json: /application\/json|\*\/\*/.test(accept), stream: accept.includes("text/event-stream") };
 }
 
 function addressOf(ctx: Context): string {

@@ -5,6 +5,12 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 const mostUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
 
+/** Which of the two forms of an answer the client reads. Where it names neither, JSON is what it gets. */
+export interface Accepts {
+  readonly json: boolean;
+  readonly stream: boolean;
+}
+
 export type ServerMessage = JsonRpcNotification | JsonRpcRequest;
 
 const streamHeaders = {
@@ -19,13 +25,12 @@ const streamHeaders = {
  */
 export class Reply {
   readonly #response: ServerResponse;
-  readonly #mayStream: boolean;
+  readonly #accepts: Accepts;
   #keepAlive: NodeJS.Timeout | undefined;
 
-  /** `mayStream`: whether the client accepts `text/event-stream`. */
-  constructor(response: ServerResponse, mayStream: boolean) {
+  constructor(response: ServerResponse, accepts: Accepts) {
     this.#response = response;
-    this.#mayStream = mayStream;
+    this.#accepts = accepts;
     response.once("close", () => clearInterval(this.#keepAlive));
   }
 
@@ -34,7 +39,7 @@ export class Reply {
   }
 
   get mayStream(): boolean {
-    return this.#mayStream && this.open;
+    return this.#accepts.stream && this.open;
   }
 
   setHeader(name: string, value: string): void {
@@ -60,6 +65,7 @@ export class Reply {
   /** The last word: the response itself, as JSON or as the stream's last event. */
   finish(status: number, body: JsonRpcResponse): void {
     if (!this.open) return;
+    if (!this.#accepts.json && this.#accepts.stream) this.startStream();
     if (this.#response.headersSent) {
       this.#write(body);
       this.#response.end();

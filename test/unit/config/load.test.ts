@@ -172,6 +172,7 @@ function defaults(source: string): GatewayConfig {
     source,
     listen: {
       host: "127.0.0.1",
+      adminHost: "127.0.0.1",
       gatewayPort: 8080,
       adminPort: 8081,
       metricsPort: 8082,

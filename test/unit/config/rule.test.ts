@@ -45,6 +45,13 @@ describe("checkRules(draft, secrets, faults)", () => {
       ]);
     });
 
+    it("asks the same of the admin port's address", async () => {
+      const said = "because `listen.admin_host` is `0.0.0.0`, not a loopback address";
+      expect(await textsOf(`listen: {admin_host: 0.0.0.0}\nkeys: [${keyA}]`)).to.deep.equal([
+        `listen.allowed_hosts: expected the names clients use, got none, ${said}`,
+      ]);
+    });
+
     it("starts with all three", async () => {
       expect(await textsOf(`${public_}\nkeys: [${keyA}]`)).to.deep.equal([]);
     });

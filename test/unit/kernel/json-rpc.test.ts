@@ -12,7 +12,7 @@ describe("readJsonRpc(value)", () => {
     expect(readJsonRpc({ jsonrpc: "2.0", id: null, error: { code: 1, message: "m" } }).kind).to.equal("response");
   });
 
-  it("drops members the protocol does not name, so that nothing unjudged travels on [S14]", () => {
+  it("drops members the protocol does not name, so that nothing unjudged travels on", () => {
     const { message } = readJsonRpc({ ...request, Method: "evil", PARAMS: {}, meta: 1 });
     expect(message).to.deep.equal(request);
   });
@@ -42,7 +42,7 @@ describe("readJsonRpc(value)", () => {
       "either `result` or `error`",
     ],
   ] as [string, Json, string][]) {
-    it(`refuses ${name} [S23]`, () => {
+    it(`refuses ${name}`, () => {
       expect(() => readJsonRpc(value))
         .to.throw(said)
         .with.property("code", "INVALID_REQUEST");

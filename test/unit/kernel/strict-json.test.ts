@@ -47,11 +47,11 @@ describe("parseStrictJson(bytes, bounds)", () => {
       ["an unterminated string", '["abc', "unterminated string at offset 1"],
       ["two values", "{} {}", "MALFORMED_JSON"],
       ["a comment", "{} // x", "MALFORMED_JSON"],
-      ["nothing", "", "MALFORMED_JSON malformed JSON: unexpected end of json input"],
+      ["nothing", "", "MALFORMED_JSON malformed JSON: unexpected end"],
       ["a raw control character", '["a\u0001"]', "MALFORMED_JSON"],
       ["a bad escape", '["\\x"]', "bad escape in the string at offset 1"],
     ] as const) {
-      it(`refuses ${name} [S13] [S15] [S16]`, () => {
+      it(`refuses ${name}`, () => {
         expect(fault(text)).to.contain(said);
       });
     }
@@ -69,7 +69,7 @@ describe("parseStrictJson(bytes, bounds)", () => {
   });
 
   describe("when a bound is exceeded", () => {
-    it("refuses depth before building anything, in under 10 ms for 1,000,000 levels [S17]", () => {
+    it("refuses depth before building anything, in under 10 ms for 1,000,000 levels", () => {
       const start = performance.now();
       expect(fault("[".repeat(1_000_000))).to.equal(
         "JSON_BOUND JSON exceeds a bound: expected at most 8 levels, got more at offset 8",
@@ -88,7 +88,7 @@ describe("parseStrictJson(bytes, bounds)", () => {
     });
   });
 
-  it("reads `__proto__` and its like as plain members [S18]", () => {
+  it("reads `__proto__` and its like as plain members", () => {
     const value = parse('{"__proto__":{"polluted":true},"constructor":{"prototype":{"p":1}}}') as Record<
       string,
       unknown
