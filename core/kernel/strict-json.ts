@@ -41,9 +41,11 @@ export function parseStrictText(text: string, bounds: JsonBounds): Json {
   }
 }
 
-/** The engine's complaint without the piece of the text it quotes: that may hold a secret. */
+/** Where the engine stopped. Its own words differ between versions, and quote the text: that may hold a secret. */
 function syntaxFault(error: SyntaxError): string {
-  return error.message.toLowerCase().replace(/,? ?(\.\.\.)?".*$/s, "");
+  if (/end of JSON/.test(error.message)) return "unexpected end";
+  const offset = /position (\d+)/.exec(error.message)?.[1];
+  return offset === undefined ? "unexpected character" : `unexpected character at offset ${offset}`;
 }
 
 /**
