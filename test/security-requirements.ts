@@ -20,12 +20,12 @@ S11 | 2      | open | Default start → loopback only; public bind without keys 
 S12 | 2, 6   | open | Client key, cookies, X-Forwarded-* of the client → never seen by any upstream; provider key never in a reply
 
 ## Parsing and transport
-S13 | 2      | open | Duplicate JSON keys at any depth → parse error
+S13 | 2      | met  | Duplicate JSON keys at any depth → parse error
 S14 | 2      | open | Method, PARAMS, paramſ, extra top-level members → refused or dropped; upstream gets our re-serialisation only
-S15 | 2      | open | |int| > 2^53, 1e400, -0, 1.0 → refused or lossless; never two actions, one fingerprint
-S16 | 2      | open | Invalid UTF-8, lone surrogate, BOM, NUL → 400
-S17 | 2, 6   | open | Nesting over limit (e.g. 64) in request, upstream reply, provider reply, policy, GraphQL → clean error in < 10 ms, no 500
-S18 | 2      | open | __proto__, constructor, prototype keys anywhere → plain data, Object.prototype unchanged
+S15 | 2      | met  | |int| > 2^53, 1e400, -0, 1.0 → refused or lossless; never two actions, one fingerprint
+S16 | 2      | met  | Invalid UTF-8, lone surrogate, BOM, NUL → 400
+S17 | 2, 6   | part | Nesting over limit (e.g. 64) in request, upstream reply, provider reply, policy, GraphQL → clean error in < 10 ms, no 500
+S18 | 2      | met  | __proto__, constructor, prototype keys anywhere → plain data, Object.prototype unchanged
 S19 | 2, 6   | open | Oversize, gzip bomb 50 MB → 48 kB, unknown Content-Encoding, endless chunks → 413/415, RSS bounded
 S20 | 2      | open | 1 byte/s headers or body, 1,000 sockets → closed in ≤ 30 s, /health stays < 100 ms
 S21 | 2      | open | CL+TE, TE gzip, chunked, obs-fold, bare LF, space before colon, a smuggled second request → 400 and close, one evidence row at most
