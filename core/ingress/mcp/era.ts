@@ -24,7 +24,7 @@ export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeader
   const meta = isJsonObject(request.params?._meta) ? request.params._meta : {};
   const header = singleHeader(headers, "mcp-protocol-version");
   const claimed = meta[metaKey.protocolVersion];
-  if (claimed === undefined) return withoutClaim(header);
+  if (claimed === undefined) return withoutClaim(request, headers, header);
   if (typeof claimed !== "string") throw missing(metaKey.protocolVersion, "a string");
   if (header !== claimed) throw mismatch("mcp-protocol-version", header, claimed);
   if (claimed !== modernRevision) throw unsupported(claimed);
@@ -32,7 +32,7 @@ export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeader
   const clientCapabilities = meta[metaKey.clientCapabilities];
   if (!isJsonObject(clientCapabilities)) throw missing(metaKey.clientCapabilities, "an object");
   if (!isJsonObject(clientInfo)) throw missing(metaKey.clientInfo, "an object");
-  checkStandardHeaders(request, headers);
+  checkStandardHeaders(request, headers, true);
   return { era: "modern", clientInfo, clientCapabilities, paramHeaders: paramHeadersIn(headers) };
 }
 
@@ -69,19 +69,22 @@ export function checkRevisionHeader(headers: IncomingHttpHeaders): void {
   if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
 }
 
-function withoutClaim(header: string | undefined): Era {
+function withoutClaim(request: JsonRpcRequest, headers: IncomingHttpHeaders, header: string | undefined): Era {
   if (header === modernRevision) throw missing(metaKey.protocolVersion, "a string");
   if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
+  checkStandardHeaders(request, headers, false);
   return { era: "legacy" };
 }
 
-function checkStandardHeaders(request: JsonRpcRequest, headers: IncomingHttpHeaders): void {
+/** Where they are not `owed`, the headers may be absent, but what is there must agree: somebody may route by it. */
+function checkStandardHeaders(request: JsonRpcRequest, headers: IncomingHttpHeaders, owed: boolean): void {
   const method = singleHeader(headers, "mcp-method");
-  if (method !== request.method) throw mismatch("mcp-method", method, request.method);
+  if (method !== request.method && (owed || method !== undefined)) throw mismatch("mcp-method", method, request.method);
   const source = Object.hasOwn(mcpNameSource, request.method) ? mcpNameSource[request.method] : undefined;
   const named = source === undefined ? undefined : request.params?.[source];
   if (typeof named !== "string") return;
   const name = singleHeader(headers, "mcp-name");
+  if (name === undefined && !owed) return;
   if (name === undefined || decodeHeaderValue(name) !== named) throw mismatch("mcp-name", name, named);
 }
 
