@@ -89,7 +89,7 @@ R2.3-6  | 3 | open | The export bundle contains integrity metadata.
 R2.3-7  | 5 | open | Plugin provenance metadata is tracked in evidence.
 
 ## 2.4 Action envelope
-R2.4-1  | 2 | open | All agent actions are normalized into action envelopes before evaluation.
+R2.4-1  | 2 | met  | All agent actions are normalized into action envelopes before evaluation.
 
 ## 2.5 Task manifest
 R2.5-1  | 7 | open | A task manifest declares expected tools, expected resources, write domains and a maximum action count.

@@ -21,7 +21,7 @@ S12 | 2, 6   | open | Client key, cookies, X-Forwarded-* of the client → never
 
 ## Parsing and transport
 S13 | 2      | met  | Duplicate JSON keys at any depth → parse error
-S14 | 2      | open | Method, PARAMS, paramſ, extra top-level members → refused or dropped; upstream gets our re-serialisation only
+S14 | 2      | met  | Method, PARAMS, paramſ, extra top-level members → refused or dropped; upstream gets our re-serialisation only
 S15 | 2      | met  | |int| > 2^53, 1e400, -0, 1.0 → refused or lossless; never two actions, one fingerprint
 S16 | 2      | met  | Invalid UTF-8, lone surrogate, BOM, NUL → 400
 S17 | 2, 6   | part | Nesting over limit (e.g. 64) in request, upstream reply, provider reply, policy, GraphQL → clean error in < 10 ms, no 500
@@ -30,9 +30,9 @@ S19 | 2, 6   | open | Oversize, gzip bomb 50 MB → 48 kB, unknown Content-Encod
 S20 | 2      | open | 1 byte/s headers or body, 1,000 sockets → closed in ≤ 30 s, /health stays < 100 ms
 S21 | 2      | open | CL+TE, TE gzip, chunked, obs-fold, bare LF, space before colon, a smuggled second request → 400 and close, one evidence row at most
 S22 | 2      | open | 2,001 headers or one of 17 kB → 431
-S23 | 2      | open | JSON-RPC batch, response object, id null/object, tools/call as notification → refused; equal ids by two tenants at once → own answers
-S24 | 2      | open | Mcp-Method/Mcp-Name/Mcp-Param or version header unlike the body → 400 with −32020; policy reads the body only
-S25 | 2      | open | Unknown method (resources/read, sampling, vendor) → governed or refused, never piped through
+S23 | 2      | met  | JSON-RPC batch, response object, id null/object, tools/call as notification → refused; equal ids by two tenants at once → own answers
+S24 | 2      | met  | Mcp-Method/Mcp-Name/Mcp-Param or version header unlike the body → 400 with −32020; policy reads the body only
+S25 | 2      | met  | Unknown method (resources/read, sampling, vendor) → governed or refused, never piped through
 S26 | 4      | open | Foreign key or no key on /mcp/session/{id}; id after disconnect; guessed id → 401/403/404; ids ≥ 128 bits
 S27 | 5      | open | Adversarial 64 kB text against every built-in and pack regex → < 50 ms; pack regex with lookbehind/backreference refused
 S28 | 2      | open | Tool schema with remote $ref, cycles, 10^5 subschemas → never fetched, bounded, tool hidden
