@@ -1,0 +1,123 @@
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import {
+  type ClientKind,
+  type ClientSide,
+  connectClient,
+  type Endpoint,
+  type McpClient,
+} from "../../support/mcp-client.ts";
+import { allowEverything } from "../../support/pack.ts";
+
+/** A program whose stdio is an MCP server. */
+export interface ServerProgram {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface WorldOptions {
+  /** By name. Each is started behind a tee that keeps a log of what reaches it. */
+  readonly servers?: (folder: string) => Readonly<Record<string, ServerProgram>>;
+  /** Further keys of the upstream of that name, as YAML flow: `tool_prefix: x_, connection: shared`. */
+  readonly keys?: Readonly<Record<string, string>>;
+  /** Further entries of `upstreams`, each a YAML flow mapping. */
+  readonly upstreams?: readonly string[];
+  /** Files of the policy pack in `packs/test`; allows everything unless told. */
+  readonly pack?: Readonly<Record<string, string>>;
+  /** Further top-level keys of `gateway.yaml`. */
+  readonly more?: string;
+}
+
+/** A message as it reached a server. */
+export interface Logged {
+  readonly id?: number | string;
+  readonly method?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** A gateway in production configuration, real MCP servers behind it, and a key to it. */
+export interface World {
+  readonly gateway: RunningGateway;
+  readonly evidence: EvidenceReader;
+  /** The gateway as clients see it. */
+  readonly endpoint: Endpoint;
+  /** For files of the servers. */
+  readonly folder: string;
+  readonly key: string;
+  connect(kind: ClientKind, side?: ClientSide): Promise<McpClient>;
+  /** Every message that reached the server so far, of all its processes. */
+  received(server: string): readonly Logged[];
+  /** Those of them that call a tool. */
+  calls(server: string): readonly Logged[];
+  stop(): Promise<void>;
+}
+
+const tee = fileURLToPath(new URL("../../fixture/stdio-tee.js", import.meta.url));
+
+/** Starts everything; leaves nothing behind when something does not start. */
+export async function openWorld(options: WorldOptions): Promise<World> {
+  const folder = await mkdtemp(join(tmpdir(), "client-world-"));
+  await mkdir(join(folder, "log"));
+  const key = `test-${randomBytes(32).toString("base64url")}`;
+  const config = configFor(folder, key, options);
+  const files = options.pack ?? allowEverything("packs/test");
+  const gateway = await startGateway({ config, files }).catch(async (error: unknown) => {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  });
+  const endpoint = { url: `${gateway.url}/mcp`, headers: { "x-api-key": key } };
+  const received = (server: string): readonly Logged[] => readLog(join(folder, "log", server));
+  const clients: McpClient[] = [];
+  return {
+    gateway,
+    evidence: new EvidenceReader(gateway.adminUrl, key),
+    endpoint,
+    folder,
+    key,
+    connect: async (kind, side) => {
+      const client = await connectClient(kind, endpoint, side);
+      clients.push(client);
+      return client;
+    },
+    received,
+    calls: (server) => received(server).filter(({ method }) => method === "tools/call"),
+    stop: async () => {
+      await Promise.all(clients.map((client) => client.close()));
+      await gateway.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function configFor(folder: string, key: string, options: WorldOptions): string {
+  const keyHash = createHash("sha256").update(key).digest("hex");
+  const servers = Object.entries(options.servers?.(folder) ?? {}).map(([name, program]) => {
+    const args = JSON.stringify([tee, join(folder, "log", name), program.command, ...program.args]);
+    const more = options.keys?.[name] === undefined ? "" : `, ${options.keys[name]}`;
+    const env = JSON.stringify(program.env);
+    return `{ name: ${name}, transport: stdio, command: "${process.execPath}", args: ${args}, env: ${env}${more} }`;
+  });
+  return `
+listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
+keys: [{ id: ci, tenant: acme, role: admin, key_hash: "sha256:${keyHash}" }]
+upstreams:
+${[...servers, ...(options.upstreams ?? [])].map((one) => `  - ${one}`).join("\n")}
+policy: { packs: [{ path: packs/test }] }
+${options.more ?? ""}
+`;
+}
+
+function readLog(file: string): readonly Logged[] {
+  if (!existsSync(file)) return []; // nothing has reached it yet
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Logged);
+}

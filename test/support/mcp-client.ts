@@ -1,0 +1,93 @@
+import type { JsonObject } from "../../core/kernel/json.ts";
+import { connectV1 } from "./v1-client.ts";
+import { connectV2 } from "./v2-client.ts";
+
+/** The official clients: SDK 1, SDK 2 with a handshake, SDK 2 without one (2026-07-28). */
+export const clientKinds = ["v1", "v2 legacy", "v2 modern"] as const;
+export type ClientKind = (typeof clientKinds)[number];
+
+/** Where a client connects: an MCP endpoint over HTTP, or a program whose stdio is one. */
+export type Endpoint =
+  | { readonly url: string; readonly headers: Readonly<Record<string, string>>; readonly sse?: boolean }
+  | { readonly command: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> };
+
+/** What the client's user does when a server asks. A member that is missing is a capability not declared. */
+export interface ClientSide {
+  readonly sampling?: (params: JsonObject) => JsonObject;
+  readonly elicitation?: (params: JsonObject) => JsonObject;
+  readonly roots?: () => JsonObject;
+}
+
+export interface CallOptions {
+  readonly onProgress?: (progress: { readonly progress: number; readonly total?: number | undefined }) => void;
+  readonly signal?: AbortSignal;
+  readonly meta?: JsonObject;
+}
+
+export interface ToolResult {
+  readonly isError?: boolean | undefined;
+  readonly content: readonly { readonly type: string; readonly text?: string }[];
+  readonly structuredContent?: unknown;
+  readonly _meta?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface Notification {
+  readonly method: string;
+  readonly params?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** What tests ask of a client, whichever SDK it is made with. Results are as the SDK hands them to its user. */
+export interface McpClient {
+  readonly kind: ClientKind;
+  /** Every notification so far that belongs to no call. */
+  readonly notifications: readonly Notification[];
+  serverCapabilities(): unknown;
+  listTools(): Promise<readonly { readonly name: string }[]>;
+  callTool(name: string, args?: JsonObject, options?: CallOptions): Promise<ToolResult>;
+  listPrompts(): Promise<unknown>;
+  getPrompt(name: string, args?: Record<string, string>): Promise<unknown>;
+  listResources(): Promise<{ readonly resources: readonly { readonly uri: string }[] }>;
+  listResourceTemplates(): Promise<unknown>;
+  readResource(uri: string): Promise<unknown>;
+  complete(ref: CompletionRef, argument: CompletionArgument, context?: Record<string, string>): Promise<unknown>;
+  /** Handshake revisions: `resources/subscribe`; the stateless one: `subscriptions/listen`. */
+  subscribe(uri: string): Promise<void>;
+  unsubscribe(uri: string): Promise<void>;
+  setLoggingLevel(level: "debug" | "info" | "error"): Promise<unknown>;
+  rootsChanged(): Promise<void>;
+  /** Handshake revisions over HTTP: ends the session with a DELETE. Then closes. */
+  end(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type CompletionRef =
+  | { readonly type: "ref/prompt"; readonly name: string }
+  | { readonly type: "ref/resource"; readonly uri: string };
+
+export interface CompletionArgument {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** Connects a client of one of the official SDKs. Rejects as the SDK does. */
+export function connectClient(kind: ClientKind, endpoint: Endpoint, side: ClientSide = {}): Promise<McpClient> {
+  return kind === "v1" ? connectV1(endpoint, side) : connectV2(kind, endpoint, side);
+}
+
+/** Resolves with the first notification, past or to come, that `wanted` says yes to. Rejects after `deadlineMs`. */
+export async function awaitNotification(
+  client: McpClient,
+  wanted: (notification: Notification) => boolean,
+  deadlineMs: number = 5_000,
+): Promise<Notification> {
+  const end = performance.now() + deadlineMs;
+  for (;;) {
+    const found = client.notifications.find(wanted);
+    if (found !== undefined) return found;
+    if (performance.now() > end) {
+      const got = client.notifications.map(({ method }) => method).join(", ");
+      throw new Error(`expected a notification within ${deadlineMs} ms, got only: ${got}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
