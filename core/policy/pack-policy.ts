@@ -1,6 +1,6 @@
 import { type Decision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
-import type { Finding, Mode, Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
+import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdict } from "../kernel/policy.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
 import { showText } from "./display.ts";
@@ -41,15 +41,18 @@ export class PackPolicy implements Policy {
   evaluate(action: ActionEnvelope): Verdict {
     const candidates = this.#index.candidates(action);
     if (candidates.length === 0) return nothing;
-    this.#engine.refill();
     const variables = bindVariables(action, this.#variables, () => this.#engine.timestamp(action.time));
     const findings: Finding[] = [];
     const errors: string[] = [];
-    for (const rule of candidates) {
-      const answer = this.#ask(rule, action, variables);
-      if (answer === undefined) continue;
-      findings.push(answer.finding);
-      if (answer.error !== undefined) errors.push(answer.error);
+    // Each mode has a budget of its own: a rule on trial cannot spend what the enforced ones need.
+    for (const mode of modes) {
+      this.#engine.refill();
+      for (const rule of candidates) {
+        const answer = rule.mode === mode ? this.#ask(rule, action, variables) : undefined;
+        if (answer === undefined) continue;
+        findings.push(answer.finding);
+        if (answer.error !== undefined) errors.push(answer.error);
+      }
     }
     return summarize(findings, errors);
   }

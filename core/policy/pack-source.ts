@@ -87,7 +87,9 @@ async function readRules(snapshot: FolderSnapshot, manifest: Manifest, context: 
       );
     }
   }
-  if (rules.length === 0) context.faults.add(manifest.place, "expected at least one rule, got none");
+  if (rules.length === 0 && context.faults.count === 0) {
+    context.faults.add(manifest.place, "expected at least one rule, got none");
+  }
   if (rules.length > mostRules) {
     context.faults.add(manifest.place, `expected at most ${mostRules} rules, got ${rules.length}`);
   }

@@ -13,6 +13,8 @@ export function checkRules(rules: readonly Rule[], now: string, faults: Faults):
     const repeated = ids.find((id, index) => ids.indexOf(id) !== index);
     if (repeated !== undefined) faults.add(rule.place, `rule \`${rule.id}\` has two exceptions \`${repeated}\``);
   }
+  // What was not understood would be compared as if it were not there.
+  if (faults.count > 0) return;
   checkRepeats(rules, faults);
   checkShadowed(rules, faults);
 }

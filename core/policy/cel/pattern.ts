@@ -5,7 +5,7 @@ const longestPattern = 1_024;
 /** Instructions of a compiled pattern. */
 const largestProgram = 2_000;
 /** Work units one match may take. */
-const largestMatch = 500_000;
+const largestMatch = 400_000;
 /** Characters of one text; the engine meets every character outside ASCII anew. */
 const longestText = { ascii: 65_536, unicode: 16_384 } as const;
 const mostKept = 256;

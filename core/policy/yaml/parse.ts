@@ -1,10 +1,8 @@
 import {
   type Document,
-  isAlias,
   isMap,
   isScalar,
   isSeq,
-  LineCounter,
   type ParsedNode,
   parseDocument,
   type Scalar,
@@ -12,10 +10,10 @@ import {
   type YAMLSeq,
 } from "yaml";
 import type { Faults, Place } from "../fault.ts";
-import { checkNesting } from "./nesting.ts";
 import type { YamlList, YamlMap, YamlMember, YamlNode, YamlScalar } from "./node.ts";
+import { scanTokens, tooDeep } from "./scan.ts";
 
-export const deepestYaml = 32;
+const deepestYaml = 32;
 
 /**
  * Reads one YAML document of a pack, adding every fault it finds; undefined where there is one.
@@ -24,43 +22,49 @@ export const deepestYaml = 32;
  */
 export function parseYaml(file: string, text: string, faults: Faults): YamlNode | undefined {
   const before = faults.count;
-  const lines = new LineCounter();
-  const locate = (offset: number): Place => {
-    const { line, col } = lines.linePos(offset);
-    return { file, line: Math.max(line, 1), column: Math.max(col, 1) };
-  };
-  const tooDeep = checkNesting(text, deepestYaml);
-  if (tooDeep !== undefined) {
-    faults.add({ file, ...tooDeep }, `expected at most ${deepestYaml} levels, got more`);
-    return undefined;
-  }
+  const locate = placesIn(file, text);
+  for (const { offset, message } of scanTokens(text, deepestYaml)) faults.add(locate(offset), message);
+  if (faults.count > before) return undefined;
   const document = parseDocument(text, {
-    lineCounter: lines,
     strict: true,
     stringKeys: true,
-    // The library compares each key with all before it; `#members` does the same in linear time.
+    // The library compares each key with all before it; `#map` does the same in linear time.
     uniqueKeys: false,
     merge: false,
     schema: "core",
     prettyErrors: false,
     logLevel: "error",
   });
-  reportDocument(document, locate, faults);
+  reportProblems(document, locate, faults);
   if (faults.count > before) return undefined;
   if (document.contents === null) {
-    faults.add({ file, line: 1, column: 1 }, "expected a mapping, got nothing");
+    faults.add(locate(0), "expected a mapping, got nothing");
     return undefined;
   }
   const root = new Builder(text, locate, faults).build(document.contents, 1);
   return faults.count > before ? undefined : root;
 }
 
-function reportDocument(document: Document.Parsed, locate: (offset: number) => Place, faults: Faults): void {
+/** Tells the place of an offset. */
+function placesIn(file: string, text: string): (offset: number) => Place {
+  const starts = [0];
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
+  return (offset) => {
+    let low = 0;
+    for (let high = starts.length; high - low > 1; ) {
+      const middle = (low + high) >>> 1;
+      if ((starts[middle] as number) <= offset) low = middle;
+      else high = middle;
+    }
+    return { file, line: low + 1, column: offset - (starts[low] as number) + 1 };
+  };
+}
+
+function reportProblems(document: Document.Parsed, locate: (offset: number) => Place, faults: Faults): void {
   for (const problem of [...document.errors, ...document.warnings]) {
     const message = problem.message.replace(/; please use .*$/, "");
     faults.add(locate(problem.pos[0]), message.charAt(0).toLowerCase() + message.slice(1));
   }
-  if (document.directives.yaml.explicit === true) faults.add(locate(0), "expected no directive, got `%YAML`");
 }
 
 /** Turns the library's nodes into ours, and refuses what a pack may not use. */
@@ -77,16 +81,14 @@ class Builder {
 
   build(node: ParsedNode, depth: number): YamlNode {
     const place = this.#locate(node.range[0]);
-    if (depth > deepestYaml) this.#faults.add(place, `expected at most ${deepestYaml} levels, got more`);
+    if (depth > deepestYaml) this.#faults.add(place, tooDeep(deepestYaml));
     else if (isMap(node)) return this.#map(node, place, depth);
     else if (isSeq(node)) return this.#list(node, place, depth);
     else if (isScalar(node)) return this.#scalar(node, place);
-    if (isAlias(node)) this.#faults.add(place, "expected no alias; write the value out");
     return { kind: "scalar", value: null, place, placeAt: () => place };
   }
 
   #map(node: YAMLMap.Parsed, place: Place, depth: number): YamlMap {
-    this.#refuseAnchor(node, place);
     const members = new Map<string, YamlMember>();
     for (const pair of node.items) {
       const key = String(isScalar(pair.key) ? pair.key.value : pair.key);
@@ -103,25 +105,16 @@ class Builder {
   }
 
   #list(node: YAMLSeq.Parsed, place: Place, depth: number): YamlList {
-    this.#refuseAnchor(node, place);
     return { kind: "list", items: node.items.map((item) => this.build(item as ParsedNode, depth + 1)), place };
   }
 
   #scalar(node: Scalar.Parsed, place: Place): YamlScalar {
-    this.#refuseAnchor(node, place);
     const { value } = node;
     if (typeof value === "number" && !isExact(value)) {
       this.#faults.add(place, `expected a number that a double holds exactly, got \`${String(node.source)}\``);
     }
     const placeAt = (offset: number): Place => this.#locate(this.#offsetIn(node, offset));
     return { kind: "scalar", value: value as YamlScalar["value"], place, placeAt };
-  }
-
-  #refuseAnchor(node: ParsedNode, place: Place): void {
-    if (!isAlias(node) && node.anchor !== undefined) this.#faults.add(place, "expected no anchor");
-    if (node.tag !== undefined && /^!|^tag:/.test(node.tag) && this.#text[node.range[0]] === "!") {
-      this.#faults.add(place, "expected no tag");
-    }
   }
 
   /** Exact for one-line scalars and literal blocks; otherwise the start of the scalar. */

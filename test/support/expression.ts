@@ -1,0 +1,32 @@
+import type { Phase } from "../../core/kernel/envelope.ts";
+import type { Json } from "../../core/kernel/json.ts";
+import { CelEngine, ExpressionError } from "../../core/policy/cel/engine.ts";
+import { bindVariables, packVariables, ruleScope, type Scope } from "../../core/policy/cel/scope.ts";
+import { recordShape, shapeOf } from "../../core/policy/cel/shape.ts";
+import { makeAction } from "./action.ts";
+
+const pack = packVariables({ limit: 3, paths: ["/etc/*"] }, { names: { ada: true } });
+
+/** What an expression of a small pack may name. */
+export function scopeOf(phases: readonly Phase[]): Scope {
+  return ruleScope(
+    phases,
+    recordShape({ limit: shapeOf.json, paths: shapeOf.json }),
+    recordShape({ names: shapeOf.json }),
+  );
+}
+
+/** The value of an expression for an action with these arguments, or the message of its ExpressionError. */
+export function evaluate(text: string, args: Json = {}): unknown {
+  const engine = new CelEngine();
+  const compiled = engine.compile(text, scopeOf(["input"]));
+  if ("faults" in compiled) throw new TypeError(`${text}: ${compiled.faults[0]?.message}`);
+  engine.refill();
+  const action = makeAction({ arguments: args });
+  try {
+    return compiled.expression.evaluate(bindVariables(action, pack, () => engine.timestamp(action.time)));
+  } catch (error) {
+    if (error instanceof ExpressionError) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,157 @@
+import { expect } from "chai";
+import type { Phase } from "../../../../core/kernel/envelope.ts";
+import type { JsonObject } from "../../../../core/kernel/json.ts";
+import { CelEngine } from "../../../../core/policy/cel/engine.ts";
+import { evaluate, scopeOf } from "../../../support/expression.ts";
+
+function faultOf(text: string, phases: readonly Phase[] = ["input"]): string {
+  const compiled = new CelEngine().compile(text, scopeOf(phases));
+  if (!("faults" in compiled)) return "no fault";
+  return compiled.faults.map((fault) => `${fault.offset}: ${fault.message}`).join("; ");
+}
+
+describe("Expression.evaluate(variables)", () => {
+  const args: JsonObject = {
+    path: "/srv/a.txt",
+    count: 5,
+    nested: { size: 1.5, list: [1, 2, { deep: "x" }] },
+    tags: ["a", "b"],
+    empty: null,
+    __proto__: "plain",
+    constructor: "plain",
+    text: "ABC%252eé😀",
+  };
+  const rows: readonly [text: string, value: unknown][] = [
+    ['args.path == "/srv/a.txt"', true],
+    ['arguments.path.startsWith("/srv/")', true],
+    ["args.count > 4", true],
+    ["args.count == 5", true],
+    ["args.count in [4, 5]", true],
+    ["args.count + 1.0 == 6.0", true],
+    ["int(args.count) % 2 == 1", true],
+    ["args.nested.size < 2", true],
+    ['args.nested.list[2].deep == "x"', true],
+    ['args.tags.exists(tag, tag == "b")', true],
+    ["args.tags.all(tag, tag in args.tags)", true],
+    ['args.tags.map(tag, tag + "!").join("-")', "a!-b!"],
+    ['args.tags.filter(tag, tag != "a").size() == 1', true],
+    ["has(args.path) && !has(args.other)", true],
+    ["has(args.empty)", false],
+    ['args["constructor"] == "plain"', true],
+    ["args.text.size() == 10", true],
+    ['args.text.lowerAscii().startsWith("abc")', true],
+    ['args.text.unescaped().contains("C.")', true],
+    ['"a-b-a".replace("a", "xx")', "xx-b-xx"],
+    ['args.path.split("/")[1]', "srv"],
+    ['leaves(args).exists(leaf, leaf.key == "deep" && leaf.text == "x")', true],
+    ['leaves(args).exists(leaf, leaf.text == "path")', true],
+    ["leaves(args.count).size() == 0", true],
+    ['args.path.glob("/srv/*.txt")', true],
+    ['args.path.matches("^/srv/[a-z]+[.]txt$")', true],
+    ["settings.limit == 3", true],
+    ['"ada" in data.names', true],
+    ['now > timestamp("2025-12-31T23:59:59Z") && now.getFullYear() == 2026', true],
+    ["task == null", true],
+    ['principal.key_id == "k1" && principal.role == "operator"', true],
+    ["has(session.label) || has(tool_definition.digest)", false],
+    ["[1, 2] + [3] == [1, 2, 3]", true],
+    ['{"a": [1]} == {"a": [1.0]}', true],
+    ["1 == 1.0 && 1 != 1.5", true],
+    ['int("12") == 12 && double("1.5") == 1.5', true],
+  ];
+  for (const [text, value] of rows) {
+    it(`gives ${JSON.stringify(value)} for ${text}`, () => {
+      expect(evaluate(text, args)).to.equal(value);
+    });
+  }
+
+  const errors: readonly [text: string, message: string][] = [
+    ["args.other.deeper == 1", "field not found: other"],
+    ["args.path.size.x", "field not found: size"],
+    ["args.tags[9] == 1", "index 9 out of bounds [0, -1)"],
+    ["args.path > 1", "found no matching overload for '_>_' applied to '(string, int)'"],
+    ["1 / 0 == 1", "int divide by zero"],
+    ['int("") == 0', "expected the text of a number for `int`"],
+    ['double("abc") < 1.0', "expected the text of a number for `double`"],
+    [`int("${"9".repeat(65)}") > 0`, "expected a text of at most 64 characters, got 65"],
+    ["args.path.exists(x, true)", "found no matching overload for '@range' applied to '(string)'"],
+    ["args.path.matches(args.pattern)", "field not found: pattern"],
+  ];
+  for (const [text, message] of errors) {
+    it(`fails for ${text.slice(0, 60)}`, () => {
+      expect(evaluate(text, args)).to.equal(message);
+    });
+  }
+
+  it("says nothing of a secret it could not convert", () => {
+    expect(evaluate("int(args.key) > 0", { key: "sk-secret" })).to.equal("expected the text of a number for `int`");
+    expect(evaluate("timestamp(args.key) > now", { key: "sk-secret" })).not.to.contain("sk-secret");
+  });
+
+  it("reaches nothing beyond its variables", () => {
+    for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
+      expect(faultOf(`${name} == 1`)).to.contain(`unknown variable \`${name}\``);
+      expect(evaluate(`has(args.${name})`)).to.equal(false);
+    }
+  });
+
+  it("keeps what a caller named `constructor` plain data at every level", () => {
+    const hostile = { inner: { constructor: { name: "Object" }, value: 1 } };
+    expect(evaluate("args.inner.value == 1", hostile)).to.equal(true);
+  });
+});
+
+describe("CelEngine.compile(text, scope)", () => {
+  const rows: readonly [text: string, fault: string][] = [
+    ["arg.path == 1", "0: unknown variable `arg`; did you mean `args`?"],
+    ["principal.rol == 'admin'", "9: unknown field `rol`; did you mean `role`?"],
+    ["settings.limits == 1", "8: unknown field `limits`; did you mean `limit`?"],
+    ["data.name == 1", "4: unknown field `name`; did you mean `names`?"],
+    ["output.text == 1", "0: `output` is available in phase `output` only; name the phase in `match`"],
+    ['args.path.startWith("/")', "9: unknown function `startWith`; did you mean `startsWith`?"],
+    ["args.path.startsWith()", "9: expected 1 arguments for `startsWith`, got 0"],
+    ['"%s".format([args.x]) == ""', "4: unknown function `format`"],
+    [
+      "bytes(args.x) == b''",
+      "0: unknown function `bytes`; 17: expected a bool, int, double or text, got bytes or an unsigned integer",
+    ],
+    ["args.x == 1u", "10: expected a bool, int, double or text, got bytes or an unsigned integer"],
+    ["google.protobuf.Struct{} == 1", "0: unknown type"],
+    ["type(args.x) == int", "0: unknown function `type`; 16: unknown variable `int`"],
+    [
+      "args.count + 1 > 2",
+      "11: expected `+` between two of a kind, got an int and a number out of JSON, which is a double; write `1.0` for `1`, or `int(…)` around the double",
+    ],
+    [
+      "size(args.l) * 1.5 > 2.0",
+      "12: expected `*` between two of a kind, got an int and a double; write `1.0` for `1`, or `int(…)` around the double",
+    ],
+    ["args.l.exists(x, x + 1 > 2)", "18: expected `+` between two of a kind"],
+    ['tool.matches("(?<=a)b")', "13: not an RE2 pattern: error parsing regexp: invalid named capture: `(?<=a)b`"],
+    ['tool.matches("(a)\\\\1")', "13: not an RE2 pattern: error parsing regexp: invalid escape sequence: `\\1`"],
+    [
+      'tool.matches("(?!a)b")',
+      "13: not an RE2 pattern: error parsing regexp: invalid or unsupported Perl syntax: `(?!`",
+    ],
+    ["tool.name == 'x'", "4: expected a map before `.name`, got string"],
+    ["args.a &&& args.b", "7: not an expression: found & but expecting end of input"],
+    ["(".repeat(33) + "1" + ")".repeat(33), "32: expected brackets at most 32 deep, got more"],
+    [`args.a${" + args.a".repeat(120)} == 1.0`, "0: expected an expression at most 100 deep, got a deeper one"],
+    ["x".repeat(4_097), "0: expected an expression of at most 4096 characters, got 4097"],
+  ];
+  for (const [text, fault] of rows) {
+    it(`refuses ${text.slice(0, 48)} and says why`, () => {
+      expect(faultOf(text)).to.contain(fault);
+    });
+  }
+
+  it("gives each phase its variables", () => {
+    expect(faultOf("args.x == 1", ["list"])).to.contain("`args` is available in phase `input` and `output` only");
+    expect(faultOf("output.x == 1", ["input", "output"])).to.contain("`output` is available in phase `output` only");
+    expect(faultOf("output.x == 1 && args.x == 1", ["output"])).to.equal("no fault");
+  });
+
+  it("reads texts and brackets inside texts as text", () => {
+    expect(faultOf(`tool == "${"(".repeat(100)}\\""`)).to.equal("no fault");
+  });
+});

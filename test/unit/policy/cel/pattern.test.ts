@@ -1,0 +1,90 @@
+import { expect } from "chai";
+import { compilePattern, PatternCache } from "../../../../core/policy/cel/pattern.ts";
+import { evaluate } from "../../../support/expression.ts";
+
+const long = 65_536;
+
+describe("compilePattern(source, analyse)", () => {
+  const refused: readonly [source: string, message: string][] = [
+    ["(?<=a)b", "error parsing regexp: invalid named capture: `(?<=a)b`"],
+    ["(?<!a)b", "error parsing regexp: invalid named capture: `(?<!a)b`"],
+    ["(?=a)b", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"],
+    ["(a)\\1", "error parsing regexp: invalid escape sequence: `\\1`"],
+    ["((a{100}){100}){100}", "error parsing regexp: invalid repeat count: `{100}`"],
+    ["(", "error parsing regexp: missing closing ): `(`"],
+    ["a".repeat(1_025), "expected a pattern of at most 1024 characters, got 1025"],
+    ["[ab]{900}[cd]{900}[ef]{900}", "expected a pattern of at most 2000 instructions, got 2702"],
+  ];
+  for (const [source, message] of refused) {
+    it(`refuses ${source.slice(0, 30)}`, () => {
+      expect(() => compilePattern(source, true)).to.throw(Error, message);
+    });
+  }
+
+  it("knows a small automaton, and asks little for each character", () => {
+    expect(compilePattern("(select|insert) .*from", true).price("a".repeat(1_000))).to.equal(1_000);
+    expect(compilePattern("(?i)[/](ssk|env)[/]", true).price("é".repeat(1_000))).to.equal(16_000);
+  });
+
+  it("asks the worst where it does not know, and refuses what would cost more than a match may", () => {
+    const large = compilePattern("[ab]*a[ab]{30}[yz]", true);
+    expect(large.price("a".repeat(1_000))).to.be.above(30_000);
+    expect(() => large.price("a".repeat(long))).to.throw(
+      RangeError,
+      /^expected a text of at most \d+ characters for this pattern, got 65536$/,
+    );
+    expect(compilePattern("^a", true).price("a".repeat(1_000))).to.equal(4_000);
+    expect(compilePattern("(select|insert)", false).price("a".repeat(10))).to.be.above(10);
+  });
+
+  const hostile: readonly [source: string, text: string][] = [
+    ["(a+)+$", `${"a".repeat(long - 1)}!`],
+    ["(a|a)*b", "a".repeat(long)],
+    ["(x+x+)+y", "x".repeat(long)],
+    ["([a-z]+)*[0-9]", "a".repeat(long)],
+    ["(.*)*[yz]", "a".repeat(long)],
+    ["(a|b)*a(a|b){14}[yz]", "ab".repeat(long / 2)],
+    ["(?i)(\\pL+\\pN*)*[!?]", "aé".repeat(long / 2)],
+    ["\\b(.?){0,300}\\b[yz]", "ab ".repeat(long / 3)],
+    ["(^|/)a[ab/]{200}($|[yz])", "ab/".repeat(long / 3)],
+    ["[\\s\\S]+[yz]", Array.from({ length: 16_000 }, (_, index) => String.fromCharCode(0x4e00 + index)).join("")],
+  ];
+  for (const [source, text] of hostile) {
+    it(`answers or refuses ${source} over ${text.length} characters soon`, () => {
+      const pattern = compilePattern(source, true);
+      const started = performance.now();
+      try {
+        pattern.price(text);
+        expect(pattern.test(text)).to.equal(false);
+      } catch (error) {
+        expect(error).to.be.instanceOf(RangeError);
+      }
+      expect(performance.now() - started).to.be.below(150);
+    });
+  }
+});
+
+describe("PatternCache", () => {
+  it("gives what it kept, however many others came", () => {
+    const cache = new PatternCache();
+    cache.keep("kept");
+    const kept = cache.get("kept");
+    const first = cache.get("other-0");
+    expect(cache.get("other-0")).to.equal(first);
+    for (let index = 1; index <= 256; index++) cache.get(`other-${index}`);
+    expect(cache.get("kept")).to.equal(kept);
+    expect(cache.get("other-0")).not.to.equal(first);
+  });
+});
+
+describe("text.matches(pattern)", () => {
+  it("fails for a pattern out of the arguments that is none", () => {
+    expect(evaluate("tool.matches(args.p)", { p: "(?<=a)b" })).to.contain("invalid named capture");
+  });
+
+  it("fails, never misses, where the text is too long to be searched", () => {
+    expect(evaluate('args.t.matches("^a")', { t: `a${"b".repeat(200_000)}` })).to.equal(
+      "expected a text of at most 65536 characters for this pattern, got 200001",
+    );
+  });
+});

@@ -1,0 +1,207 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { type Decision, decisions } from "../../../core/kernel/decision.ts";
+import { type Phase, phases } from "../../../core/kernel/envelope.ts";
+import type { Evaluation } from "../../../core/kernel/evaluation.ts";
+import type { Finding, Mode, Policy, Verdict } from "../../../core/kernel/policy.ts";
+import { Chain, type ChainOptions } from "../../../core/policy/chain.ts";
+import { makeAction } from "../../support/action.ts";
+
+const finding: Finding = { rule: "p.r", decision: "block", message: "m", severity: "low", risk: 10, mode: "enforce" };
+
+function policy(name: string, evaluate: Policy["evaluate"], mode: Mode = "enforce"): Policy {
+  return { ref: { kind: "plugin", name, version: "1.0.0", digest: "sha256:00", signer: null }, mode, evaluate };
+}
+
+function saying(decision: Verdict["decision"], risk = 10): Policy {
+  const findings = decision === "abstain" ? [] : [{ ...finding, rule: `p.${decision}`, decision, risk }];
+  return policy(decision, () => ({ decision, findings, risk: decision === "abstain" ? 0 : risk }));
+}
+
+function chainOf(policies: readonly Policy[], options: Partial<ChainOptions> = {}): Chain {
+  let now = 0;
+  const elapsedUs = (): number => (now += 2.4);
+  return new Chain({ policies, defaultDecision: "block", deadlineMs: 20, newId: () => "id-1", elapsedUs, ...options });
+}
+
+function evaluate(policies: readonly Policy[], phase: Phase = "input"): Evaluation {
+  const result = chainOf(policies).evaluate(makeAction({ phase }));
+  if (result instanceof Promise) throw new TypeError("expected an answer at once");
+  return result;
+}
+
+describe("Chain.evaluate(action)", () => {
+  it("combines to the strictest decision and says who decided", () => {
+    const evaluation = evaluate([saying("allow"), saying("block", 60), saying("review", 90)]);
+    expect(evaluation).to.include({ id: "id-1", decision: "block", byDefault: false, risk: 90, phase: "input" });
+    expect(evaluation.determining.map((each) => each.rule)).to.deep.equal(["p.block"]);
+    expect(evaluation.verdicts.map((each) => each.policy.name)).to.deep.equal(["allow", "block", "review"]);
+    expect(evaluation.verdicts.every((each) => Number.isInteger(each.durationUs))).to.equal(true);
+    expect(Number.isInteger(evaluation.durationUs) && evaluation.durationUs > 0).to.equal(true);
+  });
+
+  it("decides alike in any order, and `block` wins over `allow`", () => {
+    const said = fc.constantFrom<Verdict["decision"]>(...decisions, "abstain");
+    fc.assert(
+      fc.property(fc.array(said, { minLength: 1, maxLength: 8 }), fc.nat(), (words, seed) => {
+        const forwards = evaluate(words.map((word) => saying(word)));
+        const turned = words.toSorted((a, b) => ((a.length * seed) % 7) - ((b.length * seed) % 7)).reverse();
+        expect(evaluate(turned.map((word) => saying(word))).decision).to.equal(forwards.decision);
+        if (words.includes("block")) expect(forwards.decision).to.equal("block");
+      }),
+    );
+  });
+
+  it("freezes what it answers", () => {
+    const evaluation = evaluate([saying("block")]);
+    for (const part of [
+      evaluation,
+      evaluation.verdicts,
+      evaluation.verdicts[0],
+      evaluation.determining,
+      evaluation.verdicts[0]?.findings[0],
+    ]) {
+      expect(Object.isFrozen(part)).to.equal(true);
+    }
+  });
+
+  describe("when no policy says anything", () => {
+    const rows: readonly [phase: Phase, configured: Decision, decision: Decision][] = phases.flatMap((phase) =>
+      decisions.map((configured) => [phase, configured, phase === "input" ? configured : "allow"] as const),
+    ) as never;
+    for (const [phase, configured, decision] of rows) {
+      it(`decides ${decision} in phase ${phase} where the default is ${configured}`, () => {
+        const chain = chainOf([saying("abstain")], { defaultDecision: configured });
+        expect(chain.evaluate(makeAction({ phase }))).to.deep.include({ decision, byDefault: true, determining: [] });
+      });
+    }
+
+    it("decides the default without any policy", () => {
+      expect(evaluate([])).to.deep.include({ decision: "block", byDefault: true, verdicts: [] });
+    });
+  });
+
+  describe("when a policy is in shadow mode", () => {
+    it("records its verdict apart and never counts it", () => {
+      const trial = policy("trial", () => ({ decision: "block", findings: [finding], risk: 100 }), "shadow");
+      const evaluation = evaluate([trial, saying("allow", 5)]);
+      expect(evaluation).to.include({ decision: "allow", risk: 5 });
+      expect(evaluation.verdicts).to.have.length(1);
+      expect(evaluation.shadow.map((each) => [each.policy.name, each.decision])).to.deep.equal([["trial", "block"]]);
+    });
+
+    it("does not turn its silence into an answer", () => {
+      const trial = policy("trial", () => ({ decision: "allow", findings: [], risk: 0 }), "shadow");
+      expect(evaluate([trial])).to.include({ decision: "block", byDefault: true });
+    });
+
+    it("does not let its failure block", () => {
+      const broken = policy(
+        "broken",
+        () => {
+          throw new Error("no");
+        },
+        "shadow",
+      );
+      expect(evaluate([broken, saying("allow")])).to.include({ decision: "allow" });
+    });
+  });
+
+  describe("when a policy cannot answer", () => {
+    const fine = { decision: "allow", findings: [], risk: 0 };
+    const answers: readonly [name: string, answer: unknown, error: string][] = [
+      ["nothing", undefined, "expected a verdict, got none"],
+      ["a word", "allow", "expected a verdict, got none"],
+      ["an unknown decision", { ...fine, decision: "alow" }, "unknown decision"],
+      ["an inherited decision", { ...fine, decision: "toString" }, "unknown decision"],
+      ["a risk that is no number", { ...fine, risk: Number.NaN }, "expected `risk` from 0 to 100"],
+      ["a risk below zero", { ...fine, risk: -1 }, "expected `risk` from 0 to 100"],
+      ["no findings", { ...fine, findings: null }, "expected `findings` to be a list"],
+      ["a finding that is none", { ...fine, findings: [null] }, "malformed finding"],
+      ["a finding of no severity", { ...fine, findings: [{ ...finding, severity: "odd" }] }, "malformed finding"],
+      ["an error that allows", { ...fine, error: "x" }, "an error without `block`"],
+      [
+        "an `allow` over a finding that blocks",
+        { ...fine, findings: [finding] },
+        "a finding is stricter than the decision",
+      ],
+      [
+        "an abstention over a finding",
+        { ...fine, decision: "abstain", findings: [finding] },
+        "a finding is stricter than the decision",
+      ],
+    ];
+    for (const [name, answer, error] of answers) {
+      it(`blocks for ${name}`, () => {
+        const evaluation = evaluate([policy("odd", () => answer as Verdict), saying("allow")]);
+        expect(evaluation).to.include({ decision: "block", byDefault: false });
+        expect(evaluation.verdicts[0]).to.include({ decision: "block", error });
+        expect(evaluation.determining.map((each) => each.rule)).to.deep.equal(["policy_error"]);
+      });
+    }
+
+    it("blocks for one that throws", () => {
+      const evaluation = evaluate([
+        policy("odd", () => {
+          throw new RangeError("boom");
+        }),
+      ]);
+      expect(evaluation.verdicts[0]).to.include({ decision: "block", error: "RangeError: boom" });
+    });
+
+    it("blocks for a promise that rejects", async () => {
+      const chain = chainOf([policy("odd", () => Promise.reject(new Error("boom"))), saying("allow")]);
+      const evaluation = await chain.evaluate(makeAction());
+      expect(evaluation).to.include({ decision: "block" });
+      expect(evaluation.verdicts[0]).to.include({ error: "Error: boom" });
+    });
+
+    it("blocks for one that is late, and waits no longer", async () => {
+      const started = performance.now();
+      const evaluation = await chainOf([policy("slow", () => new Promise(() => {})), saying("allow")]).evaluate(
+        makeAction(),
+      );
+      expect(performance.now() - started).to.be.within(15, 1_000);
+      expect(evaluation).to.include({ decision: "block" });
+      expect(evaluation.verdicts[0]).to.include({ error: "Error: no answer within 20 ms" });
+    });
+
+    it("keeps an answer of its own making, whatever becomes of the policy's object", () => {
+      const mine = { decision: "block", findings: [{ ...finding }], risk: 10 } as const;
+      const evaluation = evaluate([policy("sly", () => mine)]);
+      Object.assign(mine, { decision: "allow" });
+      Object.assign(mine.findings[0] ?? {}, { decision: "allow" });
+      expect(evaluation.verdicts[0]?.decision).to.equal("block");
+      expect(evaluation.determining[0]?.decision).to.equal("block");
+    });
+  });
+
+  describe("when the policies are replaced meanwhile", () => {
+    it("finishes with those it began with", async () => {
+      let answer: (verdict: Verdict) => void = () => {};
+      const slow = policy(
+        "old",
+        () =>
+          new Promise((resolve) => {
+            answer = resolve;
+          }),
+      );
+      const chain = chainOf([slow], { deadlineMs: 1_000 });
+      const pending = chain.evaluate(makeAction());
+      chain.replacePolicies([saying("allow")]);
+      answer({ decision: "review", findings: [], risk: 0 });
+      expect((await pending).verdicts.map((each) => each.policy.name)).to.deep.equal(["old"]);
+      expect(chain.policies.map((each) => each.name)).to.deep.equal(["allow"]);
+      expect(await chain.evaluate(makeAction())).to.include({ decision: "allow" });
+    });
+  });
+});
+
+describe("new Chain(options)", () => {
+  it("refuses a default that is no decision and a deadline that never comes", () => {
+    expect(() => chainOf([], { defaultDecision: "abstain" as Decision })).to.throw(TypeError, "`defaultDecision`");
+    for (const deadlineMs of [0, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(() => chainOf([], { deadlineMs })).to.throw(TypeError, "`deadlineMs`");
+    }
+  });
+});

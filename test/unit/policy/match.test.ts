@@ -1,0 +1,90 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
+import { Faults } from "../../../core/policy/fault.ts";
+import { type Match, matches, parseMatch } from "../../../core/policy/match.ts";
+import { RuleIndex } from "../../../core/policy/rule-index.ts";
+import { parseYaml } from "../../../core/policy/yaml/parse.ts";
+import { makeAction } from "../../support/action.ts";
+
+function matchOf(yaml: string): Match {
+  const faults = new Faults();
+  const node = parseYaml("a.yaml", yaml, faults);
+  if (node === undefined) throw new TypeError("expected YAML");
+  const match = parseMatch(node, node, faults);
+  faults.throwIfAny("a");
+  return match;
+}
+
+describe("matches(match, action)", () => {
+  const rows: readonly [match: string, changed: Partial<ActionEnvelope>, result: boolean][] = [
+    ["{}", {}, true],
+    ["{}", { phase: "list" }, false],
+    ["{ phase: '*' }", { phase: "list" }, true],
+    ["{ phase: [list, output] }", { phase: "input" }, false],
+    ["{ tool: read_note }", {}, true],
+    ["{ tool: read_not }", {}, false],
+    ["{ tool: [write_*, read_*] }", {}, true],
+    ["{ tool: '*note', target: other }", {}, false],
+    ["{ capability: [read, write] }", { capability: "delete" }, false],
+    ["{ protocol: mcp, tenant: acme }", {}, true],
+    ["{ protocol: model }", {}, false],
+    ["{ principal.role: viewer }", {}, false],
+    ["{ principal.role: operator, principal.key_id: k* }", {}, true],
+    ["{ session.transport: sse }", {}, false],
+    ["{ session.transport: http }", {}, true],
+    ["{ tool: Read_note }", {}, false],
+    ["{ tool: read_note }", { tool: "read_note " }, false],
+    ["{ tool: r\u00e9sum\u00e9 }", { tool: "re\u0301sume\u0301" }, false],
+    ["{ tool: read_note }", { tool: "r\u0435ad_note" }, false],
+  ];
+  for (const [match, changed, result] of rows) {
+    it(`is ${result} for ${match} and ${JSON.stringify(changed)}`, () => {
+      expect(matches(matchOf(match), makeAction(changed))).to.equal(result);
+    });
+  }
+});
+
+describe("RuleIndex.candidates(action)", () => {
+  const names = fc.constantFrom("a", "ab", "abc", "b", "bc", "");
+  const globs = fc.constantFrom("a", "ab", "a*", "*b", "*b*", "*", "ab*c", "*c", "zz");
+  const word = fc.oneof(
+    globs.map((glob) => `'${glob}'`),
+    fc.array(globs, { minLength: 1, maxLength: 3 }).map((list) => `[${list.map((glob) => `'${glob}'`).join(", ")}]`),
+  );
+  const rule = fc.record(
+    {
+      tool: word,
+      target: word,
+      tenant: word,
+      capability: fc.constantFrom("read", "[read, write]", "'*'"),
+      phase: fc.constantFrom("input", "[list, output]"),
+      protocol: fc.constantFrom("mcp", "sql"),
+      "principal.role": fc.constantFrom("operator", "viewer"),
+    },
+    { requiredKeys: [] },
+  );
+  const action = fc.record({
+    tool: names,
+    target: names,
+    tenant: names,
+    capability: fc.constantFrom("read", "write", "delete"),
+    phase: fc.constantFrom("input", "list"),
+    protocol: fc.constantFrom("mcp", "sql"),
+  }) as fc.Arbitrary<Partial<ActionEnvelope>>;
+
+  it("finds exactly the rules that match, each once, in the pack's order", () => {
+    fc.assert(
+      fc.property(fc.array(rule, { maxLength: 12 }), action, (keys, changed) => {
+        const rules = keys.map((each, position) => {
+          const members = Object.entries(each).map(([key, value]) => `${key}: ${value}`);
+          return { position, match: matchOf(`{ ${members.join(", ")} }`) };
+        });
+        const attempted = makeAction(changed);
+        const expected = rules.filter((each) => matches(each.match, attempted));
+        expect(new RuleIndex(rules).candidates(attempted)).to.deep.equal(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

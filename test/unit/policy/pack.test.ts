@@ -1,0 +1,167 @@
+import { symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { loadPack, loadPacks } from "../../../core/policy/pack.ts";
+import { makeAction } from "../../support/action.ts";
+import { rejection } from "../../support/ledger-world.ts";
+import { faultsOf, manifest, optionsFor, type PackFiles, PackFolders, packOf } from "../../support/policy-pack.ts";
+
+const rule = "  - { id: sample.a, title: A, decision: allow, match: { tool: a } }";
+
+describe("loadPack(options)", () => {
+  const folders = new PackFolders();
+  afterEach(() => folders.remove());
+
+  it("says what it loaded", async () => {
+    const more = "sequence: 7\nissued_at: 2025-12-01T00:00:00+01:00\nexpires_at: 2026-12-01T00:00:00Z\n";
+    const pack = await folders.load(packOf(rule, more));
+    expect(pack).to.include({ title: "Sample", namespace: "sample", ruleCount: 1, sequence: 7 });
+    expect(pack).to.include({ issuedAt: "2025-11-30T23:00:00.000Z", expiresAt: "2026-12-01T00:00:00.000Z" });
+    expect(pack.ref).to.include({ kind: "pack", name: "sample", version: "1.2.3", signer: null });
+    expect(pack.ref.digest).to.match(/^sha256:[0-9a-f]{64}$/);
+    expect(pack.rules[0]).to.include({ id: "sample.a", decision: "allow", severity: "info", risk: 0 });
+  });
+
+  const rows: readonly [name: string, files: PackFiles, faults: readonly string[]][] = [
+    [
+      "bytes that are no text",
+      { ...packOf(rule), "rules/a.yaml": Buffer.from([0x72, 0xff]) },
+      ["rules/a.yaml:1:1: expected UTF-8, got invalid bytes"],
+    ],
+    [
+      "a rule file nobody reads",
+      { ...packOf(rule), "rules/b.yml": "rules: []" },
+      ["rules/b.yml:1:1: expected a file named by rules/*.yaml; this one would be ignored"],
+    ],
+    [
+      "data that is no JSON",
+      { ...packOf(rule), "data/names.json": "{,}" },
+      ["data/names.json:1:1: malformed JSON: unexpected character at offset 1"],
+    ],
+    [
+      "a file beyond a megabyte",
+      { ...packOf(rule), "README.md": Buffer.alloc(1_048_577) },
+      ["README.md:1:1: expected at most 1048576 bytes, got 1048577"],
+    ],
+    [
+      "a test that fails",
+      {
+        ...packOf(rule),
+        "tests/a.yaml":
+          "cases:\n  - name: a is blocked\n    envelope: { tool: a }\n    expect: { decision: block, rules: [sample.b], errors: 1 }",
+      },
+      [
+        "tests/a.yaml:2:5: test `a is blocked`: expected block, got allow",
+        "tests/a.yaml:2:5: test `a is blocked`: expected rule `sample.b`, got `sample.a`",
+        "tests/a.yaml:2:5: test `a is blocked`: expected an error, got none",
+      ],
+    ],
+    [
+      "a test without an expectation",
+      { ...packOf(rule), "tests/a.yaml": "cases:\n  - { name: a, envelope: { tol: a } }" },
+      [
+        "tests/a.yaml:2:5: expected `expect` to be a mapping, got nothing",
+        "tests/a.yaml:2:28: unknown key `tol` in `envelope`; did you mean `tool`?",
+      ],
+    ],
+  ];
+  for (const [name, files, expected] of rows) {
+    it(`refuses ${name} and says where`, async () => {
+      expect(await faultsOf(folders, files)).to.have.members(expected);
+    });
+  }
+  it("names every fault of a pack at once, in order", async () => {
+    const files = packOf("  - { id: a.b, title: A, decision: alow }\n  - { id: sample.b, title: B }", "sequence: -1");
+    expect(await faultsOf(folders, files)).to.deep.equal([
+      "pack.yaml:5:11: expected `sequence` to be a whole number from 0 to 9007199254740991, got `-1`",
+      "rules/a.yaml:2:11: expected `id` to begin with the pack's namespace `sample.`, got `a.b`",
+      "rules/a.yaml:2:36: expected `decision` to be allow, review, block, got `alow`; did you mean `allow`?",
+      "rules/a.yaml:3:5: expected `decision` to be one of its values, got nothing",
+    ]);
+  });
+
+  it("reads a hundred thousand keys without stalling", async () => {
+    const keys = Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join("\n");
+    const started = performance.now();
+    expect(await faultsOf(folders, { ...packOf(rule), "rules/b.yaml": keys })).to.have.length(101);
+    expect(performance.now() - started).to.be.below(2_500);
+  });
+
+  it("refuses a link inside the folder, and follows the one that leads to it", async () => {
+    const folder = await folders.write(packOf(rule));
+    const outside = await folders.write({ "secret.yaml": "rules: []" });
+    await symlink(folder, join(outside, "current"));
+    expect((await loadPack(optionsFor(join(outside, "current")))).ruleCount).to.equal(1);
+    await symlink(join(outside, "secret.yaml"), join(folder, "rules", "b.yaml"));
+    const error = await rejection(loadPack(optionsFor(folder)));
+    expect(error.message).to.contain("rules/b.yaml:1:1: expected a file or a folder, got a symbolic link");
+  });
+
+  it("refuses a folder that is not there", async () => {
+    const error = await rejection(loadPack(optionsFor("/nowhere/at/all")));
+    expect(error).to.include({ code: "PACK_INVALID", detail: "`/nowhere/at/all` cannot be read: ENOENT" });
+  });
+
+  it("digests every file but the signature", async () => {
+    const digest = async (files: PackFiles): Promise<string> => (await folders.load(files)).ref.digest;
+    const files = packOf(rule);
+    const plain = await digest(files);
+    expect(await digest(files)).to.equal(plain);
+    expect(await digest({ ...files, "pack.sigstore.json": "{}" })).to.equal(plain);
+    expect(await digest({ ...files, "README.md": "x" })).not.to.equal(plain);
+    expect(await digest({ ...files, "rules/b.yaml": "rules: []" })).not.to.equal(plain);
+    expect(await digest(packOf(`${rule} `))).not.to.equal(plain);
+  });
+
+  describe("when the pack has settings", () => {
+    const schema =
+      "{ type: object, additionalProperties: false, properties: { limit: { type: integer }, name: { type: string, pattern: '^[a-z]+$' } } }";
+    const files: PackFiles = {
+      ...packOf(
+        "  - { id: sample.a, title: A, decision: block, when: args.n > settings.limit }\n  - { id: sample.b, title: B, decision: allow, match: { tool: '*' } }",
+        `settings: { schema: ${schema}, defaults: { limit: 3, name: ada } }`,
+      ),
+      "tests/a.yaml":
+        "cases:\n  - { name: default, envelope: { arguments: { n: 4 } }, expect: { decision: block } }\n" +
+        "  - { name: raised, settings: { limit: 5 }, envelope: { arguments: { n: 4 } }, expect: { decision: allow } }",
+    };
+
+    it("judges with the operator's values, and tests with its own", async () => {
+      const pack = await folders.load(files, { limit: 9 });
+      expect((await pack.policy.evaluate(makeAction({ arguments: { n: 5 } }))).decision).to.equal("allow");
+      expect((await pack.policy.evaluate(makeAction({ arguments: { n: 10 } }))).decision).to.equal("block");
+    });
+
+    it("refuses values the schema does not know", async () => {
+      expect(await faultsOf(folders, files, { limits: 4 })).to.deep.equal([
+        "pack.yaml:1:1: settings from the configuration: unknown setting `limits`",
+      ]);
+      expect(await faultsOf(folders, files, { limit: "4", name: "A" })).to.deep.equal([
+        'pack.yaml:1:1: settings from the configuration: `settings/limit` must be integer; `settings/name` must match pattern "^[a-z]+$"',
+      ]);
+    });
+
+    it("refuses a pattern only a backtracking engine would run", async () => {
+      const lookahead = { ...files, "pack.yaml": String(files["pack.yaml"]).replace("^[a-z]+$", "^(?!a).*$") };
+      expect((await faultsOf(folders, lookahead))[0]).to.contain("not a usable schema: error parsing regexp");
+    });
+  });
+});
+
+describe("loadPacks(options)", () => {
+  const folders = new PackFolders();
+  afterEach(() => folders.remove());
+
+  it("refuses two packs that share a namespace", async () => {
+    const first = await folders.write(packOf(rule));
+    const second = await folders.write({
+      ...packOf(rule),
+      "pack.yaml": manifest().replace("name: sample", "name: twin"),
+    });
+    const error = await rejection(loadPacks([optionsFor(first), optionsFor(second)]));
+    expect(error).to.include({
+      code: "PACK_INVALID",
+      detail: "`twin`: expected a name and a namespace of its own, got those of `sample`",
+    });
+  });
+});

@@ -1,0 +1,110 @@
+import { expect } from "chai";
+import { faultsOf, type PackFiles, PackFolders, packOf } from "../../support/policy-pack.ts";
+
+describe("parseRule(node)", () => {
+  const folders = new PackFolders();
+  afterEach(() => folders.remove());
+
+  const rows: readonly [name: string, files: PackFiles, faults: readonly string[]][] = [
+    [
+      "a decision that is none",
+      packOf("  - { id: sample.a, title: A, decision: deny }"),
+      ["rules/a.yaml:2:41: expected `decision` to be allow, review, block, got `deny`"],
+    ],
+    [
+      "an id of another namespace",
+      packOf("  - { id: other.a, title: A, decision: allow }"),
+      ["rules/a.yaml:2:11: expected `id` to begin with the pack's namespace `sample.`, got `other.a`"],
+    ],
+    [
+      "a risk beyond 100",
+      packOf("  - { id: sample.a, title: A, decision: allow, risk: 101 }"),
+      ["rules/a.yaml:2:54: expected `risk` to be a whole number from 0 to 100, got `101`"],
+    ],
+    [
+      "a title with a hidden character",
+      packOf('  - { id: sample.a, title: "A\\u202e", decision: allow }'),
+      ["rules/a.yaml:2:28: expected `title` to be printable, got a control or invisible character"],
+    ],
+    [
+      "a match key that is none",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { tools: a } }"),
+      ["rules/a.yaml:2:57: unknown key `tools` in `match`; did you mean `tool`?"],
+    ],
+    [
+      "a capability that is none",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { capability: raed } }"),
+      [
+        "rules/a.yaml:2:69: `raed` matches no capability (read, generate, network, write, execute, approve, deploy, delete): the rule is dead; did you mean `read`?",
+      ],
+    ],
+    [
+      "a match with nothing",
+      packOf("  - { id: sample.a, title: A, decision: allow, match: { tool: [] } }"),
+      ["rules/a.yaml:2:63: expected `tool` to name something, got an empty list: the rule is dead"],
+    ],
+    [
+      "an expired rule",
+      packOf("  - { id: sample.a, title: A, decision: allow, expires: 2025-01-01T00:00:00Z }"),
+      ["rules/a.yaml:2:5: rule `sample.a` expired at 2025-01-01T00:00:00.000Z: the rule is dead"],
+    ],
+    [
+      "a duplicate id",
+      packOf(
+        "  - { id: sample.a, title: A, decision: allow }\n  - { id: sample.a, title: B, decision: block, match: { tool: b } }",
+      ),
+      ["rules/a.yaml:3:5: duplicate rule id `sample.a`, first at rules/a.yaml:2"],
+    ],
+    [
+      "a repeated rule",
+      packOf(
+        "  - { id: sample.a, title: A, decision: allow, when: 'true' }\n  - { id: sample.b, title: B, decision: allow, when: 'true' }",
+      ),
+      ["rules/a.yaml:3:5: rule `sample.b` repeats `sample.a`"],
+    ],
+    [
+      "a shadowed rule",
+      packOf(
+        "  - { id: sample.a, title: A, decision: block, match: { tool: [x, y] } }\n  - { id: sample.b, title: B, decision: review, match: { tool: [y, x] } }",
+      ),
+      ["rules/a.yaml:3:5: rule `sample.b` is shadowed by `sample.a`, which always decides block"],
+    ],
+    [
+      "a condition of another type",
+      packOf("  - { id: sample.a, title: A, decision: allow, when: size(tool) }"),
+      ["rules/a.yaml:2:54: expected `when` to be true or false, got an expression of type int"],
+    ],
+    [
+      "a fault inside a block of text",
+      packOf(
+        "  - id: sample.a\n    title: A\n    decision: allow\n    when: |\n      tool == 'a'\n        || tol == 'b'\n",
+      ),
+      ["rules/a.yaml:7:12: unknown variable `tol`; did you mean `tool`?"],
+    ],
+    [
+      "a fault in a message",
+      packOf("  - { id: sample.a, title: A, decision: allow, message: 'x {{ tol }}' }"),
+      ["rules/a.yaml:2:63: unknown variable `tol`; did you mean `tool`?"],
+    ],
+    [
+      "a message that does not end",
+      packOf("  - { id: sample.a, title: A, decision: allow, message: 'x {{ tool' }"),
+      ["rules/a.yaml:2:60: expected `}}` after `{{`, got the end of the message"],
+    ],
+    [
+      "an exception without an end",
+      packOf("  - { id: sample.a, title: A, decision: allow, exceptions: [{ id: e, reason: r, approved_by: b }] }"),
+      ["rules/a.yaml:2:61: expected `expires` to be a time, got nothing"],
+    ],
+    [
+      "an unknown key",
+      packOf("  - { id: sample.a, title: A, acton: x, decision: allow }"),
+      ["rules/a.yaml:2:31: unknown key `acton` in a rule"],
+    ],
+  ];
+  for (const [name, files, expected] of rows) {
+    it(`refuses ${name} and says where`, async () => {
+      expect(await faultsOf(folders, files)).to.have.members(expected);
+    });
+  }
+});
