@@ -49,10 +49,10 @@ R1.2-2  | 2 | open | Port 8080 serves MCP at /mcp.
 R1.2-3  | 4 | open | Port 8080 serves MCP at /sse.
 R1.2-4  | 8 | open | Port 8080 serves the WebSocket /v1/ws.
 R1.2-5  | 2 | open | Port 8081 serves the admin API below /admin/v1/.
-R1.2-6  | 2 | open | Port 8081 serves /health and /metrics.
+R1.2-6  | 2 | met  | Port 8081 serves /health and /metrics.
 R1.2-7  | 4 | open | Port 8081 serves approvals.
 R1.2-8  | 2 | open | Port 8081 serves evidence.
-R1.2-9  | 2 | open | Port 8082 is a scrape target for metrics.
+R1.2-9  | 2 | met  | Port 8082 is a scrape target for metrics.
 R1.2-10 | 8 | open | Port 8082 serves the dashboard and its JSON.
 
 ## 2.1 Tenant, key, role, principal
@@ -149,7 +149,7 @@ R4.1-2  | 2 | open | POST /mcp takes the optional header X-Gateway-Session-ID.
 R4.1-3  | 4 | open | GET /sse answers an SSE stream that announces /mcp/session/{id}.
 R4.1-4  | 4 | open | GET /sse always requires authentication.
 R4.1-5  | 4 | open | POST /mcp/session/{id} takes a JSON-RPC message of the connection's principal only.
-R4.1-6  | 2 | open | GET and HEAD /health are public.
+R4.1-6  | 2 | met  | GET and HEAD /health are public.
 R4.1-7  | 2 | met  | POST /health cannot execute tools.
 R4.1-8  | 6 | open | POST /v1/chat/completions answers a completion and requires the key of a configured tenant.
 R4.1-9  | 6 | open | POST /v1/chat/completions supports streaming.
@@ -160,8 +160,8 @@ R4.1-13 | 2 | met  | Other paths cannot dispatch tool calls.
 R4.1-14 | 6 | open | Tool passthrough on the messages route is optional and disabled by default.
 
 ## 4.2 Admin endpoints
-R4.2-1  | 2 | open | GET /health answers on the admin port.
-R4.2-2  | 2 | open | GET /metrics answers text with gateway_requests_total and gateway_request_duration_seconds.
+R4.2-1  | 2 | met  | GET /health answers on the admin port.
+R4.2-2  | 2 | met  | GET /metrics answers text with gateway_requests_total and gateway_request_duration_seconds.
 R4.2-3  | 6 | open | GET /admin/v1/usage answers usage statistics.
 R4.2-4  | 6 | open | GET /admin/v1/providers lists the configured providers.
 R4.2-5  | 3 | open | POST /admin/v1/audit/verify verifies the audit chain.
@@ -192,7 +192,7 @@ R5-3    | 2 | open | Reviewed tool calls require authentication even when requir
 R5-4    | 2 | open | With require_auth false, unauthenticated direct calls still follow allow and block policy.
 R5-5    | 2 | open | There are no isolated anonymous identities.
 R5-6    | 4 | open | /sse always requires authentication.
-R5-7    | 2 | open | /health is public for GET and HEAD.
+R5-7    | 2 | met  | /health is public for GET and HEAD.
 R5-8    | 6 | open | Chat requests need a configured tenant key.
 R5-9    | 4 | open | Admin and operator approve and deny within their own tenant.
 R5-10   | 4 | open | A viewer cannot review.

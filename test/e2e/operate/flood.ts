@@ -1,0 +1,60 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { dial } from "../../support/wire.ts";
+
+const connections = 8;
+/** Requests a connection sends before it reads: enough to keep the gateway busy. */
+const pipelined = 16;
+
+/**
+ * Sends `count` times three requests, each with a session label and a client name that nobody used before, pipelined
+ * over kept connections. The first of three calls a tool that exists, so that it leaves a decision and an outcome; the
+ * others name tools that nobody has.
+ */
+export async function flood(url: string, key: string, count: number, prefix: string): Promise<void> {
+  let sent = 0;
+  const next = (): number | null => (sent < count * 3 ? sent++ : null);
+  await Promise.all(Array.from({ length: connections }, () => drive(url, key, prefix, next)));
+}
+
+async function drive(url: string, key: string, prefix: string, next: () => number | null): Promise<void> {
+  const socket = await dial(url);
+  const answered = countAnswers(socket);
+  let total = 0;
+  for (;;) {
+    const batch = Array.from({ length: pipelined }, next).filter((each) => each !== null);
+    if (batch.length === 0) break;
+    socket.write(batch.map((each) => encode(new URL(url).host, key, `${prefix}-${each}`, each)).join(""));
+    total += batch.length;
+    while (answered() < total) await once(socket, "data");
+  }
+  socket.destroy();
+}
+
+/** Counts status lines, which no body of ours holds. */
+function countAnswers(socket: Socket): () => number {
+  let count = 0;
+  let tail = "";
+  socket.on("data", (chunk: Buffer) => {
+    const text = tail + chunk.toString("latin1");
+    count += text.split("HTTP/1.1 ").length - 1;
+    tail = text.slice(-"HTTP/1.1".length);
+  });
+  return () => count;
+}
+
+function encode(host: string, key: string, name: string, index: number): string {
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name, version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const tool = index % 3 === 0 ? "echo" : name;
+  const params = { name: tool, arguments: {}, _meta: meta };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: index, method: "tools/call", params });
+  return (
+    `POST /mcp HTTP/1.1\r\nhost: ${host}\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n` +
+    `mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: ${tool}\r\n` +
+    `x-gateway-session-id: ${name}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  );
+}

@@ -1,0 +1,84 @@
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { Agent } from "../../support/agent.ts";
+import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { type Recorder, startRecorder } from "../../support/recorder.ts";
+import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
+import { dial } from "../../support/wire.ts";
+
+describe("a gateway told to stop while a call is in flight", function () {
+  this.timeout(20_000);
+  let folder: string;
+  let upstream: Recorder;
+  let gateway: RunningGateway;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "gateway-stop-"));
+    upstream = await startRecorder();
+    gateway = await start();
+  });
+
+  afterEach(async () => {
+    await gateway.stop();
+    await upstream.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    it(`answers it after ${signal}, takes no connection meanwhile, ends with 0 and leaves its outcome`, async () => {
+      const agent = new Agent(gateway.url, siteKey);
+      const calling = agent.call("echo", { wait_ms: 2_000 });
+      await untilCalled();
+      gateway.process.kill(signal);
+      await sleep(300);
+      const refused = await dial(gateway.url).then(
+        () => "accepted",
+        (error: NodeJS.ErrnoException) => error.code,
+      );
+      const refusedAt = performance.now();
+      const answer = await calling;
+      const waitedMs = performance.now() - refusedAt;
+      if (gateway.process.exitCode === null) await once(gateway.process, "exit");
+      await agent.hangUp();
+      expect(refused).to.equal("ECONNREFUSED");
+      expect([answer.status, answer.result?.isError ?? false]).to.deep.equal([200, false]);
+      expect(waitedMs).to.be.above(1_000);
+      expect(gateway.process.exitCode).to.equal(0);
+      gateway = await start();
+      const records = await new EvidenceReader(gateway.adminUrl, siteKey).recordsOf();
+      expect(records.map(({ effect }) => effect)).to.deep.equal(["dispatched", "success"]);
+    });
+  }
+
+  it("cuts it after `limits.drain_ms`, and the next start finds its outcome unknown", async () => {
+    await gateway.stop();
+    gateway = await start("limits: { drain_ms: 400 }");
+    const agent = new Agent(gateway.url, siteKey);
+    const calling = agent.call("echo", { wait_ms: 8_000 }).then(
+      () => "answered",
+      () => "cut",
+    );
+    await untilCalled();
+    const begin = performance.now();
+    expect(await gateway.stop()).to.equal(0);
+    expect(performance.now() - begin).to.be.below(4_000);
+    expect(await calling).to.equal("cut");
+    await agent.hangUp();
+    gateway = await start();
+    const records = await new EvidenceReader(gateway.adminUrl, siteKey).recordsOf();
+    expect(records.map(({ effect }) => effect)).to.deep.equal(["dispatched", "unknown"]);
+  });
+
+  function start(more = ""): Promise<RunningGateway> {
+    return startGateway({ folder, config: siteConfig({ remoteUrl: upstream.url, more }), files: siteFiles() });
+  }
+
+  async function untilCalled(): Promise<void> {
+    while ((await upstream.calls()).length === 0) await sleep(20);
+  }
+});
