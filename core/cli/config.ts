@@ -1,14 +1,12 @@
-import { writeFile } from "node:fs/promises";
 import { Command } from "commander";
 import { configDigest } from "../config/digest.ts";
 import { loadConfig } from "../config/load.ts";
 import { configReference } from "../config/reference.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { exitOnUsage } from "./usage.ts";
 
 /** `gateway config`. */
 export function configCommand(): Command {
-  const config = new Command("config").description("the configuration file").exitOverride(exitOnUsage);
+  const config = new Command("config").description("the configuration file");
   config
     .command("check")
     .description("check a configuration file and the variables it names; exit 1 if there are faults")
@@ -18,8 +16,7 @@ export function configCommand(): Command {
   config
     .command("reference")
     .description("print every key with its type, default and meaning, as Markdown")
-    .option("--write <file>", "write it to a file instead")
-    .action(printReference);
+    .action(() => void process.stdout.write(configReference()));
   return config;
 }
 
@@ -38,9 +35,4 @@ async function checkConfig(file: string, { json }: { readonly json?: true }): Pr
     process.exitCode = 1;
     process.stdout.write(json ? `${JSON.stringify({ ok: false, ...error.data })}\n` : `${error.detail}\n`);
   }
-}
-
-async function printReference({ write }: { readonly write?: string }): Promise<void> {
-  if (write === undefined) process.stdout.write(configReference());
-  else await writeFile(write, configReference());
 }

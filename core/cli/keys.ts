@@ -4,7 +4,6 @@ import { stringify } from "yaml";
 import { formats } from "../config/format.ts";
 import { type GeneratedKey, generateKey } from "../identity/generate-key.ts";
 import { type Role, roles } from "../kernel/role.ts";
-import { exitOnUsage } from "./usage.ts";
 
 interface NewKeyOptions {
   readonly id?: string;
@@ -15,7 +14,7 @@ interface NewKeyOptions {
 
 /** `gateway keys`. The key is printed once and kept nowhere. */
 export function keysCommand(): Command {
-  const keys = new Command("keys").description("API keys").exitOverride(exitOnUsage);
+  const keys = new Command("keys").description("API keys");
   keys
     .command("new")
     .description("make an API key and its entry for the configuration")

@@ -6,10 +6,15 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import { localConfig } from "../config/local.ts";
 import { generateKey } from "../identity/generate-key.ts";
 import { contentDigest } from "../kernel/digest.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { stateFault } from "../store/open.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
 
 /** The shipped packs, beside `package.json`; compiled code lives two folders below it. */
 const shippedPacks = fileURLToPath(new URL("../../../policy-packs/", import.meta.url));
+
+/** An empty or cut file must not become the hash of a key that is easy to guess. */
+const generatedKey = /^agw_[A-Za-z0-9_-]{43}$/;
 
 /** A configuration made without a file, and where its one key is kept. */
 export interface LocalMode {
@@ -19,28 +24,53 @@ export interface LocalMode {
   readonly newKey: string | null;
 }
 
-/** Local mode: an embedded store in `dataDir`, the baseline pack, the demo upstream, and one operator key. */
-export async function openLocalMode(dataDir: string): Promise<LocalMode> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+/**
+ * Local mode: an embedded store in `dataDir`, the baseline pack, the demo upstream, and one operator key.
+ * Throws STATE_UNUSABLE with the next step where the folder or the key cannot be used.
+ */
+export async function openLocalMode(dataDir: string, firstPort?: number): Promise<LocalMode> {
   const keyPath = join(dataDir, "operator.key");
-  const { key, isNew } = await readOrMakeKey(keyPath);
+  const { key, isNew } = await readOrMakeKey(dataDir, keyPath);
   const config = localConfig({
     dataDir,
     packs: [{ path: join(shippedPacks, "baseline"), mode: "enforce", settings: {} }],
     upstreams: [demoUpstream()],
     keys: [{ id: "operator", tenant: "local", role: "operator", keyHash: contentDigest(key) }],
+    ...(firstPort === undefined ? {} : { firstPort }),
   });
   return { config, keyPath, newKey: isNew ? key : null };
 }
 
-async function readOrMakeKey(path: string): Promise<{ key: string; isNew: boolean }> {
+async function readOrMakeKey(dataDir: string, path: string): Promise<{ key: string; isNew: boolean }> {
   try {
-    return { key: (await readFile(path, "utf8")).trim(), isNew: false };
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    const kept = await readKey(path);
+    return kept === null ? { key: await makeKey(path), isNew: true } : { key: kept, isNew: false };
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
+    throw cause instanceof GatewayError ? cause : stateFault(dataDir, cause);
   }
+}
+
+/** The key of an earlier start, or null where there was none. */
+async function readKey(path: string): Promise<string | null> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw cause;
+  }
+  const key = text.trim();
+  if (generatedKey.test(key)) return key;
+  throw new GatewayError(
+    "STATE_UNUSABLE",
+    `expected a key in \`${path}\`, got something else; remove it to get a new one`,
+  );
+}
+
+async function makeKey(path: string): Promise<string> {
   const { key } = generateKey(randomBytes);
   await writeFile(path, `${key}\n`, { mode: 0o600, flag: "wx" });
   await chmod(path, 0o600);
-  return { key, isNew: true };
+  return key;
 }

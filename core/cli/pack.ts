@@ -2,7 +2,6 @@ import { Command } from "commander";
 import { GatewayError } from "../kernel/error.ts";
 import { type CompiledPack, compilePack } from "../policy/pack.ts";
 import type { TestResult } from "../policy/test-case.ts";
-import { exitOnUsage } from "./usage.ts";
 
 interface Output {
   readonly json?: true;
@@ -10,7 +9,7 @@ interface Output {
 
 /** `gateway pack`. */
 export function packCommand(): Command {
-  const pack = new Command("pack").description("policy packs").exitOverride(exitOnUsage);
+  const pack = new Command("pack").description("policy packs");
   pack
     .command("lint")
     .description("check a pack's manifest, rules and expressions; exit 1 if there are faults")

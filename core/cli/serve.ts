@@ -1,42 +1,49 @@
 import { resolve } from "node:path";
-import { Command } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { Gateway } from "../gateway.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { type Log, openLog } from "../observe/log.ts";
 import { openLocalMode } from "./local-mode.ts";
+import { readyLine, readyText } from "./ready.ts";
 import { watchConfiguration } from "./watch.ts";
 
 interface ServeOptions {
   readonly config?: string;
-  readonly data: string;
+  readonly data?: string;
+  readonly port?: number;
 }
+
+/** Three ports in a row. */
+const highestPort = 65_533;
 
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
 export function serveCommand(): Command {
   return new Command("serve")
-    .description("run the gateway; without --config in local mode, with the demo upstream and one generated key")
+    .description("run the gateway; without --config in local mode: the demo upstream, the baseline pack, one made key")
     .option("-c, --config <file>", "configuration file (gateway.yaml)")
-    .option("-d, --data <folder>", "data folder of local mode", process.env.GATEWAY_DATA_DIR ?? "data")
-    .action(async (options: ServeOptions) => {
-      try {
-        await serve(options);
-      } catch (cause) {
-        process.stderr.write(`gateway: ${GatewayError.from(cause).message}\n`);
-        process.exitCode = 1;
-      }
-    });
+    .addOption(
+      new Option("-d, --data <folder>", "local mode: data folder (default: data)")
+        .env("GATEWAY_DATA_DIR")
+        .conflicts("config"),
+    )
+    .addOption(
+      new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
+        .env("GATEWAY_PORT")
+        .conflicts("config")
+        .argParser(parsePort),
+    )
+    .action(serve);
 }
 
 async function serve(options: ServeOptions): Promise<void> {
   const config =
-    options.config === undefined ? await local(options.data) : await loadConfig(resolve(options.config), process.env);
+    options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
   const log = openLog(config.log.level);
   const gateway = await Gateway.open(config, log);
-  const { gatewayPort, adminPort, metricsPort } = gateway.ports;
-  const ready = { event: "ready", gateway_port: gatewayPort, admin_port: adminPort, metrics_port: metricsPort };
-  process.stdout.write(`${JSON.stringify(ready)}\n`);
+  const { ports } = gateway;
+  process.stdout.write(process.stdout.isTTY ? readyText(config.listen.host, ports) : readyLine(ports));
   const stopWatching = watchConfiguration(config, log, () => reload(gateway, config, log));
   await stopSignal();
   stopWatching();
@@ -44,11 +51,17 @@ async function serve(options: ServeOptions): Promise<void> {
   await gateway.close();
 }
 
-async function local(dataDir: string): Promise<GatewayConfig> {
-  const { config, keyPath, newKey } = await openLocalMode(resolve(dataDir));
+async function openLocal({ data, port }: ServeOptions): Promise<GatewayConfig> {
+  const { config, keyPath, newKey } = await openLocalMode(resolve(data ?? "data"), port);
   const told = newKey === null ? `the key is in ${keyPath}` : `made the key ${newKey}, kept in ${keyPath}`;
   process.stderr.write(`gateway: local mode, tenant \`local\`, role \`operator\`; ${told}\n`);
   return config;
+}
+
+function parsePort(value: string): number {
+  const port = /^\d{1,5}$/.test(value) ? Number(value) : Number.NaN;
+  if (port <= highestPort) return port;
+  throw new InvalidArgumentError(`expected 1 to ${highestPort}, or 0 for any free ports`);
 }
 
 async function reload(gateway: Gateway, started: GatewayConfig, log: Log): Promise<void> {

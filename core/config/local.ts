@@ -9,17 +9,25 @@ export interface LocalOptions {
   readonly packs: readonly PackConfig[];
   readonly upstreams: readonly UpstreamConfig[];
   readonly keys: readonly KeyConfig[];
+  /** The gateway port; the admin and metrics ports follow it. 0: any free ports. Left out: the defaults. */
+  readonly firstPort?: number;
 }
 
 /** The configuration of local mode, which has no file: every default, on loopback, and keys required. */
-export function localConfig({ dataDir, packs, upstreams, keys }: LocalOptions): GatewayConfig {
+export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
   const defaults = buildConfig(defaultForm(), { keyHashes: [], upstreams: [] }, resolve("gateway.yaml"));
   return deepFreeze({
     ...defaults,
     source: null,
+    listen: { ...defaults.listen, ...(firstPort === undefined ? {} : portsFrom(firstPort)) },
     dataDir: resolve(dataDir),
     keys,
     upstreams,
     policy: { ...defaults.policy, packs },
   });
+}
+
+function portsFrom(first: number): Pick<GatewayConfig["listen"], "gatewayPort" | "adminPort" | "metricsPort"> {
+  const step = first === 0 ? 0 : 1;
+  return { gatewayPort: first, adminPort: first + step, metricsPort: first + 2 * step };
 }

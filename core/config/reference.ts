@@ -6,7 +6,6 @@ type Row = readonly [key: string, type: string, fallback: string, description: s
 
 const preamble = `# Configuration reference
 
-Generated from the schema by \`gateway config reference --write core/config/REFERENCE.md\`.
 \`[]\` stands for each entry of a list, \`<name>\` for a key of your choosing.
 `;
 

@@ -75,7 +75,7 @@ const syntaxText: Readonly<Record<ErrorCode, string>> = {
   BAD_COLLECTION_TYPE: "expected a plain value, got a tag that does not fit",
   BAD_DIRECTIVE: "expected no directives, got one",
   BAD_DQ_ESCAPE: "expected a known escape in the double-quoted string",
-  BAD_INDENT: "expected the indentation of the lines around it",
+  BAD_INDENT: "expected the indentation of the lines around it, or before it the `]` or `}` that closes what is open",
   BAD_PROP_ORDER: "expected a plain value, got tags or anchors",
   BAD_SCALAR_START: "expected a quoted string: a plain one cannot start with this character",
   BLOCK_AS_IMPLICIT_KEY: "expected one `key: value` on a line, got another inside it",

@@ -88,7 +88,10 @@ export class Listener {
 
 function portFault(host: string, port: number, cause: NodeJS.ErrnoException): GatewayError {
   const why = cause.code === "EADDRINUSE" ? "another process listens there" : (cause.code ?? "unknown cause");
-  const next = cause.code === "EADDRINUSE" ? "; stop it, or set another port under `listen`" : "";
+  const next =
+    cause.code === "EADDRINUSE"
+      ? "; stop it, or choose another port: `listen` in the configuration, `--port` without one"
+      : "";
   return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
 }
 

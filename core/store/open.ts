@@ -33,7 +33,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     // `multithreading` stays off: it lets a second handle share the lock, and crashes under load.
     return await openFormatted(new Level<string, string>(folder, { multithreading: false }));
   } catch (error) {
-    throw error instanceof GatewayError ? error : unusable(folder, error);
+    throw error instanceof GatewayError ? error : stateFault(folder, error);
   }
 }
 
@@ -72,7 +72,8 @@ async function createFolder(dir: string, folder: string): Promise<void> {
   }
 }
 
-function unusable(folder: string, error: unknown): GatewayError {
+/** STATE_UNUSABLE for what went wrong at `folder`, with the next step. */
+export function stateFault(folder: string, error: unknown): GatewayError {
   return new GatewayError("STATE_UNUSABLE", describeFault(folder, rootCause(error)), { cause: error });
 }
 

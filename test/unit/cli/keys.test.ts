@@ -45,7 +45,8 @@ describe("gateway keys new", () => {
     ];
     for (const [args, stderr] of table) {
       it(`ends with 2 for ${args.join(" ")}, and makes no key`, async () => {
-        expect(await runGateway(args)).to.deep.equal({ code: 2, stdout: "", stderr });
+        const hint = "(`gateway keys new --help` says how it is used)\n";
+        expect(await runGateway(args)).to.deep.equal({ code: 2, stdout: "", stderr: stderr + hint });
       });
     }
   });
