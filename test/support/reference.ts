@@ -1,3 +1,4 @@
+import { configReference } from "../../core/config/reference.ts";
 import { mcpMethods } from "../../core/ingress/mcp/method.ts";
 import { routes } from "../../core/ingress/route.ts";
 import { errorTable } from "../../core/kernel/error.ts";
@@ -8,6 +9,7 @@ const notice = "<!-- Generated from the code by `npm run reference`; a test comp
 /** The generated reference tables: path from the repository root, and the text it must hold. */
 export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
   return new Map([
+    ["core/config/REFERENCE.md", configReference().replace("\n\n", `\n\n${notice}\n`)],
     ["core/kernel/REFERENCE.md", errorReference()],
     ["core/ingress/REFERENCE.md", routeReference()],
     ["core/observe/REFERENCE.md", await metricReference()],
@@ -50,7 +52,12 @@ async function metricReference(): Promise<string> {
   return `# Metrics\n\n${notice}\nBeside Node's own process metrics.\n\n${table(["name", "type", "meaning"], rows)}`;
 }
 
+/** A Markdown table with columns of equal width, as an editor would lay it out. */
 function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  const line = (cells: readonly (string | number)[]): string => `| ${cells.join(" | ")} |\n`;
-  return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
+  const cells = [head, ...rows].map((row) => row.map(String));
+  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => (row[column] ?? "").length)));
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join(" | ")} |\n`;
+  const [top, ...rest] = cells.map(line);
+  return `${top}${line(widths.map((width) => "-".repeat(width)))}${rest.join("")}`;
 }
