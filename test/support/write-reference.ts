@@ -1,7 +1,8 @@
 import { writeFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { repositoryRoot } from "../check/source-tree.ts";
 import { referenceFiles } from "./reference.ts";
 
 for (const [path, text] of await referenceFiles()) {
-  await writeFile(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), text);
+  await writeFile(join(repositoryRoot, path), text);
 }

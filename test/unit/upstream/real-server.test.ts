@@ -11,6 +11,7 @@ import { type McpEra, metaKey } from "../../../core/kernel/mcp.ts";
 import type { StdioConfig, UpstreamConfig } from "../../../core/upstream/config.ts";
 import { demoUpstream } from "../../../core/upstream/demo/upstream.ts";
 import type { UpstreamGroup } from "../../../core/upstream/group.ts";
+import { repositoryRoot } from "../../check/source-tree.ts";
 import { awaitReady } from "../../support/ready-line.ts";
 import {
   call,
@@ -26,7 +27,7 @@ import {
   until,
 } from "./fixture.ts";
 
-const packages = fileURLToPath(new URL("../../../../../node_modules/@modelcontextprotocol/", import.meta.url));
+const packages = join(repositoryRoot, "node_modules/@modelcontextprotocol");
 
 function program(path: string, args: readonly string[] = []): StdioConfig {
   return { ...settings, transport: "stdio", command: process.execPath, args: [path, ...args], env: {} };
