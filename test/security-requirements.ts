@@ -11,13 +11,13 @@ S2  | 2      | met  | Two Authorization, two X-API-Key, or both kinds with diffe
 S3  | 2      | met  | Two X-Gateway-Session-ID, control/non-ASCII, > 128 chars → 400, never a new scope "a, b"
 S4  | 8      | open | Tenant A admin uses tenant B's ids on every admin path, GraphQL field, WS, CLI, backup → same answer as unknown id; attempt in evidence
 S5  | 2, 8   | met  | Each role x each route x each transport, generated from the route table → matrix; new route without row fails the build
-S6  | 2      | open | Body naming command/args/env/url of a server or provider → never spawned or dialled
+S6  | 2      | met  | Body naming command/args/env/url of a server or provider → never spawned or dialled
 S7  | 2      | open | Empty or missing allowlist, origins, policy directory, keys → deny or refuse to start
 S8  | 2      | met  | Path variants (//, %2f, .., case, trailing slash, absolute-form, #) on every route → same decision as canonical, or 404/400
-S9  | 2, 8   | open | Host not allowed, duplicate Host, evil:x@good; Origin not allowed, on 3 ports, SSE, WS → 403/421/400
-S10 | 2      | open | POST with text/plain, urlencoded, multipart or no Content-Type → 415, no dispatch
+S9  | 2, 8   | part | Host not allowed, duplicate Host, evil:x@good; Origin not allowed, on 3 ports, SSE, WS → 403/421/400
+S10 | 2      | met  | POST with text/plain, urlencoded, multipart or no Content-Type → 415, no dispatch
 S11 | 2      | open | Default start → loopback only; public bind without keys refuses
-S12 | 2, 6   | open | Client key, cookies, X-Forwarded-* of the client → never seen by any upstream; provider key never in a reply
+S12 | 2, 6   | part | Client key, cookies, X-Forwarded-* of the client → never seen by any upstream; provider key never in a reply
 
 ## Parsing and transport
 S13 | 2      | met  | Duplicate JSON keys at any depth → parse error

@@ -15,6 +15,9 @@ export const keys: Readonly<Record<KeyHolder, string>> = {
   foreign: newKey(),
 };
 
+/** What the gateway itself presents to the upstream. */
+export const upstreamSecret: string = `Bearer ${newKey()}`;
+
 /** A gateway process with a key for each role, a pack that allows everything, and an upstream that keeps a log. */
 export interface World {
   readonly gateway: RunningGateway;
@@ -22,11 +25,15 @@ export interface World {
   stop(): Promise<void>;
 }
 
-/** `more`: further top-level keys of `gateway.yaml`. */
-export async function openWorld(more: string = ""): Promise<World> {
+/** `more`: further top-level keys of `gateway.yaml`; `listen`: further lines below `listen`, indented. */
+export async function openWorld(more: string = "", listen: string = ""): Promise<World> {
   const upstream = await startRecorder();
   try {
-    const gateway = await startGateway({ config: configFor(upstream.url, more), files: allowEverything("packs/open") });
+    const gateway = await startGateway({
+      config: configFor(upstream.url, more, listen),
+      files: allowEverything("packs/open"),
+      env: { UPSTREAM_SECRET: upstreamSecret },
+    });
     const stop = async (): Promise<void> => {
       await gateway.stop();
       await upstream.stop();
@@ -94,13 +101,21 @@ function keyEntry(holder: KeyHolder): string {
   return `  - { id: ${holder}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${hash}" }`;
 }
 
-function configFor(upstreamUrl: string, more: string): string {
+function configFor(upstreamUrl: string, more: string, listen: string): string {
   return `
-listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
+listen:
+  gateway_port: 0
+  admin_port: 0
+  metrics_port: 0${listen}
 keys:
 ${(Object.keys(keys) as KeyHolder[]).map(keyEntry).join("\n")}
 upstreams:
-  - { name: recorder, transport: http, url: "${upstreamUrl}", protocol: legacy, connection: shared }
+  - name: recorder
+    transport: http
+    url: ${upstreamUrl}
+    headers_env: { authorization: UPSTREAM_SECRET }
+    protocol: legacy
+    connection: shared
 policy:
   packs: [{ path: packs/open }]
 ${more}
