@@ -12,7 +12,7 @@ export const requirements: readonly Requirement[] = parseRequirements(`
 ## 1.1 What the service does
 R1.1-1  | 2 | open | Actions that an agent attempts are intercepted, evaluated and controlled at the protocol boundary.
 R1.1-2  | 2 | open | The protocol types are MCP, HTTP, shell, SQL and Git.
-R1.1-3  | 2 | open | Every evaluated action gets one of three decisions: allow, review, block.
+R1.1-3  | 2 | met  | Every evaluated action gets one of three decisions: allow, review, block.
 R1.1-4  | 2 | open | The agent is an untrusted principal: nothing it sends grants it authority.
 R1.1-5  | 2 | open | Upstream tools enforce their own authorization: their refusal reaches the agent.
 R1.1-6  | 5 | open | In strict mode unsigned policy packs are rejected.
@@ -21,10 +21,10 @@ R1.1-8  | 6 | open | Model requests are governed through a chat-completions-comp
 R1.1-9  | 6 | open | Model requests are governed through a messages-style API.
 R1.1-10 | 6 | open | Input policy runs before the provider call.
 R1.1-11 | 6 | open | Output policy and evidence handling run before the response completes.
-R1.1-12 | 2 | open | The MCP gateway checks tools/list.
-R1.1-13 | 2 | open | The MCP gateway checks tools/call.
-R1.1-14 | 2 | open | It checks tool name, target, arguments, capability and session context.
-R1.1-15 | 2 | open | A tool policy engine decides allow, review or block at runtime.
+R1.1-12 | 2 | met  | The MCP gateway checks tools/list.
+R1.1-13 | 2 | met  | The MCP gateway checks tools/call.
+R1.1-14 | 2 | met  | It checks tool name, target, arguments, capability and session context.
+R1.1-15 | 2 | met  | A tool policy engine decides allow, review or block at runtime.
 R1.1-16 | 6 | open | Input and output policy are active at runtime.
 R1.1-17 | 7 | open | Behavioral session analysis with a kill switch is active at runtime.
 R1.1-18 | 2 | open | Role-based access control is active at runtime.
@@ -141,7 +141,7 @@ R3.2-9  | 7 | open | The risk score accumulates as actions drift from the task m
 R3.2-10 | 7 | open | The kill switch triggers when the score exceeds a threshold.
 R3.2-11 | 7 | open | The kill switch blocks sessions that generate excessive review requests.
 R3.2-12 | 7 | open | Shadow mode exists for the gradual rollout of drift enforcement.
-R3.2-13 | 2 | open | When policy evaluation errors, the action is blocked.
+R3.2-13 | 2 | met  | When policy evaluation errors, the action is blocked.
 
 ## 4.1 Gateway endpoints
 R4.1-1  | 2 | open | POST /mcp takes a JSON-RPC message and answers a JSON-RPC response.
@@ -206,7 +206,7 @@ R5-17   | 3 | open | All admin actions are audited in the evidence chain.
 R5-18   | 3 | open | Break-glass use is audited and requires a postmortem.
 
 ## 6 Events
-R6-1    | 2 | open | Evidence records are written for decisions.
+R6-1    | 2 | met  | Evidence records are written for decisions.
 R6-2    | 4 | open | Evidence records are written for approvals.
 R6-3    | 3 | open | Evidence records are written for admin actions.
 R6-4    | 2 | open | MCP responses are streamed over SSE.
@@ -222,7 +222,7 @@ R7-7    | 4 | open | A reused approval or a changed fingerprint: not executed; a
 R7-8    | 2 | met  | POST to /health cannot execute tools.
 R7-9    | 3 | open | Tampered signed evidence fails closed.
 R7-10   | 4 | open | A failed approval integrity check fails closed.
-R7-11   | 2 | open | A policy evaluation error blocks the action.
+R7-11   | 2 | met  | A policy evaluation error blocks the action.
 
 ## 8 Limits
 R8-1    | 4 | open | Each approval is single-use; concurrent retries execute the action at most once.

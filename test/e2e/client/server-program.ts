@@ -23,10 +23,19 @@ export function memoryServer(file: string): ServerProgram {
   return program("server-memory", [], { ...env, MEMORY_FILE_PATH: file });
 }
 
-/** A fixture of ours, by the name of its compiled file in `test/fixture`. */
-export function fixtureServer(name: string, variables: Readonly<Record<string, string>> = {}): ServerProgram {
+/** The fixture that lists the tools of `file`. */
+export function catalogServer(file: string): ServerProgram {
+  return fixture("catalog-server", [file], {});
+}
+
+/** The fixture that misbehaves; `variables` say how. */
+export function hostileServer(variables: Readonly<Record<string, string>>): ServerProgram {
+  return fixture("hostile-server", [], variables);
+}
+
+function fixture(name: string, args: readonly string[], variables: Readonly<Record<string, string>>): ServerProgram {
   const path = fileURLToPath(new URL(`../../fixture/${name}.js`, import.meta.url));
-  return { command: process.execPath, args: [path], env: { ...env, ...variables } };
+  return { command: process.execPath, args: [path, ...args], env: { ...env, ...variables } };
 }
 
 function program(name: string, args: readonly string[], variables: Readonly<Record<string, string>>): ServerProgram {

@@ -29,8 +29,10 @@ export interface WorldOptions {
   readonly keys?: Readonly<Record<string, string>>;
   /** Further entries of `upstreams`, each a YAML flow mapping. */
   readonly upstreams?: readonly string[];
-  /** Files of the policy pack in `packs/test`; allows everything unless told. */
-  readonly pack?: Readonly<Record<string, string>>;
+  /** Text of the rule file of the one policy pack, namespace `test`, or the pack we ship; all is allowed unless told. */
+  readonly rules?: string | "baseline";
+  /** Further keys of `policy`, as YAML flow. */
+  readonly policy?: string;
   /** Further top-level keys of `gateway.yaml`. */
   readonly more?: string;
 }
@@ -59,6 +61,7 @@ export interface World {
   stop(): Promise<void>;
 }
 
+const baseline = fileURLToPath(new URL("../../../../policy-packs/baseline", import.meta.url));
 const tee = fileURLToPath(new URL("../../fixture/stdio-tee.js", import.meta.url));
 
 /** Starts everything; leaves nothing behind when something does not start. */
@@ -67,7 +70,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   await mkdir(join(folder, "log"));
   const key = `test-${randomBytes(32).toString("base64url")}`;
   const config = configFor(folder, key, options);
-  const files = options.pack ?? allowEverything("packs/test");
+  const files = packFiles(options.rules);
   const gateway = await startGateway({ config, files }).catch(async (error: unknown) => {
     await rm(folder, { recursive: true, force: true });
     throw error;
@@ -109,10 +112,22 @@ listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys: [{ id: ci, tenant: acme, role: admin, key_hash: "sha256:${keyHash}" }]
 upstreams:
 ${[...servers, ...(options.upstreams ?? [])].map((one) => `  - ${one}`).join("\n")}
-policy: { packs: [{ path: packs/test }] }
+policy: { packs: [{ path: ${options.rules === "baseline" ? baseline : "packs/test"} }]${options.policy === undefined ? "" : `, ${options.policy}`} }
 ${options.more ?? ""}
 `;
 }
+
+function packFiles(rules: string | undefined): Readonly<Record<string, string>> {
+  if (rules === "baseline") return {};
+  if (rules === undefined) return allowEverything("packs/test");
+  return { "packs/test/pack.yaml": manifest, "packs/test/rules/rules.yaml": rules };
+}
+
+const manifest = `apiVersion: gateway/v1
+kind: PolicyPack
+metadata: { name: test, version: 1.0.0, title: Rules of a test, authors: [test], license: Apache-2.0 }
+namespace: test
+`;
 
 function readLog(file: string): readonly Logged[] {
   if (!existsSync(file)) return []; // nothing has reached it yet
