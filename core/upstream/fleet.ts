@@ -59,15 +59,22 @@ export class UpstreamFleet {
 
   /** The common connections, for requests without a session: one group an era, never closed by its users. */
   shared(era: McpEra): UpstreamGroup {
-    const known = this.#sharedGroups.get(era);
-    if (known !== undefined) return known;
-    const handlers: Set<NotificationHandler> = new Set();
-    const listener = spread(nobody, handlers);
-    const scope: GroupScope = { era, clientInfo: this.#gatewayInfo, capabilities: {}, listener };
-    const links = this.#upstreams.map((upstream) => new SharedLink(this.#sharedConnection(upstream, era), scope));
-    const group = new UpstreamGroup(links, handlers, this.#ports.onEvent);
+    const group = this.#sharedGroups.get(era) ?? this.join(era);
     this.#sharedGroups.set(era, group);
     return group;
+  }
+
+  /** The common connections for one listener, with subscriptions of its own; closing it leaves them to the others. */
+  join(era: McpEra): UpstreamGroup {
+    const handlers: Set<NotificationHandler> = new Set();
+    const scope: GroupScope = {
+      era,
+      clientInfo: this.#gatewayInfo,
+      capabilities: {},
+      listener: spread(nobody, handlers),
+    };
+    const links = this.#upstreams.map((upstream) => new SharedLink(this.#sharedConnection(upstream, era), scope));
+    return new UpstreamGroup(links, handlers, this.#ports.onEvent);
   }
 
   health(): readonly UpstreamHealth[] {

@@ -162,8 +162,10 @@ function scopeOf(ctx: Context, principal: Principal): SessionScope {
 }
 
 function accepts(ctx: Context): Accepts {
-  const accept = header(ctx.req.headers, "accept") ?? "*/*";
-  return { json: /application\/json|\*\/\*/.test(accept), stream: accept.includes("text/event-stream") };
+  const accept = header(ctx.req.headers, "accept") ?? "";
+  const stream = accept.indexOf("text/event-stream");
+  const json = accept.search(/application\/json|\*\/\*/);
+  return { stream: stream !== -1, streamFirst: stream !== -1 && (json === -1 || stream < json) };
 }
 
 function addressOf(ctx: Context): string {

@@ -4,6 +4,8 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 import { metaKey } from "../../kernel/mcp.ts";
 import type { Answer } from "../../pipeline/road.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
+import type { UpstreamFleet } from "../../upstream/fleet.ts";
+import type { UpstreamGroup } from "../../upstream/group.ts";
 import { everyUpstream } from "./action-factory.ts";
 import type { Caller } from "./caller.ts";
 import type { ListParts } from "./list.ts";
@@ -13,6 +15,10 @@ import type { Reply } from "./reply.ts";
 import { mergeCapabilities } from "./server-card.ts";
 
 const mostWatchedUris = 1_000;
+
+export interface ListenParts extends ListParts {
+  readonly fleet: UpstreamFleet;
+}
 
 /** Which change notifications a subscription asks for, and which of them some upstream can give. */
 interface Filter {
@@ -31,7 +37,7 @@ const changeOf: Readonly<Record<string, keyof Filter>> = {
 
 /** Serves one `subscriptions/listen` stream: acknowledged first, then what upstreams say, until the client goes. */
 export async function serveListen(
-  parts: ListParts,
+  parts: ListenParts,
   caller: Caller,
   row: McpMethod,
   request: JsonRpcRequest,
@@ -44,20 +50,23 @@ export async function serveListen(
     capability: "read",
     arguments: pickParams(row, request.params),
   });
-  const passage = await parts.road.travel(action, (permission) => listen(permission, caller, request, reply, signal));
+  const group = parts.fleet.join("modern");
+  const passage = await parts.road
+    .travel(action, (permission) => listen(permission, group, request, reply, signal))
+    .finally(() => group.close());
   if (passage.kind !== "answered") throw refusedRequest(passage.kind, passage.evaluation);
   return { jsonrpc: "2.0", id: request.id, result: passage.answer.reply };
 }
 
 async function listen(
   permission: AuthorizedAction,
-  caller: Caller,
+  group: UpstreamGroup,
   request: JsonRpcRequest,
   reply: Reply,
   signal: AbortSignal,
 ): Promise<Answer<JsonObject>> {
   const { arguments: params } = AuthorizedAction.spend(permission);
-  const connections = await caller.group.open();
+  const connections = await group.open();
   const filter = honoured((params as JsonObject).notifications as JsonObject, connections);
   const stamped = (note: JsonRpcNotification): void => void reply.send(stamp(note, request.id));
   stamped({
@@ -68,32 +77,43 @@ async function listen(
   const forward = (note: JsonRpcNotification): void => {
     if (accepts(filter, note)) stamped(note);
   };
-  if (Object.keys(filter).length > 0) await watch(caller, connections, filter, forward, signal);
+  group.onNotification(forward);
+  await watchResources(group, connections, filter.resourceSubscriptions ?? [], forward, signal);
+  if (Object.keys(filter).length > 0) await aborted(signal);
   const result = { resultType: "complete", _meta: { [metaKey.subscriptionId]: request.id } };
   return { status: "success", output: result, reply: result };
 }
 
-/** Resolves when `signal` aborts. Stateless upstreams are asked to stream; the others speak on their own connection. */
-async function watch(
-  caller: Caller,
+/**
+ * Asks for updates of resources: a stateless upstream by a stream of its own, which ends with `signal`; any other by
+ * subscribing, which ends with the group. Changes of lists come to every group unasked.
+ */
+async function watchResources(
+  group: UpstreamGroup,
   connections: readonly UpstreamConnection[],
-  filter: Filter,
+  uris: readonly string[],
   forward: (note: JsonRpcNotification) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const stop = caller.group.onNotification(forward);
-  const params = { notifications: { ...filter } } as JsonObject;
+  const owners = await Promise.all(uris.map((uri) => group.resourceOwner(uri)));
   for (const connection of connections) {
-    if (connection.server.era !== "modern") continue;
-    connection.request({ method: "subscriptions/listen", params }, { signal, onNotification: forward }).catch(() => {
-      // The upstream ended its stream: the client keeps the others, and the connection's own fault is reported there.
-    });
+    const owned = uris.filter((_, index) => owners[index] === connection.upstream);
+    if (owned.length === 0) continue;
+    if (connection.server.era === "modern") {
+      const params = { notifications: { resourceSubscriptions: owned } };
+      const stream = { signal, onNotification: forward };
+      connection.request({ method: "subscriptions/listen", params }, stream).catch(() => {
+        // The upstream ended its stream, or the client did: the other upstreams go on, and faults are reported there.
+      });
+    } else {
+      await Promise.all(owned.map((uri) => connection.request({ method: "resources/subscribe", params: { uri } })));
+    }
   }
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
-  stop();
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 function honoured(asked: JsonObject, connections: readonly UpstreamConnection[]): Filter {

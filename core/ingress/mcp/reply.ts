@@ -5,10 +5,12 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 const mostUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
 
-/** Which of the two forms of an answer the client reads. Where it names neither, JSON is what it gets. */
+/** The form of answer a client reads. */
 export interface Accepts {
-  readonly json: boolean;
+  /** It reads an event stream at all. */
   readonly stream: boolean;
+  /** It names the event stream before JSON, or JSON not at all: then every answer is a stream. */
+  readonly streamFirst: boolean;
 }
 
 export type ServerMessage = JsonRpcNotification | JsonRpcRequest;
@@ -65,7 +67,7 @@ export class Reply {
   /** The last word: the response itself, as JSON or as the stream's last event. */
   finish(status: number, body: JsonRpcResponse): void {
     if (!this.open) return;
-    if (!this.#accepts.json && this.#accepts.stream) this.startStream();
+    if (this.#accepts.streamFirst) this.startStream();
     if (this.#response.headersSent) {
       this.#write(body);
       this.#response.end();

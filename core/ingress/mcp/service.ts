@@ -6,13 +6,13 @@ import { type CallParts, serveCall } from "./call.ts";
 import type { Caller } from "./caller.ts";
 import { relayToClient } from "./client-request.ts";
 import { serveList } from "./list.ts";
-import { serveListen } from "./listen.ts";
+import { type ListenParts, serveListen } from "./listen.ts";
 import { findMethod, type McpMethod } from "./method.ts";
 import type { Reply } from "./reply.ts";
 import { steeringMeta } from "./request-meta.ts";
 import { discoverResult, type GatewayIdentity, mergeCapabilities } from "./server-card.ts";
 
-export interface ServiceParts extends CallParts {
+export interface ServiceParts extends CallParts, ListenParts {
   readonly identity: GatewayIdentity;
 }
 
