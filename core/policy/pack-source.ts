@@ -52,12 +52,18 @@ export async function readSource(path: string, now: string, faults: Faults): Pro
   return { digest: snapshot.digest, manifest, engine, rules, tests, data };
 }
 
+const unreadable: Readonly<Record<string, string>> = {
+  ENOENT: "no such folder",
+  ENOTDIR: "not a folder",
+  EACCES: "this user may not read it",
+};
+
 async function takeSnapshot(path: string, faults: Faults): Promise<FolderSnapshot> {
   try {
     return await readFolder(path, faults);
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    throw new GatewayError("PACK_INVALID", `\`${path}\` cannot be read: ${code}`, { cause });
+    throw new GatewayError("PACK_INVALID", `\`${path}\` cannot be read: ${unreadable[code] ?? code}`, { cause });
   }
 }
 

@@ -99,7 +99,7 @@ describe("loadPack(options)", () => {
 
   it("refuses a folder that is not there", async () => {
     const error = await rejection(loadPack(optionsFor("/nowhere/at/all")));
-    expect(error).to.include({ code: "PACK_INVALID", detail: "`/nowhere/at/all` cannot be read: ENOENT" });
+    expect(error).to.include({ code: "PACK_INVALID", detail: "`/nowhere/at/all` cannot be read: no such folder" });
   });
 
   it("digests every file but the signature", async () => {

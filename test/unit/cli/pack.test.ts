@@ -1,0 +1,68 @@
+import { expect } from "chai";
+import { PackFolders, packOf } from "../../support/policy-pack.ts";
+import { runGateway } from "./run.ts";
+
+const rule = "  - { id: sample.a, title: A, decision: allow, match: { tool: a } }\n";
+const failing = "cases:\n  - { name: a is blocked, envelope: { tool: a }, expect: { decision: block } }\n";
+const passing = failing.replace("block }", "allow }");
+
+describe("gateway pack", () => {
+  const folders = new PackFolders();
+  afterEach(() => folders.remove());
+
+  it("lints a sound pack, and says which it is", async () => {
+    const { code, stdout, stderr } = await runGateway(["pack", "lint", await folders.write(packOf(rule))]);
+    expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
+    expect(stdout).to.match(/^sample 1\.2\.3: ok, 1 rules, sha256:[0-9a-f]{64}\n$/);
+  });
+
+  it("ends with 1 and tells every fault of another", async () => {
+    const folder = await folders.write(packOf("  - { id: sample.a, titel: A, decision: allow }\n"));
+    expect(await runGateway(["pack", "lint", folder])).to.deep.equal({
+      code: 1,
+      stdout:
+        `invalid policy pack: \`${folder}\`\n` +
+        "rules/a.yaml:2:5: expected `title` to be a text, got nothing\n" +
+        "rules/a.yaml:2:21: unknown key `titel` in a rule; did you mean `title`?\n",
+      stderr: "",
+    });
+    const { code, stdout } = await runGateway(["pack", "lint", "--json", folder]);
+    expect(code).to.equal(1);
+    expect(JSON.parse(stdout)).to.have.property("ok", false);
+    expect(JSON.parse(stdout).faults[1]).to.deep.equal({
+      file: "rules/a.yaml",
+      line: 2,
+      column: 21,
+      message: "unknown key `titel` in a rule; did you mean `title`?",
+    });
+  });
+
+  it("tests a pack", async () => {
+    const folder = await folders.write({ ...packOf(rule), "tests/a.yaml": passing });
+    expect(await runGateway(["pack", "test", folder])).to.deep.equal({
+      code: 0,
+      stdout: "1 cases, 0 failed\n",
+      stderr: "",
+    });
+    const { stdout } = await runGateway(["pack", "test", "--json", folder]);
+    expect(JSON.parse(stdout)).to.deep.equal({ ok: true, cases: 1, failed: [] });
+  });
+
+  it("ends with 1 and tells every case that failed", async () => {
+    const folder = await folders.write({ ...packOf(rule), "tests/a.yaml": failing });
+    expect(await runGateway(["pack", "test", folder])).to.deep.equal({
+      code: 1,
+      stdout: "tests/a.yaml:2:5: a is blocked: expected block, got allow\n1 cases, 1 failed\n",
+      stderr: "",
+    });
+  });
+
+  it("ends with 1 for a folder that cannot be read, and with 2 without one", async () => {
+    expect(await runGateway(["pack", "lint", "/nowhere"])).to.deep.equal({
+      code: 1,
+      stdout: "invalid policy pack: `/nowhere` cannot be read: ENOENT\n",
+      stderr: "",
+    });
+    expect(await runGateway(["pack", "lint"])).to.have.property("code", 2);
+  });
+});
