@@ -5,6 +5,9 @@ import { comparisonTable, newFailures, scoredCounts } from "./table.ts";
 
 const suiteMs = 240_000;
 
+/** What the fixture offers and the gateway does not: it keeps no stream to be resumed, so it must not promise one. */
+const notOffered: ReadonlySet<string> = new Set(["server-sse-polling"]);
+
 describe("the official conformance suite", function () {
   this.timeout(2 * suiteMs);
   let rig: Rig;
@@ -39,7 +42,8 @@ describe("the official conformance suite", function () {
       });
 
       it("fails no check through the gateway, scored or not, that the fixture itself passes", () => {
-        const failures = direct.flatMap((one) =>
+        const compared = direct.filter(({ scenario }) => !notOffered.has(scenario));
+        const failures = compared.flatMap((one) =>
           newFailures(
             one,
             governed.find(({ scenario }) => scenario === one.scenario),

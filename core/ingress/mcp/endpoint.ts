@@ -17,7 +17,7 @@ import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { mcpErrorBody, mcpStatus } from "./error.ts";
 import { type HandshakeParts, openSession } from "./handshake.ts";
 import { mcpMethods } from "./method.ts";
-import { type Accepts, Reply } from "./reply.ts";
+import { Reply } from "./reply.ts";
 import { type ServiceParts, serveRequest } from "./service.ts";
 import type { McpSession } from "./session.ts";
 
@@ -44,18 +44,18 @@ export class McpEndpoint {
     if (incoming.kind === "notification") await this.#receive(ctx, principal, incoming.message);
     else this.#receiveAnswer(ctx, principal, incoming.message);
     ctx.respond = false;
-    new Reply(ctx.res, accepts(ctx)).end(202);
+    new Reply(ctx.res, false).end(202);
   }
 
   /** GET: the standing stream of a session, for what upstreams say unasked. */
   stream(ctx: Context, principal: Principal): void {
     checkRevisionHeader(ctx.req.headers);
-    if (!accepts(ctx).stream) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
+    if (!acceptedForms(ctx).stream) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
     const session = this.#sessionOf(ctx, principal);
     if (session === null)
       throw new GatewayError("METHOD_NOT_ALLOWED", "a stream needs a session: send `initialize` first");
     ctx.respond = false;
-    session.attach(new Reply(ctx.res, accepts(ctx)));
+    session.attach(new Reply(ctx.res, true));
   }
 
   /** DELETE: the end of a session. */
@@ -80,10 +80,13 @@ export class McpEndpoint {
     requestId: string,
   ): Promise<void> {
     ctx.respond = false;
-    const reply = new Reply(ctx.res, accepts(ctx));
+    const { stream, streamFirst } = acceptedForms(ctx);
+    const reply = new Reply(ctx.res, stream);
     try {
       const era = classifyEra(request, ctx.req.headers);
       const response = await this.#answer(ctx, principal, scope, request, era, reply);
+      // The stateless revision streams only what has something to say before its answer.
+      if (streamFirst && era.era === "legacy") reply.startStream();
       reply.finish(statusOf(era, response), response);
     } catch (cause) {
       const error = GatewayError.from(cause);
@@ -161,7 +164,8 @@ function scopeOf(ctx: Context, principal: Principal): SessionScope {
   return httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
 }
 
-function accepts(ctx: Context): Accepts {
+/** How a client reads answers: streams at all, and rather than JSON, by what it names and in which order. */
+function acceptedForms(ctx: Context): { readonly stream: boolean; readonly streamFirst: boolean } {
   const accept = header(ctx.req.headers, "accept") ?? "";
   const stream = accept.indexOf("text/event-stream");
   const json = accept.search(/application\/json|\*\/\*/);

@@ -32,14 +32,20 @@ export function refusedToolResult(
 export function refusedRequest(kind: RefusalKind, evaluation: Evaluation): GatewayError {
   const code = evaluation.decision === "review" && kind === "refused" ? "REVIEW_REQUIRED" : "POLICY_BLOCKED";
   const data = { [refusalMetaKey]: refusalData(kind, evaluation) };
-  return new GatewayError(code, refusalText(kind, evaluation), { data });
+  return new GatewayError(code, refusalDetail(kind, evaluation), { data });
 }
 
 function refusalText(kind: RefusalKind, evaluation: Evaluation): string {
-  const why = reason(evaluation);
-  if (kind === "withheld") return `The action ran, but policy withheld its answer: ${why}. Decision ${evaluation.id}.`;
+  if (kind === "withheld") {
+    return `The action ran, but policy withheld its answer: ${reason(evaluation)}. Decision ${evaluation.id}.`;
+  }
   const verb = evaluation.decision === "review" ? "Held for review" : "Blocked by policy";
-  return `${verb}: ${why}. Nothing was executed. Decision ${evaluation.id}.`;
+  return `${verb}: ${refusalDetail(kind, evaluation)}`;
+}
+
+function refusalDetail(kind: RefusalKind, evaluation: Evaluation): string {
+  const done = kind === "withheld" ? "The action ran, but its answer is withheld" : "Nothing was executed";
+  return `${reason(evaluation)}. ${done}. Decision ${evaluation.id}.`;
 }
 
 function reason(evaluation: Evaluation): string {

@@ -5,14 +5,6 @@ import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../..
 const mostUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
 
-/** The form of answer a client reads. */
-export interface Accepts {
-  /** It reads an event stream at all. */
-  readonly stream: boolean;
-  /** It names the event stream before JSON, or JSON not at all: then every answer is a stream. */
-  readonly streamFirst: boolean;
-}
-
 export type ServerMessage = JsonRpcNotification | JsonRpcRequest;
 
 const streamHeaders = {
@@ -27,12 +19,13 @@ const streamHeaders = {
  */
 export class Reply {
   readonly #response: ServerResponse;
-  readonly #accepts: Accepts;
+  readonly #mayStream: boolean;
   #keepAlive: NodeJS.Timeout | undefined;
 
-  constructor(response: ServerResponse, accepts: Accepts) {
+  /** `mayStream`: whether the client reads `text/event-stream`. */
+  constructor(response: ServerResponse, mayStream: boolean) {
     this.#response = response;
-    this.#accepts = accepts;
+    this.#mayStream = mayStream;
     response.once("close", () => clearInterval(this.#keepAlive));
   }
 
@@ -41,7 +34,7 @@ export class Reply {
   }
 
   get mayStream(): boolean {
-    return this.#accepts.stream && this.open;
+    return this.#mayStream && this.open;
   }
 
   setHeader(name: string, value: string): void {
@@ -67,7 +60,6 @@ export class Reply {
   /** The last word: the response itself, as JSON or as the stream's last event. */
   finish(status: number, body: JsonRpcResponse): void {
     if (!this.open) return;
-    if (this.#accepts.streamFirst) this.startStream();
     if (this.#response.headersSent) {
       this.#write(body);
       this.#response.end();
