@@ -28,7 +28,7 @@ export async function serveCall(
   caller: Caller,
   row: McpMethod,
   request: JsonRpcRequest,
-  exchange: Exchange,
+  exchangeWith: (upstream: string) => Exchange,
 ): Promise<JsonRpcResponse> {
   const params = pickParams(row, request.params);
   const attempt = {
@@ -36,7 +36,7 @@ export async function serveCall(
     continuation: continuationOf(caller, request, parts.metaPassthrough),
   };
   const action = parts.actions.make(caller, attempt);
-  const passage = await parts.road.travel(action, (permission) => dispatch(parts, caller, permission, exchange));
+  const passage = await parts.road.travel(action, (permission) => dispatch(parts, caller, permission, exchangeWith));
   if (passage.kind === "answered") return { ...passage.answer.reply, id: request.id };
   if (row.routing === "tool") return refusedToolResult(request.id, caller.era.era, passage.kind, passage.evaluation);
   throw refusedRequest(passage.kind, passage.evaluation);
@@ -94,7 +94,7 @@ async function dispatch(
   parts: CallParts,
   caller: Caller,
   permission: Dispatched,
-  exchange: Exchange,
+  exchangeWith: (upstream: string) => Exchange,
 ): Promise<Answer<JsonRpcResponse>> {
   let connection: Awaited<ReturnType<Caller["group"]["connection"]>>;
   try {
@@ -104,7 +104,7 @@ async function dispatch(
     const reply = mcpErrorBody(GatewayError.from(cause), 0, parts.newId());
     return answerOf(reply);
   }
-  return answerOf(await dispatchAction(connection, permission, exchange));
+  return answerOf(await dispatchAction(connection, permission, exchangeWith(permission.action.target)));
 }
 
 /** A reply as the road keeps it: a tool's own `isError` is an error too. */

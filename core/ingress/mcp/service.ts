@@ -31,7 +31,9 @@ export async function serveRequest(
   if (row.routing === "list") return serveList(parts, caller, request);
   if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
   if (row.routing === "listen") return serveListen(parts, caller, row, request, reply, signal);
-  return serveCall(parts, caller, row, request, exchangeOf(parts, caller, request, reply, signal));
+  return serveCall(parts, caller, row, request, (upstream) =>
+    exchangeOf(parts, caller, upstream, request, reply, signal),
+  );
 }
 
 async function discover(parts: ServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
@@ -49,6 +51,7 @@ async function requireCapability(caller: Caller, row: McpMethod, method: string)
 function exchangeOf(
   parts: ServiceParts,
   caller: Caller,
+  upstream: string,
   request: JsonRpcRequest,
   reply: Reply,
   signal: AbortSignal,
@@ -58,6 +61,6 @@ function exchangeOf(
     meta: steeringMeta(request),
     signal,
     onNotification: (note) => (session === null ? void reply.send(note) : session.deliver(note, reply)),
-    onRequest: (asked, abort) => relayToClient(parts, caller, "upstream", asked, abort, reply),
+    onRequest: (asked, abort) => relayToClient(parts, caller, upstream, asked, abort, reply),
   };
 }
