@@ -1,7 +1,8 @@
-import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type Koa from "koa";
 import { GatewayError } from "../kernel/error.ts";
+import { isPlainlyFramed } from "./framing.ts";
 
 export interface ListenerLimits {
   readonly headersMs: number;
@@ -14,15 +15,21 @@ const headerBytes = 16_384;
 /** How often Node looks for connections past their deadline; a slow sender lives at most this much longer. */
 const sweepMs = 2_000;
 
+/** How long a peer has to read the last words before its connection is cut. */
+const lingerMs = 1_000;
+
 /** One listening port. What Node would answer or drop by itself is answered here, with a status a client can read. */
 export class Listener {
   readonly #server: Server;
-  readonly #inFlight: Set<ServerResponse> = new Set();
+  /** How many requests are in flight on each connection that has one. */
+  readonly #inFlight: Map<Socket, number> = new Map();
   #onDrained: () => void = () => undefined;
 
   private constructor(server: Server) {
     this.#server = server;
-    server.on("request", (_, response) => this.#follow(response));
+    // A pipelined response whose turn never came is never closed: the end of its connection has to count.
+    server.on("connection", (socket) => socket.once("close", () => this.#settle(socket, 0)));
+    server.on("request", ({ socket }, response) => this.#follow(socket, response));
   }
 
   /** Resolves once the port accepts connections. Rejects with PORT_UNAVAILABLE, naming host and port. */
@@ -37,7 +44,7 @@ export class Listener {
         requireHostHeader: true,
         insecureHTTPParser: false,
       },
-      app.callback(),
+      serveFramed(app.callback()),
     );
     // Node drops headers beyond its count in silence; the guard counts them and says so.
     server.maxHeadersCount = 0;
@@ -66,12 +73,15 @@ export class Listener {
     await closed;
   }
 
-  #follow(response: ServerResponse): void {
-    this.#inFlight.add(response);
-    response.once("close", () => {
-      this.#inFlight.delete(response);
-      if (this.#inFlight.size === 0) this.#onDrained();
-    });
+  #follow(socket: Socket, response: ServerResponse): void {
+    this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
+    response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
+  }
+
+  #settle(socket: Socket, left: number): void {
+    if (left > 0) this.#inFlight.set(socket, left);
+    else this.#inFlight.delete(socket);
+    if (this.#inFlight.size === 0) this.#onDrained();
   }
 
   #drain(drainMs: number): Promise<void> {
@@ -95,17 +105,30 @@ function portFault(host: string, port: number, cause: NodeJS.ErrnoException): Ga
   return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
 }
 
+/** Serves what is framed beyond doubt. Of a connection on which something was not, nothing more is looked at. */
+function serveFramed(serve: RequestListener): RequestListener {
+  return (request, response) => {
+    const { socket } = request;
+    if (!socket.writable) return;
+    if (isPlainlyFramed(request)) serve(request, response);
+    else endWith(socket, 400);
+  };
+}
+
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === "ECONNRESET") {
-    socket.destroy();
-    return;
-  }
-  const status = brokenRequestStatus(error.code);
+  if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+  else endWith(socket, brokenRequestStatus(error.code));
+}
+
+/** The last words on a connection that cannot be understood. */
+function endWith(socket: Socket, status: number): void {
   const body = JSON.stringify({ type: "about:blank", title: STATUS_CODES[status], status });
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/problem+json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
+  // A peer that does not hang up in its turn would hold the connection for as long as it likes.
+  setTimeout(() => socket.destroy(), lingerMs).unref();
 }
 
 function brokenRequestStatus(code: string | undefined): number {
