@@ -6,7 +6,7 @@ const longestPattern = 1_024;
 const largestProgram = 2_000;
 /** Work units one match may take. */
 const largestMatch = 400_000;
-/** Characters of one text; the engine meets every character outside ASCII anew. */
+/** Characters of one text; the engine works out every character outside ASCII when it first meets it. */
 const longestText = { ascii: 65_536, unicode: 16_384 } as const;
 const mostKept = 256;
 /** Characters after which the engine's caches are dropped: it keeps an entry for every character it ever met. */
@@ -47,7 +47,7 @@ export function compilePattern(source: string, analyse: boolean): Pattern {
       if (text.length > longest) {
         throw new RangeError(`expected a text of at most ${longest} characters for this pattern, got ${text.length}`);
       }
-      return text.length * (small ? (ascii ? 1 : 16) : size);
+      return text.length * (small ? (ascii ? 1 : 4) : size);
     },
     test(text) {
       read += text.length;

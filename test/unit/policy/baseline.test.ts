@@ -41,6 +41,8 @@ describe("policy-packs/baseline", () => {
         }
       }
     }
+    const vast = await compiled.pack.policy.evaluate(makeAction({ arguments: { path: "./".repeat(5_000) } }));
+    for (const finding of vast.findings) tried.add(finding.rule);
     const guarded = await compilePack(optionsFor(folder, { protected_paths: ["/etc"] }));
     const verdict = await guarded.pack.policy.evaluate(makeAction({ arguments: { path: "/etc/hosts" } }));
     for (const finding of verdict.findings) tried.add(finding.rule);
@@ -55,20 +57,25 @@ describe("policy-packs/baseline", () => {
     }
   });
 
-  for (const length of [4_096, 16_384, 65_536, 1_000_000]) {
-    for (const [name, unit] of [
-      ["one line", "a/"],
-      ["lines", "a/b\n"],
-      ["other alphabets", "é日"],
-    ] as const) {
-      it(`judges a write of ${length} characters of ${name} as any other`, async () => {
-        const content = unit.repeat(length).slice(0, length);
-        const started = performance.now();
-        const verdict = await compiled.pack.policy.evaluate(
-          makeAction({ capability: "write", arguments: { path: "/srv/a", content } }),
-        );
-        expect(performance.now() - started).to.be.below(100);
-        expect(verdict).to.include({ decision: "review" }).and.not.to.have.property("error");
+  const hostile: readonly [name: string, unit: string][] = [
+    ["slashes", "/"],
+    ["names", "a/"],
+    ["dots", "./"],
+    ["escapes", "%2525"],
+    ["near misses", "/.env.locall"],
+    ["other alphabets", "é日"],
+    ["lines", "a/b\n"],
+  ];
+  for (const [name, unit] of hostile) {
+    for (const key of ["path", "content"]) {
+      it(`answers soon, and without an error, for 64 kB and more of ${name} in \`${key}\``, async () => {
+        for (const length of [4_000, 7_990, 65_536, 1_000_000]) {
+          const args = { [key]: unit.repeat(length / unit.length) };
+          const started = performance.now();
+          const verdict = await compiled.pack.policy.evaluate(makeAction({ capability: "execute", arguments: args }));
+          expect(performance.now() - started).to.be.below(100);
+          expect(verdict).to.include({ decision: "review" }).and.not.to.have.property("error");
+        }
       });
     }
   }
