@@ -14,7 +14,7 @@ R1.1-1  | 2 | open | Actions that an agent attempts are intercepted, evaluated a
 R1.1-2  | 2 | open | The protocol types are MCP, HTTP, shell, SQL and Git.
 R1.1-3  | 2 | met  | Every evaluated action gets one of three decisions: allow, review, block.
 R1.1-4  | 2 | open | The agent is an untrusted principal: nothing it sends grants it authority.
-R1.1-5  | 2 | open | Upstream tools enforce their own authorization: their refusal reaches the agent.
+R1.1-5  | 2 | met  | Upstream tools enforce their own authorization: their refusal reaches the agent.
 R1.1-6  | 5 | open | In strict mode unsigned policy packs are rejected.
 R1.1-7  | 5 | open | In strict mode unsigned plugins are rejected.
 R1.1-8  | 6 | open | Model requests are governed through a chat-completions-compatible API.
@@ -144,7 +144,7 @@ R3.2-12 | 7 | open | Shadow mode exists for the gradual rollout of drift enforce
 R3.2-13 | 2 | met  | When policy evaluation errors, the action is blocked.
 
 ## 4.1 Gateway endpoints
-R4.1-1  | 2 | open | POST /mcp takes a JSON-RPC message and answers a JSON-RPC response.
+R4.1-1  | 2 | met  | POST /mcp takes a JSON-RPC message and answers a JSON-RPC response.
 R4.1-2  | 2 | open | POST /mcp takes the optional header X-Gateway-Session-ID.
 R4.1-3  | 4 | open | GET /sse answers an SSE stream that announces /mcp/session/{id}.
 R4.1-4  | 4 | open | GET /sse always requires authentication.
@@ -209,7 +209,7 @@ R5-18   | 3 | open | Break-glass use is audited and requires a postmortem.
 R6-1    | 2 | met  | Evidence records are written for decisions.
 R6-2    | 4 | open | Evidence records are written for approvals.
 R6-3    | 3 | open | Evidence records are written for admin actions.
-R6-4    | 2 | open | MCP responses are streamed over SSE.
+R6-4    | 2 | met  | MCP responses are streamed over SSE.
 
 ## 7 Errors
 R7-1    | 6 | open | An unsupported provider-version is rejected with a JSON error in the messages format.
