@@ -116,7 +116,7 @@ export const limitsSchema = {
       type: "integer",
       min: 100,
       max: 3_600_000,
-      default: 30_000,
+      default: 25_000,
       description: "Time for a client to send the whole request. At least `headers_ms`.",
     },
     keep_alive_ms: {

@@ -198,7 +198,7 @@ function defaults(source: string): GatewayConfig {
       jsonStringLength: 4_194_304,
       upstreamReplyBytes: 16_777_216,
       headersMs: 10_000,
-      bodyMs: 30_000,
+      bodyMs: 25_000,
       keepAliveMs: 65_000,
       maxConnections: 10_000,
       drainMs: 15_000,

@@ -133,7 +133,7 @@ describe("checkRules(draft, secrets, faults)", () => {
 
   it("refuses times in the wrong order", async () => {
     expect(await textsOf("limits: {headers_ms: 31000}")).to.deep.equal([
-      "limits.body_ms: expected at least `limits.headers_ms` (31000), got 30000",
+      "limits.body_ms: expected at least `limits.headers_ms` (31000), got 25000",
     ]);
     expect(await textsOf(`upstreams: [${stdio("a", ", timeout_ms: 900001")}]`)).to.deep.equal([
       "upstreams[0].max_timeout_ms: expected at least `timeout_ms` (900001), got 900000",
