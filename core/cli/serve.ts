@@ -30,7 +30,6 @@ export function serveCommand(): Command {
     )
     .addOption(
       new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
-        .env("GATEWAY_PORT")
         .conflicts("config")
         .argParser(parsePort),
     )

@@ -1,0 +1,96 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { expect } from "chai";
+import { repositoryRoot } from "../check/source-tree.ts";
+import { isAsShown } from "../support/shown-output.ts";
+import { type Block, markedBlocks } from "./block.ts";
+import { Terminal } from "./terminal.ts";
+
+const readme = readFileSync(join(repositoryRoot, "README.md"), "utf8");
+const startMs = 90_000;
+const commandMs = 30_000;
+const ready = /"event":"ready"/;
+
+describe("the README, in a clean clone [S75]", function () {
+  this.timeout(startMs + commandMs);
+  let folder: string;
+  let terminal: Terminal;
+  let firstPort: number;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "readme-"));
+    await promisify(execFile)("git", ["clone", "--quiet", repositoryRoot, folder]);
+    firstPort = await freePorts();
+    terminal = new Terminal(folder, cleanEnvironment());
+  });
+
+  after(async () => {
+    await terminal.close();
+    await rm(folder, { recursive: true });
+  });
+
+  let running = false;
+  for (const block of markedBlocks(readme)) {
+    it(`${block.use}: ${block.text.trim().split("\n")[0]}`, async () => {
+      const text = withPorts(block.text, firstPort);
+      if (block.use === "run") expectShown(block, await terminal.run(text, commandMs));
+      else if (block.use === "client")
+        await expectTools(text, await terminal.run("printenv MY_GATEWAY_KEY", commandMs));
+      else {
+        if (running) expect(await terminal.interrupt(commandMs)).to.include("stopping: what is in flight may finish");
+        await terminal.start(text, ready, startMs);
+        running = true;
+      }
+    });
+  }
+});
+
+/** The page says 8080 to 8082, as the defaults are. Here others may use them. */
+function withPorts(text: string, firstPort: number): string {
+  return text
+    .replace(/\b808([012])\b/g, (_port, offset) => String(firstPort + Number(offset)))
+    .replace(/^npm start$/m, `npm start -- --port ${firstPort}`);
+}
+
+/** Nothing that the run of this test set may reach the newcomer's shell. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !/^(npm_|GATEWAY_|NODE_OPTIONS$)/i.test(name)),
+  );
+}
+
+function expectShown({ shown }: Block, printed: string): void {
+  if (shown !== null && !isAsShown(shown, printed)) expect(printed).to.equal(shown);
+}
+
+async function expectTools(clientConfig: string, key: string): Promise<void> {
+  const { url, headers } = JSON.parse(clientConfig.replace("${MY_GATEWAY_KEY}", key.trim())).mcpServers.governed;
+  const client = new Client({ name: "configured", version: "1.0.0" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+  const { tools } = await client.listTools();
+  expect(tools.map(({ name }) => name)).to.include("read_text_file");
+  await client.close();
+}
+
+/** The first of three free ports in a row. */
+async function freePorts(): Promise<number> {
+  for (;;) {
+    const first = 20_000 + Math.floor(Math.random() * 12_000);
+    const free = await Promise.all([first, first + 1, first + 2].map(isFree));
+    if (free.every(Boolean)) return first;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
+}
