@@ -10,6 +10,7 @@ const longestMs = 2_000;
  */
 export function discardBody(request: IncomingMessage): Promise<boolean> {
   if (request.readableEnded || request.destroyed) return Promise.resolve(request.complete);
+  if (Number(request.headers["content-length"] ?? 0) > mostBytes) return Promise.resolve(false);
   return new Promise((resolve) => {
     let size = 0;
     const count = (chunk: Buffer): void => {
