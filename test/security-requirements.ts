@@ -26,10 +26,10 @@ S15 | 2      | met  | |int| > 2^53, 1e400, -0, 1.0 → refused or lossless; neve
 S16 | 2      | met  | Invalid UTF-8, lone surrogate, BOM, NUL → 400
 S17 | 2, 6   | part | Nesting over limit (e.g. 64) in request, upstream reply, provider reply, policy, GraphQL → clean error in < 10 ms, no 500
 S18 | 2      | met  | __proto__, constructor, prototype keys anywhere → plain data, Object.prototype unchanged
-S19 | 2, 6   | open | Oversize, gzip bomb 50 MB → 48 kB, unknown Content-Encoding, endless chunks → 413/415, RSS bounded
-S20 | 2      | open | 1 byte/s headers or body, 1,000 sockets → closed in ≤ 30 s, /health stays < 100 ms
+S19 | 2, 6   | part | Oversize, gzip bomb 50 MB → 48 kB, unknown Content-Encoding, endless chunks → 413/415, RSS bounded
+S20 | 2      | met  | 1 byte/s headers or body, 1,000 sockets → closed in ≤ 30 s, /health stays < 100 ms
 S21 | 2      | met  | CL+TE, TE gzip, chunked, obs-fold, bare LF, space before colon, a smuggled second request → 400 and close, one evidence row at most
-S22 | 2      | open | 2,001 headers or one of 17 kB → 431
+S22 | 2      | met  | 2,001 headers or one of 17 kB → 431
 S23 | 2      | met  | JSON-RPC batch, response object, id null/object, tools/call as notification → refused; equal ids by two tenants at once → own answers
 S24 | 2      | met  | Mcp-Method/Mcp-Name/Mcp-Param or version header unlike the body → 400 with −32020; policy reads the body only
 S25 | 2      | met  | Unknown method (resources/read, sampling, vendor) → governed or refused, never piped through

@@ -1,0 +1,104 @@
+import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { localConfig } from "../../../core/config/local.ts";
+import { dial, encodeRequest, type HeaderList, send } from "../../support/wire.ts";
+import { echoCall, effectsOf, keys, messageHeaders, nothing, openWorld, post, type World } from "./world.ts";
+
+const shortLimits = "limits: { headers_ms: 1500, body_ms: 3000, keep_alive_ms: 1500 }";
+/** The limit, the sweep that looks for who is past it, the second for the last words, and a busy machine. */
+const longestLifeMs = 3_000 + 2_000 + 1_000 + 4_000;
+const socketCount = 1_000;
+
+const head = `POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${keys.operator}\r\nContent-Type: application/json\r\n`;
+
+/** How slow peers behave: what they send at once, and what they then send a byte a second of. */
+const manners: readonly [string, string, string][] = [
+  ["nothing at all", "", ""],
+  ["a byte of headers a second", "POST /mcp HT", `${head.slice(12)}X-Slow: ${"x".repeat(100)}`],
+  ["headers that never end", head, "X-A: b\r\n".repeat(100)],
+  ["a byte of a body a second", `${head}Content-Length: 1000\r\n\r\n`, echoCall().padEnd(1_000)],
+  ["a byte of a chunk a second", `${head}Transfer-Encoding: chunked\r\n\r\n3e8\r\n`, echoCall().padEnd(1_000)],
+  ["a refused body a byte a second", `${head}Content-Length: 9999999\r\n\r\n`, " ".repeat(1_000)],
+  ["garbage, and then nothing", "\x16\x03\x01\r\n\r\n", ""],
+  ["a framing nobody trusts", `${head}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, ""],
+];
+
+describe("slow peers", () => {
+  let world: World;
+  before(async () => {
+    world = await openWorld(shortLimits);
+    await post(world, echoCall());
+  });
+  after(() => world.stop());
+
+  it("are closed in time, a thousand of them, while others are served at once [S20]", async function () {
+    this.timeout(40_000);
+    const effects = await effectsOf(world, async () => {
+      const lives: Promise<number>[] = [];
+      for (let index = 0; index < socketCount; index++) {
+        const [, opening, rest] = manners[index % manners.length] as (typeof manners)[number];
+        lives.push(lifeOf(await dial(world.gateway.url), opening, rest));
+      }
+      let over = false;
+      const ended = Promise.all(lives).finally(() => {
+        over = true;
+      });
+      const waits: number[] = [];
+      while (!over) {
+        const start = performance.now();
+        expect((await send(world.gateway.url, { target: "/health" })).status).to.equal(200);
+        waits.push(performance.now() - start);
+        await sleep(50);
+      }
+      expect(Math.max(...(await ended))).to.be.below(longestLifeMs);
+      waits.sort((a, b) => a - b);
+      expect(waits[Math.floor(waits.length * 0.95)], "p95 of /health in ms").to.be.below(100);
+      expect(waits.length).to.be.above(10);
+    });
+    expect(effects).to.deep.equal(nothing);
+  });
+
+  it("are closed within 30 s where nothing is configured [S20]", () => {
+    const { limits } = localConfig({ dataDir: "data", packs: [], upstreams: [], keys: [] });
+    const sweepAndLastWordsMs = 3_000;
+    expect(limits.headersMs + sweepAndLastWordsMs).to.be.at.most(30_000);
+    expect(limits.bodyMs + sweepAndLastWordsMs).to.be.at.most(30_000);
+  });
+
+  it("do not hold up a stop by hanging up on requests that wait in line", async () => {
+    const other = await openWorld();
+    await post(other, echoCall());
+    const headers: HeaderList = [...messageHeaders(), ["connection", "keep-alive"]];
+    const body = echoCall('{"wait_ms":300}');
+    const one = encodeRequest(other.gateway.url, { method: "POST", target: "/mcp", headers, body });
+    const socket = await dial(other.gateway.url);
+    socket.write(Buffer.concat([one, one, one]));
+    await sleep(100);
+    socket.destroy();
+    await sleep(500);
+    const start = performance.now();
+    await other.stop();
+    expect(performance.now() - start).to.be.below(5_000);
+  });
+});
+
+/** How long the peer of a slow socket let it live, in milliseconds. It never closes its own half. */
+function lifeOf(socket: Socket, opening: string, rest: string): Promise<number> {
+  const start = performance.now();
+  let sent = 0;
+  socket.write(opening);
+  const timer = setInterval(() => {
+    if (sent < rest.length) socket.write(rest.charAt(sent++));
+  }, 1_000);
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearInterval(timer);
+      socket.destroy();
+      resolve(performance.now() - start);
+    };
+    socket.on("data", () => undefined);
+    socket.once("error", finish);
+    socket.once("close", finish);
+  });
+}
