@@ -3,8 +3,8 @@ import { type ActionEnvelope, type Phase, type Protocol, phases, protocols } fro
 import { type Role, roles } from "../kernel/role.ts";
 import type { Transport } from "../kernel/session-scope.ts";
 import type { Faults } from "./fault.ts";
-import { compileGlob, type Glob } from "./glob.ts";
-import { didYouMean } from "./suggestion.ts";
+import { compileGlob, type Glob } from "../kernel/glob.ts";
+import { didYouMean } from "../kernel/suggestion.ts";
 import { describeNode, type YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
 

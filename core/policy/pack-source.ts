@@ -7,7 +7,7 @@ import { CelEngine } from "./cel/engine.ts";
 import { recordShape, type Shape, shapeOf } from "./cel/shape.ts";
 import type { Faults, Place } from "./fault.ts";
 import { type FolderSnapshot, readFolder } from "./folder.ts";
-import { compileGlob } from "./glob.ts";
+import { compileGlob } from "../kernel/glob.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRules } from "./rule-set.ts";

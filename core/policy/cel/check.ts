@@ -1,4 +1,4 @@
-import { didYouMean } from "../suggestion.ts";
+import { didYouMean } from "../../kernel/suggestion.ts";
 import type { PatternCache } from "./pattern.ts";
 import { phasesWith, type Scope } from "./scope.ts";
 import { type Shape, shapeOf } from "./shape.ts";

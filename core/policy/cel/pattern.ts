@@ -9,8 +9,8 @@ const largestMatch = 400_000;
 /** Characters of one text; the engine works out every character outside ASCII when it first meets it. */
 const longestText = { ascii: 65_536, unicode: 16_384 } as const;
 const mostKept = 256;
-/** Characters after which the engine's caches are dropped: it keeps an entry for every character it ever met. */
-const keepFor = 4_194_304;
+/** Characters outside ASCII after which the engine is made anew: it keeps an entry for each it ever met. */
+const keepFor = 262_144;
 
 /** A compiled pattern: linear in the text, and with a price known before it runs. */
 export interface Pattern {
@@ -31,7 +31,7 @@ export function compilePattern(source: string, analyse: boolean): Pattern {
   if (source.length > longestPattern) {
     throw new RangeError(`expected a pattern of at most ${longestPattern} characters, got ${source.length}`);
   }
-  const engine = RE2JS.compile(source);
+  let engine = RE2JS.compile(source);
   const program = engine.re2().prog;
   const size = program.numInst();
   if (size > largestProgram) {
@@ -50,9 +50,10 @@ export function compilePattern(source: string, analyse: boolean): Pattern {
       return text.length * (small ? (ascii ? 1 : 4) : size);
     },
     test(text) {
-      read += text.length;
+      if (!isAscii(text)) read += text.length;
       if (read > keepFor) {
-        engine.reset();
+        // Compiled anew: the engine's own `reset` keeps everything.
+        engine = RE2JS.compile(source);
         read = text.length;
       }
       return engine.test(text);

@@ -1,5 +1,5 @@
 import { type CelFunc, type CelList, CelScalar, celFunc, celList, celMethod, listType } from "@bufbuild/cel";
-import { compileGlob } from "../glob.ts";
+import { compileGlob } from "../../kernel/glob.ts";
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
 

@@ -2,6 +2,8 @@ import { expect } from "chai";
 import type { Phase } from "../../../../core/kernel/envelope.ts";
 import type { JsonObject } from "../../../../core/kernel/json.ts";
 import { CelEngine } from "../../../../core/policy/cel/engine.ts";
+import { bindVariables, packVariables } from "../../../../core/policy/cel/scope.ts";
+import { makeAction } from "../../../support/action.ts";
 import { evaluate, scopeOf } from "../../../support/expression.ts";
 
 function faultOf(text: string, phases: readonly Phase[] = ["input"]): string {
@@ -93,6 +95,8 @@ describe("Expression.evaluate(variables)", () => {
       expect(faultOf(`${name} == 1`)).to.contain(`unknown variable \`${name}\``);
       expect(evaluate(`has(args.${name})`)).to.equal(false);
     }
+    const variables = bindVariables(makeAction(), packVariables({}, {}), () => null);
+    expect(Object.getPrototypeOf(variables)).to.equal(null);
   });
 
   it("keeps what a caller named `constructor` plain data at every level", () => {

@@ -55,8 +55,8 @@ describe("the work an expression may do", () => {
     ["time zones in a loop", 'args.l.all(a, now.getHours("Europe/Paris") >= 0)', { l: many }, spent],
     [
       "patterns made in a loop",
-      'args.l.all(a, "x".matches("x{1," + string(int(a) % 900 + 1) + "}"))',
-      { l: many },
+      'args.l.all(a, !"".matches("x{1," + string(int(a) % 900 + 1) + "}"))',
+      { l: many.slice(0, 300) },
       spent,
     ],
     ["leaves again and again", "args.l.all(a, leaves(args).size() > 0)", { l: many, t: many.map(String) }, spent],

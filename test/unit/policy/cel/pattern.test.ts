@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { compilePattern, PatternCache } from "../../../../core/policy/cel/pattern.ts";
 import { evaluate } from "../../../support/expression.ts";
@@ -62,6 +64,22 @@ describe("compilePattern(source, analyse)", () => {
       expect(performance.now() - started).to.be.below(150);
     });
   }
+});
+
+describe("Pattern.test(text)", () => {
+  it("does not keep every character it ever met", () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const pattern = compilePattern("[a-z]+[0-9]", true);
+    const plane = (first: number): string =>
+      String.fromCodePoint(...Array.from({ length: 8_192 }, (_, n) => first + n));
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let first = 0x10000; first < 0x10ffff - 8_192; first += 8_192)
+      expect(pattern.test(plane(first))).to.equal(false);
+    collect();
+    expect(process.memoryUsage().heapUsed - before).to.be.below(16_000_000);
+  });
 });
 
 describe("PatternCache", () => {
