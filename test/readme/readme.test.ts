@@ -58,11 +58,10 @@ function withPorts(text: string, firstPort: number): string {
     .replace(/^npm start$/m, `npm start -- --port ${firstPort}`);
 }
 
-/** Nothing that the run of this test set may reach the newcomer's shell. */
+/** Nothing that the run of this test set may reach the newcomer's shell; npm's remarks differ from machine to machine. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !/^(npm_|GATEWAY_|NODE_OPTIONS$)/i.test(name)),
-  );
+  const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|GATEWAY_|NODE_OPTIONS$)/i.test(name));
+  return { ...Object.fromEntries(kept), npm_config_loglevel: "error" };
 }
 
 function expectShown({ shown }: Block, printed: string): void {
@@ -70,7 +69,7 @@ function expectShown({ shown }: Block, printed: string): void {
 }
 
 async function expectTools(clientConfig: string, key: string): Promise<void> {
-  const { url, headers } = JSON.parse(clientConfig.replace("${MY_GATEWAY_KEY}", key.trim())).mcpServers.governed;
+  const { url, headers } = JSON.parse(clientConfig.replace(/\$\{MY_GATEWAY_KEY\}/, key.trim())).mcpServers.governed;
   const client = new Client({ name: "configured", version: "1.0.0" });
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
   const { tools } = await client.listTools();

@@ -21,7 +21,7 @@ export class Terminal {
   async run(commands: string, deadlineMs: number): Promise<string> {
     const mark = randomUUID();
     this.#output = "";
-    this.#shell.stdin.write(`${commands}\nprintf '%s %s\\n' ${mark} $?\n`);
+    this.#shell.stdin.write(`${commands}\nprintf '\\n%s %s\\n' ${mark} $?\n`);
     const end = await this.#await(new RegExp(`^${mark} (\\d+)\\n`, "m"), deadlineMs);
     const printed = this.#output.slice(0, end.index);
     if (end[1] !== "0") throw new Error(`expected exit code 0, got ${end[1]}:\n${printed}`);
