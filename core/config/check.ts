@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from "../kernel/json.ts";
+import { suggest } from "../kernel/suggestion.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type {
   ChoiceField,
@@ -12,7 +13,6 @@ import type {
 } from "./field.ts";
 import { formats } from "./format.ts";
 import { type FileForm, fileSchema } from "./schema.ts";
-import { suggest } from "./suggestion.ts";
 import { describe, hint, listed, oneOf, outline } from "./wording.ts";
 import type { YamlEntry, YamlTree } from "./yaml-tree.ts";
 

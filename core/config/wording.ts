@@ -1,5 +1,5 @@
+import { suggest } from "../kernel/suggestion.ts";
 import { quoteInput } from "./fault.ts";
-import { suggest } from "./suggestion.ts";
 import type { YamlTree } from "./yaml-tree.ts";
 
 /** A value as a fault names it. */

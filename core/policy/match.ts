@@ -1,10 +1,10 @@
 import { type Capability, capabilities } from "../kernel/capability.ts";
 import { type ActionEnvelope, type Phase, type Protocol, phases, protocols } from "../kernel/envelope.ts";
+import { compileGlob, type Glob } from "../kernel/glob.ts";
 import { type Role, roles } from "../kernel/role.ts";
 import type { Transport } from "../kernel/session-scope.ts";
-import type { Faults } from "./fault.ts";
-import { compileGlob, type Glob } from "../kernel/glob.ts";
 import { didYouMean } from "../kernel/suggestion.ts";
+import type { Faults } from "./fault.ts";
 import { describeNode, type YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
 

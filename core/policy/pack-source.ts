@@ -1,13 +1,13 @@
 import { isUtf8 } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { GatewayError } from "../kernel/error.ts";
+import { compileGlob } from "../kernel/glob.ts";
 import { deepFreeze, type Json, type JsonObject } from "../kernel/json.ts";
 import { parseStrictJson } from "../kernel/strict-json.ts";
 import { CelEngine } from "./cel/engine.ts";
 import { recordShape, type Shape, shapeOf } from "./cel/shape.ts";
 import type { Faults, Place } from "./fault.ts";
 import { type FolderSnapshot, readFolder } from "./folder.ts";
-import { compileGlob } from "../kernel/glob.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRules } from "./rule-set.ts";

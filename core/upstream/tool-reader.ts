@@ -1,10 +1,10 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { type Capability, resolveCapability } from "../kernel/capability.ts";
 import { contentDigest } from "../kernel/digest.ts";
+import { compileGlob } from "../kernel/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
 import { toolNamePattern } from "../kernel/mcp.ts";
 import type { UpstreamSettings } from "./config.ts";
-import { matchesGlob } from "./glob.ts";
 import { type ParamHeader, paramHeadersOf } from "./mcp-header.ts";
 import { schemaFault } from "./tool-schema.ts";
 
@@ -98,7 +98,7 @@ export class ToolReader {
     if (Object.hasOwn(capabilities, name)) return capabilities[name];
     let best: string | undefined;
     for (const pattern of Object.keys(capabilities)) {
-      if (matchesGlob(name, pattern) && pattern.length > (best?.length ?? -1)) best = pattern;
+      if (compileGlob(pattern).test(name) && pattern.length > (best?.length ?? -1)) best = pattern;
     }
     return best === undefined ? undefined : capabilities[best];
   }

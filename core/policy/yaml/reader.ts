@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../kernel/json.ts";
+import { didYouMean } from "../../kernel/suggestion.ts";
 import { hasUnprintable } from "../display.ts";
 import type { Faults, Place } from "../fault.ts";
-import { didYouMean } from "../../kernel/suggestion.ts";
 import { describeNode, toJson, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./node.ts";
 
 export interface TextRule {

@@ -1,3 +1,6 @@
+/** Longer input is no slip of the pen, and would cost time. */
+const longestWord = 64;
+
 /** The known word nearest to `word`, if it is near enough to be what was meant. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const farthest = Math.max(1, Math.floor(word.length / 3));
@@ -8,6 +11,12 @@ export function suggest(word: string, known: readonly string[]): string | undefi
     if (distance < least) [nearest, least] = [candidate, distance];
   }
   return nearest;
+}
+
+/** `; did you mean \`action\`?` where one of the known words is near, else nothing. */
+export function didYouMean(word: string, known: Iterable<string>): string {
+  const near = suggest(word.slice(0, longestWord), [...known]);
+  return near === undefined ? "" : `; did you mean \`${near}\`?`;
 }
 
 /** Single-character edits and swaps of neighbours from `a` to `b`; anything above `most` may be answered by more. */

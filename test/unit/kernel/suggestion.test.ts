@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { suggest } from "../../../core/config/suggestion.ts";
+import { suggest } from "../../../core/kernel/suggestion.ts";
 
 const known = ["gateway_port", "admin_port", "host", "keys"];
 
