@@ -12,11 +12,11 @@ S3  | 2      | met  | Two X-Gateway-Session-ID, control/non-ASCII, > 128 chars �
 S4  | 8      | open | Tenant A admin uses tenant B's ids on every admin path, GraphQL field, WS, CLI, backup → same answer as unknown id; attempt in evidence
 S5  | 2, 8   | met  | Each role x each route x each transport, generated from the route table → matrix; new route without row fails the build
 S6  | 2      | met  | Body naming command/args/env/url of a server or provider → never spawned or dialled
-S7  | 2      | open | Empty or missing allowlist, origins, policy directory, keys → deny or refuse to start
+S7  | 2      | met  | Empty or missing allowlist, origins, policy directory, keys → deny or refuse to start
 S8  | 2      | met  | Path variants (//, %2f, .., case, trailing slash, absolute-form, #) on every route → same decision as canonical, or 404/400
 S9  | 2, 8   | part | Host not allowed, duplicate Host, evil:x@good; Origin not allowed, on 3 ports, SSE, WS → 403/421/400
 S10 | 2      | met  | POST with text/plain, urlencoded, multipart or no Content-Type → 415, no dispatch
-S11 | 2      | open | Default start → loopback only; public bind without keys refuses
+S11 | 2      | met  | Default start → loopback only; public bind without keys refuses
 S12 | 2, 6   | part | Client key, cookies, X-Forwarded-* of the client → never seen by any upstream; provider key never in a reply
 
 ## Parsing and transport
@@ -35,7 +35,7 @@ S24 | 2      | met  | Mcp-Method/Mcp-Name/Mcp-Param or version header unlike the
 S25 | 2      | met  | Unknown method (resources/read, sampling, vendor) → governed or refused, never piped through
 S26 | 4      | open | Foreign key or no key on /mcp/session/{id}; id after disconnect; guessed id → 401/403/404; ids ≥ 128 bits
 S27 | 5      | open | Adversarial 64 kB text against every built-in and pack regex → < 50 ms; pack regex with lookbehind/backreference refused
-S28 | 2      | open | Tool schema with remote $ref, cycles, 10^5 subschemas → never fetched, bounded, tool hidden
+S28 | 2      | met  | Tool schema with remote $ref, cycles, 10^5 subschemas → never fetched, bounded, tool hidden
 
 ## Policy and plugins
 S29 | 2, 5   | part | Throw, timeout, trap, NaN, undefined, unknown verdict at every evaluation step → block, evidence says policy_error
@@ -45,7 +45,7 @@ S32 | 2      | open | Same rules in any order, allow + block both match → bloc
 S33 | 5      | open | Reload under 1,000 rps, broken file half way → every decision names exactly one pack hash; last good kept
 S34 | 5      | open | Strict mode: unsigned, altered, other-file signature, older version → refused
 S35 | 5      | open | Plugin: endless loop, memory growth, 100 MB output, host-call flood, non-JSON → stopped in budget, block, other requests p99 unhurt
-S36 | 2      | open | Tool names: case, spaces, NFC/NFD, homoglyph, 129 chars, same name on two servers → exact match or default; collision prefixed or refused
+S36 | 2      | met  | Tool names: case, spaces, NFC/NFD, homoglyph, 129 chars, same name on two servers → exact match or default; collision prefixed or refused
 S37 | -      | open | Path targets with .., %2e, %252e, backslash, //, NUL (every known encoding) → never match an allow glob for the root
 S38 | -      | open | URL targets (every known SSRF form), redirects, DNS that answers differently the second time → blocked; connects to the checked address; each hop judged
 S39 | -      | open | Known shell bypasses → never allow; near misses → never block; unparsable → not allow

@@ -1,0 +1,119 @@
+import { expect } from "chai";
+import type { JsonObject } from "../../../core/kernel/json.ts";
+import { awaitNotification, type ClientSide, connectClient, type Notification } from "../../support/mcp-client.ts";
+import { everythingServer } from "./server-program.ts";
+import { openWorld, type World } from "./world.ts";
+
+const documentUri = "demo://resource/static/document/architecture.md";
+const dynamicUri = "demo://resource/dynamic/text/7";
+const message = "notifications/message";
+
+describe("a session through the gateway", () => {
+  let world: World;
+
+  before(async () => {
+    world = await openWorld({ servers: () => ({ every: everythingServer() }) });
+  });
+
+  after(() => world?.stop());
+
+  for (const kind of ["v1", "v2 legacy"] as const) {
+    describe(`of the client ${kind}`, () => {
+      it("sets the level of logging at the server, which holds to it", async () => {
+        const client = await world.connect(kind);
+        const received = (): readonly Notification[] => client.notifications.filter(({ method }) => method === message);
+        await client.setLoggingLevel("info");
+        await client.subscribe(dynamicUri);
+        const { params } = await awaitNotification(client, ({ method }) => method === message);
+        expect(params).to.deep.include({ level: "info" });
+        expect(params?.data).to.include(`Received Subscribe Resource request for URI: ${dynamicUri}`);
+        await client.setLoggingLevel("error");
+        const before = received().length;
+        await client.unsubscribe(dynamicUri);
+        await client.callTool("echo", { message: "the server has answered all that came before" });
+        expect(received().length).to.equal(before);
+      });
+
+      it("lets the server ask the client: sampling, elicitation, roots [R4.1-1]", async () => {
+        const [own, seenDirectly] = recordingSide();
+        const [side, seen] = recordingSide();
+        const direct = await connectClient(kind, everythingServer(), own);
+        const governed = await world.connect(kind, side);
+        expect(await governed.listTools()).to.deep.equal(await direct.listTools());
+        for (const [tool, args] of [
+          ["trigger-sampling-request", { prompt: "2 + 2?", maxTokens: 7 }],
+          ["trigger-elicitation-request", {}],
+          ["get-roots-list", {}],
+        ] as const) {
+          const expected = await direct.callTool(tool, args);
+          expect(await governed.callTool(tool, args), tool).to.deep.equal(expected);
+        }
+        expect(seen.get("sampling")).to.deep.equal(seenDirectly.get("sampling"));
+        expect(seen.get("elicitation")).to.deep.equal(seenDirectly.get("elicitation"));
+        await direct.close();
+      });
+
+      it("hands the client's refusal and its errors back to the server", async () => {
+        const decline: ClientSide = {
+          elicitation: () => ({ action: "decline" }),
+          sampling: () => {
+            throw new Error("the user said no");
+          },
+        };
+        const direct = await connectClient(kind, everythingServer(), decline);
+        const governed = await world.connect(kind, decline);
+        for (const tool of ["trigger-elicitation-request", "trigger-sampling-request"]) {
+          const args = { prompt: "x" };
+          const expected = await direct.callTool(tool, args);
+          expect(await governed.callTool(tool, args), tool).to.deep.equal(expected);
+        }
+        await direct.close();
+      });
+
+      it("tells the server that the client's roots have changed", async () => {
+        let roots = [{ uri: "file:///one", name: "one" }];
+        const client = await world.connect(kind, { roots: () => ({ roots }) });
+        await client.callTool("get-roots-list");
+        roots = [...roots, { uri: "file:///two", name: "two" }];
+        await client.rootsChanged();
+        await awaitNotification(client, ({ params }) => String(params?.data).startsWith("Roots updated: 2 root(s)"));
+        const { content } = await client.callTool("get-roots-list");
+        expect(content[0]?.text).to.include("file:///two");
+      });
+
+      it("keeps sessions apart: what one subscribes to or logs, another never hears", async () => {
+        const [one, other] = [await world.connect(kind), await world.connect(kind)];
+        await one.setLoggingLevel("info");
+        await one.subscribe(documentUri);
+        await one.callTool("toggle-subscriber-updates");
+        await awaitNotification(one, updated(documentUri));
+        await other.callTool("echo", { message: "x" });
+        const heard = other.notifications.map(({ method }) => method);
+        expect(heard).not.to.include(message).and.not.to.include("notifications/resources/updated");
+        await one.callTool("toggle-subscriber-updates");
+      });
+    });
+  }
+});
+
+function updated(uri: string): (notification: Notification) => boolean {
+  return ({ method, params }) => method === "notifications/resources/updated" && params?.uri === uri;
+}
+
+/** A side that answers alike each time, and what it was asked. */
+function recordingSide(): readonly [ClientSide, ReadonlyMap<string, JsonObject>] {
+  const seen = new Map<string, JsonObject>();
+  const answer =
+    (name: string, value: JsonObject) =>
+    (params: JsonObject): JsonObject => {
+      const { _meta, ...asked } = params;
+      seen.set(name, asked);
+      return value;
+    };
+  const side: ClientSide = {
+    sampling: answer("sampling", { role: "assistant", model: "test", content: { type: "text", text: "4" } }),
+    elicitation: answer("elicitation", { action: "accept", content: { name: "Ada", check: true } }),
+    roots: () => ({ roots: [{ uri: "file:///work", name: "work" }] }),
+  };
+  return [side, seen];
+}
