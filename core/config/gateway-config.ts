@@ -1,8 +1,8 @@
-import type { Capability } from "../kernel/capability.ts";
 import type { Decision } from "../kernel/decision.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Mode } from "../kernel/policy.ts";
 import type { Role } from "../kernel/role.ts";
+import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
 
 /** Everything an operator can set, checked, with defaults filled in and every path absolute. Deep-frozen. */
 export interface GatewayConfig {
@@ -87,34 +87,8 @@ export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 /** Where the value of one upstream header or variable came from: the file itself, or the named environment variable. */
 export type ValueOrigin = "file" | { readonly variable: string };
 
-export interface StdioEndpoint {
-  readonly transport: "stdio";
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly cwd?: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
-export interface HttpEndpoint {
-  readonly transport: "http" | "sse";
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-export type UpstreamConfig = (StdioEndpoint | HttpEndpoint) & {
-  readonly name: string;
-  readonly toolPrefix: string;
-  readonly protocol: "auto" | "legacy" | "modern";
-  /** `session`: one connection for each client session; `shared`: one for all of a tenant. */
-  readonly connection: "session" | "shared";
-  readonly timeoutMs: number;
-  readonly maxTimeoutMs: number;
-  readonly startTimeoutMs: number;
-  readonly maxConnections: number;
-  readonly idleMs: number;
-  /** By tool name or glob, as the upstream names its tools. */
-  readonly capabilities: Readonly<Record<string, Capability>>;
-  readonly trustAnnotations: boolean;
+/** An upstream as the fleet takes it, and where its values came from. */
+export type UpstreamConfig = UpstreamSpec & {
   /** By name of a header or variable. A value without an origin counts as a secret. */
   readonly origins?: Readonly<Record<string, ValueOrigin>>;
 };

@@ -1,9 +1,10 @@
 import { dirname, resolve } from "node:path";
 import { deepFreeze } from "../kernel/json.ts";
+import type { HttpEndpoint, StdioEndpoint } from "../kernel/upstream-config.ts";
 import { checkDocument } from "./check.ts";
 import { readConfigFile } from "./config-file.ts";
 import { FaultList } from "./fault.ts";
-import type { GatewayConfig, HttpEndpoint, KeyConfig, StdioEndpoint, UpstreamConfig } from "./gateway-config.ts";
+import type { GatewayConfig, KeyConfig, UpstreamConfig } from "./gateway-config.ts";
 import { checkRules } from "./rule.ts";
 import type { FileForm, UpstreamForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";

@@ -1,28 +1,8 @@
+import { isReservedHeader } from "../kernel/upstream-config.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { Draft } from "./field.ts";
 import { refuseRepeats } from "./repetition.ts";
 import type { UpstreamForm } from "./schema.ts";
-
-/** Headers that carry the conversation itself, or would let configuration forge it. */
-const reservedHeaders = new Set([
-  "accept",
-  "connection",
-  "content-encoding",
-  "content-length",
-  "content-type",
-  "expect",
-  "host",
-  "keep-alive",
-  "last-event-id",
-  "mcp-method",
-  "mcp-name",
-  "mcp-protocol-version",
-  "mcp-session-id",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
 
 const secretHeader = /^(?:authorization|proxy-authorization|cookie|(?:x-)?api-key|.*-(?:token|secret|api-key))$/i;
 const secretVariable = /(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$/i;
@@ -71,7 +51,7 @@ function checkHeaders(upstream: NonNullable<Draft<UpstreamForm>>, path: string, 
     faults,
   );
   names.forEach((name, index) => {
-    if (!reservedHeaders.has(name.toLowerCase())) return;
+    if (!isReservedHeader(name)) return;
     faults.add(pathOf(index), `expected a header of the operator's, got ${quoteInput(name)}, which the gateway sets`);
   });
   for (const name of literal.filter((name) => secretHeader.test(name))) {

@@ -1,5 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import type { StdioConfig } from "./config.ts";
+import type { StdioConfig } from "../kernel/upstream-config.ts";
 
 const endGraceMs = 300;
 const termGraceMs = 2_000;

@@ -4,7 +4,7 @@ import type { JsonRpcNotification } from "../kernel/json-rpc.ts";
 import type { McpEra } from "../kernel/mcp.ts";
 import type { Clock, Random } from "../kernel/port.ts";
 import type { JsonBounds } from "../kernel/strict-json.ts";
-import type { UpstreamConfig } from "./config.ts";
+import type { UpstreamConfig } from "../kernel/upstream-config.ts";
 import type { ConnectionListener } from "./connection.ts";
 import type { EventSink, UpstreamHealth } from "./event.ts";
 import { type NotificationHandler, UpstreamGroup } from "./group.ts";

@@ -1,6 +1,6 @@
 import { Pool } from "undici";
-import type { HttpConfig } from "./config.ts";
-import { endpointUrl } from "./config.ts";
+import type { HttpConfig } from "../kernel/upstream-config.ts";
+import { endpointUrl } from "./endpoint-url.ts";
 import { type HttpCall, unavailable } from "./http-call.ts";
 
 /** Sockets kept beside one request and one stream for each connection, for concurrent requests. */

@@ -1,8 +1,8 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { GatewayError } from "../kernel/error.ts";
 import type { Clock } from "../kernel/port.ts";
+import type { StdioConfig } from "../kernel/upstream-config.ts";
 import { startProcess, stopProcess } from "./child-process.ts";
-import type { StdioConfig } from "./config.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
 import { LineFramer } from "./line-framer.ts";
 import { LogLines } from "./log-line.ts";

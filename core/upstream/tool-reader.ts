@@ -4,7 +4,7 @@ import { contentDigest } from "../kernel/digest.ts";
 import { compileGlob } from "../kernel/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
 import { toolNamePattern } from "../kernel/mcp.ts";
-import type { UpstreamSettings } from "./config.ts";
+import type { UpstreamSettings } from "../kernel/upstream-config.ts";
 import { type ParamHeader, paramHeadersOf } from "./mcp-header.ts";
 import { schemaFault } from "./tool-schema.ts";
 

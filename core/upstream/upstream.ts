@@ -1,8 +1,8 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { McpEra } from "../kernel/mcp.ts";
 import type { Clock, Random } from "../kernel/port.ts";
+import type { UpstreamConfig } from "../kernel/upstream-config.ts";
 import { Backoff } from "./backoff.ts";
-import type { UpstreamConfig } from "./config.ts";
 import type { ConnectionListener } from "./connection.ts";
 import { DuplexTransport } from "./duplex-transport.ts";
 import type { EventSink, UpstreamHealth } from "./event.ts";

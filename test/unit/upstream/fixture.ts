@@ -4,7 +4,12 @@ import { fileURLToPath } from "node:url";
 import { GatewayError } from "../../../core/kernel/error.ts";
 import type { JsonRpcResponse } from "../../../core/kernel/json-rpc.ts";
 import type { JsonBounds } from "../../../core/kernel/strict-json.ts";
-import type { HttpConfig, StdioConfig, UpstreamConfig, UpstreamSettings } from "../../../core/upstream/config.ts";
+import type {
+  HttpConfig,
+  StdioConfig,
+  UpstreamConfig,
+  UpstreamSettings,
+} from "../../../core/kernel/upstream-config.ts";
 import type { ConnectionListener } from "../../../core/upstream/connection.ts";
 import type { UpstreamEvent } from "../../../core/upstream/event.ts";
 import { UpstreamFleet } from "../../../core/upstream/fleet.ts";

@@ -8,7 +8,7 @@ import { expect } from "chai";
 import type { JsonObject } from "../../../core/kernel/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest } from "../../../core/kernel/json-rpc.ts";
 import { type McpEra, metaKey } from "../../../core/kernel/mcp.ts";
-import type { StdioConfig, UpstreamConfig } from "../../../core/upstream/config.ts";
+import type { StdioConfig, UpstreamConfig } from "../../../core/kernel/upstream-config.ts";
 import { demoUpstream } from "../../../core/upstream/demo/upstream.ts";
 import type { UpstreamGroup } from "../../../core/upstream/group.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";

@@ -1,5 +1,4 @@
-import type { Capability } from "../kernel/capability.ts";
-import { GatewayError } from "../kernel/error.ts";
+import type { Capability } from "./capability.ts";
 
 export interface StdioEndpoint {
   readonly transport: "stdio";
@@ -43,7 +42,7 @@ export type UpstreamConfig = (StdioEndpoint | HttpEndpoint) & UpstreamSettings;
 export type StdioConfig = StdioEndpoint & UpstreamSettings;
 export type HttpConfig = HttpEndpoint & UpstreamSettings;
 
-/** Header names that the protocol or the HTTP client sets; a configured one would contradict the message. */
+/** Headers that carry the conversation itself: a configured one would contradict the message, or forge it. */
 const reservedHeaders: ReadonlySet<string> = new Set([
   "accept",
   "accept-encoding",
@@ -61,26 +60,8 @@ const reservedHeaders: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** The address of an HTTP upstream. Throws CONFIG_INVALID for another scheme, for credentials in it and for reserved headers. */
-export function endpointUrl(config: HttpConfig): URL {
-  const url = URL.canParse(config.url) ? new URL(config.url) : undefined;
-  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw new GatewayError("CONFIG_INVALID", `upstream \`${config.name}\`: expected an http or https url`);
-  }
-  if (url.username !== "" || url.password !== "") {
-    throw new GatewayError(
-      "CONFIG_INVALID",
-      `upstream \`${config.name}\`: expected credentials in a header, not in the url`,
-    );
-  }
-  for (const name of Object.keys(config.headers)) {
-    const lower = name.toLowerCase();
-    if (reservedHeaders.has(lower) || lower.startsWith("mcp-")) {
-      throw new GatewayError(
-        "CONFIG_INVALID",
-        `upstream \`${config.name}\`: header \`${name}\` belongs to the protocol`,
-      );
-    }
-  }
-  return url;
+/** Whether a header's value is the protocol's or the HTTP client's to set. */
+export function isReservedHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return reservedHeaders.has(lower) || lower.startsWith("mcp-");
 }

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { GatewayError } from "../../../core/kernel/error.ts";
-import { endpointUrl } from "../../../core/upstream/config.ts";
+import { endpointUrl } from "../../../core/upstream/endpoint-url.ts";
 import { http } from "./fixture.ts";
 
 describe("endpointUrl(config)", () => {
