@@ -25,12 +25,17 @@ export interface World {
   stop(): Promise<void>;
 }
 
-/** `more`: further top-level keys of `gateway.yaml`; `listen`: further lines below `listen`, indented. */
-export async function openWorld(more: string = "", listen: string = ""): Promise<World> {
+const openPack = "policy: { packs: [{ path: packs/open }] }";
+
+/**
+ * `more`: further top-level keys of `gateway.yaml`; `listen`: further lines below `listen`, indented; `policy`: that
+ * key with its value, in place of the pack that allows everything.
+ */
+export async function openWorld(more: string = "", listen: string = "", policy: string = openPack): Promise<World> {
   const upstream = await startRecorder();
   try {
     const gateway = await startGateway({
-      config: configFor(upstream.url, more, listen),
+      config: configFor(upstream.url, `${policy}\n${more}`, listen),
       files: allowEverything("packs/open"),
       env: { UPSTREAM_SECRET: upstreamSecret },
     });
@@ -116,8 +121,6 @@ upstreams:
     headers_env: { authorization: UPSTREAM_SECRET }
     protocol: legacy
     connection: shared
-policy:
-  packs: [{ path: packs/open }]
 ${more}
 `;
 }
