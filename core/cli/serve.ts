@@ -42,9 +42,11 @@ async function serve(options: ServeOptions): Promise<void> {
   const log = openLog(config.log.level);
   const gateway = await Gateway.open(config, log);
   const { ports } = gateway;
+  // Before anybody can know that it runs: a signal sent at once must stop it, not end it.
+  const stopped = stopSignal();
   process.stdout.write(process.stdout.isTTY ? readyText(config.listen.host, ports) : readyLine(ports));
   const stopWatching = watchConfiguration(config, log, () => reload(gateway, config, log));
-  await stopSignal();
+  await stopped;
   stopWatching();
   log.info("stopping: what is in flight may finish");
   await gateway.close();
