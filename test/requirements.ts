@@ -34,13 +34,13 @@ R1.1-21 | 8 | open | Execution-gate sandboxes and the identity hierarchy are not
 R1.1-22 | 2 | open | Upstream credentials are not issued at runtime.
 R1.1-23 | 6 | open | Only traffic routed through a supported integration enters the policy engine.
 R1.1-24 | 6 | open | Default local mode uses a mock provider.
-R1.1-25 | 2 | open | Default local mode uses YAML policies.
+R1.1-25 | 2 | met  | Default local mode uses YAML policies.
 R1.1-26 | 6 | open | Default local mode uses in-memory rate limiting.
-R1.1-27 | 2 | open | Default local mode keeps a local audit and evidence chain.
-R1.1-28 | 2 | open | Default local mode serves metrics on the admin port.
+R1.1-27 | 2 | met  | Default local mode keeps a local audit and evidence chain.
+R1.1-28 | 2 | met  | Default local mode serves metrics on the admin port.
 R1.1-29 | 2 | open | Providers, tracing, caches, external databases and external policy engines are optional.
 R1.1-30 | 8 | open | Audit and usage records may go to an external relational database.
-R1.1-31 | 2 | open | Evidence state uses a local embedded database when state.enabled is true.
+R1.1-31 | 2 | met  | Evidence state uses a local embedded database when state.enabled is true.
 R1.1-32 | 4 | open | Approval state uses a local embedded database when state.enabled is true.
 
 ## 1.2 Ports

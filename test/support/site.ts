@@ -27,9 +27,7 @@ export function siteConfig({ remoteUrl, localLog, more = "" }: SiteOptions): str
   return `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys: [{ id: ci, tenant: acme, role: operator, key_hash: "sha256:${keyHash}" }]
-upstreams:
-${remoteUrl === undefined ? "" : `  - ${remote}`}
-${localLog === undefined ? "" : `  - ${local}`}
+upstreams: [${[...(remoteUrl === undefined ? [] : [remote]), ...(localLog === undefined ? [] : [local])].join(", ")}]
 policy: { packs: [{ path: packs/open }] }
 ${more}
 `;

@@ -1,0 +1,119 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { Agent } from "../../support/agent.ts";
+import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { awaitReady, type ReadyProcess } from "../../support/ready-line.ts";
+import { dial, send } from "../../support/wire.ts";
+
+const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
+
+describe("gateway serve without a configuration file", function () {
+  this.timeout(20_000);
+  let data: string;
+  let gateway: ReadyProcess;
+  let key: string;
+
+  before(async () => {
+    data = join(await mkdtemp(join(tmpdir(), "gateway-local-")), "data");
+    gateway = await startLocal(data);
+    key = (await readFile(join(data, "operator.key"), "utf8")).trim();
+  });
+
+  after(async () => {
+    await gateway.stop("SIGTERM", 10_000);
+    await rm(join(data, ".."), { recursive: true });
+  });
+
+  it("makes a key that only its owner can read", async () => {
+    expect(key).to.match(/^agw_[A-Za-z0-9_-]{43}$/);
+    const { mode } = await stat(join(data, "operator.key"));
+    expect((mode & 0o777).toString(8)).to.equal("600");
+    expect(((await stat(data)).mode & 0o777).toString(8)).to.equal("700");
+  });
+
+  it("listens on 127.0.0.1 and nowhere else [S11]", async () => {
+    for (const name of ports) {
+      const port = gateway.port(name);
+      (await dial(`http://127.0.0.1:${port}`)).destroy();
+      const elsewhere = await dial(`http://127.0.0.2:${port}`).then(
+        () => "accepted",
+        (error: NodeJS.ErrnoException) => error.code,
+      );
+      expect(elsewhere, name).to.equal("ECONNREFUSED");
+    }
+  });
+
+  it("serves the demo upstream under the baseline pack, to who has the key [R1.1-25]", async () => {
+    const stranger = new Agent(urlOf("gateway_port"), "agw_not-the-key-that-was-made-at-the-start-00");
+    expect((await stranger.call("list_notes")).status).to.equal(401);
+    await stranger.hangUp();
+    const agent = new Agent(urlOf("gateway_port"), key);
+    const results = [];
+    for (const [tool, args] of calls) results.push((await agent.call(tool, args)).result);
+    await agent.hangUp();
+    expect(results.map((each) => each?.isError ?? false)).to.deep.equal([false, true, true]);
+    expect(results[0]?.content?.[0]?.text).to.include("welcome");
+    expect(results[1]?.content?.[0]?.text).to.match(/^Held for review/);
+    expect(results[2]?.content?.[0]?.text).to.match(/^Blocked by policy/);
+  });
+
+  it("keeps the evidence of it [R1.1-27]", async () => {
+    const reader = new EvidenceReader(urlOf("admin_port"), key);
+    const records = await reader.recordsOf();
+    expect(records.map(({ action, effect }) => [action.tool, effect])).to.deep.equal([
+      ["list_notes", "dispatched"],
+      ["list_notes", "success"],
+      ["write_note", "not_dispatched"],
+      ["delete_note", "not_dispatched"],
+    ]);
+    expect(await reader.verify()).to.include({ ok: true, tenant: "local" });
+  });
+
+  it("serves metrics on the admin port [R1.1-28]", async () => {
+    const headers = [["x-api-key", key]] as const;
+    const { status, body } = await send(urlOf("admin_port"), { target: "/metrics", headers });
+    expect(status).to.equal(200);
+    expect(body).to.include("gateway_decisions_total{");
+  });
+
+  it("prints the key at the first start only, and keeps it", async () => {
+    expect(gateway.stderr().split(key)).to.have.length(2);
+    expect(gateway.stdout()).to.not.include(key);
+    expect(await gateway.stop("SIGTERM", 10_000)).to.equal(0);
+    gateway = await startLocal(data);
+    expect(gateway.stderr() + gateway.stdout()).to.not.include(key);
+    const agent = new Agent(urlOf("gateway_port"), key);
+    expect((await agent.call("list_notes")).status).to.equal(200);
+    await agent.hangUp();
+  });
+
+  function urlOf(name: string): string {
+    return `http://127.0.0.1:${gateway.port(name)}`;
+  }
+});
+
+const ports = ["gateway_port", "admin_port", "metrics_port"] as const;
+const calls = [
+  ["list_notes", {}],
+  ["write_note", { title: "a", text: "b" }],
+  ["delete_note", { title: "welcome" }],
+] as const;
+
+/** Local mode takes three ports in a row; where one is taken, it tries elsewhere. */
+async function startLocal(data: string, attempts = 5): Promise<ReadyProcess> {
+  const port = 20_000 + Math.floor(Math.random() * 10_000);
+  const child = spawn(process.execPath, [program, "serve", "--data", data, "--port", String(port)], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  try {
+    return await awaitReady(child, { event: "ready" }, 15_000);
+  } catch (error) {
+    if (attempts === 1 || !(error as Error).message.includes("another process listens there")) throw error;
+    return startLocal(data, attempts - 1);
+  }
+}
