@@ -21,8 +21,13 @@ export class Agent {
   }
 
   /** Calls a tool. Rejects when no whole answer comes. */
-  async call(name: string, args: object = {}): Promise<Answer> {
-    const message = { jsonrpc: "2.0", id: ++this.#id, method: "tools/call", params: { name, arguments: args } };
+  call(name: string, args: object = {}): Promise<Answer> {
+    return this.send("tools/call", { name, arguments: args });
+  }
+
+  /** Sends any request. Rejects when no whole answer comes. */
+  async send(method: string, params: object = {}): Promise<Answer> {
+    const message = { jsonrpc: "2.0", id: ++this.#id, method, params };
     const request = { method: "POST", path: "/mcp", headers: this.#headers, body: JSON.stringify(message) } as const;
     const { statusCode, body } = await this.#client.request(request);
     return { ...((await body.json()) as Omit<Answer, "status">), status: statusCode };

@@ -49,10 +49,10 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/** `@modelcontextprotocol/server-everything` over HTTP, on a free port. */
-export async function startEverything(transport: "streamableHttp" | "sse"): Promise<HttpServer> {
+/** `@modelcontextprotocol/server-everything` over HTTP, on `wanted` or a free port. */
+export async function startEverything(transport: "streamableHttp" | "sse", wanted?: number): Promise<HttpServer> {
   const { command, args } = program("server-everything", [transport], env);
-  const port = await freePort();
+  const port = wanted ?? (await freePort());
   const child = spawn(command, args, {
     env: { ...env, PORT: String(port) },
     stdio: ["ignore", "ignore", "pipe"],
