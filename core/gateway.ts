@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
+import { KeyFolder, KeyMemory } from "./evidence/key-folder.ts";
 import { Ledger } from "./evidence/ledger.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { AccessRule } from "./ingress/access.ts";
@@ -106,6 +107,7 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const ledger = await Ledger.open({
     store,
     highWaterPath: config.state.enabled ? join(config.dataDir, "high-water") : null,
+    keys: config.state.enabled ? new KeyFolder(join(config.dataDir, "keys"), randomBytes) : new KeyMemory(randomBytes),
     clock: Date.now,
     random: randomBytes,
     writerId: newId(),

@@ -1,23 +1,41 @@
+import { loadAttested } from "./attested-head.ts";
 import { type ChainHead, ChainWalk } from "./chain-walk.ts";
 import type { Mark } from "./high-water.ts";
+import type { KeyStore } from "./key-folder.ts";
 import { type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
 import { isFault } from "./record-text.ts";
+import type { SigningKey } from "./signing-key.ts";
+import { TileTree } from "./tile.ts";
 
 export interface Refusal {
   readonly refused: string;
 }
 
+/** A chain ready to grow: its last record, its tree, and the key that signs it. */
+export interface LoadedChain {
+  readonly head: ChainHead;
+  readonly tree: TileTree;
+  readonly key: SigningKey;
+}
+
 /**
  * Reads where a tenant's chain stands and checks it against its high-water mark: the marked record must be there,
- * byte for byte, and everything after it must link. Reads no further back than the mark.
+ * byte for byte, everything after it must link, and the latest checkpoint must be signed, and fit chain and tree.
+ * Reads records no further back than the mark.
  */
 export async function loadChain(
   store: EvidenceStore,
+  keys: KeyStore,
   tenant: string,
   mark: Mark | undefined,
-): Promise<ChainHead | Refusal> {
+): Promise<LoadedChain | Refusal> {
   try {
-    return mark === undefined ? await loadUnmarked(store, tenant) : await loadMarked(store, tenant, mark);
+    if (mark === undefined) return await loadUnmarked(store, tenant);
+    const head = await loadMarked(store, tenant, mark);
+    if ("refused" in head) return head;
+    if (head.seq < 0) return { head, tree: new TileTree(), key: await keys.create() };
+    const attested = await loadAttested(store, keys, { tenant, chain: mark.chain, head });
+    return typeof attested === "string" ? { refused: `${chainOf(tenant)} ${attested}` } : { head, ...attested };
   } catch (error) {
     return { refused: `${chainOf(tenant)} cannot be read: ${error instanceof Error ? error.message : String(error)}` };
   }
@@ -39,7 +57,7 @@ async function loadMarked(store: EvidenceStore, tenant: string, mark: Mark): Pro
   };
 }
 
-async function loadUnmarked(store: EvidenceStore, tenant: string): Promise<ChainHead | Refusal> {
+async function loadUnmarked(store: EvidenceStore, tenant: string): Promise<Refusal> {
   return { refused: `${chainOf(tenant)} has no high-water mark; its last record is ${await lastSeq(store, tenant)}` };
 }
 

@@ -3,13 +3,20 @@ import type { Random } from "../kernel/port.ts";
 import { loadChain } from "./chain-load.ts";
 import { type ChainHead, emptyHead } from "./chain-walk.ts";
 import type { HighWater } from "./high-water.ts";
+import type { KeyStore } from "./key-folder.ts";
 import { checkTenant, type EvidenceStore, listTenants } from "./key-space.ts";
+import type { SigningKey } from "./signing-key.ts";
+import { TileTree } from "./tile.ts";
 
 /** One tenant's chain as far as it is sealed; what is sealed may still wait for the disk. */
 export interface Chain {
   readonly tenant: string;
   readonly id: string;
   head: ChainHead;
+  /** Signs what is sealed from now on. */
+  key: SigningKey;
+  /** Over what was handed to the disk: the group commit adds to it. */
+  tree: TileTree;
 }
 
 export interface ChainStatus {
@@ -29,14 +36,16 @@ const chainIdBytes = 16;
 export class ChainTable {
   readonly #store: EvidenceStore;
   readonly #highWater: HighWater;
+  readonly #keys: KeyStore;
   readonly #random: Random;
   readonly #chains = new Map<string, Chain>();
   readonly #refused = new Map<string, string>();
   readonly #opening = new Map<string, Promise<Chain>>();
 
-  constructor(store: EvidenceStore, highWater: HighWater, random: Random) {
+  constructor(store: EvidenceStore, highWater: HighWater, keys: KeyStore, random: Random) {
     this.#store = store;
     this.#highWater = highWater;
+    this.#keys = keys;
     this.#random = random;
   }
 
@@ -93,15 +102,16 @@ export class ChainTable {
 
   async #loadTenant(tenant: string): Promise<void> {
     const mark = this.#highWater.marks.get(tenant);
-    const head = await loadChain(this.#store, tenant, mark);
-    if ("refused" in head) return this.refuse(tenant, head.refused);
+    const loaded = await loadChain(this.#store, this.#keys, tenant, mark);
+    if ("refused" in loaded) return this.refuse(tenant, loaded.refused);
+    const { head } = loaded;
     const id = mark?.chain ?? "";
     if (head.seq > (mark?.seq ?? -1)) {
       await this.#highWater.advance([{ tenant, chain: id, seq: head.seq, head: head.hash }]);
     }
     const known = this.#chains.get(tenant);
-    if (known === undefined) this.#chains.set(tenant, { tenant, id, head });
-    else known.head = head;
+    if (known === undefined) this.#chains.set(tenant, { tenant, id, ...loaded });
+    else Object.assign(known, loaded);
   }
 
   /** Two first actions of a tenant at once share one chain. */
@@ -118,13 +128,25 @@ export class ChainTable {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", `expected at most ${mostTenants} tenants in one data folder`);
     }
     const id = Buffer.from(this.#random(chainIdBytes)).toString("base64url");
+    const key = await this.#mark(tenant, id);
+    const chain: Chain = { tenant, id, head: emptyHead, key, tree: new TileTree() };
+    this.#chains.set(tenant, chain);
+    return chain;
+  }
+
+  /** Resolves when no new chain is being made. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#opening.values());
+  }
+
+  /** Makes the key of a new chain, and its mark. */
+  async #mark(tenant: string, chain: string): Promise<SigningKey> {
     try {
-      await this.#highWater.advance([{ tenant, chain: id, seq: emptyHead.seq, head: emptyHead.hash }]);
+      const key = await this.#keys.create();
+      await this.#highWater.advance([{ tenant, chain, seq: emptyHead.seq, head: emptyHead.hash }]);
+      return key;
     } catch (cause) {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", "a new chain cannot be marked; see the log", { cause });
     }
-    const chain: Chain = { tenant, id, head: emptyHead };
-    this.#chains.set(tenant, chain);
-    return chain;
   }
 }

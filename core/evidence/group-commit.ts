@@ -1,12 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 import { GatewayError } from "../kernel/error.ts";
+import { attest, type Leaf } from "./attestation.ts";
 import type { HighWater, Mark } from "./high-water.ts";
 import { durably, type EvidenceStore, type Operation } from "./key-space.ts";
 
-/** One record's writes, and the mark its acknowledgement will rest on. */
+/** One record's writes, and its leaf: what the mark and the checkpoint of its batch will say. */
 export interface Entry {
   readonly operations: readonly Operation[];
-  readonly mark: Mark;
+  readonly leaf: Leaf;
 }
 
 export interface GroupCommitOptions {
@@ -21,11 +22,10 @@ export interface GroupCommitOptions {
 /** Entries that share one atomic, synced batch. */
 interface Group {
   readonly operations: Operation[];
-  readonly marks: Map<string, Mark>;
+  readonly leaves: Leaf[];
   readonly done: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (error: GatewayError) => void;
-  size: number;
 }
 
 const largestGroup = 1_024;
@@ -33,7 +33,7 @@ const largestGroup = 1_024;
 /**
  * The only writer of evidence. Entries that arrive while a batch is on its way share the next one; batches are
  * strictly serial, because the disk keeps no order between synced writes in flight together.
- * A batch is durable in the store, then in the high-water marks, then acknowledged, in this order.
+ * A batch is signed, then durable in the store with its signature, then in the high-water marks, then acknowledged.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
@@ -68,8 +68,7 @@ export class GroupCommit {
   submit(entry: Entry): Promise<void> {
     const group = this.#openGroup();
     for (const operation of entry.operations) group.operations.push(operation);
-    group.marks.set(entry.mark.tenant, entry.mark);
-    group.size++;
+    group.leaves.push(entry.leaf);
     this.#waiting++;
     this.#running ??= this.#run();
     return group.done;
@@ -87,7 +86,7 @@ export class GroupCommit {
 
   #openGroup(): Group {
     const last = this.#groups.at(-1);
-    if (last !== undefined && last.size < largestGroup) return last;
+    if (last !== undefined && last.leaves.length < largestGroup) return last;
     const group = newGroup();
     this.#groups.push(group);
     return group;
@@ -103,7 +102,7 @@ export class GroupCommit {
         this.#fail(group, cause);
         break;
       }
-      this.#waiting -= group.size;
+      this.#waiting -= group.leaves.length;
       group.resolve();
     }
     this.#running = null;
@@ -112,13 +111,13 @@ export class GroupCommit {
   async #commit(group: Group): Promise<void> {
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
-    for (const operation of group.operations) {
+    for (const operation of [...group.operations, ...attest(group.leaves)]) {
       if (operation.type === "put") batch.put(operation.key, operation.value);
       else batch.del(operation.key);
     }
     await batch.write(durably);
     // COMMIT POINT: from here on the records survive; the marks make their loss visible.
-    await this.#options.highWater.advance(group.marks.values());
+    await this.#options.highWater.advance(marksOf(group.leaves).values());
   }
 
   /** What waits was sealed on top of what failed: none of it can stand. */
@@ -142,7 +141,14 @@ function newGroup(): Group {
   });
   // Each append awaits `done` by itself; one that nobody awaits any more must not end the process.
   done.catch(() => undefined);
-  return { operations: [], marks: new Map(), done, resolve, reject, size: 0 };
+  return { operations: [], leaves: [], done, resolve, reject };
+}
+
+/** The last record of each tenant. */
+function marksOf(leaves: readonly Leaf[]): ReadonlyMap<string, Mark> {
+  return new Map(
+    leaves.map(({ chain: { tenant, id }, seq, hash }) => [tenant, { tenant, chain: id, seq, head: hash }]),
+  );
 }
 
 function unsettled(): never {

@@ -77,6 +77,34 @@ export function sessionRecordRange(tenant: string, session: string): KeyRange {
   return range(`${tenantPrefix(tenant)}session-record/${encodeURIComponent(session)}/`);
 }
 
+/** 256 neighbouring hashes of the tree, in hex: tile `index` of a level of tiles, the leaves' being 0. */
+export function tileKey(tenant: string, level: number, index: number): string {
+  return `${tenantPrefix(tenant)}tile/${level}/${sequence(index)}`;
+}
+
+/** The signed note of the chain's latest checkpoint. */
+export function checkpointKey(tenant: string): string {
+  return `${tenantPrefix(tenant)}checkpoint`;
+}
+
+/** The signed note of an earlier checkpoint that stays: over a genesis or a rotation, or known to a witness. */
+export function checkpointAtKey(tenant: string, size: number): string {
+  return `${tenantPrefix(tenant)}checkpoint-at/${sequence(size)}`;
+}
+
+export function checkpointAtRange(tenant: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}checkpoint-at/`);
+}
+
+/** Present for each record that introduces a signing key, the genesis and rotations; its value is the key's id. */
+export function keyRecordKey(tenant: string, seq: number): string {
+  return `${tenantPrefix(tenant)}signing-key/${sequence(seq)}`;
+}
+
+export function keyRecordRange(tenant: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}signing-key/`);
+}
+
 /** Every tenant that has a key in the store. One look-up each, however many records they have. */
 export async function listTenants(store: EvidenceStore): Promise<string[]> {
   const tenants: string[] = [];

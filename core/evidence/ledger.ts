@@ -10,6 +10,7 @@ import { poolRandom } from "../kernel/random-pool.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
 import { commit } from "./commitment.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
+import type { KeyStore } from "./key-folder.ts";
 import { durably, type EvidenceStore, epochKey, openKey } from "./key-space.ts";
 import { OpenDecisions } from "./open-decision.ts";
 import type { EventKind, EvidenceRecord } from "./record.ts";
@@ -27,6 +28,8 @@ export interface LedgerOptions {
   readonly store: EvidenceStore;
   /** The file of the high-water marks; null with a store in memory. */
   readonly highWaterPath: string | null;
+  /** The signing keys. */
+  readonly keys: KeyStore;
   readonly clock: Clock;
   readonly random: Random;
   /** Names this installation in every record. */
@@ -71,7 +74,7 @@ export class Ledger {
     this.#store = store;
     this.#random = random;
     this.#highWater = highWater;
-    this.#chains = new ChainTable(store, highWater, random);
+    this.#chains = new ChainTable(store, highWater, options.keys, random);
     this.#open = new OpenDecisions(limit);
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     this.#writer = new Writer(
@@ -157,6 +160,15 @@ export class Ledger {
     await this.#writer.appendEvent(chain, { kind, detail }).durable;
   }
 
+  /** Hands a tenant's chain over to a new key, and says which: the hand-over is a record that both keys sign. */
+  async rotateKey(tenant: string): Promise<string> {
+    const chain = await this.#chains.open(tenant);
+    const successor = await this.#options.keys.create();
+    this.#admit("bounded");
+    await this.#writer.appendRotation(chain, successor).durable;
+    return successor.id;
+  }
+
   /** A tenant's sessions, the latest begun first. */
   async sessions(tenant: string, page: PageRequest): Promise<Page<SessionSummary>> {
     return this.#read(tenant, () => listSessions(this.#store, tenant, page));
@@ -189,6 +201,7 @@ export class Ledger {
 
   /** Takes nothing more, lets what was taken reach the disk, and lets the marks go. The store stays open. */
   async close(): Promise<void> {
+    await this.#chains.settled();
     await this.#writer.close();
     await this.#repair.settled();
     await this.#highWater.close();

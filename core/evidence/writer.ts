@@ -1,10 +1,13 @@
 import { GatewayError } from "../kernel/error.ts";
+import type { Leaf } from "./attestation.ts";
 import type { Chain } from "./chain-table.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { disclosureKey, type Operation, recordKey } from "./key-space.ts";
+import { disclosureKey, keyRecordKey, type Operation, recordKey } from "./key-space.ts";
 import type { ActionBody, EventBody } from "./record-body.ts";
+import { genesisDetail, rotationDetail } from "./rotation.ts";
 import { type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
 import { SessionHeads } from "./session-head.ts";
+import type { SigningKey } from "./signing-key.ts";
 
 /** A record whose place is taken; durable when `durable` resolves. */
 export interface Appended {
@@ -71,6 +74,18 @@ export class Writer {
     return this.#submit(chain, sealEvent(body, placeAfter(chain), this.#stamp), []);
   }
 
+  /** Hands the chain over to another key: a record that both sign, and a checkpoint over it that both sign. */
+  appendRotation(chain: Chain, successor: SigningKey): Appended {
+    this.#begin(chain);
+    const place = placeAfter(chain);
+    const detail = rotationDetail(place, chain.key, successor);
+    const sealed = sealEvent({ kind: "key", detail }, place, this.#stamp);
+    const signature = { signers: [chain.key, successor], keep: true };
+    const appended = this.#submit(chain, sealed, [introduce(chain, sealed, successor)], signature);
+    chain.key = successor;
+    return appended;
+  }
+
   /** After a failure: forgets what was sealed and takes records again. The caller has read the chains' heads back. */
   resume(): void {
     this.#sessions.clear();
@@ -85,17 +100,33 @@ export class Writer {
 
   #begin(chain: Chain): void {
     if (chain.head.seq >= 0) return;
-    this.#submit(chain, sealEvent({ kind: "genesis", detail: {} }, placeAfter(chain), this.#stamp), []);
+    const sealed = sealEvent(
+      { kind: "genesis", detail: genesisDetail(chain.key.public) },
+      placeAfter(chain),
+      this.#stamp,
+    );
+    this.#submit(chain, sealed, [introduce(chain, sealed, chain.key)], { signers: [chain.key], keep: true });
   }
 
-  #submit(chain: Chain, sealed: Sealed, operations: Operation[]): Appended {
-    const { tenant, id } = chain;
-    const { seq } = sealed.record;
-    operations.push({ type: "put", key: recordKey(tenant, seq), value: sealed.text });
-    const durable = this.#commit.submit({ operations, mark: { tenant, chain: id, seq, head: sealed.hash } });
+  #submit(
+    chain: Chain,
+    sealed: Sealed,
+    operations: Operation[],
+    signature: Signature = { signers: [chain.key], keep: false },
+  ): Appended {
+    const { seq, time } = sealed.record;
+    operations.push({ type: "put", key: recordKey(chain.tenant, seq), value: sealed.text });
+    const durable = this.#commit.submit({ operations, leaf: { chain, seq, hash: sealed.hash, time, ...signature } });
     chain.head = { seq, hash: sealed.hash };
     return { seq, durable };
   }
+}
+
+type Signature = Pick<Leaf, "signers" | "keep">;
+
+/** Lists a record among those that introduce a key. */
+function introduce(chain: Chain, sealed: Sealed, key: SigningKey): Operation {
+  return { type: "put", key: keyRecordKey(chain.tenant, sealed.record.seq), value: key.id };
 }
 
 function placeAfter(chain: Chain): Place {

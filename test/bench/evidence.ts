@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
@@ -81,6 +82,7 @@ async function withLedger(name: string, run: (ledger: Ledger) => Promise<void>):
   const ledger = await Ledger.open({
     store,
     highWaterPath: join(data, "high-water"),
+    keys: new KeyFolder(join(data, "keys"), randomBytes),
     clock: Date.now,
     random: randomBytes,
     writerId: "bench",

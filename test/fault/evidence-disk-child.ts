@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { GatewayError } from "../../core/kernel/error.ts";
 import { openStore } from "../../core/store/open.ts";
@@ -18,6 +19,7 @@ const warnings: string[] = [];
 const ledger = await Ledger.open({
   store,
   highWaterPath: join(dir, "high-water"),
+  keys: new KeyFolder(join(dir, "keys"), randomBytes),
   clock: Date.now,
   random: randomBytes,
   writerId: "disk",

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { join } from "node:path";
+import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
@@ -14,6 +15,7 @@ const store = await openStore({ dir, enabled: true });
 const ledger = await Ledger.open({
   store,
   highWaterPath: join(dir, "high-water"),
+  keys: new KeyFolder(join(dir, "keys"), randomBytes),
   clock: Date.now,
   random: randomBytes,
   writerId: "load",

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { recordRange } from "../../core/evidence/key-space.ts";
 import { Ledger, type LedgerOptions } from "../../core/evidence/ledger.ts";
 import type { EvidenceRecord } from "../../core/evidence/record.ts";
@@ -83,6 +84,10 @@ export class LedgerWorld {
     return join(this.dir, "high-water");
   }
 
+  get keysPath(): string {
+    return join(this.dir, "keys");
+  }
+
   get store(): Store {
     if (this.#store === null) throw new Error("the world has no store open");
     return this.#store;
@@ -103,6 +108,7 @@ export class LedgerWorld {
     this.#ledger = await Ledger.open({
       store,
       highWaterPath: this.highWaterPath,
+      keys: new KeyFolder(this.keysPath, randomBytes),
       clock: this.clock.now,
       random: randomBytes,
       writerId: "gateway-test",

@@ -1,19 +1,39 @@
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
+import type { Leaf } from "../../../core/evidence/attestation.ts";
+import type { Chain } from "../../../core/evidence/chain-table.ts";
+import { emptyHead } from "../../../core/evidence/chain-walk.ts";
 import { GroupCommit } from "../../../core/evidence/group-commit.ts";
 import { HighWaterMemory, type Mark } from "../../../core/evidence/high-water.ts";
+import type { Operation } from "../../../core/evidence/key-space.ts";
+import { SigningKey } from "../../../core/evidence/signing-key.ts";
+import { TileTree } from "../../../core/evidence/tile.ts";
+import { sha256Hex } from "../../../core/kernel/digest.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
+
+function newChain(): Chain {
+  const key = SigningKey.fromSeed(randomBytes(32));
+  return { tenant: "acme", id: "c", head: emptyHead, key, tree: new TileTree() };
+}
+
+function leafOf(chain: Chain, seq: number): Leaf {
+  const time = "2026-05-01T10:00:00.000Z";
+  return { chain, seq, hash: sha256Hex(`record ${seq}`), time, signers: [chain.key], keep: false };
+}
 
 describe("GroupCommit", () => {
   it("shares one batch among the entries of one turn, and keeps batches apart and in order", async () => {
     const store = new MemoryLevel<string, string>();
     const highWater = new HighWaterMemory();
     const commit = new GroupCommit({ store, highWater, limit: 5_000, onFailure: () => {} });
+    const chain = newChain();
     const batches: number[] = [];
-    store.on("write", (operations) => batches.push(operations.length));
+    store.on("write", (operations) =>
+      batches.push(operations.filter((each: Operation) => each.key.startsWith("k")).length),
+    );
     const entry = (seq: number): Promise<void> => {
-      const mark: Mark = { tenant: "acme", chain: "c", seq, head: "" };
-      return commit.submit({ operations: [{ type: "put", key: `k${seq}`, value: "" }], mark });
+      return commit.submit({ operations: [{ type: "put", key: `k${seq}`, value: "" }], leaf: leafOf(chain, seq) });
     };
     const order: number[] = [];
     await Promise.all(Array.from({ length: 2_500 }, (_, seq) => entry(seq).then(() => order.push(seq))));
@@ -36,8 +56,8 @@ describe("GroupCommit", () => {
       close: async () => {},
     };
     const commit = new GroupCommit({ store, highWater, limit: 10, onFailure: (cause) => failures.push(cause) });
-    const mark: Mark = { tenant: "acme", chain: "c", seq: 0, head: "" };
-    const first = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], mark });
+    const leaf = leafOf(newChain(), 0);
+    const first = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf });
     expect(await rejection(first)).to.include({ code: "EVIDENCE_UNAVAILABLE", cause: fault });
     expect(seen, "the store comes before the mark").to.equal("v");
     expect(failures).to.deep.equal([fault]);
