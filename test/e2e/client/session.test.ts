@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
 import { awaitNotification, type ClientSide, connectClient, type Notification } from "../../support/mcp-client.ts";
 import { everythingServer } from "./server-program.ts";
 import { openWorld, type World } from "./world.ts";
@@ -32,25 +31,6 @@ describe("a session through the gateway", () => {
         await client.unsubscribe(dynamicUri);
         await client.callTool("echo", { message: "the server has answered all that came before" });
         expect(received().length).to.equal(before);
-      });
-
-      it("lets the server ask the client: sampling, elicitation, roots [R4.1-1]", async () => {
-        const [own, seenDirectly] = recordingSide();
-        const [side, seen] = recordingSide();
-        const direct = await connectClient(kind, everythingServer(), own);
-        const governed = await world.connect(kind, side);
-        expect(await governed.listTools()).to.deep.equal(await direct.listTools());
-        for (const [tool, args] of [
-          ["trigger-sampling-request", { prompt: "2 + 2?", maxTokens: 7 }],
-          ["trigger-elicitation-request", {}],
-          ["get-roots-list", {}],
-        ] as const) {
-          const expected = await direct.callTool(tool, args);
-          expect(await governed.callTool(tool, args), tool).to.deep.equal(expected);
-        }
-        expect(seen.get("sampling")).to.deep.equal(seenDirectly.get("sampling"));
-        expect(seen.get("elicitation")).to.deep.equal(seenDirectly.get("elicitation"));
-        await direct.close();
       });
 
       it("hands the client's refusal and its errors back to the server", async () => {
@@ -98,22 +78,4 @@ describe("a session through the gateway", () => {
 
 function updated(uri: string): (notification: Notification) => boolean {
   return ({ method, params }) => method === "notifications/resources/updated" && params?.uri === uri;
-}
-
-/** A side that answers alike each time, and what it was asked. */
-function recordingSide(): readonly [ClientSide, ReadonlyMap<string, JsonObject>] {
-  const seen = new Map<string, JsonObject>();
-  const answer =
-    (name: string, value: JsonObject) =>
-    (params: JsonObject): JsonObject => {
-      const { _meta, ...asked } = params;
-      seen.set(name, asked);
-      return value;
-    };
-  const side: ClientSide = {
-    sampling: answer("sampling", { role: "assistant", model: "test", content: { type: "text", text: "4" } }),
-    elicitation: answer("elicitation", { action: "accept", content: { name: "Ada", check: true } }),
-    roots: () => ({ roots: [{ uri: "file:///work", name: "work" }] }),
-  };
-  return [side, seen];
 }
