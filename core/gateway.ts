@@ -22,7 +22,7 @@ import type { Log } from "./observe/log.ts";
 import { Metrics, type Port } from "./observe/metrics.ts";
 import { Road } from "./pipeline/road.ts";
 import { Chain } from "./policy/chain.ts";
-import { loadPack } from "./policy/pack.ts";
+import { loadPacks } from "./policy/pack.ts";
 import { openStore } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
 
@@ -34,8 +34,6 @@ export interface GatewayPorts {
   readonly adminPort: number;
   readonly metricsPort: number;
 }
-
-const packClock = Date.now;
 
 /** A running gateway: three ports open, state held, upstreams supervised. */
 export class Gateway {
@@ -203,7 +201,7 @@ function handlersOf(parts: Parts): Handlers {
 }
 
 async function loadPolicies(config: GatewayConfig): Promise<readonly Policy[]> {
-  const packs = await Promise.all(config.policy.packs.map((pack) => loadPack({ ...pack, clock: packClock })));
+  const packs = await loadPacks(config.policy.packs.map((pack) => ({ ...pack, clock: Date.now })));
   return packs.map(({ policy }) => policy);
 }
 

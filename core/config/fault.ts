@@ -1,15 +1,10 @@
 import { GatewayError } from "../kernel/error.ts";
-
-/** Where something stands in the file; both count from 1. */
-export interface Place {
-  readonly line: number;
-  readonly column: number;
-}
+import type { TextPlace } from "../kernel/yaml-document.ts";
 
 /** One thing wrong with the configuration. Without a place it is about the file as a whole. */
 export interface Fault {
   readonly file: string;
-  readonly place: Place | null;
+  readonly place: TextPlace | null;
   /** `listen.gateway_port`, `keys[0].id`; empty for the document itself. */
   readonly path: string;
   readonly text: string;
@@ -21,7 +16,7 @@ const mostFaults = 100;
 /** Collects every fault of one file, so that the operator reads them all at once. */
 export class FaultList {
   readonly #file: string;
-  readonly #places = new Map<string, Place>();
+  readonly #places = new Map<string, TextPlace>();
   readonly #faults: Fault[] = [];
 
   constructor(file: string) {
@@ -29,12 +24,12 @@ export class FaultList {
   }
 
   /** Remembers where `path` stands, for faults found later. */
-  mark(path: string, place: Place): void {
+  mark(path: string, place: TextPlace): void {
     this.#places.set(path, place);
   }
 
   /** Adds a fault at `place`, or else where `path` or its nearest known ancestor stands. */
-  add(path: string, text: string, place?: Place): void {
+  add(path: string, text: string, place?: TextPlace): void {
     this.#faults.push({ file: this.#file, place: place ?? this.#nearest(path), path, text });
   }
 
@@ -52,7 +47,7 @@ export class FaultList {
     throw new GatewayError("CONFIG_INVALID", lines.join("\n"), { data: { faults, omitted } });
   }
 
-  #nearest(path: string): Place | null {
+  #nearest(path: string): TextPlace | null {
     for (let at = path; at !== ""; at = parentPath(at)) {
       const place = this.#places.get(at);
       if (place !== undefined) return place;

@@ -1,16 +1,16 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
-import { type FaultList, type Place, quoteInput } from "./fault.ts";
-import { composeYaml } from "./yaml-document.ts";
+import { composeYaml, type TextPlace } from "../kernel/yaml-document.ts";
+import { type FaultList, quoteInput } from "./fault.ts";
 
 /** A YAML value with the place of each part of it: plain data, and nothing else that YAML knows. */
 export type YamlTree =
-  | { readonly kind: "scalar"; readonly value: string | number | boolean | null; readonly place: Place }
-  | { readonly kind: "list"; readonly items: readonly YamlTree[]; readonly place: Place }
-  | { readonly kind: "map"; readonly entries: readonly YamlEntry[]; readonly place: Place };
+  | { readonly kind: "scalar"; readonly value: string | number | boolean | null; readonly place: TextPlace }
+  | { readonly kind: "list"; readonly items: readonly YamlTree[]; readonly place: TextPlace }
+  | { readonly kind: "map"; readonly entries: readonly YamlEntry[]; readonly place: TextPlace };
 
 export interface YamlEntry {
   readonly key: string;
-  readonly keyPlace: Place;
+  readonly keyPlace: TextPlace;
   readonly value: YamlTree;
 }
 
@@ -20,16 +20,16 @@ export interface YamlEntry {
  * Returns null where there is no tree to speak of.
  */
 export function readYamlTree(text: string, faults: FaultList): YamlTree | null {
-  const { root, placeOf } = composeYaml(text, faults);
+  const { root, placeOf } = composeYaml(text, (fault, place) => faults.add("", fault, place));
   return root === null ? null : new Grower(placeOf, faults).grow(root);
 }
 
 /** Turns the composer's nodes into a tree. Depth was bounded by `composeYaml`. */
 class Grower {
-  readonly #placeOf: (offset: number) => Place;
+  readonly #placeOf: (offset: number) => TextPlace;
   readonly #faults: FaultList;
 
-  constructor(placeOf: (offset: number) => Place, faults: FaultList) {
+  constructor(placeOf: (offset: number) => TextPlace, faults: FaultList) {
     this.#placeOf = placeOf;
     this.#faults = faults;
   }
@@ -57,7 +57,7 @@ class Grower {
   }
 
   /** The file must say what it shows, read from top to bottom. */
-  #refuseIndirection(node: ParsedNode, place: Place): void {
+  #refuseIndirection(node: ParsedNode, place: TextPlace): void {
     if (isAlias(node)) this.#faults.add("", "expected a plain value, got an alias", place);
     else if (node.anchor !== undefined) this.#faults.add("", "expected a plain value, got an anchor", place);
     // The composer names a tag only where the file does.

@@ -1,70 +1,24 @@
-import {
-  type Document,
-  isMap,
-  isScalar,
-  isSeq,
-  type ParsedNode,
-  parseDocument,
-  type Scalar,
-  type YAMLMap,
-  type YAMLSeq,
-} from "yaml";
+import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type Scalar, type YAMLMap, type YAMLSeq } from "yaml";
+import { composeYaml } from "../../kernel/yaml-document.ts";
 import type { Faults, Place } from "../fault.ts";
 import type { YamlList, YamlMap, YamlMember, YamlNode, YamlScalar } from "./node.ts";
-import { scanTokens, tooDeep } from "./scan.ts";
-
-const deepestYaml = 32;
 
 /**
  * Reads one YAML document of a pack, adding every fault it finds; undefined where there is one.
- * Refused: a second document, aliases and anchors, merge keys, tags and directives, keys given twice or not text,
- * numbers a double cannot hold, more than 32 levels.
+ * Beside what `composeYaml` refuses: aliases and anchors, merge keys, tags, keys given twice, and numbers a double
+ * cannot hold.
  */
 export function parseYaml(file: string, text: string, faults: Faults): YamlNode | undefined {
   const before = faults.count;
-  const locate = placesIn(file, text);
-  for (const { offset, message } of scanTokens(text, deepestYaml)) faults.add(locate(offset), message);
+  const { root, placeOf } = composeYaml(text, (fault, place) => faults.add({ file, ...place }, fault));
+  const locate = (offset: number): Place => ({ file, ...placeOf(offset) });
   if (faults.count > before) return undefined;
-  const document = parseDocument(text, {
-    strict: true,
-    stringKeys: true,
-    // The library compares each key with all before it; `#map` does the same in linear time.
-    uniqueKeys: false,
-    merge: false,
-    schema: "core",
-    prettyErrors: false,
-    logLevel: "error",
-  });
-  reportProblems(document, locate, faults);
-  if (faults.count > before) return undefined;
-  if (document.contents === null) {
+  if (root === null) {
     faults.add(locate(0), "expected a mapping, got nothing");
     return undefined;
   }
-  const root = new Builder(text, locate, faults).build(document.contents, 1);
-  return faults.count > before ? undefined : root;
-}
-
-/** Tells the place of an offset. */
-function placesIn(file: string, text: string): (offset: number) => Place {
-  const starts = [0];
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
-  return (offset) => {
-    let low = 0;
-    for (let high = starts.length; high - low > 1; ) {
-      const middle = (low + high) >>> 1;
-      if ((starts[middle] as number) <= offset) low = middle;
-      else high = middle;
-    }
-    return { file, line: low + 1, column: offset - (starts[low] as number) + 1 };
-  };
-}
-
-function reportProblems(document: Document.Parsed, locate: (offset: number) => Place, faults: Faults): void {
-  for (const problem of [...document.errors, ...document.warnings]) {
-    const message = problem.message.replace(/; please use .*$/, "");
-    faults.add(locate(problem.pos[0]), message.charAt(0).toLowerCase() + message.slice(1));
-  }
+  const node = new Builder(text, locate, faults).build(root);
+  return faults.count > before ? undefined : node;
 }
 
 /** Turns the library's nodes into ours, and refuses what a pack may not use. */
@@ -79,33 +33,42 @@ class Builder {
     this.#faults = faults;
   }
 
-  build(node: ParsedNode, depth: number): YamlNode {
+  build(node: ParsedNode): YamlNode {
     const place = this.#locate(node.range[0]);
-    if (depth > deepestYaml) this.#faults.add(place, tooDeep(deepestYaml));
-    else if (isMap(node)) return this.#map(node, place, depth);
-    else if (isSeq(node)) return this.#list(node, place, depth);
-    else if (isScalar(node)) return this.#scalar(node, place);
+    this.#refuseIndirection(node, place);
+    if (isMap(node)) return this.#map(node, place);
+    if (isSeq(node)) return this.#list(node, place);
+    if (isScalar(node)) return this.#scalar(node, place);
     return { kind: "scalar", value: null, place, placeAt: () => place };
   }
 
-  #map(node: YAMLMap.Parsed, place: Place, depth: number): YamlMap {
+  #map(node: YAMLMap.Parsed, place: Place): YamlMap {
     const members = new Map<string, YamlMember>();
     for (const pair of node.items) {
       const key = String(isScalar(pair.key) ? pair.key.value : pair.key);
       const keyPlace = this.#locate(pair.key.range[0]);
+      this.#refuseIndirection(pair.key, keyPlace);
       if (members.has(key)) this.#faults.add(keyPlace, `duplicate key \`${key}\``);
       if (key === "<<") this.#faults.add(keyPlace, "expected no merge key; write the members out");
       const value: YamlNode =
         pair.value === null
           ? { kind: "scalar", value: null, place: keyPlace, placeAt: () => keyPlace }
-          : this.build(pair.value, depth + 1);
+          : this.build(pair.value);
       members.set(key, { keyPlace, value });
     }
     return { kind: "map", members, place };
   }
 
-  #list(node: YAMLSeq.Parsed, place: Place, depth: number): YamlList {
-    return { kind: "list", items: node.items.map((item) => this.build(item as ParsedNode, depth + 1)), place };
+  /** The file must say what it shows, read from top to bottom. */
+  #refuseIndirection(node: ParsedNode, place: Place): void {
+    if (isAlias(node)) this.#faults.add(place, "expected no alias; write the value out");
+    else if (node.anchor !== undefined) this.#faults.add(place, "expected no anchor");
+    // The composer names a tag only where the file does.
+    if (node.tag !== undefined) this.#faults.add(place, "expected no tag");
+  }
+
+  #list(node: YAMLSeq.Parsed, place: Place): YamlList {
+    return { kind: "list", items: node.items.map((item) => this.build(item as ParsedNode)), place };
   }
 
   #scalar(node: Scalar.Parsed, place: Place): YamlScalar {

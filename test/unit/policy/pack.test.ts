@@ -80,10 +80,10 @@ describe("loadPack(options)", () => {
     ]);
   });
 
-  it("reads a hundred thousand keys without stalling", async () => {
+  it("refuses fifty thousand keys without stalling", async () => {
     const keys = Array.from({ length: 50_000 }, (_, index) => `k${index}: 1`).join("\n");
     const started = performance.now();
-    expect(await faultsOf(folders, { ...packOf(rule), "rules/b.yaml": keys })).to.have.length(101);
+    expect(await faultsOf(folders, { ...packOf(rule), "rules/b.yaml": keys })).to.have.length(1);
     expect(performance.now() - started).to.be.below(2_500);
   });
 

@@ -1,36 +1,44 @@
 import { Composer, type CST, type ErrorCode, Lexer, LineCounter, type ParsedNode, Parser } from "yaml";
-import type { FaultList, Place } from "./fault.ts";
+
+/** Where something stands in a text; both count from 1. */
+export interface TextPlace {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Hears of each fault; its words never quote the text, which may hold a secret. */
+export type FaultSink = (fault: string, place: TextPlace) => void;
 
 /** Collections inside one another. The composer recurses once a level; a stack overflow inside it can end the process. */
 const deepest = 32;
-/** Lexical tokens; about 12,000 keys. Bounds the time a hostile file may take. */
-const mostTokens = 100_000;
+/** Lexical tokens; about 30,000 keys. Bounds the time a hostile file may take. */
+const mostTokens = 250_000;
 
 /** One composed document, and the way from its offsets to places. */
 export interface YamlDocument {
   readonly root: ParsedNode | null;
-  placeOf(offset: number): Place;
+  placeOf(offset: number): TextPlace;
 }
 
 /**
  * Composes exactly one YAML 1.2 document within fixed bounds.
  * Syntax errors, warnings, directives and further documents are faults; the root is null where the text is not YAML, or empty.
  */
-export function composeYaml(text: string, faults: FaultList): YamlDocument {
+export function composeYaml(text: string, onFault: FaultSink): YamlDocument {
   const placeOf = placeFinder(text);
-  const tokens = parseTokens(text, placeOf, faults);
+  const tokens = parseTokens(text, placeOf, onFault);
   if (tokens === null) return { root: null, placeOf };
   // Duplicate keys are looked for later, in linear time: the composer compares every pair of keys.
   const composer = new Composer({ strict: true, stringKeys: true, uniqueKeys: false, resolveKnownTags: false });
   const [document] = composer.compose(tokens, true, text.length);
   if (document === undefined) throw new TypeError("composeYaml: expected the composer to yield a document");
   const complaints = [...document.errors, ...document.warnings];
-  for (const { code, pos } of complaints) faults.add("", syntaxText[code], placeOf(pos[0]));
+  for (const { code, pos } of complaints) onFault(syntaxText[code], placeOf(pos[0]));
   return { root: complaints.length === 0 ? document.contents : null, placeOf };
 }
 
 /** The concrete tokens of the first document, or null where a bound was met. */
-function parseTokens(text: string, placeOf: (offset: number) => Place, faults: FaultList): CST.Token[] | null {
+function parseTokens(text: string, placeOf: (offset: number) => TextPlace, onFault: FaultSink): CST.Token[] | null {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
   let count = 0;
@@ -39,26 +47,26 @@ function parseTokens(text: string, placeOf: (offset: number) => Place, faults: F
     const tooDeep = parser.stack.length > deepest && parser.stack.filter((open) => "items" in open).length > deepest;
     if (!tooDeep && ++count <= mostTokens) continue;
     const bound = tooDeep ? `${deepest} levels` : `${mostTokens} tokens`;
-    faults.add("", `expected at most ${bound}, got more`, placeOf(parser.offset));
+    onFault(`expected at most ${bound}, got more`, placeOf(parser.offset));
     return null;
   }
   tokens.push(...parser.end());
-  return firstDocument(tokens, placeOf, faults);
+  return firstDocument(tokens, placeOf, onFault);
 }
 
-function firstDocument(tokens: CST.Token[], placeOf: (offset: number) => Place, faults: FaultList): CST.Token[] {
+function firstDocument(tokens: CST.Token[], placeOf: (offset: number) => TextPlace, onFault: FaultSink): CST.Token[] {
   const directive = tokens.find(({ type }) => type === "directive");
   if (directive !== undefined) {
     // `%YAML 1.1` would turn `no` and `on` into booleans.
-    faults.add("", "expected no directives, got one", placeOf(directive.offset));
+    onFault("expected no directives, got one", placeOf(directive.offset));
   }
   const second = tokens.filter(({ type }) => type === "document")[1];
   if (second === undefined) return tokens.filter(({ type }) => type !== "directive");
-  faults.add("", "expected one document, got a second", placeOf(second.offset));
+  onFault("expected one document, got a second", placeOf(second.offset));
   return tokens.slice(0, tokens.indexOf(second)).filter(({ type }) => type !== "directive");
 }
 
-function placeFinder(text: string): (offset: number) => Place {
+function placeFinder(text: string): (offset: number) => TextPlace {
   const lines = new LineCounter();
   lines.addNewLine(0);
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) lines.addNewLine(at + 1);
