@@ -26,6 +26,11 @@ const digestPattern = /^[0-9a-f]{64}$/;
 const sizePattern = /^[1-9]\d{0,15}$/;
 const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
+/** The first line of every checkpoint of a chain. */
+export function checkpointOrigin(chain: string): string {
+  return `${originPrefix}${chain}`;
+}
+
 /** The name under which a key signs checkpoints of a chain. */
 export function checkpointKeyName(chain: string, keyId: string): string {
   return `evidence/${chain}/${keyId}`;
@@ -34,7 +39,7 @@ export function checkpointKeyName(chain: string, keyId: string): string {
 /** The C2SP signed note of a checkpoint, with a signature of each key. */
 export function signCheckpoint(checkpoint: Checkpoint, keys: readonly SigningKey[]): string {
   const { chain, size, root, head, time } = checkpoint;
-  const text = `${originPrefix}${chain}\n${size}\n${root.toString("base64")}\nhead ${head}\ntime ${time}\n`;
+  const text = `${checkpointOrigin(chain)}\n${size}\n${root.toString("base64")}\nhead ${head}\ntime ${time}\n`;
   return signNote(
     text,
     keys.map((key) => ({ name: checkpointKeyName(chain, key.id), key })),
