@@ -77,7 +77,7 @@ export class Gateway {
 
   /** Stops accepting, lets what is in flight finish, then closes upstreams, evidence and state, in this order. */
   async close(): Promise<void> {
-    this.#parts.health.status = "stopping";
+    this.#parts.life.stopping = true;
     this.#parts.endpoint.endStreams();
     const { drainMs } = this.#parts.config.limits;
     await Promise.all(this.#listeners.map((listener) => listener.close(drainMs)));
@@ -96,7 +96,7 @@ interface Parts {
   readonly fleet: UpstreamFleet;
   readonly sessions: SessionTable;
   readonly endpoint: McpEndpoint;
-  readonly health: { status: Health["status"] };
+  readonly life: { stopping: boolean };
 }
 
 async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
@@ -136,7 +136,7 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
     onCount: (count) => metrics.mcpSessions(count),
   });
   const endpoint = openEndpoint(config, log, { ledger, metrics, chain, fleet, sessions });
-  return { config, log, metrics, store, ledger, keys, chain, fleet, sessions, endpoint, health: { status: "ok" } };
+  return { config, log, metrics, store, ledger, keys, chain, fleet, sessions, endpoint, life: { stopping: false } };
 }
 
 type RoadParts = Pick<Parts, "ledger" | "metrics" | "chain" | "fleet" | "sessions">;
@@ -180,7 +180,7 @@ function openListener(port: Port, parts: Parts): Promise<Listener> {
 }
 
 function handlersOf(parts: Parts): Handlers {
-  const health = healthHandler(() => ({ ...parts.health, version: identity.version }));
+  const health = healthHandler(() => ({ status: healthOf(parts), version: identity.version }));
   const scrape = metricsHandler(parts.metrics);
   const admin = adminHandlers({ ledger: parts.ledger, fleet: parts.fleet, policies: () => parts.chain.policies });
   return {
@@ -198,6 +198,11 @@ function handlersOf(parts: Parts): Handlers {
     "metrics.health": health,
     "metrics.scrape": scrape,
   };
+}
+
+function healthOf(parts: Parts): Health["status"] {
+  if (parts.life.stopping) return "stopping";
+  return parts.ledger.writable ? "ok" : "degraded";
 }
 
 async function loadPolicies(config: GatewayConfig): Promise<readonly Policy[]> {

@@ -189,6 +189,11 @@ export class Ledger {
     return report;
   }
 
+  /** False from a failed write until a repair: no tenant can write meanwhile. */
+  get writable(): boolean {
+    return !this.#writer.failed;
+  }
+
   /** Where each tenant's chain stands. */
   status(): readonly ChainStatus[] {
     return this.#chains.status(this.#writer.failed);
