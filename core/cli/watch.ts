@@ -1,6 +1,6 @@
-import { type FSWatcher, watch } from "node:fs";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Log } from "../observe/log.ts";
+import { TreeWatch } from "./tree-watch.ts";
 
 /** Editors write a file in several steps; a reload waits until they are done. */
 const settleMs = 200;
@@ -15,26 +15,19 @@ export function watchConfiguration(config: GatewayConfig, log: Log, reload: () =
   const soon = (): void => {
     clearTimeout(timer);
     timer = setTimeout(() => {
+      tree.refresh(); // before the reload reads: what changes after this is heard of again
       running = running.then(reload);
     }, settleMs);
   };
-  const paths = [...config.policy.packs.map(({ path }) => path), ...(config.source === null ? [] : [config.source])];
-  const watchers = paths.flatMap((path) => watchPath(path, log, soon));
+  const tree = new TreeWatch({
+    paths: [...config.policy.packs.map(({ path }) => path), ...(config.source === null ? [] : [config.source])],
+    onChange: soon,
+    onBlind: (path) => log.warn({ path }, "folder cannot be watched: send SIGHUP after a change"),
+  });
   process.on("SIGHUP", soon);
   return () => {
     clearTimeout(timer);
     process.off("SIGHUP", soon);
-    for (const watcher of watchers) watcher.close();
+    tree.close();
   };
-}
-
-function watchPath(path: string, log: Log, changed: () => void): FSWatcher[] {
-  try {
-    const watcher = watch(path, { recursive: true }, changed);
-    watcher.on("error", () => log.warn({ path }, "file can no longer be watched: send SIGHUP after a change"));
-    return [watcher];
-  } catch {
-    log.warn({ path }, "file cannot be watched: send SIGHUP after a change");
-    return [];
-  }
 }
