@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { GatewayConfig } from "../config/gateway-config.ts";
@@ -7,6 +7,7 @@ import { localConfig } from "../config/local.ts";
 import { generateKey } from "../identity/generate-key.ts";
 import { contentDigest } from "../kernel/digest.ts";
 import { GatewayError } from "../kernel/error.ts";
+import { makeFolder } from "../store/folder.ts";
 import { stateFault } from "../store/open.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
 
@@ -43,7 +44,7 @@ export async function openLocalMode(dataDir: string, firstPort?: number): Promis
 
 async function readOrMakeKey(dataDir: string, path: string): Promise<{ key: string; isNew: boolean }> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await makeFolder(dataDir);
     const kept = await readKey(path);
     return kept === null ? { key: await makeKey(path), isNew: true } : { key: kept, isNew: false };
   } catch (cause) {

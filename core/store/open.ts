@@ -1,9 +1,10 @@
-import { mkdir, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
 import { Level } from "level";
 import { MemoryLevel } from "memory-level";
 import { GatewayError } from "../kernel/error.ts";
+import { makeFolder } from "./folder.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
 export type Store = AbstractLevel<string | Buffer | Uint8Array, string, string>;
@@ -63,7 +64,7 @@ async function checkFormat(store: Store): Promise<void> {
 
 /** The new entry is synced in its parent, or a power cut could take the whole folder with it. */
 async function createFolder(dir: string, folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolder(folder);
   const parent = await open(dir, "r");
   try {
     await parent.sync();
