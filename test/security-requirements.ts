@@ -42,7 +42,7 @@ S29 | 2, 5   | part | Throw, timeout, trap, NaN, undefined, unknown verdict at e
 S30 | 2      | met  | No rule matches → documented default, never allow by accident
 S31 | 2      | met  | Pack with duplicate key, unknown key (acton, <<), unknown tag, second document, alias bomb, depth bomb → load refused, old pack stays
 S32 | 2      | open | Same rules in any order, allow + block both match → block
-S33 | 5      | open | Reload under 1,000 rps, broken file half way → every decision names exactly one pack hash; last good kept
+S33 | 5      | met  | Reload under 1,000 rps, broken file half way → every decision names exactly one pack hash; last good kept
 S34 | 5      | open | Strict mode: unsigned, altered, other-file signature, older version → refused
 S35 | 5      | open | Plugin: endless loop, memory growth, 100 MB output, host-call flood, non-JSON → stopped in budget, block, other requests p99 unhurt
 S36 | 2      | met  | Tool names: case, spaces, NFC/NFD, homoglyph, 129 chars, same name on two servers → exact match or default; collision prefixed or refused
@@ -84,11 +84,11 @@ S65 | 2, 3   | part | ENOSPC, EIO, lock lost before dispatch → action not run,
 S66 | 3      | open | Canary secrets in every input → absent from evidence, logs, metrics, backups, traces, crash output
 S67 | 8      | open | CRLF, ANSI, </script>, formula text in names → inert in logs, SSE frames, dashboard, CSV; CSP default-src 'self', frame-ancestors 'none', nosniff
 S68 | 2, 7, 8| part | 100,000 distinct tools/sessions/models → metric series and maps bounded
-S69 | 2, 3   | open | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses
+S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses
 S70 | 8      | open | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
 S71 | 8      | open | GraphQL depth 50, 1,000 aliases, batch, introspection → refused
 S72 | 8      | open | /v1/ws without key, wrong Origin, slow reader, 1 MB frame, 10,000 sockets → refused/closed, memory bounded
 S73 | 6      | open | 10 x load → 429/503, zero changed decisions, admitted p99 in budget
 S74 | -      | open | 1 M decisions → flat RSS and flat latency
-S75 | 2      | open | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine
+S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine
 `);

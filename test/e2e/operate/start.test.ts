@@ -68,7 +68,7 @@ describe("gateway serve --config", function () {
       expect(records).to.have.length(expected);
       await gateway.stop();
     }
-    expect(await readdir(join(folder, "data"))).to.have.members(["high-water", "state"]);
+    expect(await readdir(join(folder, "data"))).to.include.members(["high-water", "state"]);
   });
 
   it("leaves no file behind where `state.enabled` is false", async () => {
