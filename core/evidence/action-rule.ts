@@ -2,11 +2,7 @@ import { sha256Hex } from "../kernel/digest.ts";
 import { openKey, recordKey, sessionRecordKey } from "./key-space.ts";
 import { type ActionRecord, noHash } from "./record.ts";
 import { isAction, isFault, readRecord } from "./record-text.ts";
-
-/** The store as it was when the verification began. */
-export interface Reader {
-  get(key: string): Promise<string | undefined>;
-}
+import type { Reader } from "./tile-reader.ts";
 
 export interface FirstBad {
   readonly seq: number;

@@ -41,8 +41,8 @@ export interface LedgerOptions {
   readonly onWarning?: (message: string, fields: object) => void;
 }
 
-/** Kinds that callers record; a chain's genesis is the ledger's own. */
-export type RecordableKind = Exclude<EventKind, "genesis">;
+/** Kinds that callers record; those that introduce a signing key are the ledger's own. */
+export type RecordableKind = Exclude<EventKind, "genesis" | "key">;
 
 const defaultQueueLimit = 10_000;
 const writeFailed = "evidence write failed";

@@ -1,10 +1,12 @@
 import type { AbstractIterator } from "abstract-level";
 import { ActionRules, type FirstBad } from "./action-rule.ts";
-import { type ChainHead, ChainWalk } from "./chain-walk.ts";
+import { type ChainHead, ChainWalk, type Step } from "./chain-walk.ts";
 import type { Mark } from "./high-water.ts";
-import { type EvidenceStore, recordRange } from "./key-space.ts";
+import { checkpointAtRange, type EvidenceStore, recordRange } from "./key-space.ts";
 import { isAction, isFault } from "./record-text.ts";
 import { isClosedFault, readFault } from "./store-fault.ts";
+import type { Reader } from "./tile-reader.ts";
+import { TreeRules } from "./tree-rule.ts";
 
 export interface VerifyReport {
   readonly ok: boolean;
@@ -23,8 +25,8 @@ const chunkEntries = 256;
 const chunkSize: object = { highWaterMarkBytes: 1_048_576 };
 
 /**
- * Reads a tenant's whole chain and checks every record, link and rule, and that the chain reaches its high-water mark
- * with the marked digest. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
+ * Reads a tenant's whole chain and checks every record, link and rule, the tree over it, every stored checkpoint and
+ * its signatures, and that the chain reaches its high-water mark with the marked digest. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
  * A store that cannot be read is a bad record, not an error. `onProgress` hears the number of sound records so far.
  * Throws EVIDENCE_UNAVAILABLE when the store is closed meanwhile.
  */
@@ -37,10 +39,18 @@ export async function verifyChain(
   const walk = new ChainWalk(tenant, mark?.chain ?? null, 0);
   try {
     await using snapshot = store.snapshot();
-    const rules = new ActionRules({ get: (key) => store.get(key, { snapshot }) }, tenant);
+    const reader: Reader = { get: (key) => store.get(key, { snapshot }) };
+    await using stored = store.iterator({ ...checkpointAtRange(tenant), snapshot });
+    const check = {
+      walk,
+      actions: new ActionRules(reader, tenant),
+      tree: await TreeRules.begin(reader, tenant, stored),
+      mark,
+      onProgress,
+    };
     const iterator = store.iterator({ ...recordRange(tenant), snapshot, ...chunkSize });
-    const bad = (await findBadRecord(iterator, walk, rules, mark, onProgress)) ?? checkEnd(walk.head, mark);
-    return report(tenant, walk.head, bad ?? (await rules.findForgotten()));
+    const bad = (await findBadRecord(iterator, check)) ?? (await findBadEnd(check));
+    return report(tenant, walk.head, bad);
   } catch (error) {
     if (isClosedFault(error)) throw readFault(error);
     const reason = `the store cannot be read: ${error instanceof Error ? error.message : String(error)}`;
@@ -48,13 +58,16 @@ export async function verifyChain(
   }
 }
 
-async function findBadRecord(
-  iterator: ChainIterator,
-  walk: ChainWalk,
-  rules: ActionRules,
-  mark: Mark | undefined,
-  onProgress: (checked: number) => void,
-): Promise<FirstBad | undefined> {
+interface Check {
+  readonly walk: ChainWalk;
+  readonly actions: ActionRules;
+  readonly tree: TreeRules;
+  readonly mark: Mark | undefined;
+  readonly onProgress: (checked: number) => void;
+}
+
+async function findBadRecord(iterator: ChainIterator, check: Check): Promise<FirstBad | undefined> {
+  const { walk, mark } = check;
   try {
     for (;;) {
       const chunk = await iterator.nextv(chunkEntries);
@@ -65,14 +78,23 @@ async function findBadRecord(
         if (isFault(step)) return { seq, reason: step.fault };
         if (seq === mark?.seq && step.hash !== mark.head)
           return { seq, reason: "the record differs from the high-water mark" };
-        const reason = isAction(step.record) ? await rules.check(step.record, step.hash) : undefined;
+        const reason = await findBrokenRule(step, check);
         if (reason !== undefined) return { seq, reason };
       }
-      onProgress(walk.head.seq + 1);
+      check.onProgress(walk.head.seq + 1);
     }
   } finally {
     await iterator.close();
   }
+}
+
+async function findBrokenRule({ record, hash }: Step, { actions, tree }: Check): Promise<string | undefined> {
+  const fault = isAction(record) ? await actions.check(record, hash) : undefined;
+  return fault ?? (await tree.check(record, hash));
+}
+
+async function findBadEnd({ walk, actions, tree, mark }: Check): Promise<FirstBad | undefined> {
+  return checkEnd(walk.head, mark) ?? (await tree.checkEnd()) ?? (await actions.findForgotten());
 }
 
 function checkEnd(head: ChainHead, mark: Mark | undefined): FirstBad | undefined {

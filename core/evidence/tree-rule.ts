@@ -1,0 +1,96 @@
+import type { AbstractIterator } from "abstract-level";
+import type { FirstBad } from "./action-rule.ts";
+import { isCheckpointSignedBy, parseCheckpoint } from "./checkpoint.ts";
+import { KeyHistory } from "./key-history.ts";
+import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "./key-space.ts";
+import type { EvidenceRecord } from "./record.ts";
+import { TileTree } from "./tile.ts";
+import type { Reader } from "./tile-reader.ts";
+
+/** The stored checkpoints that stay, in order. */
+export type CheckpointIterator = AbstractIterator<EvidenceStore, string, string>;
+
+/**
+ * What must hold between a chain's records, its tree and its checkpoints: every tile is the one the records make, every
+ * stored checkpoint has the root and the last record of its size, signed by the keys that the chain had introduced by
+ * then. Memory does not grow with the chain, but by some 100 bytes a rotation.
+ */
+export class TreeRules {
+  readonly #reader: Reader;
+  readonly #tenant: string;
+  readonly #stored: CheckpointIterator;
+  readonly #tree = new TileTree();
+  readonly #history = new KeyHistory();
+  #next: readonly [key: string, note: string] | undefined;
+  #last: { readonly record: EvidenceRecord; readonly hash: string } | undefined;
+
+  private constructor(reader: Reader, tenant: string, stored: CheckpointIterator) {
+    this.#reader = reader;
+    this.#tenant = tenant;
+    this.#stored = stored;
+  }
+
+  static async begin(reader: Reader, tenant: string, stored: CheckpointIterator): Promise<TreeRules> {
+    const rules = new TreeRules(reader, tenant, stored);
+    rules.#next = await stored.next();
+    return rules;
+  }
+
+  /** The keys of the chain, as far as it was read. */
+  get keys(): KeyHistory {
+    return this.#history;
+  }
+
+  /** Takes the next record of the chain; says which rule it breaks. */
+  async check(record: EvidenceRecord, hash: string): Promise<string | undefined> {
+    this.#last = { record, hash };
+    const introduces = record.kind === "genesis" || record.kind === "key";
+    const fault = introduces ? await this.#checkKey(record) : undefined;
+    for (const { level, index, hashes } of this.#tree.append(hash)) {
+      const stored = await this.#reader.get(tileKey(this.#tenant, level, index));
+      if (stored !== hashes.toString("hex")) return `tile ${index} of level ${level} is not that of the records`;
+    }
+    return fault ?? (await this.#checkStored(record, hash));
+  }
+
+  /** After the last record: the latest checkpoint must be over it, and none over more. */
+  async checkEnd(): Promise<FirstBad | undefined> {
+    const { size: seq } = this.#tree;
+    const last = this.#last;
+    if (this.#next !== undefined) return { seq, reason: "the chain ends before one of its checkpoints" };
+    const note = await this.#reader.get(checkpointKey(this.#tenant));
+    if (last === undefined)
+      return note === undefined ? undefined : { seq, reason: "there is a checkpoint over nothing" };
+    const reason = note === undefined ? "the chain has no checkpoint" : this.#misfit(note, last.record, last.hash);
+    return reason === undefined ? undefined : { seq: last.record.seq, reason };
+  }
+
+  async #checkKey(record: EvidenceRecord): Promise<string | undefined> {
+    if (!this.#history.accept(record)) {
+      return record.kind === "genesis"
+        ? "expected a genesis record that introduces a signing key"
+        : "expected a rotation signed by the old and the new key";
+    }
+    const listed = await this.#reader.get(keyRecordKey(this.#tenant, record.seq));
+    return listed === this.#history.current?.id ? undefined : "the list of signing keys does not name the record's key";
+  }
+
+  async #checkStored(record: EvidenceRecord, hash: string): Promise<string | undefined> {
+    if (this.#next === undefined || this.#next[0] !== checkpointAtKey(this.#tenant, this.#tree.size)) return undefined;
+    const [, note] = this.#next;
+    this.#next = await this.#stored.next();
+    return this.#misfit(note, record, hash);
+  }
+
+  #misfit(note: string, last: EvidenceRecord, hash: string): string | undefined {
+    const checkpoint = parseCheckpoint(note);
+    if (checkpoint === undefined) return "expected a checkpoint, got another text";
+    if (checkpoint.chain !== last.chain) return "expected a checkpoint of this chain, got one of another";
+    const { size } = this.#tree;
+    if (checkpoint.size !== size) return `expected a checkpoint over ${size} records, got one over ${checkpoint.size}`;
+    if (checkpoint.head !== hash || checkpoint.time !== last.time) return "the checkpoint is over another last record";
+    if (!checkpoint.root.equals(this.#tree.root())) return "the checkpoint's root is not that of the records";
+    const signed = isCheckpointSignedBy(checkpoint, this.#history.keysAt(size));
+    return signed ? undefined : "the checkpoint is not signed by the key of its size";
+  }
+}
