@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { expect } from "chai";
@@ -15,7 +15,7 @@ import { Terminal } from "./terminal.ts";
 const readme = readFileSync(join(repositoryRoot, "README.md"), "utf8");
 const startMs = 90_000;
 const commandMs = 30_000;
-const ready = /"event":"ready"/;
+const ready = '"event":"ready"';
 
 describe("the README, in a clean clone [S75]", function () {
   this.timeout(startMs + commandMs);
@@ -61,7 +61,8 @@ function withPorts(text: string, firstPort: number): string {
 /** Nothing that the run of this test set may reach the newcomer's shell; npm's remarks differ from machine to machine. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|GATEWAY_|NODE_OPTIONS$)/i.test(name));
-  return { ...Object.fromEntries(kept), npm_config_loglevel: "error" };
+  const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.endsWith("node_modules/.bin"));
+  return { ...Object.fromEntries(kept), PATH: path.join(delimiter), npm_config_loglevel: "error" };
 }
 
 function expectShown({ shown }: Block, printed: string): void {

@@ -14,7 +14,7 @@ export class Terminal {
       this.#output += text;
     });
     // Job control gives each started program a process group of its own, so that Ctrl-C means only that one.
-    this.#shell.stdin.write("set -m\nexec 2>&1\n");
+    this.#shell.stdin.write("set -m\nexec 2>&1\nLOG=$(mktemp)\n");
   }
 
   /** Runs commands to their end; resolves with what they printed. Rejects unless the last one ends with 0. */
@@ -28,22 +28,22 @@ export class Terminal {
     return printed;
   }
 
-  /** Runs commands in the background; resolves once they print what `ready` matches. */
-  async start(commands: string, ready: RegExp, deadlineMs: number): Promise<void> {
-    this.#output = "";
-    this.#shell.stdin.write(`{ ${commands}\n} < /dev/null &\n`);
-    await this.#await(ready, deadlineMs);
+  /** Runs commands in the background; resolves once they print `ready`. Rejects, with what they printed, if they do not. */
+  async start(commands: string, ready: string, deadlineMs: number): Promise<void> {
+    const waiting = `for _ in $(seq ${Math.floor(deadlineMs / 100)}); do grep -qF '${ready}' "$LOG" && break; sleep 0.1; done`;
+    const began = `{ ${commands}\n} < /dev/null > "$LOG" 2>&1 &\n`;
+    await this.run(`${began}${waiting}; cat "$LOG"; grep -qF '${ready}' "$LOG"`, deadlineMs + 10_000);
   }
 
-  /** Ctrl-C for what was started last; resolves with what it still printed, once it is gone. */
+  /** Ctrl-C for what was started last; resolves with all it printed, once it is gone. */
   interrupt(deadlineMs: number): Promise<string> {
-    return this.run("kill -INT -- -$!; wait $!; true", deadlineMs);
+    return this.run('kill -INT -- -$!; wait $!; cat "$LOG"', deadlineMs);
   }
 
   /** Ends the shell and all it started. */
   async close(): Promise<void> {
     const closed = once(this.#shell, "close");
-    this.#shell.stdin.end("for job in $(jobs -p); do kill -KILL -- -$job; done; exit 0\n");
+    this.#shell.stdin.end("for job in $(jobs -p); do kill -KILL -- -$job; done; rm $LOG; exit 0\n");
     await closed;
   }
 
