@@ -1,0 +1,129 @@
+import { canonicalJson } from "../../kernel/canonical-json.ts";
+import type { Json } from "../../kernel/json.ts";
+import type { ActionRecord, EventRecord, RecordedAction } from "../record.ts";
+import { noHash } from "../record.ts";
+import { isAction } from "../record-text.ts";
+import { Breach } from "./breach.ts";
+import type { Reason } from "./reason.ts";
+import { type BundledRecord, recordFile } from "./record-file.ts";
+
+/** Something found that does not end the verification: what is missing, or merely odd. */
+export interface Remark {
+  readonly reason: Reason;
+  readonly seq: number;
+}
+
+interface Told {
+  readonly record: ActionRecord;
+  isSettled: boolean;
+}
+
+/**
+ * What the records of one session may say after one another: links, writers, the session's own index, and the four
+ * parts of each action. Throws Breach at the first record that contradicts an earlier one; remarks what is missing.
+ */
+export class ActionStory {
+  readonly remarks: Remark[] = [];
+  readonly #session: string;
+  readonly #actions = new Map<string, Told>();
+  /** Approvals given, by id: the fingerprint each is for. */
+  readonly #approved = new Map<string, Json>();
+  readonly #consumed = new Set<string>();
+  #isKilled = false;
+  #before: BundledRecord | undefined;
+  #sessionEnd: { readonly index: number; readonly hash: string } = { index: -1, hash: noHash };
+
+  constructor(session: string) {
+    this.#session = session;
+  }
+
+  /** Takes the next record of the bundle. */
+  tell(next: BundledRecord): void {
+    this.#link(next);
+    if (isAction(next.record)) {
+      this.#continueSession(next.record, next.hash);
+      if (next.record.kind === "decision") this.#decide(next.record);
+      else this.#settle(next.record);
+    } else this.#happen(next.record);
+    this.#before = next;
+  }
+
+  /** After the last record: what was dispatched and has no outcome. */
+  finish(): void {
+    for (const { record, isSettled } of this.#actions.values()) {
+      if (record.effect === "dispatched" && !isSettled) this.#remark("open_outcome", record.seq);
+    }
+  }
+
+  #link({ record }: BundledRecord): void {
+    const before = this.#before;
+    const isNext = record.seq === (before?.record.seq ?? -1) + 1;
+    if (isNext && record.prev_hash !== (before?.hash ?? noHash)) throw breach("bad_prev_hash", record.seq);
+    if (before === undefined) return;
+    if (record.writer.epoch < before.record.writer.epoch) throw breach("stale_epoch", record.seq);
+    if (record.time < before.record.time) this.#remark("time_reversed", record.seq);
+  }
+
+  #continueSession({ seq, session }: ActionRecord, hash: string): void {
+    const { index, hash: endHash } = this.#sessionEnd;
+    if (session.id !== this.#session) throw breach("foreign_session", seq);
+    if (session.index > index + 1) this.#remark("session_gap", seq);
+    else if (session.index <= index || session.prev_hash !== endHash) throw breach("bad_session_link", seq);
+    this.#sessionEnd = { index: session.index, hash };
+  }
+
+  #decide(record: ActionRecord): void {
+    const { action, approval, seq } = record;
+    if (this.#actions.has(action.id)) throw breach("second_decision", seq);
+    if (record.effect === "dispatched") {
+      if (record.evaluation?.decision !== "allow") throw breach("dispatch_without_allow", seq);
+      if (this.#isKilled) throw breach("allow_after_kill", seq);
+      if (approval !== undefined) this.#consume(record);
+    }
+    this.#actions.set(action.id, { record, isSettled: false });
+  }
+
+  #consume({ action, approval, seq }: ActionRecord): void {
+    if (approval === undefined) return;
+    const { id, fingerprint, state } = approval;
+    if (this.#consumed.has(id)) throw breach("approval_consumed_twice", seq);
+    const isGiven =
+      state === "consumed" && fingerprint === action.fingerprint && this.#approved.get(id) === fingerprint;
+    if (!isGiven) throw breach("approval_mismatch", seq);
+    this.#consumed.add(id);
+  }
+
+  #settle(record: ActionRecord): void {
+    const { action, seq } = record;
+    const told = this.#actions.get(action.id);
+    if (told === undefined) throw breach("outcome_without_decision", seq);
+    if (told.record.effect !== "dispatched") throw breach("outcome_after_block", seq);
+    if (told.isSettled) throw breach("second_outcome", seq);
+    if (withoutOutput(told.record.action) !== withoutOutput(action)) throw breach("outcome_mismatch", seq);
+    told.isSettled = true;
+  }
+
+  #happen({ kind, detail }: EventRecord): void {
+    if (kind === "approval" && typeof detail.id === "string") {
+      if (detail.event === "approved") this.#approved.set(detail.id, detail.fingerprint ?? null);
+      if (detail.event === "denied" || detail.event === "expired") this.#approved.delete(detail.id);
+    }
+    if (kind === "session" && detail.session === this.#session) {
+      if (detail.event === "killed") this.#isKilled = true;
+      if (detail.event === "released") this.#isKilled = false;
+    }
+  }
+
+  #remark(reason: Reason, seq: number): void {
+    this.remarks.push({ reason, seq });
+  }
+}
+
+function breach(reason: Reason, seq: number): Breach {
+  return new Breach(reason, { file: recordFile, seq });
+}
+
+/** An outcome repeats its decision's action to the letter, and adds what came of it. */
+function withoutOutput(action: RecordedAction): string {
+  return canonicalJson({ ...action, output_digest: null } as unknown as Json);
+}

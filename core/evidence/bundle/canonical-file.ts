@@ -1,0 +1,65 @@
+import { isUtf8 } from "node:buffer";
+import { canonicalJson } from "../../kernel/canonical-json.ts";
+import { isJsonObject, type Json } from "../../kernel/json.ts";
+import { Breach, type BreachPlace } from "./breach.ts";
+import { isCount, type Shape } from "./shape.ts";
+
+/** Levels of nesting: beyond it, two parsers may fail in two ways. */
+const deepest = 128;
+
+/**
+ * Reads JSON that has only one spelling: its bytes are the RFC 8785 text of what they say. So no member is read twice,
+ * and no two readers see two things. Throws Breach `malformed`, `not_canonical` or `bad_schema`, with the `seq` that the
+ * JSON gives. The caller vouches that `T` says no more than `shape`.
+ */
+export function readCanonicalJson<T>(bytes: Uint8Array, file: string, shape: Shape): T {
+  const text = readText(bytes, { file });
+  const value = parse(text, { file });
+  const place = { file, seq: isJsonObject(value) && isCount(value.seq) ? value.seq : undefined };
+  if (!isCanonical(value, text)) throw new Breach("not_canonical", place);
+  if (!shape(value)) throw new Breach("bad_schema", place);
+  return value as T;
+}
+
+/** Throws Breach `malformed` for what is not UTF-8. */
+export function readText(bytes: Uint8Array, place: BreachPlace): string {
+  if (!isUtf8(bytes)) throw new Breach("malformed", place);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}
+
+/** Bytes of standard base64 in its one spelling. Throws Breach `malformed`. */
+export function readBase64(text: string, place: BreachPlace): Buffer {
+  const bytes = Buffer.from(text, "base64");
+  if (bytes.toString("base64") !== text) throw new Breach("malformed", place);
+  return bytes;
+}
+
+function parse(text: string, place: BreachPlace): Json {
+  if (depthOf(text) > deepest) throw new Breach("malformed", place);
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new Breach("malformed", place);
+  }
+}
+
+function isCanonical(value: Json, text: string): boolean {
+  try {
+    return canonicalJson(value) === text;
+  } catch {
+    return false; // says what RFC 8785 cannot: an overflowing number, a lone surrogate
+  }
+}
+
+/** The deepest nesting, found before anything is built. Texts that are no JSON get some number. */
+function depthOf(text: string): number {
+  let [depth, most, inString] = [0, 0, false];
+  for (let at = 0; at < text.length; at++) {
+    const sign = text[at];
+    if (sign === '"') inString = !inString;
+    else if (inString) at += sign === "\\" ? 1 : 0;
+    else if (sign === "[" || sign === "{") most = Math.max(most, ++depth);
+    else if (sign === "]" || sign === "}") depth--;
+  }
+  return most;
+}

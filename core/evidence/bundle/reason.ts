@@ -1,0 +1,68 @@
+/** How bad a reason is; each is one verdict, but for `warning`, which changes none. */
+export type Grade = "invalid" | "diverged" | "incomplete" | "stale" | "warning";
+
+export interface ReasonRow {
+  readonly grade: Grade;
+  readonly text: string;
+}
+
+const table = {
+  malformed: { grade: "invalid", text: "the bytes are not what the format says: archive, base64, JSON or its depth" },
+  not_canonical: { grade: "invalid", text: "the JSON is not in the one form RFC 8785 gives it" },
+  bad_schema: { grade: "invalid", text: "a member is missing or of another type than the schema says" },
+  unlisted_file: { grade: "invalid", text: "the archive has a file that the manifest or the format does not name" },
+  missing_file: { grade: "incomplete", text: "a file that the manifest or the format names is not in the archive" },
+  manifest_mismatch: { grade: "invalid", text: "the manifest says other than what it is about" },
+  missing_record: { grade: "incomplete", text: "the chain's first record is not in the bundle" },
+  foreign_tenant: { grade: "invalid", text: "the record belongs to another tenant" },
+  foreign_chain: { grade: "invalid", text: "the record or note belongs to another chain" },
+  foreign_session: { grade: "invalid", text: "the action belongs to another session" },
+  seq_gap: {
+    grade: "invalid",
+    text: "the record's number does not come after the one before, or lies beyond the tree",
+  },
+  unknown_key: { grade: "invalid", text: "the key is not one that is trusted, or that the chain introduced" },
+  bad_rotation: { grade: "invalid", text: "the change of keys is not signed by the old and the new key" },
+  key_out_of_range: { grade: "invalid", text: "the key was not valid at that size of the chain" },
+  bad_signature: { grade: "invalid", text: "the signature does not fit, or a signature is missing" },
+  bad_checkpoint: { grade: "invalid", text: "the note is not a checkpoint of this chain" },
+  bad_inclusion: { grade: "invalid", text: "the proof does not lead from the record to the checkpoint" },
+  head_mismatch: { grade: "invalid", text: "the checkpoint's head is not the last record of its tree" },
+  bad_prev_hash: { grade: "invalid", text: "the record does not name the digest of the record before" },
+  stale_epoch: { grade: "invalid", text: "a writer wrote after its successor had begun" },
+  bad_session_link: { grade: "invalid", text: "the record does not follow the session's record before" },
+  session_gap: { grade: "incomplete", text: "records of the session are missing" },
+  dispatch_without_allow: { grade: "invalid", text: "the action was dispatched though it was not allowed" },
+  second_decision: { grade: "invalid", text: "one action was decided about twice" },
+  outcome_without_decision: { grade: "invalid", text: "there is an outcome of an action nobody decided about" },
+  outcome_after_block: { grade: "invalid", text: "there is an outcome of an action that was not dispatched" },
+  outcome_mismatch: { grade: "invalid", text: "the outcome is of another action than its decision" },
+  second_outcome: { grade: "invalid", text: "one action has two outcomes" },
+  open_outcome: { grade: "incomplete", text: "a dispatched action has no outcome in the bundle" },
+  approval_mismatch: { grade: "invalid", text: "the approval was not given, or for another action" },
+  approval_consumed_twice: { grade: "invalid", text: "one approval let two actions pass" },
+  allow_after_kill: { grade: "invalid", text: "an action of a stopped session was dispatched" },
+  bad_disclosure: { grade: "invalid", text: "the disclosed fields are not those the record commits to" },
+  provenance_mismatch: { grade: "invalid", text: "the listed extensions are not those the records name" },
+  bad_consistency: { grade: "invalid", text: "the proof does not lead from the witness's note to the checkpoint" },
+  behind_witness: { grade: "diverged", text: "the bundle ends before what the witness had seen when it was made" },
+  forked: { grade: "diverged", text: "the witness has seen another history of this chain" },
+  stale: { grade: "stale", text: "the checkpoint is older than asked for" },
+  time_reversed: { grade: "warning", text: "the clock was set back before this record" },
+} as const;
+
+export type Reason = keyof typeof table;
+
+/** The closed list of reasons that both verifiers give. Reasons never change meaning. */
+export const reasons: Readonly<Record<Reason, ReasonRow>> = table;
+
+/** Verdicts and the exit codes of both verifiers. */
+export const exitCodes = {
+  witnessed: 0,
+  "self-attested": 10,
+  stale: 20,
+  diverged: 30,
+  invalid: 40,
+  incomplete: 50,
+} as const;
+export type Verdict = keyof typeof exitCodes;
