@@ -48,16 +48,15 @@ export class UpstreamGroup {
   }
 
   /**
-   * The tool that clients call by this name: at once where it is known, else after its upstreams were asked again, which
-   * happens once a second at most.
+   * The tool that clients call by this name: at once where it is known, once its upstream was asked again where that
+   * said its list has changed, else after all were asked again, which happens once a second at most.
    */
   tool(exposedName: string): ListedTool | undefined | Promise<ListedTool | undefined> {
-    const lists = [...this.#links.values()].map(({ catalog }) => catalog.tools);
-    if (lists.some(({ changed }) => changed)) return this.#findTool(exposedName);
-    const tools = this.#current("tools");
-    const known = tools.find(exposedName);
+    const known = this.#current("tools").find(exposedName);
     if (known === undefined) return this.#findTool(exposedName);
-    for (const list of lists) void list.read(); // where it is old, the next call sees the new one
+    // Only the owner's news are about this tool: another upstream that fails or hangs must not hold up its call.
+    if (this.#links.get(known.upstream)?.catalog.tools.changed) return this.#rereadTool(known);
+    for (const { catalog } of this.#links.values()) void catalog.tools.read(); // where it is old, the next call sees the new one
     return known;
   }
 
@@ -128,6 +127,11 @@ export class UpstreamGroup {
   async close(): Promise<void> {
     this.#handlers.clear();
     await Promise.all([...this.#links.values()].map((link) => link.close()));
+  }
+
+  async #rereadTool({ upstream, exposedName }: ListedTool): Promise<ListedTool | undefined> {
+    await this.#links.get(upstream)?.catalog.tools.read();
+    return this.#current("tools").find(exposedName) ?? this.#findTool(exposedName);
   }
 
   async #findTool(exposedName: string): Promise<ListedTool | undefined> {

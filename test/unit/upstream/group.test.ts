@@ -174,6 +174,15 @@ describe("UpstreamGroup", () => {
       expect(group.tool("known")).to.deep.include({ name: "known" });
     });
 
+    it("answers at once for a known tool while another upstream is being started again", async () => {
+      const { fleet } = openFleet([listing([tool("other")]), listing([tool("known")], { name: "b" })]);
+      const group = fleet.group(scope());
+      await group.tools();
+      expect(await fault(call(group, "die"))).to.match(/^UPSTREAM_UNAVAILABLE /);
+      expect(group.tool("known")).to.deep.include({ upstream: "b" });
+      expect(await group.tool("other")).to.deep.include({ upstream: "up" });
+    });
+
     it("matches exactly", async () => {
       const { group } = openGroup(listing([tool("read_file")]));
       for (const name of ["Read_file", "read_file ", "read_file\0", "READ_FILE", "read_filé"]) {
