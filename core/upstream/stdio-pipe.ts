@@ -74,7 +74,7 @@ export class StdioPipe implements Pipe {
 
   async close(): Promise<void> {
     this.#ended = true;
-    await stopProcess(this.#child);
+    await this.#stop();
   }
 
   /** A banner before the first message is a bad habit, not an answer; after it, nonsense is nonsense. */
@@ -92,6 +92,14 @@ export class StdioPipe implements Pipe {
     if (this.#ended) return;
     this.#ended = true;
     this.#listener.onEnd(new GatewayError(code, detail));
-    void stopProcess(this.#child);
+    void this.#stop();
+  }
+
+  /** What it says from here on is nobody's: it is left unread, or a flood would go on costing until the process is gone. */
+  async #stop(): Promise<void> {
+    const { stdout } = this.#child;
+    stdout.pause();
+    await stopProcess(this.#child);
+    stdout.destroy();
   }
 }
