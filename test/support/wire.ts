@@ -28,11 +28,14 @@ export interface WireRequest {
 
 const deadlineMs = 10_000;
 
-/** Opens a TCP connection to the port of `url`. Rejects when it is refused. */
-export function dial(url: string): Promise<Socket> {
+/**
+ * Opens a TCP connection to the port of `url`. Rejects when it is refused.
+ * `allowHalfOpen`: keep our half open when the peer ends its own, as an honest client never would.
+ */
+export function dial(url: string, allowHalfOpen: boolean = false): Promise<Socket> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true, allowHalfOpen });
     socket.once("error", reject);
     socket.once("connect", () => {
       socket.off("error", reject);

@@ -59,6 +59,20 @@ describe("more than there is room for", () => {
     expect(growth).to.be.below(mostGrowth);
   });
 
+  it("lets a client that sends everything before it reads learn why [S19]", async () => {
+    const { url } = world.gateway;
+    for (const headers of [messageHeaders(), messageHeaders().slice(1)]) {
+      const socket = await dial(url);
+      const request = { method: "POST", target: "/mcp", headers, body: Buffer.alloc(10 * mebibyte, " ") };
+      await new Promise<void>((resolve, reject) => {
+        socket.once("error", reject);
+        socket.write(encodeRequest(url, request), () => resolve());
+      });
+      const { bytes } = await listenTo(socket);
+      expect(readResponses(bytes).map(({ status }) => status)).to.deep.equal([headers.length === 2 ? 413 : 401]);
+    }
+  });
+
   it("accepts a body of exactly the limit", async () => {
     const call = echoCall('{"a":"|"}');
     const body = call.replace("|", "x".repeat(limitBytes - call.length + 1));

@@ -1,3 +1,4 @@
+import { readdir } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -35,26 +36,20 @@ describe("slow peers", () => {
   it("are closed in time, a thousand of them, while others are served at once [S20]", async function () {
     this.timeout(40_000);
     const effects = await effectsOf(world, async () => {
-      const lives: Promise<number>[] = [];
-      for (let index = 0; index < socketCount; index++) {
-        const [, opening, rest] = manners[index % manners.length] as (typeof manners)[number];
-        lives.push(lifeOf(await dial(world.gateway.url), opening, rest));
-      }
+      const before = await openFiles(world);
+      const sockets = await Promise.all(Array.from({ length: socketCount }, () => dial(world.gateway.url, true)));
       let over = false;
-      const ended = Promise.all(lives).finally(() => {
+      const lives = Promise.all(sockets.map((socket, index) => lifeOf(socket, mannerOf(index)))).finally(() => {
         over = true;
       });
-      const waits: number[] = [];
-      while (!over) {
-        const start = performance.now();
-        expect((await send(world.gateway.url, { target: "/health" })).status).to.equal(200);
-        waits.push(performance.now() - start);
-        await sleep(50);
-      }
-      expect(Math.max(...(await ended))).to.be.below(longestLifeMs);
-      waits.sort((a, b) => a - b);
-      expect(waits[Math.floor(waits.length * 0.95)], "p95 of /health in ms").to.be.below(100);
+      const waits = await healthWaits(world, () => over);
+      expect(Math.max(...(await lives))).to.be.below(longestLifeMs);
       expect(waits.length).to.be.above(10);
+      expect(waits[Math.floor(waits.length * 0.95)], "p95 of /health in ms").to.be.below(100);
+      // The peers still hold their halves; the gateway must not hold its own.
+      await sleep(2_000);
+      expect((await openFiles(world)) - before).to.be.below(50);
+      for (const socket of sockets) socket.destroy();
     });
     expect(effects).to.deep.equal(nothing);
   });
@@ -83,8 +78,14 @@ describe("slow peers", () => {
   });
 });
 
-/** How long the peer of a slow socket let it live, in milliseconds. It never closes its own half. */
-function lifeOf(socket: Socket, opening: string, rest: string): Promise<number> {
+type Manner = (typeof manners)[number];
+
+function mannerOf(index: number): Manner {
+  return manners[index % manners.length] as Manner;
+}
+
+/** After how many milliseconds the peer of a slow socket ended it. Our half stays open. */
+function lifeOf(socket: Socket, [, opening, rest]: Manner): Promise<number> {
   const start = performance.now();
   let sent = 0;
   socket.write(opening);
@@ -94,11 +95,27 @@ function lifeOf(socket: Socket, opening: string, rest: string): Promise<number> 
   return new Promise((resolve) => {
     const finish = (): void => {
       clearInterval(timer);
-      socket.destroy();
       resolve(performance.now() - start);
     };
     socket.on("data", () => undefined);
+    socket.once("end", finish);
     socket.once("error", finish);
-    socket.once("close", finish);
   });
+}
+
+/** How long `/health` took, each on a connection of its own, until `over`. */
+async function healthWaits(world: World, over: () => boolean): Promise<readonly number[]> {
+  const waits: number[] = [];
+  while (!over()) {
+    const start = performance.now();
+    expect((await send(world.gateway.url, { target: "/health" })).status).to.equal(200);
+    waits.push(performance.now() - start);
+    await sleep(50);
+  }
+  return waits.sort((a, b) => a - b);
+}
+
+/** How many files and sockets the gateway holds open. */
+async function openFiles(world: World): Promise<number> {
+  return (await readdir(`/proc/${world.gateway.process.pid}/fd`)).length;
 }

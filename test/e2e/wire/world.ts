@@ -40,8 +40,7 @@ export async function openWorld(more: string = "", listen: string = "", policy: 
       env: { UPSTREAM_SECRET: upstreamSecret },
     });
     const stop = async (): Promise<void> => {
-      await gateway.stop();
-      await upstream.stop();
+      await gateway.stop().finally(() => upstream.stop());
     };
     return { gateway, upstream, stop };
   } catch (error) {
