@@ -73,7 +73,7 @@ describe("a message", () => {
     expect(effects).to.deep.equal(nothing);
   });
 
-  it("gives each of two tenants its own answers, though all ids are equal and in flight at once [S23]", async () => {
+  it("gives each of two tenants its own answers, though all ids are equal and in flight at once [S23, R4.1-1]", async () => {
     const ask = async (holder: "operator" | "foreign", wait: number): Promise<void> => {
       const args = `{"mine":"${holder}-${wait}","wait_ms":${wait}}`;
       const response = await post(world, echoCall(args, "7"), { headers: messageHeaders(holder) });
