@@ -56,7 +56,8 @@ const endings: readonly Fault[] = [
   ["wrong_id", "UPSTREAM_INVALID", /^upstream answered nonsense: expected the id of a request, got an answer to none$/],
 ];
 
-const stallLimitMs = 500;
+/** Of a call to another upstream, while machine and gateway are busy with the fault. */
+const stallLimitMs = 1_000;
 
 function toolsOf(faults: readonly Fault[]): string {
   return JSON.stringify(
