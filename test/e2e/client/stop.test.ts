@@ -1,0 +1,22 @@
+import { expect } from "chai";
+import { dial } from "../../support/wire.ts";
+import { everythingServer } from "./server-program.ts";
+import { openWorld } from "./world.ts";
+
+describe("a gateway that is stopped while clients stay connected", () => {
+  it("waits for no session, no standing stream, and no connection that nobody has used", async () => {
+    const world = await openWorld({ servers: () => ({ every: everythingServer() }) });
+    for (const kind of ["v1", "v2 legacy", "v2 modern"] as const) {
+      const client = await world.connect(kind);
+      await client.callTool("echo", { message: "x" });
+    }
+    const unused = await dial(world.gateway.url);
+    unused.on("error", () => undefined); // that it is cut is what is wanted
+    const start = performance.now();
+    const code = await world.gateway.stop();
+    expect(code).to.equal(0);
+    expect(performance.now() - start).to.be.below(5_000);
+    unused.destroy();
+    await world.stop();
+  });
+});
