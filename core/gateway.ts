@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { KeyFolder, KeyMemory } from "./evidence/key-folder.ts";
-import { Ledger } from "./evidence/ledger.ts";
+import { Ledger, type LedgerOptions } from "./evidence/ledger.ts";
+import { WrappingKeyFolder, WrappingKeyMemory } from "./evidence/wrapping-key-folder.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { AccessRule } from "./ingress/access.ts";
 import { adminHandlers, metricsHandler } from "./ingress/admin.ts";
@@ -71,6 +72,7 @@ export class Gateway {
     const policies = await loadPolicies(config);
     this.#parts.chain.replacePolicies(policies);
     this.#parts.keys.replace(config.keys);
+    this.#parts.chain.replacePolicies(policies);
     this.#parts.ledger.updateConfigDigest(configDigest(config));
     await recordConfiguration(this.#parts, "reloaded");
   }
@@ -105,7 +107,8 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const ledger = await Ledger.open({
     store,
     highWaterPath: config.state.enabled ? join(config.dataDir, "high-water") : null,
-    keys: config.state.enabled ? new KeyFolder(join(config.dataDir, "keys"), randomBytes) : new KeyMemory(randomBytes),
+    ...openKeys(config),
+    fieldPolicy: config.evidence,
     clock: Date.now,
     random: randomBytes,
     writerId: newId(),
@@ -159,6 +162,14 @@ function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEnd
     onFault: (requestId, error) =>
       log.info({ request_id: requestId, code: error.code, detail: error.detail }, "request refused"),
   });
+}
+
+/** The keys of the chains, and of what they hide. */
+function openKeys({ state, dataDir }: GatewayConfig): Pick<LedgerOptions, "keys" | "wrappingKeys"> {
+  const path = join(dataDir, "keys");
+  return state.enabled
+    ? { keys: new KeyFolder(path, randomBytes), wrappingKeys: new WrappingKeyFolder(path, randomBytes) }
+    : { keys: new KeyMemory(randomBytes), wrappingKeys: new WrappingKeyMemory(randomBytes) };
 }
 
 function openListener(port: Port, parts: Parts): Promise<Listener> {

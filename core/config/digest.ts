@@ -18,6 +18,7 @@ export function configDigest(config: GatewayConfig): string {
     mcpGateway: { ...config.mcpGateway },
     upstreams: upstreams.map(withoutSecrets),
     policy: { ...config.policy, packs: config.policy.packs.map((pack) => ({ ...pack })) },
+    evidence: { ...config.evidence },
     limits: { ...config.limits },
     log: config.log,
   };

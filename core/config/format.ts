@@ -15,6 +15,7 @@ export type FormatName =
   | "key_hash"
   | "tool_prefix"
   | "tool_glob"
+  | "field_glob"
   | "meta_key";
 
 /** How strings of one kind must look. */
@@ -44,6 +45,10 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   key_hash: hidden("`sha256:` and 64 lower-case hex digits, as `gateway keys new` prints it", /^sha256:[0-9a-f]{64}$/),
   tool_prefix: shown("at most 64 of `A-Z a-z 0-9 _ . -`", /^[A-Za-z0-9_.-]{0,64}$/),
   tool_glob: shown("a tool name, in which `*` stands for any characters", /^[A-Za-z0-9_.*-]{1,128}$/),
+  field_glob: shown(
+    "`<tool>:<member>`, in which `*` stands for any characters",
+    /^[A-Za-z0-9_.*-]{1,128}:[^\p{Cc}\p{Cs}]{0,256}$/u,
+  ),
   meta_key: shown("1 to 256 printable ASCII characters", /^[\x21-\x7e]{1,256}$/),
 };
 

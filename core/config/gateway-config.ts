@@ -16,6 +16,7 @@ export interface GatewayConfig {
   readonly mcpGateway: McpGatewayConfig;
   readonly upstreams: readonly UpstreamConfig[];
   readonly policy: PolicyConfig;
+  readonly evidence: EvidenceConfig;
   readonly limits: LimitConfig;
   readonly log: { readonly level: LogLevel };
 }
@@ -66,6 +67,13 @@ export interface PolicyConfig {
   /** The decision about an action no policy speaks of. */
   readonly defaultDecision: Decision;
   readonly deadlineMs: number;
+}
+
+export interface EvidenceConfig {
+  /** False: of arguments and answers, nothing is kept but what proves them. */
+  readonly storeValues: boolean;
+  /** Globs over `<tool>:<member>`: values that are never kept. */
+  readonly redactFields: readonly string[];
 }
 
 export interface LimitConfig {

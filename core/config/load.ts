@@ -34,7 +34,7 @@ export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<
 /** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */
 export function buildConfig(form: FileForm, secrets: Secrets, source: string): GatewayConfig {
   const folder = dirname(source);
-  const { listen, mcp_gateway: mcp, limits, policy } = form;
+  const { listen, mcp_gateway: mcp, evidence, limits, policy } = form;
   return deepFreeze<GatewayConfig>({
     source,
     listen: {
@@ -63,6 +63,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
       defaultDecision: policy.default_decision,
       deadlineMs: policy.deadline_ms,
     },
+    evidence: { storeValues: evidence.store_values, redactFields: evidence.redact_fields },
     limits: {
       bodyBytes: limits.body_bytes,
       jsonDepth: limits.json_depth,

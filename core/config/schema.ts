@@ -1,4 +1,5 @@
 import { keysSchema, listenSchema, mcpGatewaySchema } from "./access-schema.ts";
+import { evidenceSchema } from "./evidence-schema.ts";
 import type { Field, Form, ObjectField } from "./field.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
@@ -12,6 +13,7 @@ export interface FileForm {
   readonly mcp_gateway: Form<typeof mcpGatewaySchema>;
   readonly upstreams: readonly UpstreamForm[];
   readonly policy: Form<typeof policySchema>;
+  readonly evidence: Form<typeof evidenceSchema>;
   readonly limits: Form<typeof limitsSchema>;
   readonly log: Form<typeof logSchema>;
 }
@@ -26,6 +28,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   mcp_gateway: mcpGatewaySchema,
   upstreams: { type: "list", default: [], description: "The MCP servers behind the gateway.", of: upstreamSchema },
   policy: policySchema,
+  evidence: evidenceSchema,
   limits: limitsSchema,
   log: logSchema,
 };

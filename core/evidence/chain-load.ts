@@ -1,41 +1,57 @@
 import { loadAttested } from "./attested-head.ts";
 import { type ChainHead, ChainWalk } from "./chain-walk.ts";
+import { fitsNewest } from "./disclosure.ts";
+import { isFault } from "./fault.ts";
 import type { Mark } from "./high-water.ts";
 import type { KeyStore } from "./key-folder.ts";
 import { type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
-import { isFault } from "./record-text.ts";
+
 import type { SigningKey } from "./signing-key.ts";
 import { TileTree } from "./tile.ts";
+import type { WrappingKey } from "./wrapping-key.ts";
+import type { WrappingKeyStore } from "./wrapping-key-folder.ts";
 
 export interface Refusal {
   readonly refused: string;
 }
 
-/** A chain ready to grow: its last record, its tree, and the key that signs it. */
+/** Where a chain lies, and its keys. */
+export interface ChainSource {
+  readonly store: EvidenceStore;
+  readonly keys: KeyStore;
+  readonly wrappingKeys: WrappingKeyStore;
+}
+
+/** A chain ready to grow: its last record, its tree, the key that signs it and the one that hides its values. */
 export interface LoadedChain {
   readonly head: ChainHead;
   readonly tree: TileTree;
   readonly key: SigningKey;
+  readonly wrapping: WrappingKey;
 }
 
 /**
  * Reads where a tenant's chain stands and checks it against its high-water mark: the marked record must be there,
- * byte for byte, everything after it must link, and the latest checkpoint must be signed, and fit chain and tree.
+ * byte for byte, everything after it must link, the latest checkpoint must be signed, and fit chain and tree, and the
+ * wrapping key must open the newest private entry.
  * Reads records no further back than the mark.
  */
 export async function loadChain(
-  store: EvidenceStore,
-  keys: KeyStore,
+  source: ChainSource,
   tenant: string,
   mark: Mark | undefined,
 ): Promise<LoadedChain | Refusal> {
+  const { store, keys } = source;
   try {
     if (mark === undefined) return await loadUnmarked(store, tenant);
     const head = await loadMarked(store, tenant, mark);
     if ("refused" in head) return head;
-    if (head.seq < 0) return { head, tree: new TileTree(), key: await keys.create() };
+    if (head.seq < 0) return { head, tree: new TileTree(), ...(await openKeys(source, mark.chain)) };
     const attested = await loadAttested(store, keys, { tenant, chain: mark.chain, head });
-    return typeof attested === "string" ? { refused: `${chainOf(tenant)} ${attested}` } : { head, ...attested };
+    if (typeof attested === "string") return { refused: `${chainOf(tenant)} ${attested}` };
+    const wrapping = await loadWrappingKey(source, tenant, mark.chain);
+    if (typeof wrapping === "string") return { refused: `${chainOf(tenant)} ${wrapping}` };
+    return { head, ...attested, wrapping };
   } catch (error) {
     return { refused: `${chainOf(tenant)} cannot be read: ${error instanceof Error ? error.message : String(error)}` };
   }
@@ -55,6 +71,19 @@ async function loadMarked(store: EvidenceStore, tenant: string, mark: Mark): Pro
   return {
     refused: `${chainOf(tenant)} is behind its high-water mark: expected record ${mark.seq} or later, got ${await lastSeq(store, tenant)}`,
   };
+}
+
+/** The keys of a chain that holds nothing yet: a process that ended early may have made one of them. */
+async function openKeys(source: ChainSource, chain: string): Promise<Pick<LoadedChain, "key" | "wrapping">> {
+  const wrapping = (await source.wrappingKeys.find(chain)) ?? (await source.wrappingKeys.create(chain));
+  return { key: await source.keys.create(), wrapping };
+}
+
+async function loadWrappingKey(source: ChainSource, tenant: string, chain: string): Promise<WrappingKey | string> {
+  const key = await source.wrappingKeys.find(chain);
+  if (key === undefined) return "has no good wrapping key in the key folder";
+  const fits = await fitsNewest(source.store, key, tenant, chain);
+  return fits ? key : "has a wrapping key that does not open its private entries";
 }
 
 async function loadUnmarked(store: EvidenceStore, tenant: string): Promise<Refusal> {

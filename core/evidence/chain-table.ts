@@ -7,6 +7,8 @@ import type { KeyStore } from "./key-folder.ts";
 import { checkTenant, type EvidenceStore, listTenants } from "./key-space.ts";
 import type { SigningKey } from "./signing-key.ts";
 import { TileTree } from "./tile.ts";
+import type { WrappingKey } from "./wrapping-key.ts";
+import type { WrappingKeyStore } from "./wrapping-key-folder.ts";
 
 /** One tenant's chain as far as it is sealed; what is sealed may still wait for the disk. */
 export interface Chain {
@@ -17,6 +19,16 @@ export interface Chain {
   key: SigningKey;
   /** Over what was handed to the disk: the group commit adds to it. */
   tree: TileTree;
+  /** Encrypts the private fields of its records. */
+  wrapping: WrappingKey;
+}
+
+export interface ChainTableParts {
+  readonly store: EvidenceStore;
+  readonly highWater: HighWater;
+  readonly keys: KeyStore;
+  readonly wrappingKeys: WrappingKeyStore;
+  readonly random: Random;
 }
 
 export interface ChainStatus {
@@ -34,19 +46,15 @@ const chainIdBytes = 16;
 
 /** The chains of a store by tenant, and the tenants whose chain cannot be trusted. */
 export class ChainTable {
-  readonly #store: EvidenceStore;
+  readonly #parts: ChainTableParts;
   readonly #highWater: HighWater;
-  readonly #keys: KeyStore;
-  readonly #random: Random;
   readonly #chains = new Map<string, Chain>();
   readonly #refused = new Map<string, string>();
   readonly #opening = new Map<string, Promise<Chain>>();
 
-  constructor(store: EvidenceStore, highWater: HighWater, keys: KeyStore, random: Random) {
-    this.#store = store;
-    this.#highWater = highWater;
-    this.#keys = keys;
-    this.#random = random;
+  constructor(parts: ChainTableParts) {
+    this.#parts = parts;
+    this.#highWater = parts.highWater;
   }
 
   /**
@@ -54,7 +62,7 @@ export class ChainTable {
    * A tenant whose chain is not sound is refused from then on. Rejects when the marks cannot be written.
    */
   async load(): Promise<void> {
-    const tenants = new Set([...this.#highWater.marks.keys(), ...(await listTenants(this.#store))]);
+    const tenants = new Set([...this.#highWater.marks.keys(), ...(await listTenants(this.#parts.store))]);
     for (const tenant of tenants) await this.#loadTenant(tenant);
   }
 
@@ -102,7 +110,7 @@ export class ChainTable {
 
   async #loadTenant(tenant: string): Promise<void> {
     const mark = this.#highWater.marks.get(tenant);
-    const loaded = await loadChain(this.#store, this.#keys, tenant, mark);
+    const loaded = await loadChain(this.#parts, tenant, mark);
     if ("refused" in loaded) return this.refuse(tenant, loaded.refused);
     const { head } = loaded;
     const id = mark?.chain ?? "";
@@ -127,9 +135,9 @@ export class ChainTable {
     if (this.#chains.size + this.#opening.size >= mostTenants) {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", `expected at most ${mostTenants} tenants in one data folder`);
     }
-    const id = Buffer.from(this.#random(chainIdBytes)).toString("base64url");
-    const key = await this.#mark(tenant, id);
-    const chain: Chain = { tenant, id, head: emptyHead, key, tree: new TileTree() };
+    const id = Buffer.from(this.#parts.random(chainIdBytes)).toString("base64url");
+    const keys = await this.#mark(tenant, id);
+    const chain: Chain = { tenant, id, head: emptyHead, tree: new TileTree(), ...keys };
     this.#chains.set(tenant, chain);
     return chain;
   }
@@ -139,12 +147,13 @@ export class ChainTable {
     await Promise.allSettled(this.#opening.values());
   }
 
-  /** Makes the key of a new chain, and its mark. */
-  async #mark(tenant: string, chain: string): Promise<SigningKey> {
+  /** Makes the keys of a new chain, and its mark. */
+  async #mark(tenant: string, chain: string): Promise<Pick<Chain, "key" | "wrapping">> {
     try {
-      const key = await this.#keys.create();
+      const key = await this.#parts.keys.create();
+      const wrapping = await this.#parts.wrappingKeys.create(chain);
       await this.#highWater.advance([{ tenant, chain, seq: emptyHead.seq, head: emptyHead.hash }]);
-      return key;
+      return { key, wrapping };
     } catch (cause) {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", "a new chain cannot be marked; see the log", { cause });
     }

@@ -40,9 +40,18 @@ export function recordRange(tenant: string): KeyRange {
   return range(`${tenantPrefix(tenant)}record/`);
 }
 
-/** Private salts of a record's commitments, apart from the chain so that they can be erased. */
+/** The private fields of a record, encrypted; apart from the chain so that they can be erased. */
 export function disclosureKey(tenant: string, seq: number): string {
   return `${tenantPrefix(tenant)}disclosure/${sequence(seq)}`;
+}
+
+/** The key that a record's private fields are encrypted with, itself encrypted with the chain's wrapping key. */
+export function dataKeyKey(tenant: string, seq: number): string {
+  return `${tenantPrefix(tenant)}data-key/${sequence(seq)}`;
+}
+
+export function dataKeyRange(tenant: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}data-key/`);
 }
 
 /** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */

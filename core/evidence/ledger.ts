@@ -2,26 +2,27 @@ import type { DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
-import { fingerprint } from "../kernel/fingerprint.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import type { Clock, Random } from "../kernel/port.ts";
 import { poolRandom } from "../kernel/random-pool.ts";
+import { ActionLog } from "./action-log.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
-import { commit } from "./commitment.ts";
+import { type Disclosure, readDisclosure } from "./disclosure.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
 import type { KeyStore } from "./key-folder.ts";
-import { durably, type EvidenceStore, epochKey, openKey } from "./key-space.ts";
+import { durably, type EvidenceStore, epochKey } from "./key-space.ts";
 import { OpenDecisions } from "./open-decision.ts";
+import { FieldHider, type FieldPolicy } from "./private-field.ts";
 import type { EventKind, EvidenceRecord } from "./record.ts";
-import { checkIntegers, decisionBody, outcomeBody } from "./record-body.ts";
+import { checkIntegers } from "./record-body.ts";
 import { Recovery } from "./recovery.ts";
 import { Repair } from "./repair.ts";
-import { drawSalt } from "./seal.ts";
 import type { SessionSummary } from "./session-head.ts";
 import { listRecords, listSessions, type Page, type PageRequest } from "./session-page.ts";
 import { readFault } from "./store-fault.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
+import type { WrappingKeyStore } from "./wrapping-key-folder.ts";
 import { Writer } from "./writer.ts";
 
 export interface LedgerOptions {
@@ -30,6 +31,9 @@ export interface LedgerOptions {
   readonly highWaterPath: string | null;
   /** The signing keys. */
   readonly keys: KeyStore;
+  readonly wrappingKeys: WrappingKeyStore;
+  /** What is kept of arguments and answers. */
+  readonly fieldPolicy: FieldPolicy;
   readonly clock: Clock;
   readonly random: Random;
   /** Names this installation in every record. */
@@ -59,11 +63,11 @@ const repairFailed = "evidence repair failed";
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #store: EvidenceStore;
-  readonly #random: Random;
   readonly #highWater: HighWater;
   readonly #chains: ChainTable;
   readonly #open: OpenDecisions;
   readonly #writer: Writer;
+  readonly #actions: ActionLog;
   readonly #recovery: Recovery;
   readonly #repair: Repair;
 
@@ -72,15 +76,21 @@ export class Ledger {
     const random = poolRandom(options.random);
     this.#options = options;
     this.#store = store;
-    this.#random = random;
     this.#highWater = highWater;
-    this.#chains = new ChainTable(store, highWater, options.keys, random);
+    this.#chains = new ChainTable({ store, highWater, keys: options.keys, wrappingKeys: options.wrappingKeys, random });
     this.#open = new OpenDecisions(limit);
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     this.#writer = new Writer(
       { store, highWater, limit, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
       stamp,
     );
+    this.#actions = new ActionLog({
+      chains: this.#chains,
+      open: this.#open,
+      writer: this.#writer,
+      hider: new FieldHider(options.fieldPolicy, random),
+      admit: (kind) => this.#admit(kind),
+    });
     this.#recovery = new Recovery({
       store,
       chains: this.#chains,
@@ -118,38 +128,12 @@ export class Ledger {
    * then owed) and `not_dispatched` otherwise.
    */
   async recordDecision(action: ActionEnvelope, evaluation: Evaluation): Promise<DurableDecision> {
-    checkSubject(action, evaluation);
-    const chain = await this.#chains.open(action.tenant);
-    const dispatched = evaluation.decision === "allow";
-    if (dispatched) this.#open.checkRoom(action.tenant, action.id);
-    this.#admit("bounded");
-    const salt = drawSalt(this.#random);
-    const bound = { fingerprint: fingerprint(action), argumentsDigest: commit(action.arguments, salt) };
-    const key = openKey(action.tenant, action.id);
-    const { seq, durable } = this.#writer.appendAction(
-      chain,
-      decisionBody(action, evaluation, bound),
-      { arguments: salt },
-      (at) => (dispatched ? [{ type: "put", key, value: String(at) }] : []),
-    );
-    if (dispatched) await this.#open.owe(action.tenant, action.id, bound, durable);
-    else await durable;
-    return { actionId: action.id, evaluationId: evaluation.id, seq };
+    return this.#actions.recordDecision(action, evaluation);
   }
 
   /** Records what came of a dispatched action, once; `judged` is the evaluation of its output. */
   async recordOutcome(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
-    if (judged !== undefined) checkSubject(action, judged);
-    const chain = await this.#chains.open(action.tenant);
-    // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
-    const bound = this.#open.take(action.tenant, action.id);
-    this.#admit("outcome");
-    const salt = drawSalt(this.#random);
-    const digest = outcome.status === "unknown" ? undefined : commit(outcome.output, salt);
-    const body = outcomeBody(action, outcome, judged, bound, digest);
-    const key = openKey(action.tenant, action.id);
-    const salts = digest === undefined ? undefined : { output: salt };
-    await this.#writer.appendAction(chain, body, salts, () => [{ type: "del", key }]).durable;
+    await this.#actions.recordOutcome(action, outcome, judged);
   }
 
   /** Records an event that belongs to no action. `detail` holds integers only (TypeError) and no secret. */
@@ -177,6 +161,12 @@ export class Ledger {
   /** The records of one session in order. Throws NOT_FOUND for a session this tenant does not have. */
   async records(tenant: string, session: string, page: PageRequest): Promise<Page<EvidenceRecord>> {
     return this.#read(tenant, () => listRecords(this.#store, tenant, session, page));
+  }
+
+  /** What is kept of the private fields of a record; undefined where the record has none, or they are gone. */
+  async disclosure(tenant: string, seq: number): Promise<Disclosure | undefined> {
+    const { id: chain, wrapping } = await this.#chains.open(tenant);
+    return this.#read(tenant, () => readDisclosure(this.#store, wrapping, { tenant, chain, seq }));
   }
 
   /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on. */
@@ -246,10 +236,6 @@ async function takeEpoch(store: EvidenceStore): Promise<number> {
   if (!Number.isSafeInteger(epoch)) throw new GatewayError("STATE_UNUSABLE", "expected `epoch` to be a number");
   await store.put(epochKey, String(epoch), durably);
   return epoch;
-}
-
-function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {
-  if (evaluation.actionId !== action.id) throw new TypeError("evidence: the evaluation is of another action");
 }
 
 /** The database wraps what went wrong in an error that says only that it is not open. */

@@ -86,10 +86,10 @@ export interface EventRecord extends RecordFrame {
 export type EvidenceRecord = ActionRecord | EventRecord;
 
 export interface RecordedAction {
-  /** Commitment to the arguments: see `commit`. */
+  /** Commitment to the arguments, field by field: see `fieldsDigest`. */
   readonly arguments_digest: string;
   readonly capability: Capability;
-  /** What an approval of this action is bound to. */
+  /** Commitment to what an approval of this action is bound to: see `WrappingKey.commitFingerprint`. */
   readonly fingerprint: string;
   /** The envelope's id; it ties an outcome to its decision. */
   readonly id: string;

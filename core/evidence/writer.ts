@@ -1,8 +1,9 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { Leaf } from "./attestation.ts";
 import type { Chain } from "./chain-table.ts";
+import { type Disclosure, sealDisclosure } from "./disclosure.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { disclosureKey, keyRecordKey, type Operation, recordKey } from "./key-space.ts";
+import { keyRecordKey, type Operation, recordKey } from "./key-space.ts";
 import type { ActionBody, EventBody } from "./record-body.ts";
 import { genesisDetail, rotationDetail } from "./rotation.ts";
 import { type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
@@ -14,9 +15,6 @@ export interface Appended {
   readonly seq: number;
   readonly durable: Promise<void>;
 }
-
-/** Private salts of a record's commitments, by the member they hide. */
-export type Salts = Readonly<Record<string, string>>;
 
 /**
  * Gives records their place in chain and session and hands them to the group commit. Sealing is synchronous: the order
@@ -55,16 +53,16 @@ export class Writer {
   appendAction(
     chain: Chain,
     body: ActionBody,
-    salts: Salts | undefined,
+    disclosure: Disclosure | undefined,
     operation: (seq: number) => Operation[],
   ): Appended {
     this.#begin(chain);
     const place = this.#sessions.next(chain.tenant, body.session);
     const sealed = sealAction(body, placeAfter(chain), place.session, this.#stamp);
     const operations = [...operation(sealed.record.seq), ...this.#sessions.advance(place, sealed)];
-    if (salts !== undefined) {
-      const key = disclosureKey(chain.tenant, sealed.record.seq);
-      operations.push({ type: "put", key, value: JSON.stringify(salts) });
+    if (disclosure !== undefined) {
+      const at = { tenant: chain.tenant, chain: chain.id, seq: sealed.record.seq };
+      operations.push(...sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
     }
     return this.#submit(chain, sealed, operations);
   }

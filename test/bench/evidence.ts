@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
+import { WrappingKeyFolder } from "../../core/evidence/wrapping-key-folder.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 
@@ -83,6 +84,8 @@ async function withLedger(name: string, run: (ledger: Ledger) => Promise<void>):
     store,
     highWaterPath: join(data, "high-water"),
     keys: new KeyFolder(join(data, "keys"), randomBytes),
+    wrappingKeys: new WrappingKeyFolder(join(data, "keys"), randomBytes),
+    fieldPolicy: { storeValues: true, redactFields: [] },
     clock: Date.now,
     random: randomBytes,
     writerId: "bench",

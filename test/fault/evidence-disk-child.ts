@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
+import { WrappingKeyFolder } from "../../core/evidence/wrapping-key-folder.ts";
 import { GatewayError } from "../../core/kernel/error.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
@@ -20,6 +21,8 @@ const ledger = await Ledger.open({
   store,
   highWaterPath: join(dir, "high-water"),
   keys: new KeyFolder(join(dir, "keys"), randomBytes),
+  wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
+  fieldPolicy: { storeValues: true, redactFields: [] },
   clock: Date.now,
   random: randomBytes,
   writerId: "disk",

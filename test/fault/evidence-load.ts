@@ -3,6 +3,7 @@ import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
+import { WrappingKeyFolder } from "../../core/evidence/wrapping-key-folder.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 
@@ -16,6 +17,8 @@ const ledger = await Ledger.open({
   store,
   highWaterPath: join(dir, "high-water"),
   keys: new KeyFolder(join(dir, "keys"), randomBytes),
+  wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
+  fieldPolicy: { storeValues: true, redactFields: [] },
   clock: Date.now,
   random: randomBytes,
   writerId: "load",

@@ -6,6 +6,7 @@ import { KeyFolder } from "../../core/evidence/key-folder.ts";
 import { recordRange } from "../../core/evidence/key-space.ts";
 import { Ledger, type LedgerOptions } from "../../core/evidence/ledger.ts";
 import type { EvidenceRecord } from "../../core/evidence/record.ts";
+import { WrappingKeyFolder } from "../../core/evidence/wrapping-key-folder.ts";
 import type { Decision } from "../../core/kernel/decision.ts";
 import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../../core/kernel/evaluation.ts";
@@ -109,6 +110,8 @@ export class LedgerWorld {
       store,
       highWaterPath: this.highWaterPath,
       keys: new KeyFolder(this.keysPath, randomBytes),
+      wrappingKeys: new WrappingKeyFolder(this.keysPath, randomBytes),
+      fieldPolicy: { storeValues: true, redactFields: [] },
       clock: this.clock.now,
       random: randomBytes,
       writerId: "gateway-test",

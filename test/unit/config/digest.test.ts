@@ -26,6 +26,7 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, log: {level: debug}}",
       "{data_dir: /data, state: {enabled: false}}",
       "{data_dir: /data, limits: {drain_ms: 1}}",
+      "{data_dir: /data, evidence: {store_values: false}}",
       "{data_dir: /data, listen: {gateway_port: 1}}",
       "{data_dir: /data, mcp_gateway: {max_sessions: 1}}",
       "{data_dir: /data, policy: {packs: [{path: /p}]}}",

@@ -9,12 +9,20 @@ import { HighWaterMemory, type Mark } from "../../../core/evidence/high-water.ts
 import type { Operation } from "../../../core/evidence/key-space.ts";
 import { SigningKey } from "../../../core/evidence/signing-key.ts";
 import { TileTree } from "../../../core/evidence/tile.ts";
+import { WrappingKey } from "../../../core/evidence/wrapping-key.ts";
 import { sha256Hex } from "../../../core/kernel/digest.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
 function newChain(): Chain {
   const key = SigningKey.fromSeed(randomBytes(32));
-  return { tenant: "acme", id: "c", head: emptyHead, key, tree: new TileTree() };
+  return {
+    tenant: "acme",
+    id: "c",
+    head: emptyHead,
+    key,
+    tree: new TileTree(),
+    wrapping: WrappingKey.generate(randomBytes),
+  };
 }
 
 function leafOf(chain: Chain, seq: number): Leaf {

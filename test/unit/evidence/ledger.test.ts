@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { expect } from "chai";
-import { disclosureKey, openKey, recordKey, sessionKey } from "../../../core/evidence/key-space.ts";
+import { fieldCommitment, fieldsDigest } from "../../../core/evidence/field-commitment.ts";
+import { openKey, recordKey, sessionKey } from "../../../core/evidence/key-space.ts";
 import type { ActionRecord } from "../../../core/evidence/record.ts";
-import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
 import { sha256Hex } from "../../../core/kernel/digest.ts";
 import { withOutput } from "../../../core/kernel/envelope.ts";
 import { GatewayError } from "../../../core/kernel/error.ts";
@@ -39,7 +39,7 @@ describe("Ledger", () => {
         seq: 1,
         prev_hash: sha256Hex(genesis ?? ""),
       });
-      expect(record.action).to.include({ id: action.id, fingerprint: fingerprint(action), tool: "write_file" });
+      expect(record.action).to.include({ id: action.id, tool: "write_file" });
       expect(record.evaluation).to.deep.include({ decision: "allow", rules: ["baseline.write"], risk: 20, errors: [] });
       expect(record.session).to.include({ id: action.session.id, index: 0, label: "work", prev_hash: "0".repeat(64) });
     });
@@ -56,15 +56,32 @@ describe("Ledger", () => {
       });
     }
 
-    it("commits to the arguments under a salt kept apart, and stores no argument", async () => {
-      const action = newAction({ arguments: { password: "hunter2-canary" } });
+    it("commits to each argument by itself, and stores none that can be read", async () => {
+      const action = newAction({ arguments: { password: "hunter2-canary", user: "ann" } });
       await world.ledger.recordDecision(action, makeEvaluation(action));
-      const salts = JSON.parse((await world.store.get(disclosureKey("acme", 1))) ?? "") as { arguments: string };
-      const committed = canonicalJson(["commitment-v1", salts.arguments, action.arguments]);
+      const { arguments: fields = [] } = (await world.ledger.disclosure("acme", 1)) ?? {};
+      const committed = fields.map(({ salt = "", name = "", value = null }) => fieldCommitment({ salt, name, value }));
+      expect(fields.map(({ name, value }) => [name, value])).to.have.deep.members([
+        ["password", "hunter2-canary"],
+        ["user", "ann"],
+      ]);
+      expect(fields.map(({ commitment }) => commitment)).to.deep.equal(committed);
       const record = (await world.recordsOf())[1] as ActionRecord;
-      expect(record.action.arguments_digest).to.equal(`sha256:${sha256Hex(committed)}`);
-      expect(record.salt).to.not.equal(salts.arguments);
+      expect(record.action.arguments_digest).to.equal(fieldsDigest(committed));
+      expect(new Set([record.salt, ...fields.map(({ salt }) => salt)]).size).to.equal(3);
       expect(JSON.stringify(await world.store.iterator().all())).to.not.include("hunter2-canary");
+    });
+
+    it("shows which actions are the same to those who know one, and to nobody else what they are", async () => {
+      const [one, same, other] = [newAction(), newAction(), newAction({ arguments: { path: "/x" } })];
+      for (const action of [one, same, other]) await world.ledger.recordDecision(action, makeEvaluation(action));
+      const elsewhere = newAction({ tenant: "globex" });
+      await world.ledger.recordDecision(elsewhere, makeEvaluation(elsewhere));
+      const [first, second, third] = ((await world.recordsOf()).slice(1) as ActionRecord[]).map(fingerprintOf);
+      const [foreign] = ((await world.recordsOf("globex")).slice(1) as ActionRecord[]).map(fingerprintOf);
+      expect(first).to.match(/^sha256:[0-9a-f]{64}$/);
+      expect(second).to.equal(first);
+      expect(new Set([first, third, foreign, fingerprint(one), fingerprint(elsewhere)]).size).to.equal(5);
     });
 
     it("refuses the evaluation of another action", async () => {
@@ -347,3 +364,7 @@ describe("Ledger", () => {
     ]);
   });
 });
+
+function fingerprintOf(record: ActionRecord): string {
+  return record.action.fingerprint;
+}

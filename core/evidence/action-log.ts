@@ -1,0 +1,71 @@
+import type { DurableDecision } from "../kernel/authorized-action.ts";
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import type { Evaluation } from "../kernel/evaluation.ts";
+import { fingerprint } from "../kernel/fingerprint.ts";
+import type { Outcome } from "../kernel/outcome.ts";
+import type { ChainTable } from "./chain-table.ts";
+import { openKey } from "./key-space.ts";
+import type { OpenDecisions } from "./open-decision.ts";
+import type { FieldHider } from "./private-field.ts";
+import { decisionBody, outcomeBody } from "./record-body.ts";
+import type { Writer } from "./writer.ts";
+
+export interface ActionLogParts {
+  readonly chains: ChainTable;
+  readonly open: OpenDecisions;
+  readonly writer: Writer;
+  readonly hider: FieldHider;
+  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken; nothing comes between it and the append. */
+  readonly admit: (kind: "bounded" | "outcome") => void;
+}
+
+/** The two steps of each action: what was decided, and what came of it. Their values lie apart from the chain. */
+export class ActionLog {
+  readonly #parts: ActionLogParts;
+
+  constructor(parts: ActionLogParts) {
+    this.#parts = parts;
+  }
+
+  async recordDecision(action: ActionEnvelope, evaluation: Evaluation): Promise<DurableDecision> {
+    const { chains, open, writer, hider, admit } = this.#parts;
+    checkSubject(action, evaluation);
+    const chain = await chains.open(action.tenant);
+    const dispatched = evaluation.decision === "allow";
+    if (dispatched) open.checkRoom(action.tenant, action.id);
+    admit("bounded");
+    const hidden = hider.hide(action.tool, action.arguments);
+    const bound = {
+      fingerprint: chain.wrapping.commitFingerprint(fingerprint(action)),
+      argumentsDigest: hidden.digest,
+    };
+    const key = openKey(action.tenant, action.id);
+    const { seq, durable } = writer.appendAction(
+      chain,
+      decisionBody(action, evaluation, bound),
+      { arguments: hidden.fields },
+      (at) => (dispatched ? [{ type: "put", key, value: String(at) }] : []),
+    );
+    if (dispatched) await open.owe(action.tenant, action.id, bound, durable);
+    else await durable;
+    return { actionId: action.id, evaluationId: evaluation.id, seq };
+  }
+
+  async recordOutcome(action: ActionEnvelope, outcome: Outcome, judged: Evaluation | undefined): Promise<void> {
+    const { chains, open, writer, hider, admit } = this.#parts;
+    if (judged !== undefined) checkSubject(action, judged);
+    const chain = await chains.open(action.tenant);
+    // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
+    const bound = open.take(action.tenant, action.id);
+    admit("outcome");
+    const hidden = outcome.status === "unknown" ? undefined : hider.hide(action.tool, outcome.output);
+    const body = outcomeBody(action, outcome, judged, bound, hidden?.digest);
+    const disclosure = hidden === undefined ? undefined : { output: hidden.fields };
+    const key = openKey(action.tenant, action.id);
+    await writer.appendAction(chain, body, disclosure, () => [{ type: "del", key }]).durable;
+  }
+}
+
+function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {
+  if (evaluation.actionId !== action.id) throw new TypeError("evidence: the evaluation is of another action");
+}

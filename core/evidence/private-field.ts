@@ -1,0 +1,82 @@
+import { compileGlob, type Glob } from "../kernel/glob.ts";
+import { isJsonObject, type Json } from "../kernel/json.ts";
+import type { Random } from "../kernel/port.ts";
+import { fieldCommitment, fieldsDigest } from "./field-commitment.ts";
+import { drawSalt } from "./seal.ts";
+
+/** The parts of an action whose values lie apart from the chain. */
+export const privateMembers = ["arguments", "output"] as const;
+export type PrivateMember = (typeof privateMembers)[number];
+
+/**
+ * A field as it lies apart: whole, or as much of it as was to be kept. The commitment alone is left of what was never
+ * stored, and of what was erased.
+ */
+export interface PrivateField {
+  readonly commitment: string;
+  readonly name?: string;
+  readonly salt?: string;
+  readonly value?: Json;
+}
+
+/** What is kept of private fields, and what is never kept. */
+export interface FieldPolicy {
+  /** False: commitments and salts alone. */
+  readonly storeValues: boolean;
+  /** Globs over `<tool>:<field>`: of what one fits, the commitment alone is kept. */
+  readonly redactFields: readonly string[];
+}
+
+/** The fields of one value, in the order of their commitments, and the digest a record carries of them. */
+export interface HiddenValue {
+  readonly digest: string;
+  readonly fields: readonly PrivateField[];
+}
+
+/** Each field costs a digest on the road of the action; a value with more of them is one field. */
+const mostFields = 256;
+
+/** Takes private values apart into fields and commits to each under a salt of its own. */
+export class FieldHider {
+  readonly #storeValues: boolean;
+  readonly #redacted: readonly Glob[];
+  readonly #random: Random;
+
+  constructor(policy: FieldPolicy, random: Random) {
+    this.#storeValues = policy.storeValues;
+    this.#redacted = policy.redactFields.map(compileGlob);
+    this.#random = random;
+  }
+
+  /**
+   * Hides a value of a call of `tool`. The members of an object are a field each; anything else, and an object of more
+   * than 256 members, is one field named "".
+   */
+  hide(tool: string, value: Json): HiddenValue {
+    const members = isJsonObject(value) ? Object.entries(value) : [];
+    const split = isJsonObject(value) && members.length <= mostFields;
+    const fields = split
+      ? members.map(([name, member]) => this.#hideField(name, member, this.#isRedacted(tool, name)))
+      : [this.#hideField("", value, this.#isAnyRedacted(tool, value))];
+    fields.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
+    return { digest: fieldsDigest(fields.map(({ commitment }) => commitment)), fields };
+  }
+
+  #hideField(name: string, value: Json, redacted: boolean): PrivateField {
+    const salt = drawSalt(this.#random);
+    const commitment = fieldCommitment({ name, salt, value });
+    if (redacted) return { commitment };
+    return this.#storeValues ? { commitment, name, salt, value } : { commitment, salt };
+  }
+
+  #isRedacted(tool: string, name: string): boolean {
+    return this.#redacted.some((glob) => glob.test(`${tool}:${name}`));
+  }
+
+  /** One field that holds many is as private as the most private of them. */
+  #isAnyRedacted(tool: string, value: Json): boolean {
+    if (this.#redacted.length === 0) return false;
+    const names = isJsonObject(value) ? Object.keys(value) : [];
+    return ["", ...names].some((name) => this.#isRedacted(tool, name));
+  }
+}
