@@ -39,7 +39,7 @@ export function serveCommand(): Command {
 async function serve(options: ServeOptions): Promise<void> {
   const config =
     options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
-  const log = openLog(config.log.level);
+  const log = openLog(config.log.level, process.stderr.isTTY === true);
   const gateway = await Gateway.open(config, log);
   const { ports } = gateway;
   // Before anybody can know that it runs: a signal sent at once must stop it, not end it.

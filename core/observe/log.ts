@@ -1,12 +1,16 @@
-import pino, { type Logger } from "pino";
+import pino, { type DestinationStream, type Logger } from "pino";
+import { terminalLine } from "./terminal-line.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-/** JSON lines on standard error: a constant message and fields. Standard output is for data. */
+/** A constant message and fields, on standard error. Standard output is for data. */
 export type Log = Logger;
 
-/** Opens the log. Fields that could carry a credential are removed whatever their value. */
-export function openLog(level: LogLevel): Log {
+/**
+ * Opens the log: JSON lines, or words where a person reads along. Fields that could carry a credential are removed
+ * whatever their value.
+ */
+export function openLog(level: LogLevel, atTerminal: boolean): Log {
   return pino(
     {
       level,
@@ -15,6 +19,8 @@ export function openLog(level: LogLevel): Log {
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: ["key", "*.key", "authorization", "*.authorization", "headers"], remove: true },
     },
-    pino.destination({ dest: 2, sync: false }),
+    atTerminal ? terminal : pino.destination({ dest: 2, sync: false }),
   );
 }
+
+const terminal: DestinationStream = { write: (line) => void process.stderr.write(terminalLine(line)) };
