@@ -41,7 +41,7 @@ S28 | 2      | met  | Tool schema with remote $ref, cycles, 10^5 subschemas → 
 S29 | 2, 5   | part | Throw, timeout, trap, NaN, undefined, unknown verdict at every evaluation step → block, evidence says policy_error
 S30 | 2      | met  | No rule matches → documented default, never allow by accident
 S31 | 2      | met  | Pack with duplicate key, unknown key (acton, <<), unknown tag, second document, alias bomb, depth bomb → load refused, old pack stays
-S32 | 2      | open | Same rules in any order, allow + block both match → block
+S32 | 2      | met  | Same rules in any order, allow + block both match → block
 S33 | 5      | met  | Reload under 1,000 rps, broken file half way → every decision names exactly one pack hash; last good kept
 S34 | 5      | open | Strict mode: unsigned, altered, other-file signature, older version → refused
 S35 | 5      | open | Plugin: endless loop, memory growth, 100 MB output, host-call flood, non-JSON → stopped in budget, block, other requests p99 unhurt
