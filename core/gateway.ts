@@ -15,15 +15,17 @@ import { Listener } from "./ingress/listener.ts";
 import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
-import type { Policy } from "./kernel/policy.ts";
+import type { Policy, PolicyRef } from "./kernel/policy.ts";
 import { poolRandom } from "./kernel/random-pool.ts";
 import type { JsonBounds } from "./kernel/strict-json.ts";
 import { uuidV7 } from "./kernel/uuid.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics, type Port } from "./observe/metrics.ts";
+import { recordConfiguration } from "./pipeline/configuration-record.ts";
 import { Road } from "./pipeline/road.ts";
 import { Chain } from "./policy/chain.ts";
 import { loadPacks } from "./policy/pack.ts";
+import { lockWatch } from "./store/lock.ts";
 import { openStore } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
 
@@ -55,7 +57,7 @@ export class Gateway {
     const opened: Listener[] = [];
     try {
       for (const port of ["gateway", "admin", "metrics"] as const) opened.push(await openListener(port, parts));
-      await recordConfiguration(parts, "started");
+      await recordChange(parts, "started", parts.chain.policies, config);
     } catch (cause) {
       await Promise.all(opened.map((listener) => listener.close(0)));
       await closeParts(parts);
@@ -70,11 +72,12 @@ export class Gateway {
    */
   async reload(config: GatewayConfig): Promise<void> {
     const policies = await loadPolicies(config);
-    this.#parts.chain.replacePolicies(policies);
+    const refs = policies.map(({ ref }) => ref);
+    await recordChange(this.#parts, "reloaded", refs, config);
+    // Recorded first: where it cannot be, the last good ones stay. What follows is one turn of the event loop.
     this.#parts.keys.replace(config.keys);
     this.#parts.chain.replacePolicies(policies);
     this.#parts.ledger.updateConfigDigest(configDigest(config));
-    await recordConfiguration(this.#parts, "reloaded");
   }
 
   /** Stops accepting, lets what is in flight finish, then closes upstreams, evidence and state, in this order. */
@@ -106,6 +109,7 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const store = await openStore({ dir: config.dataDir, enabled: config.state.enabled });
   const ledger = await Ledger.open({
     store,
+    holdsStore: lockWatch(store, config.dataDir, config.state.enabled),
     highWaterPath: config.state.enabled ? join(config.dataDir, "high-water") : null,
     ...openKeys(config),
     fieldPolicy: config.evidence,
@@ -221,13 +225,17 @@ async function loadPolicies(config: GatewayConfig): Promise<readonly Policy[]> {
   return packs.map(({ policy }) => policy);
 }
 
-async function recordConfiguration(parts: Parts, event: "started" | "reloaded"): Promise<void> {
-  const policies = parts.chain.policies.map((policy) => ({ ...policy }));
-  const tenants = new Set(
-    [...parts.keys.tenants, parts.config.mcpGateway.anonymousTenant].filter((tenant) => tenant !== null),
-  );
-  await Promise.all(
-    [...tenants].map((tenant) => parts.ledger.recordEvent(tenant, "configuration", { event, policies })),
+function recordChange(
+  parts: Parts,
+  event: "started" | "reloaded",
+  policies: readonly PolicyRef[],
+  config: GatewayConfig,
+): Promise<void> {
+  const tenants = new Set(config.keys.map(({ tenant }) => tenant));
+  if (config.mcpGateway.anonymousTenant !== null) tenants.add(config.mcpGateway.anonymousTenant);
+  const change = { event, policies, configDigest: configDigest(config) };
+  return recordConfiguration(parts.ledger, tenants, change, (tenant, { code }) =>
+    parts.log.warn({ tenant, code }, "tenant refused"),
   );
 }
 

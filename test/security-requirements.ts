@@ -80,7 +80,7 @@ S63 | 7      | open | Action count, risk, kill switch under 100 concurrent actio
 
 ## Evidence, data, operations
 S64 | 3      | open | Flip, insert, drop, reorder, cut tail, swap whole chain, roll back, two tenants in one chain → verify fails and names the first bad record; cut tail found through signed head
-S65 | 2, 3   | part | ENOSPC, EIO, lock lost before dispatch → action not run, 503
+S65 | 2, 3   | met  | ENOSPC, EIO, lock lost before dispatch → action not run, 503
 S66 | 3      | open | Canary secrets in every input → absent from evidence, logs, metrics, backups, traces, crash output
 S67 | 8      | open | CRLF, ANSI, </script>, formula text in names → inert in logs, SSE frames, dashboard, CSV; CSP default-src 'self', frame-ancestors 'none', nosniff
 S68 | 2, 7, 8| part | 100,000 distinct tools/sessions/models → metric series and maps bounded

@@ -13,6 +13,8 @@ export interface Entry {
 export interface GroupCommitOptions {
   readonly store: EvidenceStore;
   readonly highWater: HighWater;
+  /** False once another process may have opened the same store: then nothing written here can be vouched for. */
+  readonly holdsStore: () => boolean;
   /** Entries that may wait for the disk. */
   readonly limit: number;
   /** Called once for each failed write, after every waiting entry was rejected. */
@@ -109,6 +111,7 @@ export class GroupCommit {
   }
 
   async #commit(group: Group): Promise<void> {
+    this.#checkHeld();
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
     for (const operation of [...group.operations, ...attest(group.leaves)]) {
@@ -118,6 +121,12 @@ export class GroupCommit {
     await batch.write(durably);
     // COMMIT POINT: from here on the records survive; the marks make their loss visible.
     await this.#options.highWater.advance(marksOf(group.leaves).values());
+    // Asked again: who opened the store while this was written will overwrite it.
+    this.#checkHeld();
+  }
+
+  #checkHeld(): void {
+    if (!this.#options.holdsStore()) throw new Error("the lock of the store is no longer the one that was taken");
   }
 
   /** What waits was sealed on top of what failed: none of it can stand. */

@@ -27,6 +27,8 @@ import { Writer } from "./writer.ts";
 
 export interface LedgerOptions {
   readonly store: EvidenceStore;
+  /** Whether this process is still the only one that can have the store open. */
+  readonly holdsStore: () => boolean;
   /** The file of the high-water marks; null with a store in memory. */
   readonly highWaterPath: string | null;
   /** The signing keys. */
@@ -81,7 +83,13 @@ export class Ledger {
     this.#open = new OpenDecisions(limit);
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     this.#writer = new Writer(
-      { store, highWater, limit, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
+      {
+        store,
+        highWater,
+        limit,
+        holdsStore: options.holdsStore,
+        onFailure: (cause) => this.#onFailure(writeFailed, cause),
+      },
       stamp,
     );
     this.#actions = new ActionLog({

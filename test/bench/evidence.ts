@@ -82,6 +82,7 @@ async function withLedger(name: string, run: (ledger: Ledger) => Promise<void>):
   const store = await openStore({ dir: data, enabled: true });
   const ledger = await Ledger.open({
     store,
+    holdsStore: () => true,
     highWaterPath: join(data, "high-water"),
     keys: new KeyFolder(join(data, "keys"), randomBytes),
     wrappingKeys: new WrappingKeyFolder(join(data, "keys"), randomBytes),

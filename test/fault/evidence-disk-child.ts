@@ -19,6 +19,7 @@ const store = await openStore({ dir, enabled: true });
 const warnings: string[] = [];
 const ledger = await Ledger.open({
   store,
+  holdsStore: () => true,
   highWaterPath: join(dir, "high-water"),
   keys: new KeyFolder(join(dir, "keys"), randomBytes),
   wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),

@@ -15,6 +15,7 @@ const [dir = "", agents = "32"] = process.argv.slice(2);
 const store = await openStore({ dir, enabled: true });
 const ledger = await Ledger.open({
   store,
+  holdsStore: () => true,
   highWaterPath: join(dir, "high-water"),
   keys: new KeyFolder(join(dir, "keys"), randomBytes),
   wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),

@@ -108,6 +108,7 @@ export class LedgerWorld {
     const store = await this.openStore();
     this.#ledger = await Ledger.open({
       store,
+      holdsStore: () => true,
       highWaterPath: this.highWaterPath,
       keys: new KeyFolder(this.keysPath, randomBytes),
       wrappingKeys: new WrappingKeyFolder(this.keysPath, randomBytes),

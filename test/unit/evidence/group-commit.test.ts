@@ -34,7 +34,7 @@ describe("GroupCommit", () => {
   it("shares one batch among the entries of one turn, and keeps batches apart and in order", async () => {
     const store = new MemoryLevel<string, string>();
     const highWater = new HighWaterMemory();
-    const commit = new GroupCommit({ store, highWater, limit: 5_000, onFailure: () => {} });
+    const commit = new GroupCommit({ store, highWater, limit: 5_000, holdsStore: () => true, onFailure: () => {} });
     const chain = newChain();
     const batches: number[] = [];
     store.on("write", (operations) =>
@@ -63,7 +63,13 @@ describe("GroupCommit", () => {
       },
       close: async () => {},
     };
-    const commit = new GroupCommit({ store, highWater, limit: 10, onFailure: (cause) => failures.push(cause) });
+    const commit = new GroupCommit({
+      store,
+      highWater,
+      limit: 10,
+      holdsStore: () => true,
+      onFailure: (cause) => failures.push(cause),
+    });
     const leaf = leafOf(newChain(), 0);
     const first = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf });
     expect(await rejection(first)).to.include({ code: "EVIDENCE_UNAVAILABLE", cause: fault });
@@ -72,6 +78,24 @@ describe("GroupCommit", () => {
     expect(() => commit.admit(true)).to.throw("the last write failed");
     commit.resume();
     expect(() => commit.admit(false)).to.not.throw();
+  });
+
+  it("acknowledges nothing that was written while another process could open the store", async () => {
+    const store = new MemoryLevel<string, string>();
+    const answers = [true, false];
+    const holdsStore = (): boolean => answers.shift() ?? false;
+    const failures: unknown[] = [];
+    const highWater = new HighWaterMemory();
+    const commit = new GroupCommit({
+      store,
+      highWater,
+      limit: 10,
+      holdsStore,
+      onFailure: (cause) => failures.push(cause),
+    });
+    const entry = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf: leafOf(newChain(), 0) });
+    expect(await rejection(entry)).to.include({ code: "EVIDENCE_UNAVAILABLE" });
+    expect(String(failures[0])).to.contain("the lock of the store is no longer the one that was taken");
   });
 });
 
