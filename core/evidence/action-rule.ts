@@ -1,12 +1,16 @@
 import { sha256Hex } from "../kernel/digest.ts";
+import type { Reason } from "./bundle/reason.ts";
+import { type Fault, fault, isFault } from "./fault.ts";
 import { openKey, recordKey, sessionRecordKey } from "./key-space.ts";
 import { type ActionRecord, noHash } from "./record.ts";
-import { isAction, isFault, readRecord } from "./record-text.ts";
+import { isAction, readRecord } from "./record-text.ts";
 import type { Reader } from "./tile-reader.ts";
 
 export interface FirstBad {
   readonly seq: number;
-  readonly reason: string;
+  /** From the closed list. */
+  readonly reason: Reason;
+  readonly detail: string;
 }
 
 interface SessionEnd {
@@ -16,6 +20,7 @@ interface SessionEnd {
 
 const rememberedSessions = 10_000;
 const mostOpen = 100_000;
+const outOfPlace = "expected an outcome to follow a dispatched decision of its action";
 
 /**
  * What must hold between the records of a chain whose links are sound: each session's own index and hashes leave no
@@ -35,7 +40,7 @@ export class ActionRules {
   }
 
   /** Takes the next action record of the chain; says which rule it breaks. */
-  async check(record: ActionRecord, hash: string): Promise<string | undefined> {
+  async check(record: ActionRecord, hash: string): Promise<Fault | undefined> {
     return (await this.#checkSession(record, hash)) ?? this.#checkAction(record);
   }
 
@@ -43,29 +48,35 @@ export class ActionRules {
   async findForgotten(): Promise<FirstBad | undefined> {
     for (const [id, seq] of this.#open) {
       if ((await this.#reader.get(openKey(this.#tenant, id))) === String(seq)) continue;
-      return { seq, reason: "the decision has no outcome and is not listed as open" };
+      return { seq, reason: "open_outcome", detail: "the decision has no outcome and is not listed as open" };
     }
     return undefined;
   }
 
-  #checkAction(record: ActionRecord): string | undefined {
+  #checkAction(record: ActionRecord): Fault | undefined {
     const { id } = record.action;
     if (record.kind === "outcome") {
-      return this.#open.delete(id) ? undefined : "expected an outcome to follow a dispatched decision of its action";
+      return this.#open.delete(id) ? undefined : fault("outcome_without_decision", outOfPlace);
     }
     if (record.effect !== "dispatched") return undefined;
-    if (record.evaluation?.decision !== "allow") return "expected only an allowed action to be dispatched";
-    if (this.#open.has(id)) return "expected one dispatched decision an action, got a second";
+    if (record.evaluation?.decision !== "allow")
+      return fault("dispatch_without_allow", "expected only an allowed action to be dispatched");
+    if (this.#open.has(id)) return fault("second_decision", "expected one dispatched decision an action, got a second");
     this.#open.set(id, record.seq);
-    return this.#open.size > mostOpen ? `expected at most ${mostOpen} open decisions` : undefined;
+    return this.#open.size > mostOpen
+      ? fault("open_outcome", `expected at most ${mostOpen} open decisions`)
+      : undefined;
   }
 
-  async #checkSession(record: ActionRecord, hash: string): Promise<string | undefined> {
+  async #checkSession(record: ActionRecord, hash: string): Promise<Fault | undefined> {
     const { id, index, prev_hash } = record.session;
     const before = this.#sessions.get(id) ?? (await this.#recall(record));
-    if (before === undefined) return "the session's index does not lead to this record";
-    if (index !== before.index + 1) return `expected session index ${before.index + 1}, got ${index}`;
-    if (prev_hash !== before.hash) return "the session's `prev_hash` is not the digest of its record before";
+    if (before === undefined) return fault("bad_session_link", "the session's index does not lead to this record");
+    if (index !== before.index + 1)
+      return fault("session_gap", `expected session index ${before.index + 1}, got ${index}`);
+    if (prev_hash !== before.hash) {
+      return fault("bad_session_link", "the session's `prev_hash` is not the digest of its record before");
+    }
     this.#sessions.delete(id);
     this.#sessions.set(id, { index, hash });
     if (this.#sessions.size > rememberedSessions) this.#forgetOldest();

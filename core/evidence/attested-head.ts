@@ -1,9 +1,10 @@
 import type { ChainHead } from "./chain-walk.ts";
 import { isCheckpointSignedBy, parseCheckpoint, type SignedCheckpoint } from "./checkpoint.ts";
+import { isFault } from "./fault.ts";
 import type { KeyStore } from "./key-folder.ts";
 import { KeyHistory } from "./key-history.ts";
 import { checkpointKey, type EvidenceStore, keyRecordRange, recordKey } from "./key-space.ts";
-import { isFault, readRecord } from "./record-text.ts";
+import { readRecord } from "./record-text.ts";
 import type { SigningKey } from "./signing-key.ts";
 import type { TileTree } from "./tile.ts";
 import { TileReader } from "./tile-reader.ts";

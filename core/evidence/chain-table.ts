@@ -33,6 +33,8 @@ export interface ChainTableParts {
 
 export interface ChainStatus {
   readonly tenant: string;
+  /** Empty for a refused chain whose name is not known. */
+  readonly chain: string;
   /** −1 for a chain that holds nothing yet. */
   readonly seq: number;
   readonly head: string;
@@ -51,6 +53,7 @@ export class ChainTable {
   readonly #chains = new Map<string, Chain>();
   readonly #refused = new Map<string, string>();
   readonly #opening = new Map<string, Promise<Chain>>();
+  #closedBecause: string | undefined;
 
   constructor(parts: ChainTableParts) {
     this.#parts = parts;
@@ -83,6 +86,11 @@ export class ChainTable {
     this.#refused.set(tenant, reason);
   }
 
+  /** Lets no chain begin any more: a tenant that seems new may be one whose chain was taken away. */
+  refuseNew(reason: string): void {
+    this.#closedBecause = reason;
+  }
+
   get refusals(): ReadonlyMap<string, string> {
     return this.#refused;
   }
@@ -95,9 +103,11 @@ export class ChainTable {
   status(failed: boolean): readonly ChainStatus[] {
     const tenants = new Set([...this.#chains.keys(), ...this.#refused.keys()]);
     return [...tenants].sort().map((tenant) => {
-      const head = this.#chains.get(tenant)?.head ?? this.#markOf(tenant);
+      const chain = this.#chains.get(tenant);
+      const head = chain?.head ?? this.#markOf(tenant);
       const reason = this.#refused.get(tenant);
-      const place = { tenant, seq: head.seq, head: head.hash };
+      const id = chain?.id ?? this.#highWater.marks.get(tenant)?.chain ?? "";
+      const place = { tenant, chain: id, seq: head.seq, head: head.hash };
       if (reason !== undefined) return { ...place, state: "refused", reason };
       return { ...place, state: failed ? "failed" : "ready" };
     });
@@ -132,6 +142,7 @@ export class ChainTable {
   /** The mark comes before the first record: a tenant with records and no mark has lost its mark. */
   async #create(tenant: string): Promise<Chain> {
     checkTenant(tenant);
+    if (this.#closedBecause !== undefined) throw new GatewayError("EVIDENCE_UNAVAILABLE", this.#closedBecause);
     if (this.#chains.size + this.#opening.size >= mostTenants) {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", `expected at most ${mostTenants} tenants in one data folder`);
     }

@@ -1,7 +1,8 @@
 import { sha256Hex } from "../kernel/digest.ts";
+import { type Fault, fault, isFault } from "./fault.ts";
 import { recordKey } from "./key-space.ts";
 import { type EvidenceRecord, noHash } from "./record.ts";
-import { isFault, readRecord, type TextFault } from "./record-text.ts";
+import { readRecord } from "./record-text.ts";
 
 /** The last record of a chain; `seq` −1 where there is none. */
 export interface ChainHead {
@@ -41,11 +42,11 @@ export class ChainWalk {
   }
 
   /** Takes the next key and text of the store; says what is wrong with them, or moves on. */
-  accept(key: string, text: string): Step | TextFault {
+  accept(key: string, text: string): Step | Fault {
     const record = readRecord(text);
     if (isFault(record)) return record;
-    const fault = this.#place(key, record) ?? this.#link(record);
-    if (fault !== undefined) return { fault };
+    const broken = this.#place(key, record) ?? this.#link(record);
+    if (broken !== undefined) return broken;
     const hash = sha256Hex(text);
     this.#chain = record.chain;
     this.#seq = record.seq;
@@ -54,20 +55,24 @@ export class ChainWalk {
     return { record, hash };
   }
 
-  #place(key: string, record: EvidenceRecord): string | undefined {
+  #place(key: string, record: EvidenceRecord): Fault | undefined {
     const expected = this.#seq + 1;
-    if (record.tenant !== this.#tenant) return `expected tenant \`${this.#tenant}\`, got another`;
-    if (key !== recordKey(this.#tenant, expected)) return `expected record ${expected}, got a gap`;
-    if (record.seq !== expected) return `expected \`seq\` ${expected}, got ${record.seq}`;
-    if ((record.kind === "genesis") !== (expected === 0)) return "expected a genesis record first, and only first";
+    if (record.tenant !== this.#tenant)
+      return fault("foreign_tenant", `expected tenant \`${this.#tenant}\`, got another`);
+    if (key !== recordKey(this.#tenant, expected)) return fault("seq_gap", `expected record ${expected}, got a gap`);
+    if (record.seq !== expected) return fault("seq_gap", `expected \`seq\` ${expected}, got ${record.seq}`);
+    if ((record.kind === "genesis") !== (expected === 0))
+      return fault("bad_schema", "expected a genesis record first, and only first");
     return undefined;
   }
 
-  #link(record: EvidenceRecord): string | undefined {
-    if (this.#chain !== null && record.chain !== this.#chain) return "expected the same chain, got another";
+  #link(record: EvidenceRecord): Fault | undefined {
+    if (this.#chain !== null && record.chain !== this.#chain)
+      return fault("foreign_chain", "expected the same chain, got another");
     if (this.#hash !== null && record.prev_hash !== this.#hash)
-      return "`prev_hash` is not the digest of the record before";
-    if (record.writer.epoch < this.#epoch) return `expected writer epoch ${this.#epoch} or later, got an earlier one`;
+      return fault("bad_prev_hash", "`prev_hash` is not the digest of the record before");
+    if (record.writer.epoch < this.#epoch)
+      return fault("stale_epoch", `expected writer epoch ${this.#epoch} or later, got an earlier one`);
     return undefined;
   }
 }

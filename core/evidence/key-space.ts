@@ -24,6 +24,13 @@ export function checkTenant(tenant: string): void {
 /** Keys outside any tenant have no `/`, and every tenant's key has one: they cannot meet. */
 export const epochKey = "epoch";
 export const probeKey = "probe";
+/** Name and key of this data folder towards its witnesses. */
+export const installationKey = "installation";
+
+/** The list of chains that a witness, by its configured name, was told last. */
+export function metaKey(witness: string): string {
+  return `meta-${encodeURIComponent(witness)}`;
+}
 
 /** Half-open range of the keys that start with a prefix ending in `/`. */
 export interface KeyRange {
@@ -112,6 +119,11 @@ export function keyRecordKey(tenant: string, seq: number): string {
 
 export function keyRecordRange(tenant: string): KeyRange {
   return range(`${tenantPrefix(tenant)}signing-key/`);
+}
+
+/** What hides a tenant's chain in the list of chains that witnesses are told. */
+export function metaSaltKey(tenant: string): string {
+  return `${tenantPrefix(tenant)}meta-salt`;
 }
 
 /** Every tenant that has a key in the store. One look-up each, however many records they have. */

@@ -181,8 +181,8 @@ export class Ledger {
   async verify(tenant: string, onProgress?: (checked: number) => void): Promise<VerifyReport> {
     const report = await verifyChain(this.#store, tenant, this.#highWater.marks.get(tenant), onProgress);
     if (report.firstBad !== undefined) {
-      const { seq, reason } = report.firstBad;
-      this.#refuse(tenant, `chain of tenant \`${tenant}\` is broken at record ${seq}: ${reason}`);
+      const { seq, detail } = report.firstBad;
+      this.refuse(tenant, `chain of tenant \`${tenant}\` is broken at record ${seq}: ${detail}`);
     }
     return report;
   }
@@ -195,6 +195,18 @@ export class Ledger {
   /** Where each tenant's chain stands. */
   status(): readonly ChainStatus[] {
     return this.#chains.status(this.#writer.failed);
+  }
+
+  /** Refuses a tenant until a start finds its chain sound. */
+  refuse(tenant: string, reason: string): void {
+    this.#chains.refuse(tenant, reason);
+    this.#warn("evidence refused", { tenant, reason });
+  }
+
+  /** Lets no chain begin any more. */
+  refuseNew(reason: string): void {
+    this.#chains.refuseNew(reason);
+    this.#warn("new tenants refused", { reason });
   }
 
   /** Names the configuration that records name from now on. */
@@ -222,11 +234,6 @@ export class Ledger {
   #admit(kind: "bounded" | "outcome"): void {
     if (this.#writer.failed) this.#repair.request();
     this.#writer.admit(kind);
-  }
-
-  #refuse(tenant: string, reason: string): void {
-    this.#chains.refuse(tenant, reason);
-    this.#warn("evidence refused", { tenant, reason });
   }
 
   #onFailure(message: string, cause: unknown): void {

@@ -1,8 +1,9 @@
 import { GatewayError } from "../kernel/error.ts";
+import { isFault } from "./fault.ts";
 import { type EvidenceStore, openKey, openRange, recordKey } from "./key-space.ts";
 import type { ActionRecord } from "./record.ts";
 import type { Bound } from "./record-body.ts";
-import { isAction, isFault, readRecord } from "./record-text.ts";
+import { isAction, readRecord } from "./record-text.ts";
 
 /** A dispatched decision in the store that nobody is going to bring the outcome of. */
 export interface Abandoned {

@@ -1,5 +1,6 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { isJsonObject, type Json } from "../kernel/json.ts";
+import { type Fault, fault } from "./fault.ts";
 import {
   type ActionRecord,
   actionKinds,
@@ -8,11 +9,6 @@ import {
   eventKinds,
   recordSchema,
 } from "./record.ts";
-
-/** What a record's text says when it is not a record this version can read. */
-export interface TextFault {
-  readonly fault: string;
-}
 
 const kinds: ReadonlySet<Json> = new Set<Json>([...actionKinds, ...eventKinds]);
 
@@ -33,34 +29,34 @@ export function recordText(record: EvidenceRecord): string {
  * Reads the text of one record. The text must be canonical, or two readers could see two records in one digest.
  * Members are not checked beyond schema, kind, tenant, position and links: those are what holds the chain together.
  */
-export function readRecord(text: string): EvidenceRecord | TextFault {
+export function readRecord(text: string): EvidenceRecord | Fault {
   let value: Json;
   try {
     value = JSON.parse(text) as Json;
   } catch {
-    return { fault: "expected JSON, got other bytes" };
+    return fault("malformed", "expected JSON, got other bytes");
   }
-  if (!isJsonObject(value)) return { fault: "expected a JSON object" };
-  if (!isCanonical(value, text)) return { fault: "expected canonical JSON (RFC 8785)" };
-  if (value.schema !== recordSchema) return { fault: `expected schema \`${recordSchema}\`` };
-  if (!kinds.has(value.kind ?? null)) return { fault: "expected a known record kind" };
+  if (!isJsonObject(value)) return fault("bad_schema", "expected a JSON object");
+  if (!isCanonical(value, text)) return fault("not_canonical", "expected canonical JSON (RFC 8785)");
+  if (value.schema !== recordSchema) return fault("bad_schema", `expected schema \`${recordSchema}\``);
+  if (!kinds.has(value.kind ?? null)) return fault("bad_schema", "expected a known record kind");
   return frameFault(value) ?? (value as unknown as EvidenceRecord);
 }
 
-function frameFault(value: { readonly [member: string]: Json }): TextFault | undefined {
+function frameFault(value: { readonly [member: string]: Json }): Fault | undefined {
   for (const member of ["tenant", "chain", "prev_hash", "id", "time"] as const) {
-    if (typeof value[member] !== "string") return { fault: `expected \`${member}\` to be a string` };
+    if (typeof value[member] !== "string") return fault("bad_schema", `expected \`${member}\` to be a string`);
   }
-  if (!Number.isSafeInteger(value.seq)) return { fault: "expected `seq` to be an integer" };
+  if (!Number.isSafeInteger(value.seq)) return fault("bad_schema", "expected `seq` to be an integer");
   if (!isJsonObject(value.writer) || !Number.isSafeInteger(value.writer.epoch)) {
-    return { fault: "expected `writer` with an integer epoch" };
+    return fault("bad_schema", "expected `writer` with an integer epoch");
   }
   if (value.kind !== "decision" && value.kind !== "outcome") return undefined;
   if (!isJsonObject(value.action) || typeof value.action.id !== "string")
-    return { fault: "expected `action` with an id" };
+    return fault("bad_schema", "expected `action` with an id");
   const session = value.session;
   if (!isJsonObject(session) || typeof session.id !== "string" || !Number.isSafeInteger(session.index)) {
-    return { fault: "expected `session` with an id and an integer index" };
+    return fault("bad_schema", "expected `session` with an id and an integer index");
   }
   return undefined;
 }
@@ -92,8 +88,4 @@ export function isAction(record: EvidenceRecord): record is ActionRecord {
 
 function isEvent(record: EvidenceRecord): record is EventRecord {
   return !isAction(record);
-}
-
-export function isFault<T extends object>(read: T | TextFault): read is TextFault {
-  return "fault" in read;
 }

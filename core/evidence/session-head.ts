@@ -1,6 +1,7 @@
 import { sha256Hex } from "../kernel/digest.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { SessionScope } from "../kernel/session-scope.ts";
+import { isFault } from "./fault.ts";
 import {
   type EvidenceStore,
   type Operation,
@@ -10,7 +11,7 @@ import {
   sessionRecordKey,
 } from "./key-space.ts";
 import { type ActionRecord, noHash, type RecordedSession } from "./record.ts";
-import { isAction, isFault, readRecord } from "./record-text.ts";
+import { isAction, readRecord } from "./record-text.ts";
 import type { Sealed } from "./seal.ts";
 import { readFault } from "./store-fault.ts";
 

@@ -1,4 +1,5 @@
 import { GatewayError } from "../kernel/error.ts";
+import { isFault } from "./fault.ts";
 import {
   type EvidenceStore,
   recordKey,
@@ -9,7 +10,7 @@ import {
   sessionRecordRange,
 } from "./key-space.ts";
 import type { EvidenceRecord } from "./record.ts";
-import { isAction, isFault, readRecord } from "./record-text.ts";
+import { isAction, readRecord } from "./record-text.ts";
 import { readSummary, type SessionSummary } from "./session-head.ts";
 
 export interface PageRequest {

@@ -1,6 +1,7 @@
 import type { AbstractIterator } from "abstract-level";
 import type { FirstBad } from "./action-rule.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "./checkpoint.ts";
+import { type Fault, fault } from "./fault.ts";
 import { KeyHistory } from "./key-history.ts";
 import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "./key-space.ts";
 import type { EvidenceRecord } from "./record.ts";
@@ -42,55 +43,70 @@ export class TreeRules {
   }
 
   /** Takes the next record of the chain; says which rule it breaks. */
-  async check(record: EvidenceRecord, hash: string): Promise<string | undefined> {
+  async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
     this.#last = { record, hash };
     const introduces = record.kind === "genesis" || record.kind === "key";
-    const fault = introduces ? await this.#checkKey(record) : undefined;
+    const broken = introduces ? await this.#checkKey(record) : undefined;
     for (const { level, index, hashes } of this.#tree.append(hash)) {
       const stored = await this.#reader.get(tileKey(this.#tenant, level, index));
-      if (stored !== hashes.toString("hex")) return `tile ${index} of level ${level} is not that of the records`;
+      if (stored !== hashes.toString("hex")) {
+        return fault("bad_inclusion", `tile ${index} of level ${level} is not that of the records`);
+      }
     }
-    return fault ?? (await this.#checkStored(record, hash));
+    return broken ?? (await this.#checkStored(record, hash));
   }
 
   /** After the last record: the latest checkpoint must be over it, and none over more. */
   async checkEnd(): Promise<FirstBad | undefined> {
     const { size: seq } = this.#tree;
     const last = this.#last;
-    if (this.#next !== undefined) return { seq, reason: "the chain ends before one of its checkpoints" };
+    if (this.#next !== undefined) {
+      return { seq, reason: "missing_record", detail: "the chain ends before one of its checkpoints" };
+    }
     const note = await this.#reader.get(checkpointKey(this.#tenant));
-    if (last === undefined)
-      return note === undefined ? undefined : { seq, reason: "there is a checkpoint over nothing" };
-    const reason = note === undefined ? "the chain has no checkpoint" : this.#misfit(note, last.record, last.hash);
-    return reason === undefined ? undefined : { seq: last.record.seq, reason };
+    if (last === undefined) {
+      return note === undefined
+        ? undefined
+        : { seq, reason: "missing_record", detail: "there is a checkpoint over nothing" };
+    }
+    const broken =
+      note === undefined
+        ? fault("bad_checkpoint", "the chain has no checkpoint")
+        : this.#misfit(note, last.record, last.hash);
+    return broken === undefined ? undefined : { seq: last.record.seq, reason: broken.reason, detail: broken.fault };
   }
 
-  async #checkKey(record: EvidenceRecord): Promise<string | undefined> {
+  async #checkKey(record: EvidenceRecord): Promise<Fault | undefined> {
     if (!this.#history.accept(record)) {
       return record.kind === "genesis"
-        ? "expected a genesis record that introduces a signing key"
-        : "expected a rotation signed by the old and the new key";
+        ? fault("unknown_key", "expected a genesis record that introduces a signing key")
+        : fault("bad_rotation", "expected a rotation signed by the old and the new key");
     }
     const listed = await this.#reader.get(keyRecordKey(this.#tenant, record.seq));
-    return listed === this.#history.current?.id ? undefined : "the list of signing keys does not name the record's key";
+    if (listed === this.#history.current?.id) return undefined;
+    return fault("unknown_key", "the list of signing keys does not name the record's key");
   }
 
-  async #checkStored(record: EvidenceRecord, hash: string): Promise<string | undefined> {
+  async #checkStored(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
     if (this.#next === undefined || this.#next[0] !== checkpointAtKey(this.#tenant, this.#tree.size)) return undefined;
     const [, note] = this.#next;
     this.#next = await this.#stored.next();
     return this.#misfit(note, record, hash);
   }
 
-  #misfit(note: string, last: EvidenceRecord, hash: string): string | undefined {
+  #misfit(note: string, last: EvidenceRecord, hash: string): Fault | undefined {
     const checkpoint = parseCheckpoint(note);
-    if (checkpoint === undefined) return "expected a checkpoint, got another text";
-    if (checkpoint.chain !== last.chain) return "expected a checkpoint of this chain, got one of another";
+    if (checkpoint === undefined) return fault("bad_checkpoint", "expected a checkpoint, got another text");
+    if (checkpoint.chain !== last.chain)
+      return fault("foreign_chain", "expected a checkpoint of this chain, got one of another");
     const { size } = this.#tree;
-    if (checkpoint.size !== size) return `expected a checkpoint over ${size} records, got one over ${checkpoint.size}`;
-    if (checkpoint.head !== hash || checkpoint.time !== last.time) return "the checkpoint is over another last record";
-    if (!checkpoint.root.equals(this.#tree.root())) return "the checkpoint's root is not that of the records";
+    if (checkpoint.size !== size)
+      return fault("bad_checkpoint", `expected a checkpoint over ${size} records, got one over ${checkpoint.size}`);
+    if (checkpoint.head !== hash || checkpoint.time !== last.time)
+      return fault("head_mismatch", "the checkpoint is over another last record");
+    if (!checkpoint.root.equals(this.#tree.root()))
+      return fault("bad_inclusion", "the checkpoint's root is not that of the records");
     const signed = isCheckpointSignedBy(checkpoint, this.#history.keysAt(size));
-    return signed ? undefined : "the checkpoint is not signed by the key of its size";
+    return signed ? undefined : fault("bad_signature", "the checkpoint is not signed by the key of its size");
   }
 }

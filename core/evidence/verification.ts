@@ -1,9 +1,10 @@
 import type { AbstractIterator } from "abstract-level";
 import { ActionRules, type FirstBad } from "./action-rule.ts";
 import { type ChainHead, ChainWalk, type Step } from "./chain-walk.ts";
+import { type Fault, isFault } from "./fault.ts";
 import type { Mark } from "./high-water.ts";
 import { checkpointAtRange, type EvidenceStore, recordRange } from "./key-space.ts";
-import { isAction, isFault } from "./record-text.ts";
+import { isAction } from "./record-text.ts";
 import { isClosedFault, readFault } from "./store-fault.ts";
 import type { Reader } from "./tile-reader.ts";
 import { TreeRules } from "./tree-rule.ts";
@@ -53,8 +54,8 @@ export async function verifyChain(
     return report(tenant, walk.head, bad);
   } catch (error) {
     if (isClosedFault(error)) throw readFault(error);
-    const reason = `the store cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-    return report(tenant, walk.head, { seq: walk.head.seq + 1, reason });
+    const detail = `the store cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return report(tenant, walk.head, { seq: walk.head.seq + 1, reason: "malformed", detail });
   }
 }
 
@@ -75,11 +76,12 @@ async function findBadRecord(iterator: ChainIterator, check: Check): Promise<Fir
       for (const [key, text] of chunk) {
         const seq = walk.head.seq + 1;
         const step = walk.accept(key, text);
-        if (isFault(step)) return { seq, reason: step.fault };
-        if (seq === mark?.seq && step.hash !== mark.head)
-          return { seq, reason: "the record differs from the high-water mark" };
-        const reason = await findBrokenRule(step, check);
-        if (reason !== undefined) return { seq, reason };
+        if (isFault(step)) return badAt(seq, step);
+        if (seq === mark?.seq && step.hash !== mark.head) {
+          return { seq, reason: "forked", detail: "the record differs from the high-water mark" };
+        }
+        const broken = await findBrokenRule(step, check);
+        if (broken !== undefined) return badAt(seq, broken);
       }
       check.onProgress(walk.head.seq + 1);
     }
@@ -88,9 +90,9 @@ async function findBadRecord(iterator: ChainIterator, check: Check): Promise<Fir
   }
 }
 
-async function findBrokenRule({ record, hash }: Step, { actions, tree }: Check): Promise<string | undefined> {
-  const fault = isAction(record) ? await actions.check(record, hash) : undefined;
-  return fault ?? (await tree.check(record, hash));
+async function findBrokenRule({ record, hash }: Step, { actions, tree }: Check): Promise<Fault | undefined> {
+  const broken = isAction(record) ? await actions.check(record, hash) : undefined;
+  return broken ?? (await tree.check(record, hash));
 }
 
 async function findBadEnd({ walk, actions, tree, mark }: Check): Promise<FirstBad | undefined> {
@@ -99,9 +101,15 @@ async function findBadEnd({ walk, actions, tree, mark }: Check): Promise<FirstBa
 
 function checkEnd(head: ChainHead, mark: Mark | undefined): FirstBad | undefined {
   const seq = head.seq + 1;
-  if (mark === undefined) return seq === 0 ? undefined : { seq: 0, reason: "the chain has no high-water mark" };
+  if (mark === undefined) {
+    return seq === 0 ? undefined : { seq: 0, reason: "missing_file", detail: "the chain has no high-water mark" };
+  }
   if (head.seq >= mark.seq) return undefined;
-  return { seq, reason: `the chain ends before its high-water mark, record ${mark.seq}` };
+  return { seq, reason: "behind_witness", detail: `the chain ends before its high-water mark, record ${mark.seq}` };
+}
+
+function badAt(seq: number, { reason, fault }: Fault): FirstBad {
+  return { seq, reason, detail: fault };
 }
 
 function report(tenant: string, head: ChainHead, bad: FirstBad | undefined): VerifyReport {

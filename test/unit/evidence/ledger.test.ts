@@ -204,8 +204,10 @@ describe("Ledger", () => {
       const error = await rejection(world.act());
       expect(error).to.be.instanceOf(GatewayError).and.include({ code: "EVIDENCE_UNAVAILABLE", detail: text });
       expect(await rejection(world.ledger.sessions("acme", { limit: 10 }))).to.include({ detail: text });
+      const [genesis] = await world.recordsOf();
       expect(world.ledger.status()).to.deep.include({
         tenant: "acme",
+        chain: genesis?.chain,
         seq: 2,
         head: world.ledger.status()[0]?.head,
         state: "refused",

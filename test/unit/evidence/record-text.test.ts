@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { isFault } from "../../../core/evidence/fault.ts";
 import { decisionBody, outcomeBody } from "../../../core/evidence/record-body.ts";
-import { isFault, readRecord, recordText } from "../../../core/evidence/record-text.ts";
+import { readRecord, recordText } from "../../../core/evidence/record-text.ts";
 import { sealAction, sealEvent } from "../../../core/evidence/seal.ts";
 import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
 import { decisions } from "../../../core/kernel/decision.ts";
@@ -78,25 +79,50 @@ describe("readRecord(text)", () => {
     expect(recordText(record as Exclude<typeof record, { fault: string }>)).to.equal(sound);
   });
 
-  for (const [what, changed, fault] of [
-    ["bytes that are not JSON", sound.slice(1), "expected JSON, got other bytes"],
-    ["a list", "[]", "expected a JSON object"],
-    ["white space", sound.replace(":", ": "), "expected canonical JSON (RFC 8785)"],
-    ["members out of order", `{"zz":1,${sound.slice(1)}`, "expected canonical JSON (RFC 8785)"],
-    ["a member twice", sound.replace('"kind":', '"kind":"outcome","kind":'), "expected canonical JSON (RFC 8785)"],
-    ["an escape that is not needed", sound.replace("acme", "\\u0061cme"), "expected canonical JSON (RFC 8785)"],
-    ["a number in another form", sound.replace('"seq":4', '"seq":4.0'), "expected canonical JSON (RFC 8785)"],
-    ["another schema", sound.replace("record-v1", "record-v2"), "expected schema `evidence-record-v1`"],
-    ["an unknown kind", sound.replace('"decision","prev', '"guess","prev'), "expected a known record kind"],
-    ["no tenant", sound.replace('"tenant":"acme",', ""), "expected `tenant` to be a string"],
-    ["a fraction for a place", sound.replace('"seq":4', '"seq":4.5'), "expected `seq` to be an integer"],
-    ["no epoch", sound.replace('"epoch":3,', ""), "expected `writer` with an integer epoch"],
-    ["no action", sound.replace('"action":{', '"axtion":{'), "expected `action` with an id"],
-    ["no session index", sound.replace('"index":2,', ""), "expected `session` with an id and an integer index"],
+  for (const [what, changed, reason, fault] of [
+    ["bytes that are not JSON", sound.slice(1), "malformed", "expected JSON, got other bytes"],
+    ["a list", "[]", "bad_schema", "expected a JSON object"],
+    ["white space", sound.replace(":", ": "), "not_canonical", "expected canonical JSON (RFC 8785)"],
+    ["members out of order", `{"zz":1,${sound.slice(1)}`, "not_canonical", "expected canonical JSON (RFC 8785)"],
+    [
+      "a member twice",
+      sound.replace('"kind":', '"kind":"outcome","kind":'),
+      "not_canonical",
+      "expected canonical JSON (RFC 8785)",
+    ],
+    [
+      "an escape that is not needed",
+      sound.replace("acme", "\\u0061cme"),
+      "not_canonical",
+      "expected canonical JSON (RFC 8785)",
+    ],
+    [
+      "a number in another form",
+      sound.replace('"seq":4', '"seq":4.0'),
+      "not_canonical",
+      "expected canonical JSON (RFC 8785)",
+    ],
+    ["another schema", sound.replace("record-v1", "record-v2"), "bad_schema", "expected schema `evidence-record-v1`"],
+    [
+      "an unknown kind",
+      sound.replace('"decision","prev', '"guess","prev'),
+      "bad_schema",
+      "expected a known record kind",
+    ],
+    ["no tenant", sound.replace('"tenant":"acme",', ""), "bad_schema", "expected `tenant` to be a string"],
+    ["a fraction for a place", sound.replace('"seq":4', '"seq":4.5'), "bad_schema", "expected `seq` to be an integer"],
+    ["no epoch", sound.replace('"epoch":3,', ""), "bad_schema", "expected `writer` with an integer epoch"],
+    ["no action", sound.replace('"action":{', '"axtion":{'), "bad_schema", "expected `action` with an id"],
+    [
+      "no session index",
+      sound.replace('"index":2,', ""),
+      "bad_schema",
+      "expected `session` with an id and an integer index",
+    ],
   ] as const) {
     it(`refuses ${what}`, () => {
       expect(changed).to.not.equal(sound);
-      expect(readRecord(changed)).to.deep.equal({ fault });
+      expect(readRecord(changed)).to.deep.equal({ reason, fault });
     });
   }
 });

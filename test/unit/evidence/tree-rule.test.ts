@@ -107,11 +107,19 @@ describe("a chain's keys", () => {
       const successor = await keyOf(4);
       await events(1);
       await resign({}, [old]);
-      expect(await firstBad()).to.deep.equal({ seq: 5, reason: "the checkpoint is not signed by the key of its size" });
+      expect(await firstBad()).to.deep.equal({
+        seq: 5,
+        reason: "bad_signature",
+        detail: "the checkpoint is not signed by the key of its size",
+      });
       await resign({}, [successor]);
       const { note: _, ...first } = await checkpointAt(checkpointAtKey("acme", 1));
       await world.store.put(checkpointAtKey("acme", 1), signCheckpoint(first, [successor]));
-      expect(await firstBad()).to.deep.equal({ seq: 0, reason: "the checkpoint is not signed by the key of its size" });
+      expect(await firstBad()).to.deep.equal({
+        seq: 0,
+        reason: "bad_signature",
+        detail: "the checkpoint is not signed by the key of its size",
+      });
     });
 
     it("must both sign the checkpoint over the rotation", async () => {
@@ -119,7 +127,11 @@ describe("a chain's keys", () => {
       await world.ledger.rotateKey("acme");
       const { note: _, ...over } = await checkpointAt(checkpointAtKey("acme", 3));
       await world.store.put(checkpointAtKey("acme", 3), signCheckpoint(over, [await keyOf(2)]));
-      expect(await firstBad()).to.deep.equal({ seq: 2, reason: "the checkpoint is not signed by the key of its size" });
+      expect(await firstBad()).to.deep.equal({
+        seq: 2,
+        reason: "bad_signature",
+        detail: "the checkpoint is not signed by the key of its size",
+      });
     });
   });
 
@@ -182,55 +194,55 @@ describe("a chain's checkpoints", () => {
     [
       "is gone",
       () => world.store.del(checkpointKey("acme")),
-      { seq: 5, reason: "the chain has no checkpoint" },
+      { seq: 5, reason: "bad_checkpoint", detail: "the chain has no checkpoint" },
       "has no checkpoint",
     ],
     [
       "is an earlier one",
       async () => world.store.put(checkpointKey("acme"), await get(checkpointAtKey("acme", 1))),
-      { seq: 5, reason: "expected a checkpoint over 6 records, got one over 1" },
+      { seq: 5, reason: "bad_checkpoint", detail: "expected a checkpoint over 6 records, got one over 1" },
       "has a checkpoint over 1 records, expected 6",
     ],
     [
       "is of another chain",
       async () => resign({ chain: "another" }, [await keyOf(0)]),
-      { seq: 5, reason: "expected a checkpoint of this chain, got one of another" },
+      { seq: 5, reason: "foreign_chain", detail: "expected a checkpoint of this chain, got one of another" },
       "has a checkpoint of another chain",
     ],
     [
       "has another root",
       async () => resign({ root: randomBytes(32) }, [await keyOf(0)]),
-      { seq: 5, reason: "the checkpoint's root is not that of the records" },
+      { seq: 5, reason: "bad_inclusion", detail: "the checkpoint's root is not that of the records" },
       "has a tree that differs from its checkpoint",
     ],
     [
       "has another head",
       async () => resign({ head: "ab".repeat(32) }, [await keyOf(0)]),
-      { seq: 5, reason: "the checkpoint is over another last record" },
+      { seq: 5, reason: "head_mismatch", detail: "the checkpoint is over another last record" },
       "has a checkpoint over another last record",
     ],
     [
       "has another time",
       async () => resign({ time: "2026-05-01T10:00:00.001Z" }, [await keyOf(0)]),
-      { seq: 5, reason: "the checkpoint is over another last record" },
+      { seq: 5, reason: "head_mismatch", detail: "the checkpoint is over another last record" },
       undefined,
     ],
     [
       "is signed by another key",
       () => resign({}, [SigningKey.fromSeed(randomBytes(32))]),
-      { seq: 5, reason: "the checkpoint is not signed by the key of its size" },
+      { seq: 5, reason: "bad_signature", detail: "the checkpoint is not signed by the key of its size" },
       "has a checkpoint that its key did not sign",
     ],
     [
       "is no checkpoint",
       () => world.store.put(checkpointKey("acme"), "yes"),
-      { seq: 5, reason: "expected a checkpoint, got another text" },
+      { seq: 5, reason: "bad_checkpoint", detail: "expected a checkpoint, got another text" },
       "has no checkpoint",
     ],
     [
       "is over more than there is",
       async () => world.store.put(checkpointAtKey("acme", 9), await get(checkpointKey("acme"))),
-      { seq: 6, reason: "the chain ends before one of its checkpoints" },
+      { seq: 6, reason: "missing_record", detail: "the chain ends before one of its checkpoints" },
       undefined,
     ],
   ];
@@ -249,14 +261,22 @@ describe("a chain's tree", () => {
     await events(600);
     const tile = await get(tileKey("acme", 0, 1));
     await world.store.put(tileKey("acme", 0, 1), `${tile[0] === "0" ? "1" : "0"}${tile.slice(1)}`);
-    expect(await firstBad()).to.deep.equal({ seq: 511, reason: "tile 1 of level 0 is not that of the records" });
+    expect(await firstBad()).to.deep.equal({
+      seq: 511,
+      reason: "bad_inclusion",
+      detail: "tile 1 of level 0 is not that of the records",
+    });
     expect(await refusal()).to.equal(`${chainOfAcme} has a tree that differs from its checkpoint`);
   });
 
   it("is found out when a tile is gone", async () => {
     await events(600);
     await world.store.del(tileKey("acme", 0, 0));
-    expect(await firstBad()).to.deep.equal({ seq: 255, reason: "tile 0 of level 0 is not that of the records" });
+    expect(await firstBad()).to.deep.equal({
+      seq: 255,
+      reason: "bad_inclusion",
+      detail: "tile 0 of level 0 is not that of the records",
+    });
     expect(await refusal()).to.equal(`${chainOfAcme} cannot be read: tile 0 of level 0 is missing`);
   });
 });
@@ -267,7 +287,8 @@ describe("a chain whose records introduce no good key", () => {
     await world.store.put(keyRecordKey("acme", 0), "0123456789abcdef");
     expect(await firstBad()).to.deep.equal({
       seq: 0,
-      reason: "the list of signing keys does not name the record's key",
+      reason: "unknown_key",
+      detail: "the list of signing keys does not name the record's key",
     });
     expect(await refusal()).to.equal(`${chainOfAcme} has no good signing key at record 0`);
   });
@@ -281,6 +302,10 @@ describe("a chain whose records introduce no good key", () => {
   it("is found out where a rotation is not signed", async () => {
     await events(1);
     await world.ledger.recordEvent("acme", "key" as "admin", { event: "rotated" });
-    expect(await firstBad()).to.deep.equal({ seq: 2, reason: "expected a rotation signed by the old and the new key" });
+    expect(await firstBad()).to.deep.equal({
+      seq: 2,
+      reason: "bad_rotation",
+      detail: "expected a rotation signed by the old and the new key",
+    });
   });
 });

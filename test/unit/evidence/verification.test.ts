@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Reason } from "../../../core/evidence/bundle/reason.ts";
 import { openKey, recordKey, sessionRecordKey } from "../../../core/evidence/key-space.ts";
 import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/record.ts";
 import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
@@ -43,98 +44,142 @@ class Forgery {
 }
 
 // Records: 0 genesis, 1 decision, 2 outcome, 3 decision (blocked), 4 admin event, 5 decision, 6 outcome, 7 decision (open).
-const table: readonly (readonly [string, number, string, Tamper])[] = [
-  ["a flipped letter", 5, "`prev_hash` is not the digest of the record before", (c) => replace(c, 4, "stop", "stap")],
+const table: readonly (readonly [string, number, Reason, string, Tamper])[] = [
+  [
+    "a flipped letter",
+    5,
+    "bad_prev_hash",
+    "`prev_hash` is not the digest of the record before",
+    (c) => replace(c, 4, "stop", "stap"),
+  ],
   [
     "a flipped letter in the last record",
     7,
+    "forked",
     "the record differs from the high-water mark",
     (c) => replace(c, 7, "write_file", "write_fyle"),
   ],
-  ["white space", 4, "expected canonical JSON (RFC 8785)", (c) => replace(c, 4, ":", ": ")],
-  ["nonsense", 2, "expected JSON, got other bytes", (c) => c.texts.splice(2, 1, "nonsense")],
-  ["two records swapped", 3, "expected `seq` 3, got 4", (c) => c.texts.splice(3, 2, ...c.texts.slice(3, 5).reverse())],
-  ["a record twice", 5, "expected `seq` 5, got 4", (c) => c.texts.splice(4, 0, c.texts[4] as string)],
-  ["a record removed", 4, "expected `seq` 4, got 5", (c) => c.texts.splice(4, 1)],
-  ["the tail cut", 6, "the chain ends before its high-water mark, record 7", (c) => c.texts.splice(6)],
-  ["everything removed", 0, "the chain ends before its high-water mark, record 7", (c) => c.texts.splice(0)],
+  ["white space", 4, "not_canonical", "expected canonical JSON (RFC 8785)", (c) => replace(c, 4, ":", ": ")],
+  ["nonsense", 2, "malformed", "expected JSON, got other bytes", (c) => c.texts.splice(2, 1, "nonsense")],
+  [
+    "two records swapped",
+    3,
+    "seq_gap",
+    "expected `seq` 3, got 4",
+    (c) => c.texts.splice(3, 2, ...c.texts.slice(3, 5).reverse()),
+  ],
+  ["a record twice", 5, "seq_gap", "expected `seq` 5, got 4", (c) => c.texts.splice(4, 0, c.texts[4] as string)],
+  ["a record removed", 4, "seq_gap", "expected `seq` 4, got 5", (c) => c.texts.splice(4, 1)],
+  [
+    "the tail cut",
+    6,
+    "behind_witness",
+    "the chain ends before its high-water mark, record 7",
+    (c) => c.texts.splice(6),
+  ],
+  [
+    "everything removed",
+    0,
+    "behind_witness",
+    "the chain ends before its high-water mark, record 7",
+    (c) => c.texts.splice(0),
+  ],
   [
     "the genesis removed, all relinked",
     0,
+    "bad_schema",
     "expected a genesis record first, and only first",
     relinked((c) => c.texts.splice(0, 1)),
   ],
   [
     "another tenant's record, relinked",
     4,
+    "foreign_tenant",
     "expected tenant `acme`, got another",
     relinked((c) => set(c, 4, "tenant", "other")),
   ],
   [
     "a record without tenant",
     4,
+    "bad_schema",
     "expected `tenant` to be a string",
     relinked((c) => c.rewrite(4, (r) => delete r.tenant)),
   ],
   [
     "another chain's record, relinked",
     4,
+    "foreign_chain",
     "expected the same chain, got another",
     relinked((c) => set(c, 4, "chain", "other")),
   ],
   [
     "another genesis in the middle",
     4,
+    "bad_schema",
     "expected a genesis record first, and only first",
     relinked((c) => set(c, 4, "kind", "genesis")),
   ],
-  ["an unknown schema", 4, "expected schema `evidence-record-v1`", relinked((c) => set(c, 4, "schema", "x"))],
+  [
+    "an unknown schema",
+    4,
+    "bad_schema",
+    "expected schema `evidence-record-v1`",
+    relinked((c) => set(c, 4, "schema", "x")),
+  ],
   [
     "an earlier writer epoch",
     4,
+    "stale_epoch",
     "expected writer epoch 1 or later, got an earlier one",
     relinked((c) => set(c, 4, "writer", { epoch: 0, id: "x" })),
   ],
   [
     "an outcome of a blocked decision",
     4,
+    "outcome_without_decision",
     "expected an outcome to follow a dispatched decision of its action",
     relinked((c) => c.texts.splice(4, 0, outcomeOf(c, 3))),
   ],
   [
     "an outcome twice",
     3,
+    "outcome_without_decision",
     "expected an outcome to follow a dispatched decision of its action",
     relinked((c) => c.texts.splice(3, 0, c.texts[2] as string)),
   ],
   [
     "a dispatched decision twice",
     2,
+    "second_decision",
     "expected one dispatched decision an action, got a second",
     relinked((c) => c.texts.splice(2, 0, c.texts[1] as string)),
   ],
   [
     "a blocked action dispatched",
     3,
+    "dispatch_without_allow",
     "expected only an allowed action to be dispatched",
     relinked((c) => set(c, 3, "effect", "dispatched")),
   ],
-  ["a gap in a session", 2, "expected session index 1, got 2", (c) => session(c, 2, { index: 2 })],
+  ["a gap in a session", 2, "session_gap", "expected session index 1, got 2", (c) => session(c, 2, { index: 2 })],
   [
     "a session's link changed",
     2,
+    "bad_session_link",
     "the session's `prev_hash` is not the digest of its record before",
     (c) => session(c, 2, { prev_hash: "0".repeat(64) }),
   ],
   [
     "a second beginning of a session",
     1,
+    "bad_session_link",
     "the session's index does not lead to this record",
     (c) => session(c, 5, { index: 0, prev_hash: "0".repeat(64) }),
   ],
   [
     "another history, relinked whole",
     7,
+    "forked",
     "the record differs from the high-water mark",
     relinked((c) => set(c, 4, "detail", { act: "start" })),
   ],
@@ -171,13 +216,19 @@ describe("Ledger.verify(tenant)", () => {
     expect(await world.ledger.verify("nobody")).to.deep.equal({ ok: true, tenant: "nobody", records: 0, head: null });
   });
 
-  for (const [what, seq, reason, tamper] of table) {
+  for (const [what, seq, reason, detail, tamper] of table) {
     it(`finds ${what} and names record ${seq}`, async () => {
       const forgery = new Forgery(await world.texts());
       tamper(forgery);
       await install(forgery.texts);
       const report = await world.ledger.verify("acme");
-      expect(report).to.deep.equal({ ok: false, tenant: "acme", records: seq, head: null, firstBad: { seq, reason } });
+      expect(report).to.deep.equal({
+        ok: false,
+        tenant: "acme",
+        records: seq,
+        head: null,
+        firstBad: { seq, reason, detail },
+      });
     });
   }
 
@@ -188,7 +239,8 @@ describe("Ledger.verify(tenant)", () => {
     ]);
     expect((await world.ledger.verify("acme")).firstBad).to.deep.equal({
       seq: 7,
-      reason: "expected record 7, got a gap",
+      reason: "seq_gap",
+      detail: "expected record 7, got a gap",
     });
   });
 
@@ -197,7 +249,8 @@ describe("Ledger.verify(tenant)", () => {
     await world.store.del(openKey("acme", open.action.id));
     expect((await world.ledger.verify("acme")).firstBad).to.deep.equal({
       seq: 7,
-      reason: "the decision has no outcome and is not listed as open",
+      reason: "open_outcome",
+      detail: "the decision has no outcome and is not listed as open",
     });
   });
 
@@ -206,7 +259,8 @@ describe("Ledger.verify(tenant)", () => {
     await world.store.put(sessionRecordKey("acme", first.session.id, 0), "5");
     expect((await world.ledger.verify("acme")).firstBad).to.deep.equal({
       seq: 1,
-      reason: "the session's index does not lead to this record",
+      reason: "bad_session_link",
+      detail: "the session's index does not lead to this record",
     });
   });
 

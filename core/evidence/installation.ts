@@ -1,0 +1,29 @@
+import type { Random } from "../kernel/port.ts";
+import type { KeyStore } from "./key-folder.ts";
+import { durably, type EvidenceStore, installationKey } from "./key-space.ts";
+import type { SigningKey } from "./signing-key.ts";
+
+/** This data folder towards its witnesses: a random name, and the key that signs the list of its chains. */
+export interface Installation {
+  readonly id: string;
+  readonly key: SigningKey;
+}
+
+const idBytes = 16;
+
+/** The installation of a store, made at its first use. Rejects where its key is not in the key store. */
+export async function openInstallation(store: EvidenceStore, keys: KeyStore, random: Random): Promise<Installation> {
+  const text = await store.get(installationKey);
+  if (text === undefined) return createInstallation(store, keys, random);
+  const { id, key_id: keyId } = JSON.parse(text) as { readonly id: string; readonly key_id: string };
+  const key = await keys.find(keyId);
+  if (key === undefined) throw new Error(`the installation's key \`${keyId}\` is not in the key folder`);
+  return { id, key };
+}
+
+async function createInstallation(store: EvidenceStore, keys: KeyStore, random: Random): Promise<Installation> {
+  const key = await keys.create();
+  const id = Buffer.from(random(idBytes)).toString("base64url");
+  await store.put(installationKey, JSON.stringify({ id, key_id: key.id }), durably);
+  return { id, key };
+}
