@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { identity } from "../gateway.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { configCommand } from "./config.ts";
+import { evidenceCommand } from "./evidence.ts";
 import { keysCommand } from "./keys.ts";
 import { packCommand } from "./pack.ts";
 import { serveCommand } from "./serve.ts";
@@ -14,7 +15,8 @@ const program = new Command("gateway")
   .addCommand(serveCommand())
   .addCommand(keysCommand())
   .addCommand(configCommand())
-  .addCommand(packCommand());
+  .addCommand(packCommand())
+  .addCommand(evidenceCommand());
 
 try {
   await applyUsage(program).parseAsync();

@@ -1,0 +1,109 @@
+import { randomBytes } from "node:crypto";
+import { join, resolve } from "node:path";
+import { Command } from "commander";
+import { readKeyHistory } from "../evidence/attested-head.ts";
+import { KeyFolder } from "../evidence/key-folder.ts";
+import { Ledger } from "../evidence/ledger.ts";
+import { WrappingKeyFolder } from "../evidence/wrapping-key-folder.ts";
+import { contentDigest } from "../kernel/digest.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { lockWatch } from "../store/lock.ts";
+import { openStore } from "../store/open.ts";
+import { openEvidenceFolder } from "./evidence-folder.ts";
+
+interface FolderOptions {
+  readonly data: string;
+  readonly json?: true;
+}
+
+interface RotateOptions extends FolderOptions {
+  readonly tenant: string;
+}
+
+interface ListedKey {
+  readonly key_id: string;
+  readonly public_key: string;
+  readonly from_size: number;
+  readonly to_size: number | null;
+}
+
+/** `gateway evidence keys`: the keys that sign each tenant's chain. */
+export function evidenceKeysCommand(): Command {
+  const keys = new Command("keys").description("the keys that sign evidence: one a tenant at a time");
+  keys
+    .command("list", { isDefault: true })
+    .description("print every public key and the sizes of the chain it signed for; give the first one to who verifies")
+    .requiredOption("-d, --data <folder>", "data folder; no gateway may run on it")
+    .option("--json", "print JSON")
+    .action(listKeys);
+  keys
+    .command("rotate")
+    .description("make a new key for a tenant, and hand its chain over by a record that both keys sign")
+    .requiredOption("-d, --data <folder>", "data folder; no gateway may run on it")
+    .requiredOption("--tenant <name>", "whose chain")
+    .option("--json", "print JSON")
+    .action(rotateKey);
+  return keys;
+}
+
+async function listKeys({ data, json }: FolderOptions): Promise<void> {
+  const folder = await openEvidenceFolder(resolve(data));
+  try {
+    for (const tenant of folder.tenants) {
+      const chain = folder.marks.get(tenant)?.chain ?? "";
+      const history = await readKeyHistory(folder.store, tenant, chain);
+      if (typeof history === "string") {
+        process.exitCode = 1;
+        process.stderr.write(`gateway: chain of tenant \`${tenant}\` ${history}\n`);
+        continue;
+      }
+      const keys = history.tenures.map(({ key, fromSize, toSize }): ListedKey => {
+        return { key_id: key.id, public_key: key.text, from_size: fromSize, to_size: toSize };
+      });
+      process.stdout.write(json ? `${JSON.stringify({ tenant, chain, keys })}\n` : describeKeys(tenant, keys));
+    }
+  } finally {
+    await folder.close();
+  }
+}
+
+function describeKeys(tenant: string, keys: readonly ListedKey[]): string {
+  const lines = keys.map(({ key_id: id, public_key: key, from_size: from, to_size: to }) => {
+    return `  ${key}  key ${id}, from record ${from - 1}${to === null ? "" : ` to ${to - 1}`}\n`;
+  });
+  return `${tenant}\n${lines.join("")}`;
+}
+
+async function rotateKey({ data, tenant, json }: RotateOptions): Promise<void> {
+  const dir = resolve(data);
+  // Reading first: a folder without this tenant must not get one, nor a folder that is none become one.
+  await checkTenantThere(dir, tenant);
+  const store = await openStore({ dir, enabled: true });
+  try {
+    const ledger = await Ledger.open({
+      store,
+      holdsStore: lockWatch(store, dir, true),
+      highWaterPath: join(dir, "high-water"),
+      keys: new KeyFolder(join(dir, "keys"), randomBytes),
+      wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
+      fieldPolicy: { storeValues: false, redactFields: [] },
+      clock: Date.now,
+      random: randomBytes,
+      writerId: "gateway evidence keys rotate",
+      configDigest: contentDigest(""), // no configuration is in force
+    });
+    const keyId = await ledger.rotateKey(tenant).finally(() => ledger.close());
+    process.stdout.write(
+      json ? `${JSON.stringify({ tenant, key_id: keyId })}\n` : `${tenant}: now signed by key ${keyId}\n`,
+    );
+  } finally {
+    await store.close();
+  }
+}
+
+async function checkTenantThere(dir: string, tenant: string): Promise<void> {
+  const folder = await openEvidenceFolder(dir);
+  await folder.close();
+  if (folder.tenants.includes(tenant)) return;
+  throw new GatewayError("STATE_UNUSABLE", `expected a tenant with evidence in \`${dir}\`, got \`${tenant}\``);
+}
