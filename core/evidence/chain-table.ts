@@ -75,6 +75,14 @@ export class ChainTable {
     return this.#chains.get(tenant) ?? (await this.#openNew(tenant));
   }
 
+  /** The chain of a tenant that has one. Throws NOT_FOUND, or EVIDENCE_UNAVAILABLE where the tenant is refused. */
+  get(tenant: string): Chain {
+    this.checkTrusted(tenant);
+    const chain = this.#chains.get(tenant);
+    if (chain === undefined) throw new GatewayError("NOT_FOUND", "the tenant has no evidence");
+    return chain;
+  }
+
   /** Throws EVIDENCE_UNAVAILABLE for a tenant whose chain is not sound. */
   checkTrusted(tenant: string): void {
     const reason = this.#refused.get(tenant);

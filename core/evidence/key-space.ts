@@ -61,6 +61,11 @@ export function dataKeyRange(tenant: string): KeyRange {
   return range(`${tenantPrefix(tenant)}data-key/`);
 }
 
+/** Everything that is kept of the private fields of the records `first` to `last`. */
+export function privateRanges(tenant: string, first: number, last: number): readonly KeyRange[] {
+  return [disclosureKey, dataKeyKey].map((key) => ({ gte: key(tenant, first), lt: key(tenant, last + 1) }));
+}
+
 /** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */
 export function openKey(tenant: string, actionId: string): string {
   return `${tenantPrefix(tenant)}open/${encodeURIComponent(actionId)}`;

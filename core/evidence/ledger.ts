@@ -1,6 +1,5 @@
 import type { DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
@@ -9,9 +8,11 @@ import { poolRandom } from "../kernel/random-pool.ts";
 import { ActionLog } from "./action-log.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
 import { type Disclosure, readDisclosure } from "./disclosure.ts";
+import { takeEpoch } from "./epoch.ts";
+import { type Compact, type Erased, Erasure, type ErasureRequest } from "./erasure.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
 import type { KeyStore } from "./key-folder.ts";
-import { durably, type EvidenceStore, epochKey } from "./key-space.ts";
+import type { EvidenceStore } from "./key-space.ts";
 import { OpenDecisions } from "./open-decision.ts";
 import { FieldHider, type FieldPolicy } from "./private-field.ts";
 import type { EventKind, EvidenceRecord } from "./record.ts";
@@ -20,7 +21,7 @@ import { Recovery } from "./recovery.ts";
 import { Repair } from "./repair.ts";
 import type { SessionSummary } from "./session-head.ts";
 import { listRecords, listSessions, type Page, type PageRequest } from "./session-page.ts";
-import { readFault } from "./store-fault.ts";
+import { readFault, rootMessage } from "./store-fault.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 import type { WrappingKeyStore } from "./wrapping-key-folder.ts";
 import { Writer } from "./writer.ts";
@@ -70,6 +71,7 @@ export class Ledger {
   readonly #open: OpenDecisions;
   readonly #writer: Writer;
   readonly #actions: ActionLog;
+  readonly #erasure: Erasure;
   readonly #recovery: Recovery;
   readonly #repair: Repair;
 
@@ -98,6 +100,13 @@ export class Ledger {
       writer: this.#writer,
       hider: new FieldHider(options.fieldPolicy, random),
       admit: (kind) => this.#admit(kind),
+    });
+    this.#erasure = new Erasure({
+      store,
+      chains: this.#chains,
+      writer: this.#writer,
+      random,
+      admit: () => this.#admit("bounded"),
     });
     this.#recovery = new Recovery({
       store,
@@ -161,6 +170,11 @@ export class Ledger {
     return successor.id;
   }
 
+  /** Erases private fields for good; see `Erasure.erase`. */
+  async erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
+    return this.#read(tenant, () => this.#erasure.erase(tenant, request, compact));
+  }
+
   /** A tenant's sessions, the latest begun first. */
   async sessions(tenant: string, page: PageRequest): Promise<Page<SessionSummary>> {
     return this.#read(tenant, () => listSessions(this.#store, tenant, page));
@@ -173,7 +187,7 @@ export class Ledger {
 
   /** What is kept of the private fields of a record; undefined where the record has none, or they are gone. */
   async disclosure(tenant: string, seq: number): Promise<Disclosure | undefined> {
-    const { id: chain, wrapping } = await this.#chains.open(tenant);
+    const { id: chain, wrapping } = this.#chains.get(tenant);
     return this.#read(tenant, () => readDisclosure(this.#store, wrapping, { tenant, chain, seq }));
   }
 
@@ -243,19 +257,4 @@ export class Ledger {
   #warn(message: string, fields: object): void {
     this.#options.onWarning?.(message, fields);
   }
-}
-
-/** The epoch of this process: one more than the last, on disk before any record carries it. */
-async function takeEpoch(store: EvidenceStore): Promise<number> {
-  const epoch = Number((await store.get(epochKey)) ?? 0) + 1;
-  if (!Number.isSafeInteger(epoch)) throw new GatewayError("STATE_UNUSABLE", "expected `epoch` to be a number");
-  await store.put(epochKey, String(epoch), durably);
-  return epoch;
-}
-
-/** The database wraps what went wrong in an error that says only that it is not open. */
-function rootMessage(error: unknown): string {
-  let cause = error;
-  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
-  return cause instanceof Error ? cause.message : String(cause);
 }

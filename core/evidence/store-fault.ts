@@ -17,6 +17,13 @@ export function readFault(error: unknown): unknown {
   return new GatewayError("EVIDENCE_UNAVAILABLE", "the store cannot be read; see the log", { cause: error });
 }
 
+/** The database wraps what went wrong in an error that says only that it is not open: the message of the innermost one. */
+export function rootMessage(error: unknown): string {
+  let cause = error;
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
 function codeOf(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
 }

@@ -67,9 +67,10 @@ export class Writer {
     return this.#submit(chain, sealed, operations);
   }
 
-  appendEvent(chain: Chain, body: EventBody): Appended {
+  /** Appends an event. `operations` are what it tells of: they happen with it, or not at all. */
+  appendEvent(chain: Chain, body: EventBody, operations: readonly Operation[] = []): Appended {
     this.#begin(chain);
-    return this.#submit(chain, sealEvent(body, placeAfter(chain), this.#stamp), []);
+    return this.#submit(chain, sealEvent(body, placeAfter(chain), this.#stamp), [...operations]);
   }
 
   /** Hands the chain over to another key: a record that both sign, and a checkpoint over it that both sign. */
