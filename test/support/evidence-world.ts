@@ -4,6 +4,7 @@ import {
   type ShownField,
   type ShownFields,
 } from "../../core/evidence/bundle/build.ts";
+import type { KeyRange } from "../../core/evidence/bundle/manifest.ts";
 import { signCheckpoint } from "../../core/evidence/checkpoint.ts";
 import { rootOf } from "../../core/evidence/compact-range.ts";
 import { fieldCommitment, fieldsDigest } from "../../core/evidence/field-commitment.ts";
@@ -45,8 +46,7 @@ export const keys: Readonly<Record<"first" | "second" | "attacker", SigningKey>>
   attacker: SigningKey.fromSeed(Buffer.alloc(32, 66)),
 };
 
-/** Where in `goodDrafts` the hand-over to the second key stands, and how much a witness had seen before. */
-export const rotationSeq = 13;
+/** How much a witness had seen before the export. */
 export const witnessedSize = 10;
 
 const policy = {
@@ -208,16 +208,23 @@ function fields(name: string, members: Readonly<Record<string, Json>>): ShownFie
 export function checkpointOf(
   chain: readonly Placed[],
   size: number,
-  signers: readonly SigningKey[] = signersAt(size),
+  signers: readonly SigningKey[] = signersAt(chain, size),
 ): string {
   const last = chain[size - 1] as Placed;
   const time = String(last.record.time);
   return signCheckpoint({ chain: chainId, size, root: rootAt(chain, 0, size), head: last.hash, time }, signers);
 }
 
-export function signersAt(size: number): SigningKey[] {
-  if (size === rotationSeq + 1) return [keys.first, keys.second];
-  return [size <= rotationSeq ? keys.first : keys.second];
+/** The chain's keys at a size: the first up to the hand-over, the second from there on. */
+function signersAt(chain: readonly Placed[], size: number): SigningKey[] {
+  const handOver = handOverSize(chain);
+  if (handOver === undefined || size < handOver) return [keys.first];
+  return size === handOver ? [keys.first, keys.second] : [keys.second];
+}
+
+function handOverSize(chain: readonly Placed[]): number | undefined {
+  const at = chain.findIndex(({ record }) => record.kind === "key");
+  return at === -1 ? undefined : at + 1;
 }
 
 function rootAt(chain: readonly Placed[], start: number, end: number): Buffer {
@@ -247,16 +254,21 @@ export function contentOf(chain: readonly Placed[]): BundleContent {
     texts: own.map(({ text }) => text),
     checkpoint: checkpointOf(chain, size),
     proofs: new Map(seqs.map((seq) => [seq, inclusionOf(chain, seq, size)])),
-    keys: [
-      { key_id: keys.first.id, public_key: keys.first.public.text, from_size: 1, to_size: rotationSeq + 1 },
-      { key_id: keys.second.id, public_key: keys.second.public.text, from_size: rotationSeq + 1, to_size: null },
-    ],
+    keys: rangesOf(chain),
     fields: new Map(own.flatMap(({ record }) => fieldsOf(record))),
     witnessed: {
       note: checkpointOf(chain, witnessedSize),
       proof: hashesOf(chain, consistencyPath(witnessedSize, size)),
     },
   };
+}
+
+function rangesOf(chain: readonly Placed[]): KeyRange[] {
+  const handOver = handOverSize(chain) ?? null;
+  const { first, second } = keys;
+  const elder = { key_id: first.id, public_key: first.public.text, from_size: 1, to_size: handOver };
+  if (handOver === null) return [elder];
+  return [elder, { key_id: second.id, public_key: second.public.text, from_size: handOver, to_size: null }];
 }
 
 /** One argument of every action is withheld. */
@@ -279,5 +291,5 @@ export function witnessOf(chain: readonly Placed[], sizes: readonly number[]): s
 
 /** The bundle of a chain as an honest gateway would export it. */
 export function bundleOf(chain: readonly Placed[], content: BundleContent = contentOf(chain)): Buffer {
-  return buildBundle(content, keys.second);
+  return buildBundle(content, signersAt(chain, chain.length).at(-1) as SigningKey);
 }

@@ -45,7 +45,8 @@ export function checkManifestSignature(history: KeyHistory, envelope: SignedMani
 /** Throws Breach where a note is not signed by every key valid at its size, or by any other. */
 export function checkCheckpointSignatures(history: KeyHistory, checkpoint: SignedCheckpoint, file: string): void {
   for (const { name } of checkpoint.note.signatures) keyAt(history, keyIdIn(name, checkpoint), checkpoint.size, file);
-  if (isCheckpointSignedBy(checkpoint, history.keysAt(checkpoint.size))) return;
+  const due = history.keysAt(checkpoint.size);
+  if (checkpoint.note.signatures.length === due.length && isCheckpointSignedBy(checkpoint, due)) return;
   throw new Breach("bad_signature", { file });
 }
 

@@ -3,7 +3,7 @@ import type { Json } from "../../kernel/json.ts";
 import type { SigningKey } from "../signing-key.ts";
 import { Breach } from "./breach.ts";
 import { readBase64, readCanonicalJson } from "./canonical-file.ts";
-import { digest, exactly, isCount, listOf, objectWith, type Shape, text, time } from "./shape.ts";
+import { digest, exactly, isCount, listOf, matching, objectWith, type Shape, text, time } from "./shape.ts";
 
 /** The name of the manifest's shape. A reader refuses any other. */
 export const bundleSchema = "evidence-bundle-v1";
@@ -63,12 +63,12 @@ export function signManifest(manifest: Manifest, key: SigningKey): string {
 export function readManifest(bytes: Uint8Array): SignedManifest {
   const place = { file: manifestFile };
   const { payload, signatures } = readCanonicalJson<Envelope>(bytes, manifestFile, envelopeShape);
-  const [signature, ...more] = signatures;
-  if (signature === undefined || more.length > 0) throw new Breach("bad_schema", place);
+  const [first, ...more] = signatures;
+  if (first === undefined || more.length > 0) throw new Breach("bad_schema", place);
   const content = readBase64(payload, place);
   const manifest = readCanonicalJson<Manifest>(content, manifestFile, manifestShape);
-  const { keyid, sig } = signature;
-  return { manifest, keyId: keyid, signature: readBase64(sig, place), signed: preAuthentication(content) };
+  const { keyid, sig } = first;
+  return { manifest, keyId: keyid, signature: Buffer.from(sig, "base64"), signed: preAuthentication(content) };
 }
 
 /** DSSE's pre-authentication encoding: type and payload, each with its length, so that none can pass for the other. */
@@ -81,10 +81,13 @@ interface Envelope {
   readonly signatures: readonly { readonly keyid: string; readonly sig: string }[];
 }
 
+/** 64 bytes in base64. */
+const signature = matching(/^[A-Za-z0-9+/]{85}[AQgw]==$/);
+
 const envelopeShape: Shape = objectWith({
   payload: text,
   payloadType: exactly(payloadType),
-  signatures: listOf(objectWith({ keyid: text, sig: text })),
+  signatures: listOf(objectWith({ keyid: text, sig: signature })),
 });
 
 /** `files`, `public_keys` and `redacted` are compared whole with what they must be. */

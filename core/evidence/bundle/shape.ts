@@ -12,8 +12,11 @@ export const count: Shape = (value) => isCount(value);
 export const digest: Shape = (value) => isDigest(value);
 
 /** RFC 3339, milliseconds, UTC. */
-export const time: Shape = (value) =>
-  typeof value === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value);
+export const time: Shape = matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+export function matching(pattern: RegExp): Shape {
+  return (value) => typeof value === "string" && pattern.test(value);
+}
 
 export function exactly(expected: Json | undefined): Shape {
   return (value) => value === expected;

@@ -1,0 +1,94 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { exitCodes, reasons, type Verdict } from "../../../../core/evidence/bundle/reason.ts";
+import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
+import { VerifyingKey } from "../../../../core/evidence/signing-key.ts";
+import { repositoryRoot } from "../../../check/source-tree.ts";
+import { bundleOf } from "../../../support/evidence-world.ts";
+import { goodChain, type Presented, present } from "../../../support/forgery.ts";
+import { tamperCases } from "../../../vector/evidence/tamper.ts";
+
+const verifier = join(repositoryRoot, "sdk", "evidence", "verify.py");
+
+/** What both verifiers say, as far as they must agree. */
+type Said = Pick<BundleReport, "verdict" | "exit" | "first_bad" | "warnings" | "records" | "head">;
+
+describe("verification of a bundle", function () {
+  this.timeout(20_000);
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "bundle-"));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  async function sayBoth(presented: Presented): Promise<{ readonly ours: Said; readonly theirs: Said }> {
+    return { ours: verify(presented), theirs: await runPython(folder, presented) };
+  }
+
+  const good = bundleOf(goodChain);
+  const sound: readonly (readonly [string, Presented, Verdict])[] = [
+    ["witnessed with a trusted key and the witness's notes", present(good), "witnessed"],
+    ["self-attested without a witness", { bundle: good, keys: present(good).keys }, "self-attested"],
+    ["self-attested without a trusted key", present(good, { keys: [] }), "self-attested"],
+    ["self-attested where the witness kept nothing comparable", present(good, { witness: "" }), "self-attested"],
+  ];
+  for (const [what, presented, verdict] of sound) {
+    it(`is ${what}`, async () => {
+      const { ours, theirs } = await sayBoth(presented);
+      expect(ours).to.include({ verdict, exit: exitCodes[verdict], first_bad: null, records: 14 });
+      expect(theirs).to.deep.equal(ours);
+    });
+  }
+
+  it("sees through at least 60 falsifications", () => {
+    expect(tamperCases.length).to.be.at.least(60);
+    expect(new Set(tamperCases.map(({ name }) => name)).size).to.equal(tamperCases.length);
+  });
+
+  for (const { name, reason, file, seq, make } of tamperCases) {
+    it(`says ${reason} of ${name}`, async () => {
+      const { ours, theirs } = await sayBoth(make());
+      const { grade } = reasons[reason];
+      const place = { ...(file === undefined ? {} : { file }), ...(seq === undefined ? {} : { seq }) };
+      expect(ours.first_bad).to.deep.equal({ reason, ...place });
+      expect([ours.verdict, ours.exit]).to.deep.equal([grade, exitCodes[grade as Verdict]]);
+      expect({ ...theirs, records: 0, head: "" }).to.deep.equal({ ...ours, records: 0, head: "" });
+    });
+  }
+});
+
+function verify({ bundle, keys, witness, maxAgeSeconds }: Presented): Said {
+  const { checks: _, ...said } = verifyBundle(bundle, {
+    keys: keys.map((key) => VerifyingKey.parse(key) as VerifyingKey),
+    nowMs: Date.now(),
+    ...(witness === undefined ? {} : { witness }),
+    ...(maxAgeSeconds === undefined ? {} : { maxAgeMs: maxAgeSeconds * 1000 }),
+  });
+  return said;
+}
+
+async function runPython(folder: string, { bundle, keys, witness, maxAgeSeconds }: Presented): Promise<Said> {
+  await writeFile(join(folder, "bundle.tar"), bundle);
+  await writeFile(join(folder, "notes"), witness ?? "");
+  const args = [
+    "bundle.tar",
+    ...keys.flatMap((key) => ["--key", key]),
+    ...(witness === undefined ? [] : ["--witness", "notes"]),
+    ...(maxAgeSeconds === undefined ? [] : ["--max-age", String(maxAgeSeconds)]),
+  ];
+  return new Promise((resolve, reject) => {
+    const child = execFile(
+      "python3",
+      [verifier, ...args],
+      { cwd: folder, timeout: 15_000 },
+      (_error, stdout, stderr) => {
+        const said = stdout === "" ? undefined : (JSON.parse(stdout) as Said);
+        if (said === undefined || said.exit !== child.exitCode) reject(new Error(`verify.py: ${stderr}`));
+        else resolve(said);
+      },
+    );
+  });
+}
