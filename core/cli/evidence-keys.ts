@@ -1,15 +1,8 @@
-import { randomBytes } from "node:crypto";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { Command } from "commander";
 import { readKeyHistory } from "../evidence/attested-head.ts";
-import { KeyFolder } from "../evidence/key-folder.ts";
-import { Ledger } from "../evidence/ledger.ts";
-import { WrappingKeyFolder } from "../evidence/wrapping-key-folder.ts";
-import { contentDigest } from "../kernel/digest.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { lockWatch } from "../store/lock.ts";
-import { openStore } from "../store/open.ts";
 import { openEvidenceFolder } from "./evidence-folder.ts";
+import { changeEvidence } from "./offline-ledger.ts";
 
 interface FolderOptions {
   readonly data: string;
@@ -75,35 +68,10 @@ function describeKeys(tenant: string, keys: readonly ListedKey[]): string {
 }
 
 async function rotateKey({ data, tenant, json }: RotateOptions): Promise<void> {
-  const dir = resolve(data);
-  // Reading first: a folder without this tenant must not get one, nor a folder that is none become one.
-  await checkTenantThere(dir, tenant);
-  const store = await openStore({ dir, enabled: true });
-  try {
-    const ledger = await Ledger.open({
-      store,
-      holdsStore: lockWatch(store, dir, true),
-      highWaterPath: join(dir, "high-water"),
-      keys: new KeyFolder(join(dir, "keys"), randomBytes),
-      wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
-      fieldPolicy: { storeValues: false, redactFields: [] },
-      clock: Date.now,
-      random: randomBytes,
-      writerId: "gateway evidence keys rotate",
-      configDigest: contentDigest(""), // no configuration is in force
-    });
-    const keyId = await ledger.rotateKey(tenant).finally(() => ledger.close());
-    process.stdout.write(
-      json ? `${JSON.stringify({ tenant, key_id: keyId })}\n` : `${tenant}: now signed by key ${keyId}\n`,
-    );
-  } finally {
-    await store.close();
-  }
-}
-
-async function checkTenantThere(dir: string, tenant: string): Promise<void> {
-  const folder = await openEvidenceFolder(dir);
-  await folder.close();
-  if (folder.tenants.includes(tenant)) return;
-  throw new GatewayError("STATE_UNUSABLE", `expected a tenant with evidence in \`${dir}\`, got \`${tenant}\``);
+  const keyId = await changeEvidence(resolve(data), tenant, "gateway evidence keys rotate", (ledger) =>
+    ledger.rotateKey(tenant),
+  );
+  process.stdout.write(
+    json ? `${JSON.stringify({ tenant, key_id: keyId })}\n` : `${tenant}: now signed by key ${keyId}\n`,
+  );
 }

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { evidenceEraseCommand } from "./evidence-erase.ts";
 import { evidenceKeysCommand } from "./evidence-keys.ts";
 import { evidenceVerifyCommand } from "./evidence-verify.ts";
 
@@ -7,5 +8,6 @@ export function evidenceCommand(): Command {
   return new Command("evidence")
     .description("the evidence of what agents did")
     .addCommand(evidenceVerifyCommand())
-    .addCommand(evidenceKeysCommand());
+    .addCommand(evidenceKeysCommand())
+    .addCommand(evidenceEraseCommand());
 }

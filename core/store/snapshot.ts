@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { GatewayError } from "../kernel/error.ts";
 import { openStore, type Store, stateFault } from "./open.ts";
 
+const prefix = ".snapshot-";
+
 /** A store as it was at one moment. Whatever is done to it, the folder it was taken from does not change. */
 export interface StoreSnapshot {
   readonly store: Store;
@@ -27,12 +29,21 @@ export async function openSnapshot(dir: string): Promise<StoreSnapshot> {
   }
 }
 
+/**
+ * Removes what snapshots whose process was killed have left: their links would keep files alive that the store has
+ * rewritten. Only who has the store open may call it; then no snapshot is in use.
+ */
+export async function removeSnapshots(dir: string): Promise<void> {
+  const names = (await readdir(dir)).filter((name) => name.startsWith(prefix));
+  await Promise.all(names.map((name) => remove(join(dir, name))));
+}
+
 async function linkStore(dir: string): Promise<string> {
   const state = join(dir, "state");
   let folder: string | undefined;
   try {
     const names = await readdir(state);
-    folder = await mkdtemp(join(dir, ".snapshot-"));
+    folder = await mkdtemp(join(dir, prefix));
     await mkdir(join(folder, "state"), { mode: 0o700 });
     for (const name of names) await link(join(state, name), join(folder, "state", name));
     return folder;

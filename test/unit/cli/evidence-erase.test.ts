@@ -1,0 +1,113 @@
+import { link, mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { dataKeyKey } from "../../../core/evidence/key-space.ts";
+import type { EventRecord } from "../../../core/evidence/record.ts";
+import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
+import { filesWith } from "../../support/disk-search.ts";
+import { LedgerWorld } from "../../support/ledger-world.ts";
+import { type Finished, runGateway } from "./run.ts";
+
+const reason = ["--reason", "asked by letter", "--by", "dpo"];
+
+describe("gateway evidence erase", () => {
+  let world: LedgerWorld;
+  let anna: ActionEnvelope;
+
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+    anna = await world.act({ arguments: { patient: "Anna", dose: 5 } }, "anna"); // records 1 and 2
+  });
+
+  afterEach(() => world.remove());
+
+  function erase(...args: string[]): Promise<Finished> {
+    return runGateway(["evidence", "erase", "--data", world.dir, "--tenant", "acme", ...reason, ...args]);
+  }
+
+  it("erases a session's fields, leaves no byte of them in the folder, and keeps the chain sound", async () => {
+    const keys = await Promise.all([1, 2].map((seq) => world.store.get(dataKeyKey("acme", seq))));
+    await world.close();
+    for (const key of keys) expect(await filesWith(world.dir, key ?? "")).to.have.length(1);
+    expect(await erase("--session", anna.session.id, "--field", "arguments.*", "--field", "output.*")).to.deep.equal({
+      code: 0,
+      stdout: "acme: erased 3 fields in 2 records\n",
+      stderr: "",
+    });
+    for (const key of keys) expect(await filesWith(world.dir, key ?? "")).to.deep.equal([]);
+    await world.open();
+    const record = (await world.recordsOf()).at(-1) as EventRecord;
+    expect(record.detail).to.deep.equal({
+      event: "erased",
+      seqs: [1, 2],
+      fields: ["arguments.*", "output.*"],
+      reason: "asked by letter",
+      by: "dpo",
+    });
+    expect(await world.ledger.verify("acme")).to.include({ ok: true });
+  });
+
+  it("erases one record's field and leaves the others; tells scripts by --json", async () => {
+    await world.close();
+    const { code, stdout } = await erase("--seq", "1", "--field", "arguments.patient", "--json");
+    expect([code, stdout]).to.deep.equal([0, '{"tenant":"acme","fields":1,"seqs":[1]}\n']);
+    await world.open();
+    const left = (await world.ledger.disclosure("acme", 1))?.arguments?.map(({ value }) => value);
+    expect(left).to.have.members([5, undefined]);
+  });
+
+  it("ends with 1 where nothing was left to erase", async () => {
+    await world.close();
+    expect(await erase("--seq", "1", "--field", "arguments.patent")).to.deep.equal({
+      code: 1,
+      stdout: "",
+      stderr: "gateway: nothing erased: no kept field of these records fits\n",
+    });
+  });
+
+  it("removes what a killed verification left, for its links keep the old bytes", async () => {
+    const key = (await world.store.get(dataKeyKey("acme", 1))) ?? "";
+    await world.close();
+    const left = join(world.dir, ".snapshot-killed");
+    await mkdir(left);
+    for (const name of await readdir(join(world.dir, "state"))) {
+      await link(join(world.dir, "state", name), join(left, name));
+    }
+    expect(await filesWith(world.dir, key)).to.have.length(2);
+    expect((await erase("--seq", "1", "--field", "*")).code).to.equal(0);
+    expect(await filesWith(world.dir, key)).to.deep.equal([]);
+  });
+
+  it("refuses while a gateway runs on the folder, and erases nothing", async () => {
+    const { code, stdout, stderr } = await erase("--seq", "1", "--field", "*");
+    expect([code, stdout]).to.deep.equal([1, ""]);
+    expect(stderr).to.include("state cannot be used: a gateway runs on");
+    expect((await world.recordsOf()).some(({ kind }) => kind === "redaction")).to.equal(false);
+  });
+
+  it("refuses a tenant and a record that are not there", async () => {
+    await world.close();
+    const foreign = await erase("--tenant", "globex", "--seq", "1", "--field", "*");
+    expect(foreign.code).to.equal(1);
+    expect(foreign.stderr).to.include("expected a tenant with evidence in");
+    expect(await erase("--seq", "99", "--field", "*")).to.deep.include({
+      code: 1,
+      stderr: "gateway: not found: the tenant has no record 99\n",
+    });
+  });
+
+  for (const [what, args, said] of [
+    ["neither session nor record", ["--field", "*"], "error: expected `--session <id>` or `--seq <number>`"],
+    ["both", ["--session", "s", "--seq", "1", "--field", "*"], "option '--session <id>' cannot be used with option"],
+    ["another member", ["--seq", "1", "--field", "argument.a"], "expected `arguments.<name>`, `output.<name>` or `*`"],
+    ["no number", ["--seq", "-1", "--field", "*"], "expected the number of a record"],
+    ["no reason", ["--seq", "1", "--field", "*", "--reason", ""], "expected 1 to 1024 characters"],
+  ] as const) {
+    it(`ends with 2 for ${what}`, async () => {
+      const { code, stdout, stderr } = await erase(...args);
+      expect([code, stdout]).to.deep.equal([2, ""]);
+      expect(stderr).to.include(said);
+    });
+  }
+});
