@@ -10,10 +10,13 @@ const mostItems = 500;
 const usualItems = 50;
 const cursorShape = /^[\x21-\x7e]{1,512}$/;
 
-/** Reads `?limit=&cursor=`. Throws INVALID_PARAMS; an unknown parameter is a mistake the caller should hear of. */
-export function readPage(ctx: Context): Page {
+/**
+ * Reads `?limit=&cursor=`. Throws INVALID_PARAMS; a parameter that is unknown, and not among `others`, is a mistake the
+ * caller should hear of.
+ */
+export function readPage(ctx: Context, others: readonly string[] = []): Page {
   for (const name of Object.keys(ctx.query)) {
-    if (name !== "limit" && name !== "cursor")
+    if (name !== "limit" && name !== "cursor" && !others.includes(name))
       throw new GatewayError("INVALID_PARAMS", `unknown parameter \`${name.slice(0, 64)}\``);
   }
   const limit = ctx.query.limit === undefined ? usualItems : Number(ctx.query.limit);

@@ -2,11 +2,17 @@
 export const roles = ["admin", "operator", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
-export type Permission = "evidence.read" | "evidence.verify" | "upstream.read" | "policy.read" | "metrics.read";
+export type Permission =
+  | "evidence.read"
+  | "evidence.disclose"
+  | "evidence.verify"
+  | "upstream.read"
+  | "policy.read"
+  | "metrics.read";
 
 const granted: Readonly<Record<Role, readonly Permission[]>> = {
-  admin: ["evidence.read", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
-  operator: ["evidence.read", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
+  admin: ["evidence.read", "evidence.disclose", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
+  operator: ["evidence.read", "evidence.disclose", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
   viewer: ["evidence.read", "upstream.read", "policy.read", "metrics.read"],
 };
 

@@ -1,0 +1,64 @@
+import type { Context } from "koa";
+import type { Disclosure } from "../evidence/disclosure.ts";
+import type { Ledger } from "../evidence/ledger.ts";
+import type { EvidenceRecord } from "../evidence/record.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { Principal } from "../kernel/principal.ts";
+import { can } from "../kernel/role.ts";
+import { readPage } from "./page.ts";
+
+/** A record with what is kept of the arguments or the answer it commits to. */
+type DisclosedRecord = EvidenceRecord & { readonly disclosed: Disclosure };
+
+/** A page ends early, with the record whose values go beyond this many characters. */
+const mostDisclosed = 16_777_216;
+
+/**
+ * Answers the records of one session; with `?disclose=true`, each with its private fields as far as they are kept.
+ * Throws ROLE_FORBIDDEN where the caller may not read those.
+ */
+export async function showSession(ledger: Ledger, ctx: Context, caller: Principal): Promise<void> {
+  const page = readPage(ctx, ["disclose"]);
+  const disclose = readFlag(ctx.query.disclose);
+  if (disclose && !can(caller.role, "evidence.disclose")) {
+    throw new GatewayError("ROLE_FORBIDDEN", `\`${caller.role}\` lacks \`evidence.disclose\``);
+  }
+  const session = ctx.params.id as string;
+  const { items, next } = await ledger.records(caller.tenant, session, page);
+  if (!disclose) {
+    ctx.body = { items, next };
+    return;
+  }
+  // Before anything is read: what was looked at is known even if the answer never arrives.
+  await ledger.recordEvent(caller.tenant, "admin", { action: "evidence.disclose", principal: caller.id, session });
+  const disclosed = await discloseSome(ledger, caller.tenant, items);
+  const cut = items[disclosed.length];
+  ctx.body = { items: disclosed, next: cut === undefined ? next : String(indexOf(cut)) };
+}
+
+async function discloseSome(
+  ledger: Ledger,
+  tenant: string,
+  records: readonly EvidenceRecord[],
+): Promise<readonly DisclosedRecord[]> {
+  const items: DisclosedRecord[] = [];
+  let size = 0;
+  for (const record of records) {
+    if (size > mostDisclosed) break;
+    const disclosed = (await ledger.disclosure(tenant, record.seq)) ?? {};
+    size += JSON.stringify(disclosed).length;
+    items.push({ ...record, disclosed });
+  }
+  return items;
+}
+
+function indexOf(record: EvidenceRecord): number {
+  if ("session" in record) return record.session.index;
+  throw new TypeError("showSession: expected the records of a session");
+}
+
+function readFlag(value: string | string[] | undefined): boolean {
+  if (value === undefined || value === "false") return false;
+  if (value === "true") return true;
+  throw new GatewayError("INVALID_PARAMS", "expected `disclose` to be `true` or `false`");
+}
