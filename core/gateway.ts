@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
-import { KeyFolder, KeyMemory } from "./evidence/key-folder.ts";
-import { Ledger, type LedgerOptions } from "./evidence/ledger.ts";
-import { WrappingKeyFolder, WrappingKeyMemory } from "./evidence/wrapping-key-folder.ts";
+import { Custody } from "./evidence/custody.ts";
+import { openKeyStores } from "./evidence/key-store.ts";
+import { Ledger } from "./evidence/ledger.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { AccessRule } from "./ingress/access.ts";
-import { adminHandlers, metricsHandler } from "./ingress/admin.ts";
-import { buildApp, type Handlers } from "./ingress/app.ts";
-import { type Health, healthHandler } from "./ingress/health.ts";
+import { buildApp } from "./ingress/app.ts";
+import { handlersOf } from "./ingress/handler-table.ts";
+import type { Health } from "./ingress/health.ts";
 import { HostRule } from "./ingress/host-rule.ts";
 import { Listener } from "./ingress/listener.ts";
 import { ActionFactory } from "./ingress/mcp/action-factory.ts";
@@ -96,6 +96,7 @@ interface Parts {
   readonly metrics: Metrics;
   readonly store: Awaited<ReturnType<typeof openStore>>;
   readonly ledger: Ledger;
+  readonly custody: Custody;
   readonly keys: KeyRing;
   readonly chain: Chain;
   readonly fleet: UpstreamFleet;
@@ -107,19 +108,32 @@ interface Parts {
 async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const policies = await loadPolicies(config);
   const store = await openStore({ dir: config.dataDir, enabled: config.state.enabled });
+  const onWarning = (message: string, fields: object): void => log.warn(fields, message);
+  const keyStores = openKeyStores(config.state.enabled ? join(config.dataDir, "keys") : null, randomBytes);
   const ledger = await Ledger.open({
     store,
     holdsStore: lockWatch(store, config.dataDir, config.state.enabled),
     highWaterPath: config.state.enabled ? join(config.dataDir, "high-water") : null,
-    ...openKeys(config),
+    ...keyStores,
     fieldPolicy: config.evidence,
     clock: Date.now,
     random: randomBytes,
     writerId: newId(),
     configDigest: configDigest(config),
-    onWarning: (message, fields) => log.warn(fields, message),
+    onWarning,
   });
   const metrics = new Metrics();
+  const custody = await Custody.start({
+    ...keyStores,
+    store,
+    ledger,
+    clock: Date.now,
+    random: randomBytes,
+    witnesses: config.evidence.witnesses,
+    heartbeatMs: config.evidence.checkpointHeartbeatMs,
+    onPush: (result) => metrics.witnessed(result),
+    onWarning,
+  });
   const keys = new KeyRing(config.keys);
   const chain = new Chain({
     policies,
@@ -143,7 +157,20 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
     onCount: (count) => metrics.mcpSessions(count),
   });
   const endpoint = openEndpoint(config, log, { ledger, metrics, chain, fleet, sessions });
-  return { config, log, metrics, store, ledger, keys, chain, fleet, sessions, endpoint, life: { stopping: false } };
+  return {
+    config,
+    log,
+    metrics,
+    store,
+    ledger,
+    custody,
+    keys,
+    chain,
+    fleet,
+    sessions,
+    endpoint,
+    life: { stopping: false },
+  };
 }
 
 type RoadParts = Pick<Parts, "ledger" | "metrics" | "chain" | "fleet" | "sessions">;
@@ -168,17 +195,9 @@ function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEnd
   });
 }
 
-/** The keys of the chains, and of what they hide. */
-function openKeys({ state, dataDir }: GatewayConfig): Pick<LedgerOptions, "keys" | "wrappingKeys"> {
-  const path = join(dataDir, "keys");
-  return state.enabled
-    ? { keys: new KeyFolder(path, randomBytes), wrappingKeys: new WrappingKeyFolder(path, randomBytes) }
-    : { keys: new KeyMemory(randomBytes), wrappingKeys: new WrappingKeyMemory(randomBytes) };
-}
-
 function openListener(port: Port, parts: Parts): Promise<Listener> {
   const { config, metrics, log } = parts;
-  const app = buildApp(port, handlersOf(parts), {
+  const app = buildApp(port, handlersOf({ ...parts, health: () => healthOf(parts) }), {
     hostRule: new HostRule(config.listen.allowedHosts, config.listen.allowedOrigins),
     accessRule: new AccessRule(parts.keys, config.mcpGateway.anonymousTenant),
     metrics,
@@ -194,30 +213,9 @@ function openListener(port: Port, parts: Parts): Promise<Listener> {
   return Listener.open(app, host, numbers[port], config.limits);
 }
 
-function handlersOf(parts: Parts): Handlers {
-  const health = healthHandler(() => ({ status: healthOf(parts), version: identity.version }));
-  const scrape = metricsHandler(parts.metrics);
-  const admin = adminHandlers({ ledger: parts.ledger, fleet: parts.fleet, policies: () => parts.chain.policies });
-  return {
-    "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
-    "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
-    "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),
-    "gateway.health": health,
-    "admin.health": health,
-    "admin.metrics": scrape,
-    "admin.sessions": admin.sessions,
-    "admin.session": admin.session,
-    "admin.verify": admin.verify,
-    "admin.policies": admin.policies,
-    "admin.upstreams": admin.upstreams,
-    "metrics.health": health,
-    "metrics.scrape": scrape,
-  };
-}
-
-function healthOf(parts: Parts): Health["status"] {
-  if (parts.life.stopping) return "stopping";
-  return parts.ledger.writable ? "ok" : "degraded";
+function healthOf({ life, ledger }: Parts): Health {
+  const status = life.stopping ? "stopping" : ledger.writable ? "ok" : "degraded";
+  return { status, version: identity.version };
 }
 
 async function loadPolicies(config: GatewayConfig): Promise<readonly Policy[]> {
@@ -242,6 +240,7 @@ function recordChange(
 async function closeParts(parts: Parts): Promise<void> {
   await parts.sessions.closeAll();
   await parts.fleet.close();
+  await parts.custody.stop();
   await parts.ledger.close();
   await parts.store.close();
 }

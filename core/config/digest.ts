@@ -1,7 +1,7 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { contentDigest } from "../kernel/digest.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
-import type { GatewayConfig, UpstreamConfig } from "./gateway-config.ts";
+import type { GatewayConfig, UpstreamConfig, ValueOrigin, WitnessConfig } from "./gateway-config.ts";
 
 /**
  * `sha256:<hex>` of what the configuration says; equal for equal configurations.
@@ -18,11 +18,21 @@ export function configDigest(config: GatewayConfig): string {
     mcpGateway: { ...config.mcpGateway },
     upstreams: upstreams.map(withoutSecrets),
     policy: { ...config.policy, packs: config.policy.packs.map((pack) => ({ ...pack })) },
-    evidence: { ...config.evidence },
+    evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
     limits: { ...config.limits },
     log: config.log,
   };
   return contentDigest(canonicalJson(document));
+}
+
+/** All headers of a witness come from the environment. */
+function withoutHeaders({ origins, ...witness }: WitnessConfig): JsonObject {
+  if (witness.type !== "http") return { ...witness };
+  return { ...witness, headers: Object.keys(witness.headers).map((name) => [name, variableOf(origins[name])]) };
+}
+
+function variableOf(origin: ValueOrigin | undefined): Json {
+  return origin === undefined || origin === "file" ? null : origin.variable;
 }
 
 function withoutSecrets(upstream: UpstreamConfig): JsonObject {

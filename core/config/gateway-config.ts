@@ -3,6 +3,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Mode } from "../kernel/policy.ts";
 import type { Role } from "../kernel/role.ts";
 import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
+import type { WitnessConfig as WitnessSpec } from "../kernel/witness-config.ts";
 
 /** Everything an operator can set, checked, with defaults filled in and every path absolute. Deep-frozen. */
 export interface GatewayConfig {
@@ -74,7 +75,15 @@ export interface EvidenceConfig {
   readonly storeValues: boolean;
   /** Globs over `<tool>:<member>`: values that are never kept. */
   readonly redactFields: readonly string[];
+  readonly witnesses: readonly WitnessConfig[];
+  /** 0: no heartbeats. */
+  readonly checkpointHeartbeatMs: number;
 }
+
+export type WitnessConfig = WitnessSpec & {
+  /** By name of a header: all come from the environment. */
+  readonly origins: Readonly<Record<string, ValueOrigin>>;
+};
 
 export interface LimitConfig {
   readonly bodyBytes: number;

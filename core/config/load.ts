@@ -1,12 +1,13 @@
 import { dirname, resolve } from "node:path";
 import { deepFreeze } from "../kernel/json.ts";
 import type { HttpEndpoint, StdioEndpoint } from "../kernel/upstream-config.ts";
+import type { WitnessPlace } from "../kernel/witness-config.ts";
 import { checkDocument } from "./check.ts";
 import { readConfigFile } from "./config-file.ts";
 import { FaultList } from "./fault.ts";
-import type { GatewayConfig, KeyConfig, UpstreamConfig } from "./gateway-config.ts";
+import type { GatewayConfig, KeyConfig, UpstreamConfig, WitnessConfig } from "./gateway-config.ts";
 import { checkRules } from "./rule.ts";
-import type { FileForm, UpstreamForm } from "./schema.ts";
+import type { FileForm, UpstreamForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
 import { readYamlTree } from "./yaml-tree.ts";
 
@@ -63,7 +64,12 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
       defaultDecision: policy.default_decision,
       deadlineMs: policy.deadline_ms,
     },
-    evidence: { storeValues: evidence.store_values, redactFields: evidence.redact_fields },
+    evidence: {
+      storeValues: evidence.store_values,
+      redactFields: evidence.redact_fields,
+      witnesses: evidence.witnesses.map((witness, index) => buildWitness(witness, secrets.witnesses[index], folder)),
+      checkpointHeartbeatMs: evidence.checkpoint_heartbeat_ms,
+    },
     limits: {
       bodyBytes: limits.body_bytes,
       jsonDepth: limits.json_depth,
@@ -121,6 +127,27 @@ function buildEndpoint(
   };
 }
 
+function buildWitness(form: WitnessForm, sourced: SourcedValues | undefined, folder: string): WitnessConfig {
+  if (sourced === undefined) throw new TypeError(`buildWitness: expected the headers of \`${form.name}\``);
+  return {
+    ...buildPlace(form, sourced, folder),
+    name: form.name,
+    intervalMs: form.interval_ms,
+    origins: sourced.origins,
+  };
+}
+
+function buildPlace(form: WitnessForm, { values }: SourcedValues, folder: string): WitnessPlace {
+  switch (form.type) {
+    case "file":
+      return { type: "file", path: resolve(folder, form.path ?? absent("path")) };
+    case "git":
+      return { type: "git", repository: resolve(folder, form.repository ?? absent("repository")) };
+    case "http":
+      return { type: "http", url: form.url ?? absent("url"), headers: values };
+  }
+}
+
 function absent(key: string): never {
-  throw new TypeError(`buildEndpoint: expected \`${key}\`, which the schema requires`);
+  throw new TypeError(`buildConfig: expected \`${key}\`, which the schema requires`);
 }

@@ -19,6 +19,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkUpstreams(draft.upstreams, faults);
   checkPolicy(draft.policy, faults);
   checkBodyTime(draft.limits, faults);
+  checkWitnesses(draft.evidence, faults);
 }
 
 /** Whether only this machine reaches the address. Names other than `localhost` may resolve to anything. */
@@ -77,6 +78,11 @@ function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void
       "expected `block` or `review`, got `allow`, because no pack is in mode `enforce`: everything would be allowed";
     faults.add("policy.default_decision", text);
   }
+}
+
+function checkWitnesses(evidence: Draft<FileForm["evidence"]>, faults: FaultList): void {
+  const names = evidence?.witnesses?.map((witness) => witness?.name) ?? [];
+  refuseRepeats(names, (index) => `evidence.witnesses[${index}].name`, "a name of its own", faults);
 }
 
 function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): void {

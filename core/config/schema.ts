@@ -19,6 +19,7 @@ export interface FileForm {
 }
 
 export type UpstreamForm = Form<typeof upstreamSchema>;
+export type WitnessForm = FileForm["evidence"]["witnesses"][number];
 
 const fields: Readonly<Record<keyof FileForm, Field>> = {
   listen: listenSchema,

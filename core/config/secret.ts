@@ -17,6 +17,8 @@ export interface Secrets {
   readonly keyHashes: readonly (string | undefined)[];
   /** One an upstream: its whole environment, or all its headers. */
   readonly upstreams: readonly SourcedValues[];
+  /** One a witness: its headers. */
+  readonly witnesses: readonly SourcedValues[];
 }
 
 /** Key characters are those a `Bearer` token can have (RFC 6750), and enough of them that nobody guesses. */
@@ -30,6 +32,9 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
       key === undefined ? undefined : reader.keyHash(key, `keys[${index}]`),
     ),
     upstreams: (draft?.upstreams ?? []).map((upstream, index) => reader.upstream(upstream, `upstreams[${index}]`)),
+    witnesses: (draft?.evidence?.witnesses ?? []).map((witness, index) =>
+      sortOut(reader.headers(witness?.headers_env, `evidence.witnesses[${index}]`)),
+    ),
   };
 }
 
@@ -63,14 +68,13 @@ class Reader {
     const copied = (upstream?.env_from ?? []).map((name, index) =>
       this.#sourced(name, name, `${path}.env_from[${index}]`, formats.argument),
     );
-    const secret = pairs(upstream?.headers_env).map(([name, variable]) =>
+    return sortOut([...env, ...headers, ...copied, ...this.headers(upstream?.headers_env, path)]);
+  }
+
+  headers(variables: Variables, path: string): (Sourced | undefined)[] {
+    return pairs(variables).map(([name, variable]) =>
       this.#sourced(name, variable, `${path}.headers_env.${name}`, formats.header_value),
     );
-    const all = [...env, ...headers, ...copied, ...secret].filter((entry) => entry !== undefined);
-    return {
-      values: Object.fromEntries(all.map(({ name, value }) => [name, value])),
-      origins: Object.fromEntries(all.map(({ name, origin }) => [name, origin])),
-    };
   }
 
   #sourced(name: string | undefined, variable: string | undefined, path: string, format: Fitness): Sourced | undefined {
@@ -99,10 +103,20 @@ interface Fitness {
   test(value: string): boolean;
 }
 
+type Variables = Readonly<Record<string, string | undefined>> | null | undefined;
+
+function sortOut(entries: readonly (Sourced | undefined)[]): SourcedValues {
+  const all = entries.filter((entry) => entry !== undefined);
+  return {
+    values: Object.fromEntries(all.map(({ name, value }) => [name, value])),
+    origins: Object.fromEntries(all.map(({ name, origin }) => [name, origin])),
+  };
+}
+
 function literal(name: string, value: string | undefined): Sourced | undefined {
   return value === undefined ? undefined : { name, value, origin: "file" };
 }
 
-function pairs(map: Readonly<Record<string, string | undefined>> | null | undefined): [string, string | undefined][] {
+function pairs(map: Variables): [string, string | undefined][] {
   return Object.entries(map ?? {});
 }

@@ -11,6 +11,16 @@ export type Testimony =
   | { readonly verdict: "consistent" | "behind" | "forked"; readonly size: number }
   | { readonly verdict: "unreadable" };
 
+/** Why a tenant is refused whose chain a witness contradicts; undefined where it does not. */
+export function contradiction(testimony: Testimony, witness: string, { tenant, head }: ChainEnd): string | undefined {
+  if (testimony.verdict !== "behind" && testimony.verdict !== "forked") return undefined;
+  const { verdict, size } = testimony;
+  const told = `chain of tenant \`${tenant}\` is`;
+  return verdict === "behind"
+    ? `${told} behind its witness \`${witness}\`: expected ${size} records, got ${head.seq + 1}`
+    : `${told} forked from its witness \`${witness}\` at or before record ${size - 1}`;
+}
+
 /** Compares a witness's note with the chain as it is. Rejects with TreeFault where the tree has a hole. */
 export async function checkTestimony(
   note: string,

@@ -7,7 +7,7 @@ import { checkpointAtKey, checkpointKey, durably, type EvidenceStore } from "./k
 import { MetaFeed } from "./meta-feed.ts";
 import { TileReader } from "./tile-reader.ts";
 import type { Witness } from "./witness.ts";
-import { checkTestimony } from "./witness-check.ts";
+import { checkTestimony, contradiction } from "./witness-check.ts";
 
 /** What a feed needs of the ledger. */
 export interface WitnessedLedger {
@@ -89,13 +89,9 @@ export class WitnessFeed {
     const end = { tenant, chain, head: { seq: latest.size - 1, hash: latest.head } };
     const testimony = await checkTestimony(note, end, keys, new TileReader(store, tenant));
     if (testimony.verdict === "unreadable") throw new Error(`the witness holds no checkpoint in log \`${chain}\``);
-    const { verdict, size } = testimony;
-    if (verdict === "consistent") return size;
-    const told = `chain of tenant \`${tenant}\` is`;
-    const witness = `witness \`${this.witness.name}\``;
-    if (verdict === "forked")
-      ledger.refuse(tenant, `${told} forked from its ${witness} at or before record ${size - 1}`);
-    else ledger.refuse(tenant, `${told} behind its ${witness}: expected ${size} records, got ${latest.size}`);
+    const reason = contradiction(testimony, this.witness.name, end);
+    if (reason === undefined) return testimony.size;
+    ledger.refuse(tenant, reason);
     return undefined;
   }
 

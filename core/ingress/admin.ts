@@ -1,54 +1,70 @@
 import type { Context } from "koa";
+import type { Custody } from "../evidence/custody.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { PolicyRef } from "../kernel/policy.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
-import type { Handler } from "./app.ts";
+import type { Handlers } from "./app.ts";
 import { readPage } from "./page.ts";
+import { showSession } from "./session-view.ts";
 
 export interface AdminParts {
   readonly ledger: Ledger;
+  readonly custody: Custody;
   readonly fleet: UpstreamFleet;
   readonly policies: () => readonly PolicyRef[];
 }
 
-/** Handlers of the admin port. Every answer is the caller's tenant only. */
-export interface AdminHandlers {
-  readonly sessions: Handler;
-  readonly session: Handler;
-  readonly verify: Handler;
-  readonly policies: Handler;
-  readonly upstreams: Handler;
-}
+type AdminRouteId =
+  | "admin.sessions"
+  | "admin.session"
+  | "admin.verify"
+  | "admin.evidence_verify"
+  | "admin.checkpoint"
+  | "admin.policies"
+  | "admin.upstreams";
 
-export function adminHandlers(parts: AdminParts): AdminHandlers {
+/** Handlers of the admin port. Every answer is the caller's tenant only. */
+export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
   return {
-    sessions: async (ctx, caller) => {
+    "admin.sessions": async (ctx, caller) => {
       ctx.body = await parts.ledger.sessions(caller.tenant, readPage(ctx));
     },
-    session: async (ctx, caller) => {
-      ctx.body = await parts.ledger.records(caller.tenant, ctx.params.id as string, readPage(ctx));
+    "admin.session": (ctx, caller) => showSession(parts.ledger, ctx, caller),
+    "admin.verify": (ctx, caller) => verifyChain(parts, ctx, caller),
+    "admin.evidence_verify": (ctx, caller) => verifyEvidence(parts, ctx, caller),
+    "admin.checkpoint": async (ctx, caller) => {
+      ctx.body = await parts.custody.checkpoint(caller.tenant);
     },
-    verify: (ctx, caller) => verifyChain(parts, ctx, caller),
-    policies: (ctx) => {
+    "admin.policies": (ctx) => {
       ctx.body = { items: parts.policies(), next: null };
     },
-    upstreams: (ctx) => {
+    "admin.upstreams": (ctx) => {
       ctx.body = { items: parts.fleet.health(), next: null };
     },
   };
 }
 
-/** Checks the caller's chain from its first record, and puts on record who asked and what came of it. */
+/** Checks the caller's chain from its first record. */
 async function verifyChain(parts: AdminParts, ctx: Context, caller: Principal): Promise<void> {
   const report = await parts.ledger.verify(caller.tenant);
-  await parts.ledger.recordEvent(caller.tenant, "admin", {
-    action: "audit.verify",
-    principal: caller.id,
-    ok: report.ok,
-  });
+  if (report.ok) await recordVerification(parts, caller, "audit.verify");
   ctx.body = report;
+}
+
+/** The same, and what every witness says of the chain. One that contradicts it is believed. */
+async function verifyEvidence(parts: AdminParts, ctx: Context, caller: Principal): Promise<void> {
+  const report = await parts.ledger.verify(caller.tenant);
+  const witnesses = await parts.custody.ask(caller.tenant);
+  const contradicted = witnesses.some(({ verdict }) => verdict === "behind" || verdict === "forked");
+  if (report.ok && !contradicted) await recordVerification(parts, caller, "evidence.verify");
+  ctx.body = { ...report, ok: report.ok && !contradicted, witnesses };
+}
+
+/** Puts on record who asked. A chain that is not sound takes no record any more: the answer alone says so. */
+function recordVerification({ ledger }: AdminParts, caller: Principal, action: string): Promise<void> {
+  return ledger.recordEvent(caller.tenant, "admin", { action, principal: caller.id, ok: true });
 }
 
 /** The exposition text that a scraper reads. */

@@ -24,6 +24,13 @@ const table = {
   "admin.sessions": { port: "admin", method: "GET", path: "/admin/v1/evidence/sessions", access: "evidence.read" },
   "admin.session": { port: "admin", method: "GET", path: "/admin/v1/evidence/sessions/:id", access: "evidence.read" },
   "admin.verify": { port: "admin", method: "POST", path: "/admin/v1/audit/verify", access: "evidence.verify" },
+  "admin.evidence_verify": {
+    port: "admin",
+    method: "POST",
+    path: "/admin/v1/evidence/verify",
+    access: "evidence.verify",
+  },
+  "admin.checkpoint": { port: "admin", method: "GET", path: "/admin/v1/evidence/checkpoint", access: "evidence.read" },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
   "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
   "metrics.health": { port: "metrics", method: "GET", path: "/health", access: "public" },

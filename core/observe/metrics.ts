@@ -18,6 +18,7 @@ export class Metrics {
   readonly #policySeconds: Histogram<"phase">;
   readonly #outcomes: Counter<"protocol" | "status">;
   readonly #sessions: Gauge;
+  readonly #witnessed: Counter<"result">;
 
   constructor() {
     const registers = [this.#registry];
@@ -59,6 +60,12 @@ export class Metrics {
       help: "MCP sessions with a handshake that are open now",
       registers,
     });
+    this.#witnessed = new Counter({
+      name: "gateway_witness_pushes_total",
+      help: "Times a witness was told where the chains stand, or could not be",
+      labelNames: ["result"],
+      registers,
+    });
   }
 
   answered(port: Port, route: string, status: number, seconds: number): void {
@@ -77,6 +84,10 @@ export class Metrics {
 
   mcpSessions(count: number): void {
     this.#sessions.set(count);
+  }
+
+  witnessed(result: "told" | "failed"): void {
+    this.#witnessed.inc({ result });
   }
 
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;

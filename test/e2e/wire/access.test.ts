@@ -24,6 +24,8 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.sessions": everyKey,
   "admin.session": [200, 200, 200, 404, 401, 401],
   "admin.verify": [200, 200, 403, 200, 401, 401],
+  "admin.evidence_verify": [200, 200, 403, 200, 401, 401],
+  "admin.checkpoint": everyKey,
   "admin.policies": everyKey,
   "admin.upstreams": everyKey,
   "metrics.health": everyone,

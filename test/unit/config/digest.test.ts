@@ -6,6 +6,9 @@ import { hashA, hashB, loadText } from "./fixture.ts";
 const text = (headerVariable = "TOKEN", team = "a"): string =>
   "data_dir: /data\nupstreams:\n  - name: a\n    transport: http\n    url: https://a.example\n" +
   `    headers: {X-Team: ${team}}\n    headers_env: {Authorization: ${headerVariable}}\n`;
+const witnessed = (variable: string): string =>
+  "data_dir: /data\nevidence:\n  witnesses:\n    - {name: a, type: http, url: 'https://a.example', " +
+  `headers_env: {Authorization: ${variable}}}\n`;
 const env = { TOKEN: "Bearer one", TOKEN_2: "Bearer one" };
 
 async function digestOf(content: string, variables: NodeJS.ProcessEnv = env): Promise<string> {
@@ -27,6 +30,10 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, state: {enabled: false}}",
       "{data_dir: /data, limits: {drain_ms: 1}}",
       "{data_dir: /data, evidence: {store_values: false}}",
+      "{data_dir: /data, evidence: {witnesses: [{name: a, type: file, path: /p}]}}",
+      "{data_dir: /data, evidence: {witnesses: [{name: a, type: git, repository: /p}]}}",
+      witnessed("TOKEN"),
+      witnessed("TOKEN_2"),
       "{data_dir: /data, listen: {gateway_port: 1}}",
       "{data_dir: /data, mcp_gateway: {max_sessions: 1}}",
       "{data_dir: /data, policy: {packs: [{path: /p}]}}",
@@ -42,7 +49,9 @@ describe("configDigest(config)", () => {
   });
 
   it("does not depend on the value of a secret", async () => {
-    expect(await digestOf(text(), { TOKEN: "Bearer two" })).to.equal(await digestOf(text()));
+    for (const content of [text(), witnessed("TOKEN")]) {
+      expect(await digestOf(content, { TOKEN: "Bearer two" })).to.equal(await digestOf(content));
+    }
   });
 
   it("leaves out values whose origin nobody told", async () => {

@@ -26,7 +26,13 @@ describe("loadConfig(path, env)", () => {
   });
 
   describe("when the file uses every key", () => {
-    const env = { ACME_REVIEWER_KEY: environmentKey, TICKETS_AUTHORIZATION: "Bearer t", PATH: "/bin", HOME: "/root" };
+    const env = {
+      ACME_REVIEWER_KEY: environmentKey,
+      TICKETS_AUTHORIZATION: "Bearer t",
+      NOTARY_AUTHORIZATION: "Bearer n",
+      PATH: "/bin",
+      HOME: "/root",
+    };
     const file = "core/config/gateway.example.yaml";
 
     it("loads the shipped example", async () => {
@@ -38,6 +44,23 @@ describe("loadConfig(path, env)", () => {
       expect(config.policy.packs).to.deep.equal([
         { path: resolve("policy-packs/baseline"), mode: "enforce", settings: {} },
         { path: resolve("policy-packs/candidate"), mode: "shadow", settings: { protected_paths: ["/etc", "/root"] } },
+      ]);
+    });
+
+    it("gives each witness its place, and the headers the file names", async () => {
+      const { witnesses } = (await loadConfig(file, env)).evidence;
+      const origins = { Authorization: { variable: "NOTARY_AUTHORIZATION" } };
+      expect(witnesses).to.deep.equal([
+        { type: "file", path: "/mnt/vault/evidence", name: "vault", intervalMs: 60_000, origins: {} },
+        {
+          type: "http",
+          url: "https://notary.example.com/notes",
+          headers: { Authorization: "Bearer n" },
+          name: "notary",
+          intervalMs: 300_000,
+          origins,
+        },
+        { type: "git", repository: "/srv/git/evidence.git", name: "history", intervalMs: 60_000, origins: {} },
       ]);
     });
 
@@ -191,7 +214,7 @@ function defaults(source: string): GatewayConfig {
     },
     upstreams: [],
     policy: { packs: [], defaultDecision: "block", deadlineMs: 250 },
-    evidence: { storeValues: true, redactFields: [] },
+    evidence: { storeValues: true, redactFields: [], witnesses: [], checkpointHeartbeatMs: 3_600_000 },
     limits: {
       bodyBytes: 4_194_304,
       jsonDepth: 64,

@@ -105,6 +105,16 @@ describe("checkRules(draft, secrets, faults)", () => {
     expect(await textsOf("mcp_gateway: {require_auth: false, anonymous_tenant: guests}")).to.deep.equal([]);
   });
 
+  describe("when two witnesses share a name", () => {
+    it("is a fault: the name says which of them was told what", async () => {
+      const text =
+        "evidence:\n  witnesses:\n    - {name: a, type: file, path: /p}\n    - {name: a, type: git, repository: /q}\n";
+      expect(await textsOf(text)).to.deep.equal([
+        "evidence.witnesses[1].name: expected a name of its own, got `a` that `evidence.witnesses[0].name` has",
+      ]);
+    });
+  });
+
   describe("when everything would be allowed", () => {
     const fault =
       "policy.default_decision: expected `block` or `review`, got `allow`, because no pack is in mode `enforce`: everything would be allowed";

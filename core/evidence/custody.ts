@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { GatewayError } from "../kernel/error.ts";
+import type { WitnessConfig } from "../kernel/witness-config.ts";
+import { readKeyHistory } from "./attested-head.ts";
+import { parseCheckpoint } from "./checkpoint.ts";
+import { type BeatingLedger, Heartbeat } from "./heartbeat.ts";
+import { checkpointKey } from "./key-space.ts";
+import { TileReader } from "./tile-reader.ts";
+import type { Witness } from "./witness.ts";
+import { checkTestimony, contradiction, type Testimony } from "./witness-check.ts";
+import { type WitnessedLedger, WitnessFeed, type WitnessFeedOptions } from "./witness-feed.ts";
+import { FileWitness } from "./witness-file.ts";
+import { GitWitness } from "./witness-git.ts";
+import { HttpWitness } from "./witness-http.ts";
+import { WitnessSchedule } from "./witness-schedule.ts";
+
+export interface CustodyOptions extends WitnessFeedOptions {
+  readonly ledger: WitnessedLedger & BeatingLedger;
+  readonly witnesses: readonly WitnessConfig[];
+  /** A chain without a record for so long gets a heartbeat; 0 for none. */
+  readonly heartbeatMs: number;
+  /** Hears each attempt to tell a witness. One that fails blocks no action. */
+  readonly onPush: (result: "told" | "failed") => void;
+  readonly onWarning: (message: string, fields: object) => void;
+}
+
+/** A checkpoint as its tenant may have it, with the keys that sign it. */
+export interface PublishedCheckpoint {
+  /** The signed note. */
+  readonly note: string;
+  readonly keys: readonly {
+    readonly key_id: string;
+    readonly public_key: string;
+    readonly from_size: number;
+    readonly to_size: number | null;
+  }[];
+}
+
+/** What each witness says of a chain; `unasked` where it could not be asked, `silent` where it has nothing. */
+export interface WitnessAnswer {
+  readonly witness: string;
+  readonly verdict: Testimony["verdict"] | "silent" | "unasked";
+  /** Records that the witness has seen. */
+  readonly size?: number;
+}
+
+const farewellMs = 10_000;
+
+/** What makes evidence visible outside this process: witnesses that are told, heartbeats of idle chains, checkpoints. */
+export class Custody {
+  readonly #options: CustodyOptions;
+  readonly #schedule: WitnessSchedule;
+  readonly #witnesses: readonly Witness[];
+  readonly #heartbeat: Heartbeat | null;
+
+  private constructor(options: CustodyOptions, witnesses: readonly Witness[], schedule: WitnessSchedule) {
+    const { ledger, heartbeatMs: intervalMs, onWarning } = options;
+    this.#options = options;
+    this.#witnesses = witnesses;
+    this.#schedule = schedule;
+    const onFailure = (tenant: string, error: unknown): void =>
+      onWarning("no heartbeat", { tenant, cause: messageOf(error) });
+    this.#heartbeat = intervalMs === 0 ? null : new Heartbeat({ ledger, intervalMs, onFailure });
+  }
+
+  /** Compares every chain with every witness that answers, refuses what does not fit, then begins. */
+  static async start(options: CustodyOptions): Promise<Custody> {
+    const witnesses = options.witnesses.map(openWitness);
+    const feeds = options.witnesses.map(({ intervalMs }, index) => {
+      return { feed: new WitnessFeed(witnesses[index] as Witness, options), intervalMs };
+    });
+    const onPush = (witness: string, error: unknown): void => {
+      options.onPush(error === undefined ? "told" : "failed");
+      if (error !== undefined) options.onWarning("witness not told", { witness, cause: messageOf(error) });
+    };
+    return new Custody(options, witnesses, await WitnessSchedule.start({ feeds, onPush }));
+  }
+
+  /** The latest checkpoint. Throws NOT_FOUND for a tenant without evidence. */
+  async checkpoint(tenant: string): Promise<PublishedCheckpoint> {
+    const { store, ledger } = this.#options;
+    const note = await store.get(checkpointKey(tenant));
+    const chain = ledger.status().find((status) => status.tenant === tenant)?.chain;
+    if (note === undefined || chain === undefined) throw new GatewayError("NOT_FOUND", "no evidence yet");
+    const history = await readKeyHistory(store, tenant, chain);
+    if (typeof history === "string") {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` ${history}`);
+    }
+    const keys = history.tenures.map(({ key, fromSize, toSize }) => {
+      return { key_id: key.id, public_key: key.text, from_size: fromSize, to_size: toSize };
+    });
+    return { note, keys };
+  }
+
+  /** Asks every witness about a tenant's chain as it is now. A chain that one contradicts is refused. */
+  async ask(tenant: string): Promise<readonly WitnessAnswer[]> {
+    return Promise.all(this.#witnesses.map((witness) => this.#ask(witness, tenant)));
+  }
+
+  /** Tells the witnesses where things ended, for at most 10 s. */
+  async stop(): Promise<void> {
+    await this.#heartbeat?.stop();
+    const late = new AbortController();
+    const farewell = sleep(farewellMs, undefined, { signal: late.signal }).catch(() => undefined);
+    await Promise.race([this.#schedule.stop(), farewell]);
+    late.abort();
+  }
+
+  async #ask(witness: Witness, tenant: string): Promise<WitnessAnswer> {
+    try {
+      return { witness: witness.name, ...(await this.#testimony(witness, tenant)) };
+    } catch (error) {
+      this.#options.onWarning("witness not asked", { witness: witness.name, cause: messageOf(error) });
+      return { witness: witness.name, verdict: "unasked" };
+    }
+  }
+
+  async #testimony(witness: Witness, tenant: string): Promise<Omit<WitnessAnswer, "witness">> {
+    const { store, ledger } = this.#options;
+    const latest = parseCheckpoint((await store.get(checkpointKey(tenant))) ?? "");
+    const note = latest === undefined ? undefined : await witness.latest(latest.chain);
+    if (latest === undefined || note === undefined) return { verdict: "silent" };
+    const keys = await readKeyHistory(store, tenant, latest.chain);
+    if (typeof keys === "string") throw new Error(`tenant \`${tenant}\` ${keys}`);
+    const end = { tenant, chain: latest.chain, head: { seq: latest.size - 1, hash: latest.head } };
+    const testimony = await checkTestimony(note, end, keys, new TileReader(store, tenant));
+    const reason = contradiction(testimony, witness.name, end);
+    if (reason !== undefined) ledger.refuse(tenant, reason);
+    return testimony;
+  }
+}
+
+function openWitness(config: WitnessConfig): Witness {
+  switch (config.type) {
+    case "file":
+      return new FileWitness(config.name, config.path);
+    case "git":
+      return new GitWitness(config.name, config.repository);
+    case "http":
+      return new HttpWitness(config);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,31 @@
+import type { Metrics } from "../observe/metrics.ts";
+import type { Chain } from "../policy/chain.ts";
+import type { AdminParts } from "./admin.ts";
+import { adminHandlers, metricsHandler } from "./admin.ts";
+import type { Handlers } from "./app.ts";
+import { type Health, healthHandler } from "./health.ts";
+import type { McpEndpoint } from "./mcp/endpoint.ts";
+
+export interface HandlerParts extends Omit<AdminParts, "policies"> {
+  readonly endpoint: McpEndpoint;
+  readonly chain: Chain;
+  readonly metrics: Metrics;
+  readonly health: () => Health;
+}
+
+/** What answers each route of the table. */
+export function handlersOf(parts: HandlerParts): Handlers {
+  const health = healthHandler(parts.health);
+  const scrape = metricsHandler(parts.metrics);
+  return {
+    ...adminHandlers({ ...parts, policies: () => parts.chain.policies }),
+    "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
+    "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
+    "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),
+    "gateway.health": health,
+    "admin.health": health,
+    "admin.metrics": scrape,
+    "metrics.health": health,
+    "metrics.scrape": scrape,
+  };
+}
