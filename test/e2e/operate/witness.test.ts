@@ -1,0 +1,130 @@
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { isCheckpointSignedBy, parseCheckpoint } from "../../../core/evidence/checkpoint.ts";
+import type { PublishedCheckpoint, WitnessAnswer } from "../../../core/evidence/custody.ts";
+import { VerifyingKey } from "../../../core/evidence/signing-key.ts";
+import { Agent } from "../../support/agent.ts";
+import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { rejection } from "../../support/ledger-world.ts";
+import { type Recorder, startRecorder } from "../../support/recorder.ts";
+import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
+
+describe("a gateway with a witness", function () {
+  this.timeout(30_000);
+  let folder: string;
+  let notes: string;
+  let upstream: Recorder;
+  let gateway: RunningGateway;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "gateway-witness-"));
+    notes = await mkdtemp(join(tmpdir(), "witness-notes-"));
+    upstream = await startRecorder();
+    gateway = await start();
+  });
+
+  afterEach(async () => {
+    await gateway.stop();
+    await upstream.stop();
+    await rm(folder, { recursive: true });
+    await rm(notes, { recursive: true, force: true });
+  });
+
+  function start(): Promise<RunningGateway> {
+    const more = `evidence: { witnesses: [{ name: vault, type: file, path: ${notes}, interval_ms: 1000 }] }`;
+    return startGateway({ config: siteConfig({ remoteUrl: upstream.url, more }), files: siteFiles(), folder });
+  }
+
+  async function ask<T>(method: string, path: string): Promise<{ readonly status: number; readonly body: T }> {
+    const response = await fetch(`${gateway.adminUrl}/admin/v1/evidence/${path}`, {
+      method,
+      headers: { "x-api-key": siteKey },
+    });
+    return { status: response.status, body: (await response.json()) as T };
+  }
+
+  async function act(): Promise<void> {
+    const agent = new Agent(gateway.url, siteKey);
+    await agent.call("echo", {});
+    await agent.hangUp();
+  }
+
+  async function witnessed(): Promise<{ readonly ok: boolean; readonly witnesses: readonly WitnessAnswer[] }> {
+    return (await ask<{ ok: boolean; witnesses: readonly WitnessAnswer[] }>("POST", "verify")).body;
+  }
+
+  it("publishes a checkpoint that its tenant can check, and tells the witness when it stops", async () => {
+    await act();
+    const { body } = await ask<PublishedCheckpoint>("GET", "checkpoint");
+    const checkpoint = parseCheckpoint(body.note);
+    const key = VerifyingKey.parse(body.keys[0]?.public_key ?? "");
+    if (checkpoint === undefined || key === undefined) throw new Error("expected a checkpoint and its key");
+    expect(isCheckpointSignedBy(checkpoint, [key])).to.equal(true);
+    await gateway.stop();
+    const text = await readFile(join(notes, `${checkpoint.chain}.notes`), "utf8");
+    expect(Number(text.match(/^\d+$/gm)?.at(-1))).to.be.at.least(checkpoint.size);
+    gateway = await start();
+    expect(await witnessed()).to.deep.include({ ok: true });
+  });
+
+  it("refuses, at a start on an older copy of its whole data folder, what the witness contradicts", async () => {
+    await gateway.stop();
+    const copy = `${folder}-copy`;
+    await cp(folder, copy, { recursive: true });
+    gateway = await start();
+    await act();
+    await gateway.stop();
+    await rm(folder, { recursive: true });
+    await cp(copy, folder, { recursive: true });
+    await rm(copy, { recursive: true });
+    const refused = await rejection(start());
+    expect(refused.message).to.match(/tenant `acme` is behind its witness `vault`: expected \d+ records, got \d+/);
+    await rm(notes, { recursive: true });
+    gateway = await start(); // without its witness, the copy cannot be told from the truth
+    expect(await witnessed()).to.deep.include({ ok: true });
+  });
+
+  it("refuses, while it runs, a chain that its witness contradicts", async () => {
+    await act();
+    const { body } = await ask<PublishedCheckpoint>("GET", "checkpoint");
+    await sleep(1_200);
+    const chain = parseCheckpoint(body.note)?.chain;
+    const file = join(notes, `${chain}.notes`);
+    await writeFile(file, (await readFile(file, "utf8")).replaceAll(/^\d+$/gm, "900000"));
+    const { ok, witnesses } = await witnessed();
+    expect({ ok, witnesses }).to.deep.equal({
+      ok: false,
+      witnesses: [{ witness: "vault", verdict: "behind", size: 900_000 }],
+    });
+    const before = (await upstream.calls()).length;
+    await act();
+    expect(await upstream.calls(), "nothing is dispatched").to.have.length(before);
+  });
+
+  it("serves on while the witness is down, and says so in log and metrics", async () => {
+    await rm(notes, { recursive: true });
+    await writeFile(notes, "not a folder any more");
+    const calls = (await upstream.calls()).length;
+    await sleep(1_200);
+    await act();
+    expect(await upstream.calls()).to.have.length(calls + 1);
+    expect((await witnessed()).witnesses).to.deep.equal([{ witness: "vault", verdict: "unasked" }]);
+    expect(gateway.stderr()).to.include("witness not told");
+    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text();
+    expect(metrics).to.match(/gateway_witness_pushes_total\{result="failed"\} [1-9]/);
+    await rm(notes);
+  });
+
+  it("leaves nothing of a tenant's name or actions with the witness", async () => {
+    await act();
+    await gateway.stop();
+    const files = await readdir(notes);
+    const all = await Promise.all(files.map((name) => readFile(join(notes, name), "utf8")));
+    expect(files.length).to.be.at.least(2);
+    for (const word of ["acme", "echo", "tenant"]) expect(files.join() + all.join()).to.not.include(word);
+    gateway = await start();
+  });
+});
