@@ -15,6 +15,7 @@ export interface ActionLogParts {
   readonly open: OpenDecisions;
   readonly writer: Writer;
   readonly hider: FieldHider;
+  readonly storeLabels: boolean;
   /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken; nothing comes between it and the append. */
   readonly admit: (kind: "bounded" | "outcome") => void;
 }
@@ -42,7 +43,7 @@ export class ActionLog {
     const key = openKey(action.tenant, action.id);
     const { seq, durable } = writer.appendAction(
       chain,
-      decisionBody(action, evaluation, bound),
+      decisionBody(this.#tell(action), evaluation, bound),
       { arguments: hidden.fields },
       (at) => (dispatched ? [{ type: "put", key, value: String(at) }] : []),
     );
@@ -59,10 +60,16 @@ export class ActionLog {
     const bound = open.take(action.tenant, action.id);
     admit("outcome");
     const hidden = outcome.status === "unknown" ? undefined : hider.hide(action.tool, outcome.output);
-    const body = outcomeBody(action, outcome, judged, bound, hidden?.digest);
+    const body = outcomeBody(this.#tell(action), outcome, judged, bound, hidden?.digest);
     const disclosure = hidden === undefined ? undefined : { output: hidden.fields };
     const key = openKey(action.tenant, action.id);
     await writer.appendAction(chain, body, disclosure, () => [{ type: "del", key }]).durable;
+  }
+
+  /** The action as its records may tell it. */
+  #tell(action: ActionEnvelope): ActionEnvelope {
+    const { id, transport } = action.session;
+    return this.#parts.storeLabels ? action : { ...action, session: { id, transport } };
   }
 }
 

@@ -131,6 +131,15 @@ export function metaSaltKey(tenant: string): string {
   return `${tenantPrefix(tenant)}meta-salt`;
 }
 
+/** An event by its kind; its value is the session it is about, or nothing. */
+export function eventKey(tenant: string, kind: string, seq: number): string {
+  return `${tenantPrefix(tenant)}event/${kind}/${sequence(seq)}`;
+}
+
+export function eventRange(tenant: string, kind: string): KeyRange {
+  return range(`${tenantPrefix(tenant)}event/${kind}/`);
+}
+
 /** Every tenant that has a key in the store. One look-up each, however many records they have. */
 export async function listTenants(store: EvidenceStore): Promise<string[]> {
   const tenants: string[] = [];

@@ -99,6 +99,7 @@ export class Ledger {
       open: this.#open,
       writer: this.#writer,
       hider: new FieldHider(options.fieldPolicy, random),
+      storeLabels: options.fieldPolicy.storeLabels,
       admit: (kind) => this.#admit(kind),
     });
     this.#erasure = new Erasure({

@@ -19,10 +19,12 @@ export interface PrivateField {
   readonly value?: Json;
 }
 
-/** What is kept of private fields, and what is never kept. */
+/** What is kept of what clients say, and what is never kept. */
 export interface FieldPolicy {
   /** False: commitments and salts alone. */
   readonly storeValues: boolean;
+  /** False: a session has its id alone, in records and lists. */
+  readonly storeLabels: boolean;
   /** Globs over `<tool>:<field>`: of what one fits, the commitment alone is kept. */
   readonly redactFields: readonly string[];
 }

@@ -73,7 +73,8 @@ export async function listRecords(
   return { items, next: end < total ? String(end) : null };
 }
 
-async function countRecords(store: EvidenceStore, tenant: string, session: string): Promise<number> {
+/** How many records a session has. Throws NOT_FOUND for one this tenant does not have. */
+export async function countRecords(store: EvidenceStore, tenant: string, session: string): Promise<number> {
   const known = session.length <= longestSession && session.isWellFormed();
   const text = known ? await store.get(sessionKey(tenant, session)) : undefined;
   if (text === undefined) throw new GatewayError("NOT_FOUND", "no such session");

@@ -3,7 +3,7 @@ import type { Leaf } from "./attestation.ts";
 import type { Chain } from "./chain-table.ts";
 import { type Disclosure, sealDisclosure } from "./disclosure.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { keyRecordKey, type Operation, recordKey } from "./key-space.ts";
+import { eventKey, keyRecordKey, type Operation, recordKey } from "./key-space.ts";
 import type { ActionBody, EventBody } from "./record-body.ts";
 import { genesisDetail, rotationDetail } from "./rotation.ts";
 import { type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
@@ -70,7 +70,8 @@ export class Writer {
   /** Appends an event. `operations` are what it tells of: they happen with it, or not at all. */
   appendEvent(chain: Chain, body: EventBody, operations: readonly Operation[] = []): Appended {
     this.#begin(chain);
-    return this.#submit(chain, sealEvent(body, placeAfter(chain), this.#stamp), [...operations]);
+    const sealed = sealEvent(body, placeAfter(chain), this.#stamp);
+    return this.#submit(chain, sealed, [...operations, listEvent(chain, sealed, body)]);
   }
 
   /** Hands the chain over to another key: a record that both sign, and a checkpoint over it that both sign. */
@@ -122,6 +123,13 @@ export class Writer {
 }
 
 type Signature = Pick<Leaf, "signers" | "keep">;
+
+/** Lists an event under its kind, with the session it is about. */
+function listEvent(chain: Chain, sealed: Sealed, { kind, detail }: EventBody): Operation {
+  const { session } = detail;
+  const value = typeof session === "string" ? session : "";
+  return { type: "put", key: eventKey(chain.tenant, kind, sealed.record.seq), value };
+}
 
 /** Lists a record among those that introduce a key. */
 function introduce(chain: Chain, sealed: Sealed, key: SigningKey): Operation {

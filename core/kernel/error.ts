@@ -43,6 +43,7 @@ const table = {
   UPSTREAM_INVALID: { status: 502, jsonRpc: 1502, expose: true, text: "upstream answered nonsense" },
   UPSTREAM_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "upstream has no free connection" },
   EVIDENCE_UNAVAILABLE: { status: 503, jsonRpc: 1503, expose: true, text: "evidence cannot be written" },
+  EXPORT_BOUND: { status: 422, jsonRpc: -32600, expose: true, text: "too much for one export" },
   CANCELLED: { status: 499, jsonRpc: 1499, expose: true, text: "cancelled by the client" },
   STOPPING: { status: 503, jsonRpc: 1503, expose: true, text: "the gateway is stopping" },
   CONFIG_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid configuration" },

@@ -1,0 +1,206 @@
+import { sha256Hex } from "../kernel/digest.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Clock } from "../kernel/port.ts";
+import { readKeyHistory } from "./attested-head.ts";
+import { type BundleContent, buildBundle, type ShownField, type ShownFields, type Witnessed } from "./bundle/build.ts";
+import { keyRanges } from "./bundle/key-check.ts";
+import type { BundledRecord } from "./bundle/record-file.ts";
+import { type Redaction, withhold } from "./bundle/redaction.ts";
+import { parseCheckpoint, type SignedCheckpoint } from "./checkpoint.ts";
+import type { Disclosure } from "./disclosure.ts";
+import { isFault } from "./fault.ts";
+import type { KeyStore } from "./key-folder.ts";
+import type { KeyHistory } from "./key-history.ts";
+import { checkpointAtRange, checkpointKey, type EvidenceStore, recordKey } from "./key-space.ts";
+import type { PrivateField } from "./private-field.ts";
+import { isAction, readRecord } from "./record-text.ts";
+import { countRecords } from "./session-page.ts";
+import { readSessionSeqs } from "./session-record.ts";
+import { readFault } from "./store-fault.ts";
+import { StoreView } from "./store-view.ts";
+import { TileReader } from "./tile-reader.ts";
+
+/** What an export needs of the ledger. */
+export interface ExportedLedger {
+  recordEvent(tenant: string, kind: "admin", detail: JsonObject): Promise<void>;
+  disclosure(tenant: string, seq: number): Promise<Disclosure | undefined>;
+}
+
+export interface SessionExportParts {
+  readonly store: EvidenceStore;
+  readonly keys: KeyStore;
+  readonly ledger: ExportedLedger;
+  readonly clock: Clock;
+}
+
+export interface ExportRequest {
+  readonly session: string;
+  /** Who asks: the principal's id. It is put on record first. */
+  readonly by: string;
+  /** False withholds every field. */
+  readonly disclose: boolean;
+  readonly redact: readonly Redaction[];
+}
+
+/** A session's evidence as it stands at one moment. */
+export interface CollectedSession {
+  readonly content: BundleContent;
+  readonly records: readonly BundledRecord[];
+}
+
+const mostRecords = 20_000;
+
+/** Hands out what a tenant's chain holds about one session, and everything needed to check it without the gateway. */
+export class SessionExport {
+  readonly #parts: SessionExportParts;
+
+  constructor(parts: SessionExportParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The session's bundle, signed by the tenant's key. Throws NOT_FOUND for a session this tenant does not have,
+   * EXPORT_BOUND for one of more than 20,000 records, INVALID_PARAMS for a redaction that fits nothing, and
+   * EVIDENCE_UNAVAILABLE where the store contradicts itself.
+   */
+  async bundle(tenant: string, request: ExportRequest): Promise<Buffer> {
+    const { content } = await this.collect(tenant, "evidence.export", request);
+    const keyId = content.keys.at(-1)?.key_id ?? "";
+    const key = await this.#parts.keys.find(keyId);
+    if (key === undefined) throw unavailable(tenant, `is signed by key \`${keyId}\`, which is not in the key folder`);
+    return buildBundle(content, key);
+  }
+
+  /** What a bundle would be made of. The errors are those of `bundle`. */
+  async collect(tenant: string, action: string, request: ExportRequest): Promise<CollectedSession> {
+    const { store, ledger, clock } = this.#parts;
+    const { session, by } = request;
+    await countRecords(store, tenant, session);
+    // Before the record below: whatever the checkpoint does not cover is younger than this.
+    const created = new Date(clock()).toISOString();
+    await ledger.recordEvent(tenant, "admin", { action, principal: by, session });
+    await using snapshot = store.snapshot();
+    try {
+      const view = new StoreView(store, snapshot);
+      return await this.#read(view, { tenant, session, created }, request);
+    } catch (error) {
+      throw readFault(error);
+    }
+  }
+
+  async #read(view: StoreView, named: Named, request: ExportRequest): Promise<CollectedSession> {
+    const { tenant, session } = named;
+    const note = (await view.get(checkpointKey(tenant))) ?? "";
+    const checkpoint = parseCheckpoint(note);
+    if (checkpoint === undefined) throw unavailable(tenant, "has no checkpoint");
+    const history = await readKeyHistory(this.#parts.store, tenant, checkpoint.chain);
+    if (typeof history === "string") throw unavailable(tenant, history);
+    const seqs = await readSessionSeqs(view, tenant, session, mostRecords);
+    if (seqs === undefined) throw tooMany();
+    const read = await readRecords(view, tenant, seqs);
+    const content = {
+      ...named,
+      texts: read.map(({ text }) => text),
+      checkpoint: note,
+      proofs: await this.#prove(view, tenant, checkpoint, seqs),
+      keys: keyRangesAt(history, checkpoint),
+      fields: withhold(await this.#readFields(tenant, read, request.disclose), request.redact),
+    };
+    const witnessed = await readWitnessed(view, tenant, checkpoint);
+    return { content: witnessed === undefined ? content : { ...content, witnessed }, records: read };
+  }
+
+  async #prove(
+    view: StoreView,
+    tenant: string,
+    { size }: SignedCheckpoint,
+    seqs: readonly number[],
+  ): Promise<ReadonlyMap<number, readonly string[]>> {
+    const tiles = new TileReader(view, tenant);
+    const proofs = new Map<number, readonly string[]>();
+    for (const seq of new Set([...seqs, size - 1])) proofs.set(seq, hexOf(await tiles.inclusionProof(seq, size)));
+    return proofs;
+  }
+
+  async #readFields(
+    tenant: string,
+    read: readonly BundledRecord[],
+    disclose: boolean,
+  ): Promise<ReadonlyMap<number, ShownFields>> {
+    const fields = new Map<number, ShownFields>();
+    for (const { record } of read) {
+      if (!isAction(record)) continue;
+      const kept = await this.#parts.ledger.disclosure(record.tenant, record.seq);
+      const isDue = record.kind === "decision" || record.action.output_digest !== undefined;
+      if (kept === undefined && isDue) throw unavailable(tenant, `has lost the private fields of record ${record.seq}`);
+      if (kept !== undefined) fields.set(record.seq, showFields(kept, disclose));
+    }
+    return fields;
+  }
+}
+
+interface Named {
+  readonly tenant: string;
+  readonly session: string;
+  readonly created: string;
+}
+
+interface ReadRecord extends BundledRecord {
+  readonly text: string;
+}
+
+async function readRecords(view: StoreView, tenant: string, seqs: readonly number[]): Promise<readonly ReadRecord[]> {
+  const texts = await view.getMany(seqs.map((seq) => recordKey(tenant, seq)));
+  return texts.map((text, at) => {
+    const record = text === undefined ? undefined : readRecord(text);
+    if (text === undefined || record === undefined || isFault(record) || record.seq !== seqs[at]) {
+      throw unavailable(tenant, `does not hold record ${seqs[at]} as its indexes say`);
+    }
+    return { record, text, hash: sha256Hex(text) };
+  });
+}
+
+/** The keys up to the checkpoint: a rotation that came since is of no concern here. */
+function keyRangesAt(history: KeyHistory, { size }: SignedCheckpoint): BundleContent["keys"] {
+  return keyRanges(history)
+    .filter(({ from_size: from }) => from <= size)
+    .map((range) => ({ ...range, to_size: range.to_size !== null && range.to_size <= size ? range.to_size : null }));
+}
+
+/** The latest checkpoint that stays, if any: where there is a witness, that is what it has seen. */
+async function readWitnessed(
+  view: StoreView,
+  tenant: string,
+  { size }: SignedCheckpoint,
+): Promise<Witnessed | undefined> {
+  const [note] = await view.values({ ...checkpointAtRange(tenant), reverse: true, limit: 1 });
+  const first = note === undefined ? undefined : parseCheckpoint(note)?.size;
+  if (note === undefined || first === undefined) return undefined;
+  return { note, proof: hexOf(await new TileReader(view, tenant).consistencyProof(first, size)) };
+}
+
+function showFields(kept: Disclosure, disclose: boolean): ShownFields {
+  const members = Object.entries(kept).map(([member, fields]) => {
+    return [member, disclose ? fields.map(showField) : fields.map(({ commitment }) => ({ commitment }))];
+  });
+  return Object.fromEntries(members) as ShownFields;
+}
+
+/** A field of which not all is kept cannot be checked: its commitment alone is shown. */
+function showField({ commitment, name, salt, value }: PrivateField): ShownField {
+  if (name === undefined || salt === undefined || value === undefined) return { commitment };
+  return { commitment, name, salt, value };
+}
+
+function hexOf(hashes: readonly Buffer[]): string[] {
+  return hashes.map((hash) => hash.toString("hex"));
+}
+
+function unavailable(tenant: string, what: string): GatewayError {
+  return new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` ${what}`);
+}
+
+function tooMany(): GatewayError {
+  return new GatewayError("EXPORT_BOUND", `expected at most ${mostRecords} records, got more`);
+}

@@ -1,0 +1,33 @@
+import { eventRange, keyRecordRange, sessionRecordRange } from "./key-space.ts";
+import type { StoreView } from "./store-view.ts";
+
+/** Events of a tenant that bear on every session: keys, configuration, extensions, what was erased or pruned. */
+const sharedKinds = ["configuration", "extension", "redaction", "retention"] as const;
+/** Events that bear on the session they name. */
+const ownKinds = ["approval", "session"] as const;
+
+/**
+ * The numbers of a session's records, and of the events a verifier needs beside them, in the order of the chain;
+ * undefined where they are more than `most`.
+ */
+export async function readSessionSeqs(
+  view: StoreView,
+  tenant: string,
+  session: string,
+  most: number,
+): Promise<readonly number[] | undefined> {
+  const seqs = (await view.values({ ...sessionRecordRange(tenant, session), limit: most + 1 })).map(Number);
+  for (const range of [keyRecordRange(tenant), ...sharedKinds.map((kind) => eventRange(tenant, kind))]) {
+    for await (const [key] of view.entries({ ...range, limit: most + 1 })) seqs.push(seqIn(key));
+  }
+  for (const kind of ownKinds) {
+    for await (const [key, about] of view.entries(eventRange(tenant, kind))) {
+      if (about === session && seqs.length <= most) seqs.push(seqIn(key));
+    }
+  }
+  return seqs.length > most ? undefined : seqs.sort((a, b) => a - b);
+}
+
+function seqIn(key: string): number {
+  return Number(key.slice(key.lastIndexOf("/") + 1));
+}

@@ -1,0 +1,162 @@
+import { expect } from "chai";
+import { readManifest } from "../../../core/evidence/bundle/manifest.ts";
+import { parseRedactions } from "../../../core/evidence/bundle/redaction.ts";
+import { readTar } from "../../../core/evidence/bundle/tar.ts";
+import { type BundleReport, verifyBundle } from "../../../core/evidence/bundle/verify.ts";
+import { KeyFolder } from "../../../core/evidence/key-folder.ts";
+import type { EvidenceRecord } from "../../../core/evidence/record.ts";
+import { SessionExport } from "../../../core/evidence/session-export.ts";
+import { VerifyingKey } from "../../../core/evidence/signing-key.ts";
+import { GatewayError } from "../../../core/kernel/error.ts";
+import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
+
+describe("SessionExport", () => {
+  let world: LedgerWorld;
+  let exporter: SessionExport;
+
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    const ledger = await world.open();
+    const keys = new KeyFolder(world.keysPath, () => new Uint8Array(32));
+    exporter = new SessionExport({ store: world.store, keys, ledger, clock: world.clock.now });
+  });
+  afterEach(() => world.remove());
+
+  const session = newAction().session.id;
+  const request = { session, by: "principal-v1-auditor", disclose: true, redact: [] };
+
+  async function genesisKey(): Promise<VerifyingKey> {
+    const [genesis] = (await world.recordsOf()) as [EvidenceRecord & { detail: { public_key: string } }];
+    return VerifyingKey.parse(genesis.detail.public_key) as VerifyingKey;
+  }
+
+  async function verify(bundle: Buffer): Promise<BundleReport> {
+    return verifyBundle(bundle, { keys: [await genesisKey()], nowMs: world.clock.nowMs });
+  }
+
+  function fileOf(bundle: Buffer, name: string): string {
+    return Buffer.from(readTar(bundle).get(name) ?? "missing").toString();
+  }
+
+  it("makes a bundle that verifies, of this session among others", async () => {
+    await world.ledger.recordEvent("acme", "configuration", { event: "started", policies: [] });
+    await world.act();
+    await world.act({}, "another");
+    const blocked = newAction();
+    await world.ledger.recordDecision(blocked, makeEvaluation(blocked, "block"));
+    const bundle = await exporter.bundle("acme", request);
+    const report = await verify(bundle);
+    expect(report).to.include({ verdict: "self-attested", first_bad: null, records: 5 });
+    expect(fileOf(bundle, "records.jsonl")).to.not.include(newAction({}, "another").session.id);
+    expect(fileOf(bundle, "disclosures.json")).to.include("/srv/notes/today.md");
+  });
+
+  it("puts on record who exported what, before it does", async () => {
+    await world.act();
+    await exporter.bundle("acme", request);
+    expect((await world.recordsOf()).at(-1)).to.deep.include({
+      kind: "admin",
+      detail: { action: "evidence.export", principal: "principal-v1-auditor", session },
+    });
+  });
+
+  it("names every key after a rotation, and signs with the last", async () => {
+    await world.act();
+    await world.ledger.rotateKey("acme");
+    await world.act();
+    const bundle = await exporter.bundle("acme", request);
+    const { manifest, keyId } = readManifest(Buffer.from(fileOf(bundle, "manifest.json")));
+    expect(manifest.public_keys.map(({ to_size: to }) => to)).to.deep.equal([4, null]);
+    expect(keyId).to.equal(manifest.public_keys[1]?.key_id);
+    expect((await verify(bundle)).verdict).to.equal("self-attested");
+  });
+
+  it("withholds what it is asked to, says so, and still verifies", async () => {
+    await world.act();
+    const redact = parseRedactions(["1.arguments.content", "2.output.ok"]);
+    const bundle = await exporter.bundle("acme", { ...request, redact });
+    const { manifest } = readManifest(Buffer.from(fileOf(bundle, "manifest.json")));
+    expect(manifest.redacted).to.deep.equal([
+      { count: 1, member: "arguments", seq: 1 },
+      { count: 1, member: "output", seq: 2 },
+    ]);
+    expect(bundle.includes("hello")).to.equal(false);
+    expect((await verify(bundle)).verdict).to.equal("self-attested");
+  });
+
+  it("shows no value to who may not see any, and still verifies", async () => {
+    await world.act();
+    const bundle = await exporter.bundle("acme", { ...request, disclose: false });
+    const { manifest } = readManifest(Buffer.from(fileOf(bundle, "manifest.json")));
+    expect(manifest.redacted.map(({ count }) => count)).to.deep.equal([4, 1]);
+    expect(bundle.includes("hello")).to.equal(false);
+    expect((await verify(bundle)).verdict).to.equal("self-attested");
+  });
+
+  it("still verifies after a subject's fields were erased", async () => {
+    await world.act();
+    const erasure = { of: { session }, fields: ["arguments.*"], reason: "asked for", by: "dpo" };
+    await world.ledger.erase("acme", erasure, async () => undefined);
+    const bundle = await exporter.bundle("acme", request);
+    expect(bundle.includes("/srv/notes/today.md")).to.equal(false);
+    expect(await verify(bundle)).to.include({ verdict: "self-attested", first_bad: null });
+  });
+
+  it("tells a bundle of a running action incomplete", async () => {
+    const action = newAction();
+    await world.ledger.recordDecision(action, makeEvaluation(action));
+    const report = await verify(await exporter.bundle("acme", request));
+    expect([report.verdict, report.first_bad?.reason]).to.deep.equal(["incomplete", "open_outcome"]);
+  });
+
+  const refused: readonly (readonly [string, string, object, string])[] = [
+    ["a session nobody has", "acme", { session: "session-v1-none" }, "not found: no such session"],
+    ["a session of another tenant", "globex", {}, "not found: no such session"],
+    [
+      "a redaction of nothing",
+      "acme",
+      { redact: parseRedactions(["1.arguments.secret"]) },
+      "invalid params: no field `1.arguments.secret` to redact",
+    ],
+  ];
+  for (const [what, tenant, changed, text] of refused) {
+    it(`refuses ${what}`, async () => {
+      await world.act();
+      await world.act({ tenant: "globex" });
+      const error = await rejection(exporter.bundle(tenant, { ...request, ...changed }));
+      expect(error).to.be.instanceOf(GatewayError).with.property("message", text);
+    });
+  }
+
+  it("leaves no trace of an export that it refuses for want of a session", async () => {
+    await world.act();
+    const before = (await world.recordsOf()).length;
+    await rejection(exporter.bundle("acme", { ...request, session: "session-v1-none" }));
+    expect((await world.recordsOf()).length).to.equal(before);
+  });
+});
+
+describe("parseRedactions(texts)", () => {
+  it("takes a field's name as it is, dots included", () => {
+    expect(parseRedactions(["12.output.a.b", "3.arguments."])).to.deep.equal([
+      { seq: 12, member: "output", field: "a.b" },
+      { seq: 3, member: "arguments", field: "" },
+    ]);
+  });
+
+  for (const text of ["", "1.arguments", "x.arguments.a", "1.client.a", "-1.output.a"]) {
+    it(`refuses \`${text}\``, () => {
+      expect(() => parseRedactions([text])).to.throw(
+        GatewayError,
+        `expected \`<seq>.<arguments|output>.<field>\`, got \`${text}\``,
+      );
+    });
+  }
+
+  it("refuses more than 1,000", () => {
+    expect(() => parseRedactions(Array(1_001).fill("1.output.a"))).to.throw(
+      GatewayError,
+      "expected at most 1000 fields",
+    );
+  });
+});
