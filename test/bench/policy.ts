@@ -1,17 +1,17 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
 import type { Policy } from "../../core/kernel/policy.ts";
 import { Chain } from "../../core/policy/chain.ts";
 import { loadPack } from "../../core/policy/pack.ts";
+import { repositoryRoot } from "../check/source-tree.ts";
 import { makeAction } from "../support/action.ts";
 import { optionsFor } from "../support/policy-pack.ts";
 
 // Microseconds an evaluation takes: with the baseline pack, and beside more and more rules that cannot match.
 const rounds = 20_000;
-const baseline = fileURLToPath(new URL("../../../policy-packs/baseline", import.meta.url));
+const baseline = join(repositoryRoot, "policy-packs/baseline");
 const read = makeAction({ tool: "read_text_file", arguments: { path: "/home/ada/project/src/index.ts" } });
 const write = makeAction({
   capability: "write",

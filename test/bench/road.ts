@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { repositoryRoot } from "../check/source-tree.ts";
 import { startGateway } from "../support/gateway.ts";
 import { awaitReady } from "../support/ready-line.ts";
 import { type LoadResult, measureLoad } from "./load.ts";
@@ -15,7 +17,7 @@ const children: ChildProcess[] = [];
 
 const upstream = await start("echo-server.js");
 const bare = await start("pass-through.js", upstream);
-const baseline = fileURLToPath(new URL("../../../policy-packs/baseline", import.meta.url));
+const baseline = join(repositoryRoot, "policy-packs/baseline");
 const gateway = await startGateway({
   config: `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }

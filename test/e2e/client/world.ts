@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { repositoryRoot } from "../../check/source-tree.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import {
@@ -61,7 +62,7 @@ export interface World {
   stop(): Promise<void>;
 }
 
-const baseline = fileURLToPath(new URL("../../../../policy-packs/baseline", import.meta.url));
+const baseline = join(repositoryRoot, "policy-packs/baseline");
 const tee = fileURLToPath(new URL("../../fixture/stdio-tee.js", import.meta.url));
 
 /** Starts everything; leaves nothing behind when something does not start. */

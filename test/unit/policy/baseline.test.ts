@@ -1,10 +1,11 @@
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { expect } from "chai";
 import { type CompiledPack, compilePack } from "../../../core/policy/pack.ts";
+import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../../support/action.ts";
 import { optionsFor } from "../../support/policy-pack.ts";
 
-const folder = fileURLToPath(new URL("../../../../../policy-packs/baseline", import.meta.url));
+const folder = join(repositoryRoot, "policy-packs/baseline");
 
 describe("policy-packs/baseline", () => {
   let compiled: CompiledPack;
