@@ -29,7 +29,7 @@ R1.1-16 | 6 | open | Input and output policy are active at runtime.
 R1.1-17 | 7 | open | Behavioral session analysis with a kill switch is active at runtime.
 R1.1-18 | 2 | open | Role-based access control is active at runtime.
 R1.1-19 | 4 | open | The approval queue is active at runtime.
-R1.1-20 | 3 | open | The signed evidence chain is active at runtime.
+R1.1-20 | 3 | met  | The signed evidence chain is active at runtime.
 R1.1-21 | 8 | open | Execution-gate sandboxes and the identity hierarchy are not wired into the request path.
 R1.1-22 | 2 | open | Upstream credentials are not issued at runtime.
 R1.1-23 | 6 | open | Only traffic routed through a supported integration enters the policy engine.
@@ -82,8 +82,8 @@ R2.2-5  | 4 | open | Approvals are single-use.
 ## 2.3 Evidence record and chain
 R2.3-1  | 2 | open | The chain is append-only; each record includes the SHA-256 hash of the previous record.
 R2.3-2  | 2 | open | Each record carries a tenant.
-R2.3-3  | 3 | open | Records without a tenant, or a chain of several tenants, are unavailable through tenant-scoped APIs.
-R2.3-4  | 3 | open | Evidence is signed; integrity checks fail closed on tampering.
+R2.3-3  | 3 | met  | Records without a tenant, or a chain of several tenants, are unavailable through tenant-scoped APIs.
+R2.3-4  | 3 | met  | Evidence is signed; integrity checks fail closed on tampering.
 R2.3-5  | 3 | open | The session manifest holds ordered action records per session.
 R2.3-6  | 3 | open | The export bundle contains integrity metadata.
 R2.3-7  | 5 | open | Plugin provenance metadata is tracked in evidence.
@@ -180,7 +180,7 @@ R4.2-15 | 8 | open | The dashboard neither collects nor persists reviewer keys.
 R4.3-1  | 8 | open | The CLI reads the key from GATEWAY_API_KEY for protected admin commands.
 R4.3-2  | 3 | open | evidence export <session-id> --file <path> writes an export.
 R4.3-3  | 3 | open | evidence report <session-id> --file <path> writes a report.
-R4.3-4  | 3 | open | evidence verify verifies evidence.
+R4.3-4  | 3 | met  | evidence verify verifies evidence.
 R4.3-5  | 8 | open | simulate evaluates without executing.
 R4.3-6  | 8 | open | test-action requires role operator and uses the authenticated identity.
 R4.3-7  | 8 | open | test-action is a policy diagnostic: it executes nothing upstream.
@@ -220,7 +220,7 @@ R7-5    | 4 | open | A viewer key's attempt to review is not permitted.
 R7-6    | 4 | open | A cross-tenant read or review is not permitted.
 R7-7    | 4 | open | A reused approval or a changed fingerprint: not executed; a new approval is needed.
 R7-8    | 2 | met  | POST to /health cannot execute tools.
-R7-9    | 3 | open | Tampered signed evidence fails closed.
+R7-9    | 3 | met  | Tampered signed evidence fails closed.
 R7-10   | 4 | open | A failed approval integrity check fails closed.
 R7-11   | 2 | met  | A policy evaluation error blocks the action.
 

@@ -8,11 +8,12 @@ import { checkpointKey } from "./key-space.ts";
 import { TileReader } from "./tile-reader.ts";
 import type { Witness } from "./witness.ts";
 import { checkTestimony, contradiction, type Testimony } from "./witness-check.ts";
-import { type WitnessedLedger, WitnessFeed, type WitnessFeedOptions } from "./witness-feed.ts";
+import { WitnessFeed } from "./witness-feed.ts";
 import { FileWitness } from "./witness-file.ts";
 import { GitWitness } from "./witness-git.ts";
 import { HttpWitness } from "./witness-http.ts";
 import { WitnessSchedule } from "./witness-schedule.ts";
+import type { WitnessedLedger, WitnessFeedOptions } from "./witness-source.ts";
 
 export interface CustodyOptions extends WitnessFeedOptions {
   readonly ledger: WitnessedLedger & BeatingLedger;

@@ -4,7 +4,7 @@ import { type Installation, openInstallation } from "./installation.ts";
 import { checkpointKey, durably, metaKey, metaSaltKey } from "./key-space.ts";
 import { isOver, type MetaEntry, metaLog, readMetaNote, signMetaNote } from "./meta-log.ts";
 import type { Witness } from "./witness.ts";
-import type { WitnessFeedOptions } from "./witness-feed.ts";
+import type { WitnessFeedOptions } from "./witness-source.ts";
 
 /** The lists a witness may have: the last it took, and one that it was sent without answering. */
 interface Told {

@@ -1,30 +1,12 @@
-import type { Clock, Random } from "../kernel/port.ts";
 import { readKeyHistory } from "./attested-head.ts";
 import type { ChainStatus } from "./chain-table.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "./checkpoint.ts";
-import type { KeyStore } from "./key-folder.ts";
-import { checkpointAtKey, checkpointKey, durably, type EvidenceStore } from "./key-space.ts";
+import { checkpointAtKey, checkpointKey, durably } from "./key-space.ts";
 import { MetaFeed } from "./meta-feed.ts";
 import { TileReader } from "./tile-reader.ts";
 import type { Witness } from "./witness.ts";
 import { checkTestimony, contradiction } from "./witness-check.ts";
-
-/** What a feed needs of the ledger. */
-export interface WitnessedLedger {
-  status(): readonly ChainStatus[];
-  /** Refuses a tenant from now on. */
-  refuse(tenant: string, reason: string): void;
-  /** Lets no new chain begin from now on. */
-  refuseNew(reason: string): void;
-}
-
-export interface WitnessFeedOptions {
-  readonly store: EvidenceStore;
-  readonly ledger: WitnessedLedger;
-  readonly keys: KeyStore;
-  readonly clock: Clock;
-  readonly random: Random;
-}
+import type { WitnessFeedOptions } from "./witness-source.ts";
 
 /**
  * Tells one witness where every chain stands, and believes the witness where the two disagree: before a chain is told

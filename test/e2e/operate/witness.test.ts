@@ -56,7 +56,7 @@ describe("a gateway with a witness", function () {
     return (await ask<{ ok: boolean; witnesses: readonly WitnessAnswer[] }>("POST", "verify")).body;
   }
 
-  it("publishes a checkpoint that its tenant can check, and tells the witness when it stops", async () => {
+  it("publishes a checkpoint that its tenant can check, and tells the witness when it stops [R1.1-20]", async () => {
     await act();
     const { body } = await ask<PublishedCheckpoint>("GET", "checkpoint");
     const checkpoint = parseCheckpoint(body.note);

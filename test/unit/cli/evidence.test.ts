@@ -41,7 +41,7 @@ async function verify(...args: string[]): Promise<{ readonly code: number; reado
 }
 
 describe("gateway evidence verify --data", () => {
-  it("says of each tenant how far it can be trusted, and ends with the worst", async () => {
+  it("says of each tenant how far it can be trusted, and ends with the worst [R4.3-4]", async () => {
     await push();
     await world.ledger.recordEvent("globex", "admin", {});
     await world.close();

@@ -181,7 +181,7 @@ describe("a chain's keys", () => {
   });
 });
 
-describe("a chain's checkpoints", () => {
+describe("a chain's checkpoints [R2.3-4, R7-9]", () => {
   it("come one with every batch, over chain and tree", async () => {
     for (const count of [1, 7, 300]) await events(count);
     const { size, head } = await checkpointAt(checkpointKey("acme"));

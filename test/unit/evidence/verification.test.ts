@@ -185,7 +185,7 @@ const table: readonly (readonly [string, number, Reason, string, Tamper])[] = [
   ],
 ];
 
-describe("Ledger.verify(tenant)", () => {
+describe("Ledger.verify(tenant) [S64, R2.3-3]", () => {
   let world: LedgerWorld;
 
   beforeEach(async () => {

@@ -93,7 +93,7 @@ describe("WitnessFeed", () => {
     await events(1);
   });
 
-  describe("when the whole data folder is an older copy, marks and keys included", () => {
+  describe("when the whole data folder is an older copy, marks and keys included [S64]", () => {
     it("refuses the tenant: behind its witness", async () => {
       await events(2);
       const restore = await keepCopy();
