@@ -1,0 +1,88 @@
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openKeyStores } from "../../core/evidence/key-store.ts";
+import { Ledger } from "../../core/evidence/ledger.ts";
+import { openStore } from "../../core/store/open.ts";
+import { makeEvaluation, newAction } from "../support/ledger-world.ts";
+
+/** Fills a chain, then prints how fast it verifies, in how much memory, and how many bytes a record takes on disk. */
+const wanted = Number(process.env.BENCH_RECORDS ?? 1_000_000);
+const writers = 256;
+
+const dir = await mkdtemp(join(process.env.BENCH_DIR ?? tmpdir(), "verify-bench-"));
+try {
+  await fill();
+  await verify();
+} finally {
+  await rm(dir, { recursive: true });
+}
+
+async function fill(): Promise<void> {
+  const start = performance.now();
+  await withLedger(async (ledger) => {
+    let left = wanted / 2;
+    const act = async (label: string): Promise<void> => {
+      while (left-- > 0) {
+        const action = newAction({}, label);
+        await ledger.recordDecision(action, makeEvaluation(action));
+        await ledger.recordOutcome(action, { status: "success", output: { content: [{ type: "text", text: "ok" }] } });
+      }
+    };
+    await Promise.all(Array.from({ length: writers }, (_, index) => act(`session-${index}`)));
+  });
+  const seconds = (performance.now() - start) / 1_000;
+  print(
+    `append: ${wanted} records by ${writers} writers in ${seconds.toFixed(1)} s, ${Math.round(wanted / seconds)} records/s`,
+  );
+  print(`disk: ${Math.round((await sizeOf(dir)) / wanted)} bytes a record, private fields and tree included`);
+}
+
+async function verify(): Promise<void> {
+  let peak = 0;
+  await withLedger(async (ledger) => {
+    const start = performance.now();
+    const cpu = process.cpuUsage();
+    const report = await ledger.verify("acme", (checked) => {
+      peak = Math.max(peak, process.memoryUsage.rss());
+      if (checked % 100_096 === 0) process.stderr.write(`${checked} records sound so far\n`);
+    });
+    const seconds = (performance.now() - start) / 1_000;
+    const { user, system } = process.cpuUsage(cpu);
+    const rate = Math.round(report.records / seconds);
+    const costUs = ((user + system) / report.records).toFixed(1);
+    const rss = Math.round(peak / 1_048_576);
+    print(
+      `verify: ${report.records} records, ok ${report.ok}, ${seconds.toFixed(1)} s, ${rate} records/s, ${costUs} µs CPU a record, peak ${rss} MiB`,
+    );
+  });
+}
+
+async function withLedger(run: (ledger: Ledger) => Promise<void>): Promise<void> {
+  const store = await openStore({ dir, enabled: true });
+  const ledger = await Ledger.open({
+    ...openKeyStores(join(dir, "keys"), randomBytes),
+    store,
+    holdsStore: () => true,
+    highWaterPath: join(dir, "high-water"),
+    fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
+    clock: Date.now,
+    random: randomBytes,
+    writerId: "bench",
+    configDigest: `sha256:${"0".repeat(64)}`,
+  });
+  await run(ledger);
+  await ledger.close();
+  await store.close();
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  const names = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+  const sizes = await Promise.all(names.map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
