@@ -5,6 +5,7 @@ import type { GatewayConfig } from "./config/gateway-config.ts";
 import { Custody } from "./evidence/custody.ts";
 import { openKeyStores } from "./evidence/key-store.ts";
 import { Ledger } from "./evidence/ledger.ts";
+import { SessionExport } from "./evidence/session-export.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { AccessRule } from "./ingress/access.ts";
 import { buildApp } from "./ingress/app.ts";
@@ -97,6 +98,7 @@ interface Parts {
   readonly store: Awaited<ReturnType<typeof openStore>>;
   readonly ledger: Ledger;
   readonly custody: Custody;
+  readonly exporter: SessionExport;
   readonly keys: KeyRing;
   readonly chain: Chain;
   readonly fleet: UpstreamFleet;
@@ -164,6 +166,7 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
     store,
     ledger,
     custody,
+    exporter: new SessionExport({ store, keys: keyStores.keys, ledger, clock: Date.now }),
     keys,
     chain,
     fleet,
@@ -191,7 +194,7 @@ function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEnd
     recordSession: (principal, scope, client) =>
       ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client }),
     onFault: (requestId, error) =>
-      log.info({ request_id: requestId, code: error.code, detail: error.detail }, "request refused"),
+      log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
   });
 }
 

@@ -31,7 +31,7 @@ export async function changeEvidence<T>(
       highWaterPath: join(dir, "high-water"),
       keys: new KeyFolder(join(dir, "keys"), randomBytes),
       wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
-      fieldPolicy: { storeValues: false, redactFields: [] },
+      fieldPolicy: { storeValues: false, storeLabels: false, redactFields: [] },
       clock: Date.now,
       random: randomBytes,
       writerId: tool,

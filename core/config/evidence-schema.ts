@@ -8,6 +8,11 @@ export const evidenceSchema = {
       description:
         "Keep arguments and answers, encrypted and apart from the chain. False: only what they were is provable.",
     },
+    store_labels: {
+      type: "boolean",
+      default: true,
+      description: "Keep the labels that clients give their sessions, in the clear. False: a session has its id alone.",
+    },
     redact_fields: {
       type: "list",
       default: [],

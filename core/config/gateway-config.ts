@@ -73,6 +73,8 @@ export interface PolicyConfig {
 export interface EvidenceConfig {
   /** False: of arguments and answers, nothing is kept but what proves them. */
   readonly storeValues: boolean;
+  /** False: a session is known by its id alone. */
+  readonly storeLabels: boolean;
   /** Globs over `<tool>:<member>`: values that are never kept. */
   readonly redactFields: readonly string[];
   readonly witnesses: readonly WitnessConfig[];

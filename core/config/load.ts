@@ -66,6 +66,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
     },
     evidence: {
       storeValues: evidence.store_values,
+      storeLabels: evidence.store_labels,
       redactFields: evidence.redact_fields,
       witnesses: evidence.witnesses.map((witness, index) => buildWitness(witness, secrets.witnesses[index], folder)),
       checkpointHeartbeatMs: evidence.checkpoint_heartbeat_ms,

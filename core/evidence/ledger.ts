@@ -76,7 +76,7 @@ export class Ledger {
   readonly #repair: Repair;
 
   private constructor(options: LedgerOptions, highWater: HighWater, epoch: number) {
-    const { store, clock, configDigest, queueLimit: limit = defaultQueueLimit } = options;
+    const { store, holdsStore, clock, configDigest, queueLimit: limit = defaultQueueLimit } = options;
     const random = poolRandom(options.random);
     this.#options = options;
     this.#store = store;
@@ -85,13 +85,7 @@ export class Ledger {
     this.#open = new OpenDecisions(limit);
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     this.#writer = new Writer(
-      {
-        store,
-        highWater,
-        limit,
-        holdsStore: options.holdsStore,
-        onFailure: (cause) => this.#onFailure(writeFailed, cause),
-      },
+      { store, highWater, limit, holdsStore, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
       stamp,
     );
     this.#actions = new ActionLog({

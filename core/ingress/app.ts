@@ -77,7 +77,7 @@ async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<
     const error = GatewayError.from(cause);
     const level = error.row.status >= 500 ? "error" : "info";
     parts.log[level](
-      { request_id: requestId, code: error.code, route: ctx.state.route, detail: error.detail },
+      { request_id: requestId, code: error.code, route: ctx.state.route, detail: error.loggedDetail },
       "request refused",
     );
     if (!(await discardBody(ctx.req))) ctx.set("connection", "close");

@@ -92,6 +92,14 @@ export class GatewayError extends Error {
     return this.row.expose ? this.message : this.row.text;
   }
 
+  /**
+   * What the log may say of a fault that its caller was told: the detail from its first quotation to its last is left
+   * out, for it quotes input, and input may be a secret. Inside it may stand further backticks.
+   */
+  get loggedDetail(): string | undefined {
+    return this.row.expose ? this.detail?.replace(/`.*`/s, "`…`") : this.detail;
+  }
+
   /** Any thrown value as a GatewayError; what is not one becomes INTERNAL with the value as its cause. */
   static from(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;

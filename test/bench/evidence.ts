@@ -86,7 +86,7 @@ async function withLedger(name: string, run: (ledger: Ledger) => Promise<void>):
     highWaterPath: join(data, "high-water"),
     keys: new KeyFolder(join(data, "keys"), randomBytes),
     wrappingKeys: new WrappingKeyFolder(join(data, "keys"), randomBytes),
-    fieldPolicy: { storeValues: true, redactFields: [] },
+    fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
     clock: Date.now,
     random: randomBytes,
     writerId: "bench",

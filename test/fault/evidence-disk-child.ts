@@ -23,7 +23,7 @@ const ledger = await Ledger.open({
   highWaterPath: join(dir, "high-water"),
   keys: new KeyFolder(join(dir, "keys"), randomBytes),
   wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
-  fieldPolicy: { storeValues: true, redactFields: [] },
+  fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
   clock: Date.now,
   random: randomBytes,
   writerId: "disk",

@@ -112,7 +112,7 @@ export class LedgerWorld {
       highWaterPath: this.highWaterPath,
       keys: new KeyFolder(this.keysPath, randomBytes),
       wrappingKeys: new WrappingKeyFolder(this.keysPath, randomBytes),
-      fieldPolicy: { storeValues: true, redactFields: [] },
+      fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
       clock: this.clock.now,
       random: randomBytes,
       writerId: "gateway-test",

@@ -214,7 +214,13 @@ function defaults(source: string): GatewayConfig {
     },
     upstreams: [],
     policy: { packs: [], defaultDecision: "block", deadlineMs: 250 },
-    evidence: { storeValues: true, redactFields: [], witnesses: [], checkpointHeartbeatMs: 3_600_000 },
+    evidence: {
+      storeValues: true,
+      storeLabels: true,
+      redactFields: [],
+      witnesses: [],
+      checkpointHeartbeatMs: 3_600_000,
+    },
     limits: {
       bodyBytes: 4_194_304,
       jsonDepth: 64,

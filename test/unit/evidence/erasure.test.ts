@@ -117,7 +117,7 @@ describe("Ledger.erase(tenant, request, compact)", () => {
 
   it("erases salts of values that were never stored only where all fields of the member are meant", async () => {
     await world.ledger.close();
-    await world.open({ fieldPolicy: { storeValues: false, redactFields: [] } });
+    await world.open({ fieldPolicy: { storeValues: false, storeLabels: true, redactFields: [] } });
     const action = newAction({ arguments: annasCall });
     const { seq } = await world.ledger.recordDecision(action, makeEvaluation(action, "block"));
     expect(await erase({ of: { seq }, fields: ["arguments.patient", "arguments.p*"] })).to.include({ fields: 0 });

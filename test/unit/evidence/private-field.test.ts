@@ -4,7 +4,7 @@ import { fieldCommitment, fieldsDigest } from "../../../core/evidence/field-comm
 import { FieldHider, type HiddenValue, type PrivateField } from "../../../core/evidence/private-field.ts";
 import type { Json } from "../../../core/kernel/json.ts";
 
-const open = new FieldHider({ storeValues: true, redactFields: [] }, randomBytes);
+const open = new FieldHider({ storeValues: true, storeLabels: true, redactFields: [] }, randomBytes);
 
 function namesOf({ fields }: HiddenValue): readonly (string | undefined)[] {
   return fields.map(({ name }) => name).sort();
@@ -16,7 +16,7 @@ function isWhole({ commitment, name, salt, value }: PrivateField): boolean {
 }
 
 function hidden(redactFields: readonly string[], tool: string, value: Json): readonly (string | undefined)[] {
-  return namesOf(new FieldHider({ storeValues: true, redactFields }, randomBytes).hide(tool, value));
+  return namesOf(new FieldHider({ storeValues: true, storeLabels: true, redactFields }, randomBytes).hide(tool, value));
 }
 
 describe("FieldHider.hide(tool, value)", () => {
@@ -53,10 +53,13 @@ describe("FieldHider.hide(tool, value)", () => {
 
   describe("when values are not to be stored", () => {
     it("keeps commitments and salts alone", () => {
-      const { fields } = new FieldHider({ storeValues: false, redactFields: [] }, randomBytes).hide("t", {
-        a: 1,
-        b: 2,
-      });
+      const { fields } = new FieldHider({ storeValues: false, storeLabels: true, redactFields: [] }, randomBytes).hide(
+        "t",
+        {
+          a: 1,
+          b: 2,
+        },
+      );
       for (const field of fields) expect(Object.keys(field)).to.deep.equal(["commitment", "salt"]);
       expect(fields).to.have.length(2);
     });
@@ -64,7 +67,10 @@ describe("FieldHider.hide(tool, value)", () => {
 
   describe("when a field is to be redacted", () => {
     it("keeps its commitment alone, and the others whole", () => {
-      const hider = new FieldHider({ storeValues: true, redactFields: ["login:pass*"] }, randomBytes);
+      const hider = new FieldHider(
+        { storeValues: true, storeLabels: true, redactFields: ["login:pass*"] },
+        randomBytes,
+      );
       const { fields, digest } = hider.hide("login", { password: "x", user: "ann" });
       expect(fields.filter(isWhole).map(({ name }) => name)).to.deep.equal(["user"]);
       expect(fields.filter((field) => !isWhole(field)).map((field) => Object.keys(field))).to.deep.equal([
