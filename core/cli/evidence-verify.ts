@@ -6,12 +6,13 @@ import type { Witness } from "../evidence/witness.ts";
 import { FileWitness } from "../evidence/witness-file.ts";
 import { HttpWitness } from "../evidence/witness-http.ts";
 import { openEvidenceFolder } from "./evidence-folder.ts";
+import { verifyBundleFile } from "./evidence-verify-bundle.ts";
 
 interface VerifyOptions {
-  readonly data: string;
+  readonly data?: string;
   readonly tenant?: string;
   readonly key: readonly VerifyingKey[];
-  readonly witness: readonly Witness[];
+  readonly witness: readonly string[];
   readonly maxAge?: number;
   readonly json?: true;
 }
@@ -22,21 +23,41 @@ const progressEvery = 100_000;
 export function evidenceVerifyCommand(): Command {
   return new Command("verify")
     .description(
-      "verify the evidence in a data folder; exit 0 witnessed, 10 self-attested, 20 stale, 30 diverged, 40 invalid, 50 incomplete",
+      "verify an exported bundle, or the evidence in a data folder; exit 0 witnessed, 10 self-attested, 20 stale, 30 diverged, 40 invalid, 50 incomplete",
     )
-    .requiredOption("-d, --data <folder>", "data folder; no gateway may run on it")
+    .argument("[bundle]", "a file that `gateway evidence export` wrote")
+    .option("-d, --data <folder>", "data folder; no gateway may run on it")
     .option("--tenant <name>", "this tenant only (default: all)")
     .option("--key <base64>", "first public key of a chain, as its operator published it; repeatable", addKey, [])
-    .option("--witness <folder-or-url>", "where a witness keeps its notes; repeatable", addWitness, [])
+    .option(
+      "--witness <place>",
+      "where a witness keeps its notes: a folder or URL, for a bundle a file too; repeatable",
+      addText,
+      [],
+    )
     .option("--max-age <seconds>", "older latest checkpoints are stale", parseSeconds)
     .option("--json", "print JSON")
-    .action(verifyFolder);
+    .action(verify);
 }
 
-async function verifyFolder(options: VerifyOptions): Promise<void> {
-  const folder = await openEvidenceFolder(resolve(options.data));
+async function verify(bundle: string | undefined, options: VerifyOptions, command: Command): Promise<void> {
+  const { data, tenant } = options;
+  if ((bundle === undefined) === (data === undefined)) command.error("error: expected a bundle or --data, not both");
+  if (bundle !== undefined && tenant !== undefined)
+    command.error("error: a bundle is of one tenant: leave out --tenant");
+  if (bundle !== undefined) await verifyBundleFile(bundle, options);
+  else if (data !== undefined) await verifyFolder(data, options);
+}
+
+async function verifyFolder(data: string, options: VerifyOptions): Promise<void> {
+  const folder = await openEvidenceFolder(resolve(data));
   const maxAgeMs = options.maxAge === undefined ? undefined : options.maxAge * 1_000;
-  const trust: OutsideTrust = { keys: options.key, witnesses: options.witness, nowMs: Date.now(), maxAgeMs };
+  const trust: OutsideTrust = {
+    keys: options.key,
+    witnesses: options.witness.map(openWitness),
+    nowMs: Date.now(),
+    maxAgeMs,
+  };
   const tenants = options.tenant === undefined ? folder.tenants : [options.tenant];
   const chains: ChainVerdict[] = [];
   try {
@@ -78,12 +99,13 @@ function addKey(text: string, keys: readonly VerifyingKey[]): readonly Verifying
   return [...keys, key];
 }
 
-function addWitness(place: string, witnesses: readonly Witness[]): readonly Witness[] {
+function addText(text: string, texts: readonly string[]): readonly string[] {
+  return [...texts, text];
+}
+
+function openWitness(place: string): Witness {
   const isUrl = /^https?:\/\//.test(place);
-  const witness = isUrl
-    ? new HttpWitness({ name: place, url: place, headers: {} })
-    : new FileWitness(place, resolve(place));
-  return [...witnesses, witness];
+  return isUrl ? new HttpWitness({ name: place, url: place, headers: {} }) : new FileWitness(place, resolve(place));
 }
 
 function parseSeconds(text: string): number {

@@ -1,17 +1,20 @@
 import type { Context } from "koa";
 import type { Custody } from "../evidence/custody.ts";
 import type { Ledger } from "../evidence/ledger.ts";
+import type { SessionExport } from "../evidence/session-export.ts";
 import type { PolicyRef } from "../kernel/policy.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { Handlers } from "./app.ts";
 import { readPage } from "./page.ts";
+import { sendBundle, sendReport } from "./session-export.ts";
 import { showSession } from "./session-view.ts";
 
 export interface AdminParts {
   readonly ledger: Ledger;
   readonly custody: Custody;
+  readonly exporter: SessionExport;
   readonly fleet: UpstreamFleet;
   readonly policies: () => readonly PolicyRef[];
 }
@@ -19,6 +22,8 @@ export interface AdminParts {
 type AdminRouteId =
   | "admin.sessions"
   | "admin.session"
+  | "admin.export"
+  | "admin.report"
   | "admin.verify"
   | "admin.evidence_verify"
   | "admin.checkpoint"
@@ -32,6 +37,8 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
       ctx.body = await parts.ledger.sessions(caller.tenant, readPage(ctx));
     },
     "admin.session": (ctx, caller) => showSession(parts.ledger, ctx, caller),
+    "admin.export": (ctx, caller) => sendBundle(parts.exporter, ctx, caller),
+    "admin.report": (ctx, caller) => sendReport(parts.exporter, ctx, caller),
     "admin.verify": (ctx, caller) => verifyChain(parts, ctx, caller),
     "admin.evidence_verify": (ctx, caller) => verifyEvidence(parts, ctx, caller),
     "admin.checkpoint": async (ctx, caller) => {

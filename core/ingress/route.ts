@@ -23,6 +23,18 @@ const table = {
   "admin.metrics": { port: "admin", method: "GET", path: "/metrics", access: "metrics.read" },
   "admin.sessions": { port: "admin", method: "GET", path: "/admin/v1/evidence/sessions", access: "evidence.read" },
   "admin.session": { port: "admin", method: "GET", path: "/admin/v1/evidence/sessions/:id", access: "evidence.read" },
+  "admin.export": {
+    port: "admin",
+    method: "GET",
+    path: "/admin/v1/evidence/sessions/:id/export",
+    access: "evidence.read",
+  },
+  "admin.report": {
+    port: "admin",
+    method: "GET",
+    path: "/admin/v1/evidence/sessions/:id/report",
+    access: "evidence.read",
+  },
   "admin.verify": { port: "admin", method: "POST", path: "/admin/v1/audit/verify", access: "evidence.verify" },
   "admin.evidence_verify": {
     port: "admin",

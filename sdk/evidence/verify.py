@@ -174,18 +174,20 @@ def is_record(r):
         return hashes and fits(TEXT, *texts) and count(r["session"]["index"]) and count(r["writer"]["epoch"])
     except (KeyError, TypeError, AttributeError): return False
 def check_witness(text, manifest, known, keys):
-    kept = False
+    kept, unread = False, f"\n{ORIGIN}{manifest['chain']}\n" in "\n" + text
     for part in re.split(r"\n#[^\n]*\n", "\n" + text):
         note = part.removeprefix("\n").removesuffix("\n") + "\n"
         if not note.startswith(f"{ORIGIN}{manifest['chain']}\n"): continue
         found = re.fullmatch(NOTE, note, re.A)
-        demand(("witness",), found, "bad_checkpoint")
+        unread = unread and not found
+        if not found: continue  # a crash cut it off
         seen_later = int(found[3]) > manifest["size"] and found[6] < manifest["created"]
         demand(("witness",), not seen_later, "behind_witness")
         for ours in (ours for ours in known if ours["size"] == int(found[3])):
             try: kept = read_note(note, manifest["chain"], keys, "witness") == ours
             except Breach: kept = False
             demand(("witness",), kept, "forked")
+    demand(("witness",), not unread, "bad_checkpoint")
     return kept
 def verify(data, options, report):
     files = unpack(data)

@@ -67,6 +67,17 @@ export function verifyBundle(bytes: Uint8Array, trust: Trust): BundleReport {
   }
 }
 
+/** The chain that a bundle says it is of, to look for a witness's notes; undefined where it says nothing readable. */
+export function readChainName(bytes: Uint8Array): string | undefined {
+  try {
+    const { chain } = readManifest(readTar(bytes).get(manifestFile) ?? new Uint8Array()).manifest;
+    return /^[A-Za-z0-9_-]{1,64}$/.test(chain) ? chain : undefined;
+  } catch (error) {
+    if (error instanceof Breach) return undefined;
+    throw error;
+  }
+}
+
 class Verification {
   readonly #trust: Trust;
   readonly #checks: string[] = [];

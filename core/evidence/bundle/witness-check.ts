@@ -35,17 +35,19 @@ export function checkWitness(
 
 const place = { file: outsideWitness };
 
-/** A witness's file: notes one after another, each behind a comment line. Other chains' notes are not read. */
-function readNotes(text: string, chain: string): SignedCheckpoint[] {
-  return `\n${text}`
+/**
+ * A witness's file: notes one after another, each behind a comment line. Other chains' notes are not read, and one that
+ * a crash cut off is passed over; a file with nothing else of this chain is no witness.
+ */
+function readNotes(text: string, chain: string): readonly SignedCheckpoint[] {
+  const notes = `\n${text}`
     .split(/\n#[^\n]*\n/)
     .map((note) => note.replace(/^\n/, ""))
     .filter((note) => note.startsWith(`${checkpointOrigin(chain)}\n`))
-    .map((note) => {
-      const checkpoint = parseCheckpoint(note.endsWith("\n") ? note : `${note}\n`);
-      if (checkpoint === undefined) throw new Breach("bad_checkpoint", place);
-      return checkpoint;
-    });
+    .map((note) => parseCheckpoint(note.endsWith("\n") ? note : `${note}\n`));
+  const checkpoints = notes.filter((note) => note !== undefined);
+  if (checkpoints.length === 0 && notes.length > 0) throw new Breach("bad_checkpoint", place);
+  return checkpoints;
 }
 
 /** A note of this chain under another key is another history of it. */

@@ -23,6 +23,8 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.metrics": everyKey,
   "admin.sessions": everyKey,
   "admin.session": [200, 200, 200, 404, 401, 401],
+  "admin.export": [200, 200, 200, 404, 401, 401],
+  "admin.report": [200, 200, 200, 404, 401, 401],
   "admin.verify": [200, 200, 403, 200, 401, 401],
   "admin.evidence_verify": [200, 200, 403, 200, 401, 401],
   "admin.checkpoint": everyKey,

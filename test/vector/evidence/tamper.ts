@@ -221,7 +221,7 @@ const witnessRows: readonly Row[] = [
   ["a fork from before what the witness has seen", "forked", inFile("witness"), () => forgeChain((drafts) => drafts.with(3, decision("a2", "allow")).with(4, outcome("a2", "success")))],
   ["a whole chain written anew under the same key", "forked", inFile("witness"), () => forgeChain(same, (record) => { record.config_digest = "sha256:other"; })],
   ["a witness's note under another key", "forked", inFile("witness"), () => present(bundleOf(goodChain), { witness: `# t\n${checkpointOf(goodChain, 17, [keys.attacker])}` })],
-  ["a witness's note that is none", "bad_checkpoint", inFile("witness"), () => present(bundleOf(goodChain), { witness: goodWitness.replace("head ", "tail ") })],
+  ["a witness's note that is none", "bad_checkpoint", inFile("witness"), () => present(bundleOf(goodChain), { witness: goodWitness.replaceAll("head ", "tail ") })],
   ["a checkpoint older than the auditor accepts", "stale", inFile(checkpointFile), () => present(bundleOf(goodChain), { maxAgeSeconds: 86_400 })],
   ["a bundle of another chain than the trusted one", "unknown_key", at(0), () => present(bundleOf(goodChain), { keys: [keys.attacker.public.text] })],
 ];

@@ -1,0 +1,62 @@
+import type { ShownField } from "../bundle/build.ts";
+import type { ReportedAction, ReportedDecision, ReportedPolicy, SessionReport } from "./model.ts";
+
+/** What a person is told, in words; both renderers escape it as a whole. */
+
+const decided: Readonly<Record<string, string>> = { allow: "Allowed", review: "Held for review", block: "Blocked" };
+
+/** "Blocked by rule `x` of pack baseline 1.0.0, unsigned". */
+export function tellDecision(judged: ReportedDecision): string {
+  const word = decided[judged.decision] ?? judged.decision;
+  if (judged.by_default) return `${word} by default: no rule is about this action`;
+  const rules = judged.rules.length === 0 ? "no rule" : plural(judged.rules, "rule");
+  const policies = judged.policies.length === 0 ? "" : ` of ${judged.policies.map(tellPolicy).join(" and ")}`;
+  const errors = judged.errors.length === 0 ? "" : `; could not answer: ${judged.errors.join(", ")}`;
+  return `${word} by ${rules}${policies}${errors}`;
+}
+
+function plural(names: readonly string[], word: string): string {
+  return `${word}${names.length === 1 ? "" : "s"} ${names.join(", ")}`;
+}
+
+export function tellPolicy({ name, version, signer }: Pick<ReportedPolicy, "name" | "version" | "signer">): string {
+  return `${name} ${version}, ${signer === null ? "unsigned" : `signed by ${signer}`}`;
+}
+
+/** "Approved by … (apr_1)"; undefined where nobody was asked. */
+export function tellApproval({ approval }: ReportedAction): string | undefined {
+  if (approval === null) return undefined;
+  return `Approved by ${approval.reviewer ?? "nobody named"} (${approval.id}, ${approval.state})`;
+}
+
+/** How it ended: "Succeeded", "Not carried out", "Still on its way". */
+export function tellOutcome({ dispatched, outcome }: ReportedAction): string {
+  if (outcome === null) return dispatched ? "Still on its way when this was written" : "Not carried out";
+  if (outcome.status === "unknown")
+    return `Sent, outcome unknown${outcome.reason === null ? "" : `: ${outcome.reason}`}`;
+  const answer = outcome.status === "success" ? "Succeeded" : "Answered with an error";
+  const isWithheld = outcome.judged !== null && outcome.judged.decision !== "allow";
+  return isWithheld ? `${answer}; the answer was withheld from the agent` : answer;
+}
+
+/** A field's value as JSON, or that it is withheld. */
+export function tellValue(field: ShownField): string {
+  return "value" in field ? JSON.stringify(field.value) : `withheld (commitment ${field.commitment.slice(0, 16)}…)`;
+}
+
+export function tellName(field: ShownField): string {
+  if (!("name" in field)) return "a field";
+  return field.name === "" ? "(the whole value)" : field.name;
+}
+
+export function tellSummary({ summary }: SessionReport): string {
+  const { actions, allow, review, block, success, error, unknown, open } = summary;
+  const asked = `${actions} action${actions === 1 ? "" : "s"} attempted: ${allow} allowed, ${review} held for review, ${block} blocked.`;
+  const ended = `Of those allowed, ${success} succeeded, ${error} ended in an error, ${unknown} ended unknown`;
+  return `${asked} ${ended}${open === 0 ? "" : `, ${open} still on the way`}.`;
+}
+
+/** What a terminal, a browser or a diff would hide or obey, made visible. */
+export function makeVisible(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
+}
