@@ -1,8 +1,10 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { Random } from "../kernel/port.ts";
 import { cipherKeyBytes, openBytes, sealBytes } from "./authenticated-cipher.ts";
+import { fieldsDigest } from "./field-commitment.ts";
 import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, type Operation } from "./key-space.ts";
-import type { PrivateField, PrivateMember } from "./private-field.ts";
+import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
+import type { ActionRecord } from "./record.ts";
 import type { Reader } from "./tile-reader.ts";
 import type { WrappingKey } from "./wrapping-key.ts";
 
@@ -35,7 +37,28 @@ export function sealDisclosure(
 }
 
 /**
- * The private fields of a record as far as they are kept; undefined where there is no entry.
+ * The private fields that a record commits to, as far as they are kept.
+ * Throws EVIDENCE_UNAVAILABLE where they are lost, damaged, or not those of the record: that is never shown as if they
+ * had been erased.
+ */
+export async function discloseRecord(reader: Reader, key: WrappingKey, record: ActionRecord): Promise<Disclosure> {
+  const committed = { arguments: ownArguments(record), output: record.action.output_digest };
+  const disclosure = (await readDisclosure(reader, key, record)) ?? {};
+  for (const member of privateMembers) {
+    const fields = disclosure[member];
+    const digest = fields === undefined ? undefined : fieldsDigest(fields.map(({ commitment }) => commitment));
+    if (digest !== committed[member]) throw damaged(record);
+  }
+  return disclosure;
+}
+
+/** An outcome repeats its decision's digest; the fields lie with the decision. */
+function ownArguments({ kind, action }: ActionRecord): string | undefined {
+  return kind === "decision" ? action.arguments_digest : undefined;
+}
+
+/**
+ * What the private entry of a record holds, whatever the record says; undefined where there is no entry.
  * Throws EVIDENCE_UNAVAILABLE for an entry that its keys do not open.
  */
 export async function readDisclosure(
@@ -49,9 +72,13 @@ export async function readDisclosure(
   const dataKey = wrapped === undefined ? undefined : key.unwrap(wrapped, keyPlace(place));
   const plain = entry === undefined || dataKey === undefined ? undefined : openBytes(dataKey, entryPlace(place), entry);
   if (plain !== undefined) return JSON.parse(plain.toString()) as Disclosure;
-  throw new GatewayError(
+  throw damaged(place);
+}
+
+function damaged({ tenant, seq }: DisclosurePlace): GatewayError {
+  return new GatewayError(
     "EVIDENCE_UNAVAILABLE",
-    `the private fields of record ${place.seq} of tenant \`${place.tenant}\` are damaged`,
+    `the private fields of record ${seq} of tenant \`${tenant}\` are damaged`,
   );
 }
 

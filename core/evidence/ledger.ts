@@ -7,7 +7,7 @@ import type { Clock, Random } from "../kernel/port.ts";
 import { poolRandom } from "../kernel/random-pool.ts";
 import { ActionLog } from "./action-log.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
-import { type Disclosure, readDisclosure } from "./disclosure.ts";
+import { type Disclosure, discloseRecord } from "./disclosure.ts";
 import { takeEpoch } from "./epoch.ts";
 import { type Compact, type Erased, Erasure, type ErasureRequest } from "./erasure.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
@@ -15,7 +15,7 @@ import type { KeyStore } from "./key-folder.ts";
 import type { EvidenceStore } from "./key-space.ts";
 import { OpenDecisions } from "./open-decision.ts";
 import { FieldHider, type FieldPolicy } from "./private-field.ts";
-import type { EventKind, EvidenceRecord } from "./record.ts";
+import type { ActionRecord, EventKind, EvidenceRecord } from "./record.ts";
 import { checkIntegers } from "./record-body.ts";
 import { Recovery } from "./recovery.ts";
 import { Repair } from "./repair.ts";
@@ -180,10 +180,10 @@ export class Ledger {
     return this.#read(tenant, () => listRecords(this.#store, tenant, session, page));
   }
 
-  /** What is kept of the private fields of a record; undefined where the record has none, or they are gone. */
-  async disclosure(tenant: string, seq: number): Promise<Disclosure | undefined> {
-    const { id: chain, wrapping } = this.#chains.get(tenant);
-    return this.#read(tenant, () => readDisclosure(this.#store, wrapping, { tenant, chain, seq }));
+  /** What is kept of the private fields of a record; see `discloseRecord`. */
+  async disclosure(record: ActionRecord): Promise<Disclosure> {
+    const { wrapping } = this.#chains.get(record.tenant);
+    return this.#read(record.tenant, () => discloseRecord(this.#store, wrapping, record));
   }
 
   /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on. */

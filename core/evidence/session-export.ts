@@ -14,6 +14,7 @@ import type { KeyStore } from "./key-folder.ts";
 import type { KeyHistory } from "./key-history.ts";
 import { checkpointAtRange, checkpointKey, type EvidenceStore, recordKey } from "./key-space.ts";
 import type { PrivateField } from "./private-field.ts";
+import type { ActionRecord } from "./record.ts";
 import { isAction, readRecord } from "./record-text.ts";
 import { countRecords } from "./session-page.ts";
 import { readSessionSeqs } from "./session-record.ts";
@@ -24,7 +25,7 @@ import { TileReader } from "./tile-reader.ts";
 /** What an export needs of the ledger. */
 export interface ExportedLedger {
   recordEvent(tenant: string, kind: "admin", detail: JsonObject): Promise<void>;
-  disclosure(tenant: string, seq: number): Promise<Disclosure | undefined>;
+  disclosure(record: ActionRecord): Promise<Disclosure>;
 }
 
 export interface SessionExportParts {
@@ -105,7 +106,7 @@ export class SessionExport {
       checkpoint: note,
       proofs: await this.#prove(view, tenant, checkpoint, seqs),
       keys: keyRangesAt(history, checkpoint),
-      fields: withhold(await this.#readFields(tenant, read, request.disclose), request.redact),
+      fields: withhold(await this.#readFields(read, request.disclose), request.redact),
     };
     const witnessed = await readWitnessed(view, tenant, checkpoint);
     return { content: witnessed === undefined ? content : { ...content, witnessed }, records: read };
@@ -123,18 +124,12 @@ export class SessionExport {
     return proofs;
   }
 
-  async #readFields(
-    tenant: string,
-    read: readonly BundledRecord[],
-    disclose: boolean,
-  ): Promise<ReadonlyMap<number, ShownFields>> {
+  async #readFields(read: readonly BundledRecord[], disclose: boolean): Promise<ReadonlyMap<number, ShownFields>> {
     const fields = new Map<number, ShownFields>();
     for (const { record } of read) {
       if (!isAction(record)) continue;
-      const kept = await this.#parts.ledger.disclosure(record.tenant, record.seq);
-      const isDue = record.kind === "decision" || record.action.output_digest !== undefined;
-      if (kept === undefined && isDue) throw unavailable(tenant, `has lost the private fields of record ${record.seq}`);
-      if (kept !== undefined) fields.set(record.seq, showFields(kept, disclose));
+      const kept = await this.#parts.ledger.disclosure(record);
+      if (Object.keys(kept).length > 0) fields.set(record.seq, showFields(kept, disclose));
     }
     return fields;
   }

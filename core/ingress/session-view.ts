@@ -2,6 +2,7 @@ import type { Context } from "koa";
 import type { Disclosure } from "../evidence/disclosure.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { EvidenceRecord } from "../evidence/record.ts";
+import { isAction } from "../evidence/record-text.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { can } from "../kernel/role.ts";
@@ -31,21 +32,17 @@ export async function showSession(ledger: Ledger, ctx: Context, caller: Principa
   }
   // Before anything is read: what was looked at is known even if the answer never arrives.
   await ledger.recordEvent(caller.tenant, "admin", { action: "evidence.disclose", principal: caller.id, session });
-  const disclosed = await discloseSome(ledger, caller.tenant, items);
+  const disclosed = await discloseSome(ledger, items);
   const cut = items[disclosed.length];
   ctx.body = { items: disclosed, next: cut === undefined ? next : String(indexOf(cut)) };
 }
 
-async function discloseSome(
-  ledger: Ledger,
-  tenant: string,
-  records: readonly EvidenceRecord[],
-): Promise<readonly DisclosedRecord[]> {
+async function discloseSome(ledger: Ledger, records: readonly EvidenceRecord[]): Promise<readonly DisclosedRecord[]> {
   const items: DisclosedRecord[] = [];
   let size = 0;
   for (const record of records) {
     if (size > mostDisclosed) break;
-    const disclosed = (await ledger.disclosure(tenant, record.seq)) ?? {};
+    const disclosed = isAction(record) ? await ledger.disclosure(record) : {};
     size += JSON.stringify(disclosed).length;
     items.push({ ...record, disclosed });
   }

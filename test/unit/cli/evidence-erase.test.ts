@@ -2,7 +2,7 @@ import { link, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { dataKeyKey } from "../../../core/evidence/key-space.ts";
-import type { EventRecord } from "../../../core/evidence/record.ts";
+import type { ActionRecord, EventRecord } from "../../../core/evidence/record.ts";
 import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
@@ -53,8 +53,8 @@ describe("gateway evidence erase", () => {
     const { code, stdout } = await erase("--seq", "1", "--field", "arguments.patient", "--json");
     expect([code, stdout]).to.deep.equal([0, '{"tenant":"acme","fields":1,"seqs":[1]}\n']);
     await world.open();
-    const left = (await world.ledger.disclosure("acme", 1))?.arguments?.map(({ value }) => value);
-    expect(left).to.have.members([5, undefined]);
+    const { arguments: left } = await world.ledger.disclosure((await world.recordsOf())[1] as ActionRecord);
+    expect(left?.map(({ value }) => value)).to.have.members([5, undefined]);
   });
 
   it("ends with 1 where nothing was left to erase", async () => {

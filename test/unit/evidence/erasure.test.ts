@@ -33,7 +33,7 @@ describe("Ledger.erase(tenant, request, compact)", () => {
   }
 
   async function fieldsOf(seq: number, member: "arguments" | "output" = "arguments"): Promise<readonly PrivateField[]> {
-    return (await world.ledger.disclosure("acme", seq))?.[member] ?? [];
+    return (await world.ledger.disclosure((await world.recordsOf())[seq] as ActionRecord))[member] ?? [];
   }
 
   async function valuesOf(seq: number): Promise<readonly unknown[]> {
@@ -143,6 +143,52 @@ describe("Ledger.erase(tenant, request, compact)", () => {
       detail: "the private fields of record 1 of tenant `acme` are damaged",
     });
     expect((await world.recordsOf()).some(({ kind }) => kind === "redaction")).to.equal(false);
+  });
+});
+
+describe("Ledger.disclosure(record)", () => {
+  let world: LedgerWorld;
+  let decision: ActionRecord;
+  let outcome: ActionRecord;
+
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+    await world.act({ arguments: annasCall });
+    const records = (await world.recordsOf()) as readonly ActionRecord[];
+    decision = records[1] as ActionRecord;
+    outcome = records[2] as ActionRecord;
+  });
+
+  afterEach(() => world.remove());
+
+  it("shows a decision's arguments, an outcome's answer, and nothing of an unknown outcome", async () => {
+    expect(Object.keys(await world.ledger.disclosure(decision))).to.deep.equal(["arguments"]);
+    expect(Object.keys(await world.ledger.disclosure(outcome))).to.deep.equal(["output"]);
+    const lost = newAction();
+    await world.ledger.recordDecision(lost, makeEvaluation(lost));
+    await world.ledger.recordOutcome(lost, { status: "unknown", reason: "timeout" });
+    expect(await world.ledger.disclosure((await world.recordsOf()).at(-1) as ActionRecord)).to.deep.equal({});
+  });
+
+  for (const [what, damage] of [
+    ["is gone", (at: number) => [disclosureKey("acme", at), dataKeyKey("acme", at)]],
+    ["has lost its key", (at: number) => [dataKeyKey("acme", at)]],
+    ["has lost all but its key", (at: number) => [disclosureKey("acme", at)]],
+  ] as const) {
+    it(`says that an entry ${what}: it was not erased`, async () => {
+      for (const key of damage(1)) await world.store.del(key);
+      expect(await rejection(world.ledger.disclosure(decision))).to.include({
+        code: "EVIDENCE_UNAVAILABLE",
+        detail: "the private fields of record 1 of tenant `acme` are damaged",
+      });
+      expect(await world.ledger.disclosure(outcome)).to.have.property("output");
+    });
+  }
+
+  it("says that an entry is another's, though it opens", async () => {
+    const forged = { ...decision, action: { ...decision.action, arguments_digest: fieldsDigest([]) } };
+    expect(await rejection(world.ledger.disclosure(forged))).to.include({ code: "EVIDENCE_UNAVAILABLE" });
   });
 });
 

@@ -59,14 +59,14 @@ describe("Ledger", () => {
     it("commits to each argument by itself, and stores none that can be read", async () => {
       const action = newAction({ arguments: { password: "hunter2-canary", user: "ann" } });
       await world.ledger.recordDecision(action, makeEvaluation(action));
-      const { arguments: fields = [] } = (await world.ledger.disclosure("acme", 1)) ?? {};
+      const record = (await world.recordsOf())[1] as ActionRecord;
+      const { arguments: fields = [] } = await world.ledger.disclosure(record);
       const committed = fields.map(({ salt = "", name = "", value = null }) => fieldCommitment({ salt, name, value }));
       expect(fields.map(({ name, value }) => [name, value])).to.have.deep.members([
         ["password", "hunter2-canary"],
         ["user", "ann"],
       ]);
       expect(fields.map(({ commitment }) => commitment)).to.deep.equal(committed);
-      const record = (await world.recordsOf())[1] as ActionRecord;
       expect(record.action.arguments_digest).to.equal(fieldsDigest(committed));
       expect(new Set([record.salt, ...fields.map(({ salt }) => salt)]).size).to.equal(3);
       expect(JSON.stringify(await world.store.iterator().all())).to.not.include("hunter2-canary");
