@@ -81,6 +81,11 @@ export class LedgerWorld {
     return new LedgerWorld(await mkdtemp(join(tmpdir(), "ledger-")));
   }
 
+  /** On a folder that is there already; the caller's to remove. */
+  static at(dir: string): LedgerWorld {
+    return new LedgerWorld(dir);
+  }
+
   get highWaterPath(): string {
     return join(this.dir, "high-water");
   }
