@@ -4,7 +4,7 @@ import type { Clock } from "../kernel/port.ts";
 import { CachedList } from "./cached-list.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { EventSink, Withheld } from "./event.ts";
-import { type CacheHint, readList } from "./list-pages.ts";
+import { readList } from "./list-pages.ts";
 import type { ListedTool, ToolReader } from "./tool-reader.ts";
 
 /** A prompt, resource or resource template of one upstream. */
@@ -16,7 +16,7 @@ export interface ListedItem {
 }
 
 /** One list of one upstream, and what of it is not shown. */
-export interface Listing<T> extends CacheHint {
+export interface Listing<T> {
   readonly items: readonly T[];
   readonly withheld: readonly Withheld[];
 }
@@ -114,10 +114,10 @@ export class Catalog {
     const connection = await this.#options.connect();
     const area = list === "resourceTemplates" ? "resources" : list;
     if (!isJsonObject(connection.server.capabilities[area])) return { items: [], withheld: [] };
-    const full = await readList(connection, methods[list], list);
+    const definitions = await readList(connection, methods[list], list);
     const items: Map<string, T> = new Map();
     const withheld: Withheld[] = [];
-    for (const definition of full.items) {
+    for (const definition of definitions) {
       const one = read(definition);
       if ("reason" in one) withheld.push(one);
       else if (items.has(one.key))
@@ -125,8 +125,7 @@ export class Catalog {
       else items.set(one.key, one.item);
     }
     this.#report(withheld);
-    const { items: _, ...hint } = full;
-    return { items: [...items.values()], withheld, ...hint };
+    return { items: [...items.values()], withheld };
   }
 
   /** Once for each name and reason, so that the minute's refresh does not fill the log. */

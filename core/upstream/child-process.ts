@@ -59,7 +59,9 @@ function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // already gone is what we want
+    const { code } = error as NodeJS.ErrnoException;
+    // Already gone is what we want; what runs as another user by now is not ours to end, and no reason to end ourselves.
+    if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
 }
 

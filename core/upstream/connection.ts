@@ -27,8 +27,6 @@ export interface Exchange {
   readonly meta?: JsonObject;
   /** Abort: the upstream is told to stop, and the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Trace headers for this one HTTP request (`traceparent`, `tracestate`, `baggage`); ignored on stdio. */
-  readonly headers?: Readonly<Record<string, string>>;
   /**
    * Notifications that belong to this request: of its progress token, of its subscription, or on its own HTTP
    * stream. A subscription id in them is the connection's own, like the id in the response.

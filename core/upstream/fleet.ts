@@ -83,8 +83,8 @@ export class UpstreamFleet {
 
   /** Ends all connections. Resolves when every process is gone. */
   async close(): Promise<void> {
-    await Promise.all([...this.#shared.values()].map((shared) => shared.close()));
-    await Promise.all(this.#upstreams.map((upstream) => upstream.close()));
+    // Together: a connection that is being opened is given up by its upstream, and waited for by who shares it.
+    await Promise.all([...this.#shared.values(), ...this.#upstreams].map((part) => part.close()));
   }
 
   /**

@@ -5,7 +5,6 @@ import { type ListedItem, type Listing, type ListName, listNames } from "./catal
 import type { UpstreamConnection } from "./connection.ts";
 import type { EventSink, Withheld } from "./event.ts";
 import type { Link } from "./link.ts";
-import { type CacheHint, stricterHint } from "./list-pages.ts";
 import { MergedList } from "./merged-list.ts";
 import type { ListedTool } from "./tool-reader.ts";
 import { matchesTemplate } from "./uri-template.ts";
@@ -74,12 +73,6 @@ export class UpstreamGroup {
 
   resourceTemplates(): Promise<readonly ListedItem[]> {
     return this.#items("resourceTemplates");
-  }
-
-  /** How long the list as last read may be kept: what all upstreams that said something agree to. */
-  listMeta(list: ListName): CacheHint {
-    const hints = [...this.#links.values()].map(({ catalog }) => catalog[list].good ?? {});
-    return hints.reduce(stricterHint, {});
   }
 
   async promptOwner(name: string): Promise<string | undefined> {

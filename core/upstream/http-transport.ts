@@ -15,8 +15,6 @@ import type { Transport, TransportListener } from "./transport.ts";
 const ignoredBodyBytes = 65_536;
 const deleteGraceMs = 1_000;
 const sessionPattern = /^[\x21-\x7e]{1,1024}$/;
-/** Trace context is all that a caller may add: everything else is the protocol's, the operator's, or a client's secret. */
-const traceHeaders: ReadonlySet<string> = new Set(["traceparent", "tracestate", "baggage"]);
 
 export interface HttpTransportOptions {
   readonly client: HttpClient;
@@ -35,6 +33,7 @@ export class HttpTransport implements Transport {
   /** For messages that do not name their revision themselves. */
   #revisionHeader: readonly string[] = [];
   #stream: ServerStream | undefined;
+  #ending: Promise<void> | undefined;
   #closed = false;
 
   constructor(options: HttpTransportOptions) {
@@ -56,10 +55,6 @@ export class HttpTransport implements Transport {
     });
     const mirrored = mirrorHeaders(flight.request, this.#options.paramHeaders);
     const headers = [...this.#headers, ...(mirrored.length > 0 ? mirrored : this.#revisionHeader)];
-    for (const [name, value] of Object.entries(flight.exchange.headers ?? {})) {
-      if (!traceHeaders.has(name.toLowerCase())) throw new TypeError(`send: expected a trace header, got \`${name}\``);
-      headers.push(name, value);
-    }
     this.#options.client.post(headers, JSON.stringify(flight.request), stream.call);
   }
 
@@ -103,11 +98,15 @@ export class HttpTransport implements Transport {
   }
 
   /** Ends the session with a DELETE, which an upstream may refuse or leave unanswered. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
     this.#closed = true;
     this.#stream?.stop();
-    if (this.#session === undefined) return;
-    await new Promise<void>((resolve) => {
+    this.#ending ??= this.#session === undefined ? Promise.resolve() : this.#endSession();
+    return this.#ending;
+  }
+
+  #endSession(): Promise<void> {
+    return new Promise((resolve) => {
       const call = new HttpCall({
         onResponse: () => new WholeBody(ignoredBodyBytes, () => resolve()),
         onFault: () => resolve(),

@@ -6,24 +6,17 @@ const mostPages = 100;
 const mostItems = 5_000;
 const mostCharacters = 16 * 1024 * 1024;
 
-/** How long an upstream allows its lists to be kept, as the stateless revision says it. */
-export interface CacheHint {
-  readonly ttlMs?: number;
-  readonly cacheScope?: "public" | "private";
-}
-
-export interface FullList extends CacheHint {
-  readonly items: readonly JsonObject[];
-}
-
 /**
  * Reads a list to its last page. Rejects with UPSTREAM_INVALID beyond 100 pages, 5,000 items or 16 Mi characters, for a
  * cursor that repeats, and for a page that is no list; nothing is cut short.
  */
-export async function readList(connection: UpstreamConnection, method: string, member: string): Promise<FullList> {
+export async function readList(
+  connection: UpstreamConnection,
+  method: string,
+  member: string,
+): Promise<readonly JsonObject[]> {
   const items: JsonObject[] = [];
   const cursors: Set<string> = new Set();
-  let hint: CacheHint = {};
   let characters = 0;
   for (let cursor: string | undefined, page = 1; ; page++) {
     const result = await readPage(connection, method, cursor);
@@ -32,25 +25,14 @@ export async function readList(connection: UpstreamConnection, method: string, m
       throw invalid(`expected \`${member}\` to be a list of objects`);
     items.push(...listed);
     characters += JSON.stringify(listed).length;
-    hint = stricterHint(hint, hintOf(result));
     cursor = typeof result.nextCursor === "string" && result.nextCursor !== "" ? result.nextCursor : undefined;
     if (items.length > mostItems) throw invalid(`\`${method}\`: expected at most ${mostItems} items`);
     if (characters > mostCharacters) throw invalid(`\`${method}\`: expected at most ${mostCharacters} characters`);
-    if (cursor === undefined) return { items, ...hint };
+    if (cursor === undefined) return items;
     if (page >= mostPages) throw invalid(`\`${method}\`: expected at most ${mostPages} pages`);
     if (cursors.has(cursor)) throw invalid(`\`${method}\`: the same cursor came twice`);
     cursors.add(cursor);
   }
-}
-
-/** The hint that satisfies both: the shorter time, and private where either is. */
-export function stricterHint(a: CacheHint, b: CacheHint): CacheHint {
-  const times = [a.ttlMs, b.ttlMs].filter((time) => time !== undefined);
-  const scopes = [a.cacheScope, b.cacheScope].filter((scope) => scope !== undefined);
-  return {
-    ...(times.length === 0 ? {} : { ttlMs: Math.min(...times) }),
-    ...(scopes.length === 0 ? {} : { cacheScope: scopes.includes("private") ? "private" : "public" }),
-  };
 }
 
 async function readPage(
@@ -61,13 +43,6 @@ async function readPage(
   const response = await connection.request({ method, ...(cursor === undefined ? {} : { params: { cursor } }) });
   if ("result" in response) return response.result;
   throw invalid(`\`${method}\` was answered with error ${response.error.code}`);
-}
-
-function hintOf({ ttlMs, cacheScope }: JsonObject): CacheHint {
-  return {
-    ...(typeof ttlMs === "number" && Number.isSafeInteger(ttlMs) && ttlMs >= 0 ? { ttlMs } : {}),
-    ...(cacheScope === "public" || cacheScope === "private" ? { cacheScope } : {}),
-  };
 }
 
 function invalid(detail: string): GatewayError {

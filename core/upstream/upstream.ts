@@ -115,6 +115,8 @@ export class Upstream {
     let connection: RpcConnection | undefined;
     let fault: unknown;
     for (const [index, era] of eras.entries()) {
+      // Whoever closed it would not know of a connection that is made from now on.
+      if (this.#closed) throw new GatewayError("STOPPING");
       if (connection === undefined || connection.ended) connection = this.#start(options);
       const left = Math.max(1, end - this.#options.clock());
       const probing = this.config.transport === "stdio" && index < eras.length - 1;

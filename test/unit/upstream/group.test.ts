@@ -306,6 +306,22 @@ describe("UpstreamFleet", () => {
     expect(await opening).to.equal("UPSTREAM_UNAVAILABLE upstream unavailable: the connection was closed");
   });
 
+  for (const connection of ["session", "shared"] as const) {
+    it(`gives up a ${connection} connection that is being opened, and tries no other era, when it is closed`, async () => {
+      const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 10_000, connection })]);
+      const opening = fault(call(fleet.group(scope({ era: "modern" })), "echo"));
+      const started = (): number =>
+        events.filter((event) => event.kind === "log" && event.line === "second line").length;
+      await until(() => started() === 1);
+      const begin = performance.now();
+      await fleet.close();
+      expect(performance.now() - begin).to.be.below(1_500);
+      expect(await opening).to.equal("STOPPING the gateway is stopping");
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(started()).to.equal(1);
+    });
+  }
+
   it("opens nothing once it is closed", async () => {
     const { fleet } = openFleet([hostile()]);
     const group = fleet.group(scope());
