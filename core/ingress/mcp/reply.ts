@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 
-/** Unsent bytes a slow reader may leave in memory before its stream is cut. */
+/** Unsent bytes a slow reader may leave in memory; whoever has more to come is cut off. */
 const mostUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
 
@@ -51,7 +51,8 @@ export class Reply {
 
   /** Opens the event stream with nothing in it yet. */
   startStream(): void {
-    if (this.#response.headersSent) return;
+    // A client that is gone is not told twice: nothing would end the timer any more.
+    if (!this.open || this.#response.headersSent) return;
     this.#response.writeHead(200, streamHeaders);
     this.#response.flushHeaders();
     this.#keepAlive = setInterval(() => this.open && this.#response.write(": keep-alive\n\n"), keepAliveMs);
@@ -83,8 +84,9 @@ export class Reply {
     });
   }
 
+  /** What is unsent counts before the message, not with it: one long answer to a quick reader is no backlog. */
   #write(message: ServerMessage | JsonRpcResponse): void {
-    this.#response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
     if (this.#response.writableLength > mostUnsentBytes) this.#response.destroy();
+    else this.#response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
   }
 }

@@ -9,7 +9,7 @@ import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
-import { dial } from "../../support/wire.ts";
+import { dial, encodeRequest, type HeaderList } from "../../support/wire.ts";
 
 describe("a gateway told to stop while a call is in flight", function () {
   this.timeout(20_000);
@@ -54,6 +54,31 @@ describe("a gateway told to stop while a call is in flight", function () {
       expect(records.map(({ effect }) => effect)).to.deep.equal(["dispatched", "success"]);
     });
   }
+
+  it("ends though the client that wanted it streamed has gone away meanwhile", async () => {
+    const socket = await dial(gateway.url);
+    const message = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "echo", arguments: { wait_ms: 400 } },
+    };
+    const headers: HeaderList = [
+      ["x-api-key", siteKey],
+      ["content-type", "application/json"],
+      ["accept", "text/event-stream"],
+    ];
+    socket.write(
+      encodeRequest(gateway.url, { method: "POST", target: "/mcp", headers, body: JSON.stringify(message) }),
+    );
+    await untilCalled();
+    socket.destroy();
+    const reader = new EvidenceReader(gateway.adminUrl, siteKey);
+    while ((await reader.recordsOf()).length < 2) await sleep(20);
+    const begin = performance.now();
+    expect(await gateway.stop()).to.equal(0);
+    expect(performance.now() - begin).to.be.below(4_000);
+  });
 
   it("cuts it after `limits.drain_ms`, and the next start finds its outcome unknown", async () => {
     await gateway.stop();
