@@ -17,6 +17,7 @@ import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
 import type { Policy, PolicyRef } from "./kernel/policy.ts";
+import { anonymousKeyId } from "./kernel/principal.ts";
 import { poolRandom } from "./kernel/random-pool.ts";
 import type { JsonBounds } from "./kernel/strict-json.ts";
 import { uuidV7 } from "./kernel/uuid.ts";
@@ -69,16 +70,21 @@ export class Gateway {
 
   /**
    * Takes over the packs and keys of a new configuration, all or nothing: where anything is wrong it rejects and the
-   * last good ones stay. Every evaluation sees either the old policies or the new.
+   * last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
    */
   async reload(config: GatewayConfig): Promise<void> {
+    const { keys, chain, ledger, endpoint, log, config: started } = this.#parts;
     const policies = await loadPolicies(config);
     const refs = policies.map(({ ref }) => ref);
-    await recordChange(this.#parts, "reloaded", refs, config);
+    // Evidence names what is in force: the rest of the file is not, until the next start.
+    const now = { ...started, keys: config.keys, policy: { ...started.policy, packs: config.policy.packs } };
+    await recordChange(this.#parts, "reloaded", refs, now);
     // Recorded first: where it cannot be, the last good ones stay. What follows is one turn of the event loop.
-    this.#parts.keys.replace(config.keys);
-    this.#parts.chain.replacePolicies(policies);
-    this.#parts.ledger.updateConfigDigest(configDigest(config));
+    keys.replace(config.keys);
+    chain.replacePolicies(policies);
+    ledger.updateConfigDigest(configDigest(now));
+    if (configDigest(config) !== configDigest(now)) log.warn("what changed beside packs and keys waits for a start");
+    await endpoint.endRevoked((principal) => principal.keyId === anonymousKeyId || keys.has(principal));
   }
 
   /** Stops accepting, lets what is in flight finish, then closes upstreams, evidence and state, in this order. */
@@ -91,52 +97,13 @@ export class Gateway {
   }
 }
 
-interface Parts {
-  readonly config: GatewayConfig;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly store: Awaited<ReturnType<typeof openStore>>;
-  readonly ledger: Ledger;
-  readonly custody: Custody;
-  readonly exporter: SessionExport;
-  readonly keys: KeyRing;
-  readonly chain: Chain;
-  readonly fleet: UpstreamFleet;
-  readonly sessions: SessionTable;
-  readonly endpoint: McpEndpoint;
-  readonly life: { stopping: boolean };
-}
+type Parts = Awaited<ReturnType<typeof openParts>>;
 
-async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
+async function openParts(config: GatewayConfig, log: Log) {
   const policies = await loadPolicies(config);
-  const store = await openStore({ dir: config.dataDir, enabled: config.state.enabled });
-  const onWarning = (message: string, fields: object): void => log.warn(fields, message);
-  const keyStores = openKeyStores(config.state.enabled ? join(config.dataDir, "keys") : null, randomBytes);
-  const ledger = await Ledger.open({
-    store,
-    holdsStore: lockWatch(store, config.dataDir, config.state.enabled),
-    highWaterPath: config.state.enabled ? join(config.dataDir, "high-water") : null,
-    ...keyStores,
-    fieldPolicy: config.evidence,
-    clock: Date.now,
-    random: randomBytes,
-    writerId: newId(),
-    configDigest: configDigest(config),
-    onWarning,
-  });
   const metrics = new Metrics();
-  const custody = await Custody.start({
-    ...keyStores,
-    store,
-    ledger,
-    clock: Date.now,
-    random: randomBytes,
-    witnesses: config.evidence.witnesses,
-    heartbeatMs: config.evidence.checkpointHeartbeatMs,
-    onPush: (result) => metrics.witnessed(result),
-    onWarning,
-  });
-  const keys = new KeyRing(config.keys);
+  const fleet = openFleet(config, log);
+  const evidence = await openEvidence(config, log, metrics);
   const chain = new Chain({
     policies,
     defaultDecision: config.policy.defaultDecision,
@@ -144,7 +111,19 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
     newId,
     elapsedUs: () => performance.now() * 1000,
   });
-  const fleet = new UpstreamFleet({
+  const sessions = new SessionTable({
+    mostSessions: config.mcpGateway.maxSessions,
+    idleMs: config.mcpGateway.sessionIdleMs,
+    clock: Date.now,
+    onCount: (count) => metrics.mcpSessions(count),
+  });
+  const endpoint = openEndpoint(config, log, { ledger: evidence.ledger, metrics, chain, fleet, sessions });
+  const keys = new KeyRing(config.keys);
+  return { config, log, metrics, ...evidence, keys, chain, fleet, sessions, endpoint, life: { stopping: false } };
+}
+
+function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
+  return new UpstreamFleet({
     configs: config.upstreams,
     replyBounds: { ...jsonBounds(config), reader: "tolerant" },
     replyBytes: config.limits.upstreamReplyBytes,
@@ -152,31 +131,43 @@ async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
     gatewayInfo: identity,
     onEvent: (event) => log.info({ ...event }, "upstream"),
   });
-  const sessions = new SessionTable({
-    mostSessions: config.mcpGateway.maxSessions,
-    idleMs: config.mcpGateway.sessionIdleMs,
-    clock: Date.now,
-    onCount: (count) => metrics.mcpSessions(count),
-  });
-  const endpoint = openEndpoint(config, log, { ledger, metrics, chain, fleet, sessions });
-  return {
-    config,
-    log,
-    metrics,
-    store,
-    ledger,
-    custody,
-    exporter: new SessionExport({ store, keys: keyStores.keys, ledger, clock: Date.now }),
-    keys,
-    chain,
-    fleet,
-    sessions,
-    endpoint,
-    life: { stopping: false },
-  };
 }
 
-type RoadParts = Pick<Parts, "ledger" | "metrics" | "chain" | "fleet" | "sessions">;
+async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics) {
+  const { dataDir, state, evidence } = config;
+  const store = await openStore({ dir: dataDir, enabled: state.enabled });
+  const ports = {
+    store,
+    ...openKeyStores(state.enabled ? join(dataDir, "keys") : null, randomBytes),
+    clock: Date.now,
+    random: randomBytes,
+    onWarning: (message: string, fields: object): void => log.warn(fields, message),
+  };
+  const ledger = await Ledger.open({
+    ...ports,
+    holdsStore: lockWatch(store, dataDir, state.enabled),
+    highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
+    fieldPolicy: evidence,
+    writerId: newId(),
+    configDigest: configDigest(config),
+  });
+  const custody = await Custody.start({
+    ...ports,
+    ledger,
+    witnesses: evidence.witnesses,
+    heartbeatMs: evidence.checkpointHeartbeatMs,
+    onPush: (result) => metrics.witnessed(result),
+  });
+  return { store, ledger, custody, exporter: new SessionExport({ ...ports, ledger }) };
+}
+
+interface RoadParts {
+  readonly ledger: Ledger;
+  readonly metrics: Metrics;
+  readonly chain: Chain;
+  readonly fleet: UpstreamFleet;
+  readonly sessions: SessionTable;
+}
 
 function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEndpoint {
   const { ledger, metrics, chain, fleet, sessions } = parts;
@@ -241,8 +232,8 @@ function recordChange(
 }
 
 async function closeParts(parts: Parts): Promise<void> {
-  await parts.sessions.closeAll();
-  await parts.fleet.close();
+  // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
+  await Promise.all([parts.sessions.closeAll(), parts.fleet.close()]);
   await parts.custody.stop();
   await parts.ledger.close();
   await parts.store.close();

@@ -36,9 +36,9 @@ export class KeyRing {
     this.#principals = indexKeys(keys);
   }
 
-  /** The tenants that have a key, each once, sorted. */
-  get tenants(): readonly string[] {
-    return [...new Set([...this.#principals.values()].map(({ tenant }) => tenant))].sort();
+  /** Whether some key still makes its holder this principal, in this role. */
+  has({ id, role }: Principal): boolean {
+    return [...this.#principals.values()].some((principal) => principal.id === id && principal.role === role);
   }
 }
 

@@ -82,7 +82,7 @@ async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<
     );
     if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
     if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
-    if (ctx.req.url === "/mcp") answerMcpError(ctx, error, requestId);
+    if (ctx.path === "/mcp") answerMcpError(ctx, error, requestId);
     else answerProblem(ctx, error, requestId);
   }
 }

@@ -33,7 +33,3 @@ function capabilityHint(annotations: ToolAnnotations | undefined): Capability | 
   if (annotations?.destructiveHint === false) return "write";
   return undefined;
 }
-
-export function isCapability(value: unknown): value is Capability {
-  return (capabilities as readonly unknown[]).includes(value);
-}

@@ -6,7 +6,7 @@ import { everyUpstream } from "./action-factory.ts";
 import type { Caller } from "./caller.ts";
 import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
-import { refusedRequest } from "./refusal.ts";
+import { replyOf } from "./refusal.ts";
 
 /** Takes a request to every upstream that can serve it; the first error any of them gives is the answer. */
 export async function serveBroadcast(
@@ -21,9 +21,8 @@ export async function serveBroadcast(
     capability: row.capability ?? "execute",
     arguments: pickParams(row, request.params),
   });
-  const passage = await parts.road.travel(action, (permission) => sendToAll(permission, caller, row));
-  if (passage.kind !== "answered") throw refusedRequest(passage.kind, passage.evaluation);
-  return { ...passage.answer.reply, id: request.id };
+  const reply = replyOf(await parts.road.travel(action, (permission) => sendToAll(permission, caller, row)));
+  return { ...reply, id: request.id };
 }
 
 async function sendToAll(

@@ -1,23 +1,22 @@
+import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer, Road } from "../../pipeline/road.ts";
-import type { Exchange } from "../../upstream/connection.ts";
+import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction } from "../../upstream/dispatch.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ActionFactory, Attempt } from "./action-factory.ts";
 import type { Caller } from "./caller.ts";
 import { checkParamHeaders } from "./era.ts";
-import { mcpErrorBody } from "./error.ts";
 import type { McpMethod } from "./method.ts";
 import { pickParams } from "./method.ts";
-import { refusedRequest, refusedToolResult } from "./refusal.ts";
+import { refusedToolResult, replyOf } from "./refusal.ts";
 import { continuationOf } from "./request-meta.ts";
 
 export interface CallParts {
   readonly road: Road;
   readonly actions: ActionFactory;
-  readonly newId: () => string;
   /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
   readonly metaPassthrough: readonly string[];
 }
@@ -36,10 +35,13 @@ export async function serveCall(
     continuation: continuationOf(caller, request, parts.metaPassthrough),
   };
   const action = parts.actions.make(caller, attempt);
-  const passage = await parts.road.travel(action, (permission) => dispatch(parts, caller, permission, exchangeWith));
-  if (passage.kind === "answered") return { ...passage.answer.reply, id: request.id };
-  if (row.routing === "tool") return refusedToolResult(request.id, caller.era.era, passage.kind, passage.evaluation);
-  throw refusedRequest(passage.kind, passage.evaluation);
+  const passage = await parts.road.travel(action, (permission) => dispatch(caller, permission, exchangeWith));
+  if (passage.kind !== "answered" && row.routing === "tool") {
+    return refusedToolResult(request.id, caller.era.era, passage.kind, passage.evaluation);
+  }
+  const reply = replyOf(passage);
+  if (reply instanceof GatewayError) throw reply;
+  return { ...reply, id: request.id };
 }
 
 async function findOwner(caller: Caller, row: McpMethod, method: string, params: JsonObject): Promise<Attempt> {
@@ -88,21 +90,18 @@ async function ownerOfResource(caller: Caller, uri: unknown): Promise<string> {
   return owner;
 }
 
-type Dispatched = Parameters<Parameters<Road["travel"]>[1]>[0];
-
+/** What the upstream said, or why nothing was sent to it: then the outcome is known, an error. */
 async function dispatch(
-  parts: CallParts,
   caller: Caller,
-  permission: Dispatched,
+  permission: AuthorizedAction,
   exchangeWith: (upstream: string) => Exchange,
-): Promise<Answer<JsonRpcResponse>> {
-  let connection: Awaited<ReturnType<Caller["group"]["connection"]>>;
+): Promise<Answer<JsonRpcResponse | GatewayError>> {
+  let connection: UpstreamConnection;
   try {
     connection = await caller.group.connection(permission.action.target);
   } catch (cause) {
-    // Nothing was sent, so the outcome is known: an error, not unknown.
-    const reply = mcpErrorBody(GatewayError.from(cause), 0, parts.newId());
-    return answerOf(reply);
+    const reply = GatewayError.from(cause);
+    return { status: "error", output: { code: reply.row.jsonRpc, message: reply.publicMessage }, reply };
   }
   return answerOf(await dispatchAction(connection, permission, exchangeWith(permission.action.target)));
 }

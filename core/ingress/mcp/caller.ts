@@ -20,11 +20,14 @@ export interface Caller {
 
 const longestClientText = 128;
 
-/** What a client calls itself, cut to 128 characters a field: it is a label, never a credential. */
+/**
+ * What a client calls itself, cut to 128 characters a field: it is a label, never a credential. Half of a character that
+ * the cut goes through is replaced, because evidence takes well-formed text only.
+ */
 export function clientIdentity(info: JsonObject, address: string): ClientIdentity {
   return { name: text(info.name), version: text(info.version), address };
 }
 
 function text(value: unknown): string {
-  return typeof value === "string" ? value.slice(0, longestClientText) : "unknown";
+  return typeof value === "string" ? value.slice(0, longestClientText).toWellFormed() : "unknown";
 }

@@ -6,7 +6,7 @@ import type { Answer, Road } from "../../pipeline/road.ts";
 import type { ActionFactory } from "./action-factory.ts";
 import type { Caller } from "./caller.ts";
 import { mcpErrorBody } from "./error.ts";
-import { refusedRequest } from "./refusal.ts";
+import { replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
 
 /** What an upstream may ask of a client, and how much that is. Everything else it asks does not exist. */
@@ -16,13 +16,15 @@ const clientMethods: Readonly<Record<string, { capability: Capability; needs: st
   "roots/list": { capability: "read", needs: "roots" },
 };
 
-/** Five minutes: a person may have to answer. */
+/** A person may have to answer. */
 const answerMs = 300_000;
 
 export interface ClientRequestParts {
   readonly road: Road;
   readonly actions: ActionFactory;
   readonly newId: () => string;
+  /** Hears of each request that is answered with an error, by the id that stands in the answer. */
+  readonly onFault: (requestId: string, error: GatewayError) => void;
 }
 
 /**
@@ -46,12 +48,14 @@ export async function relayToClient(
       capability: row.capability,
       arguments: request.params ?? {},
     });
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
-    const passage = await parts.road.travel(action, (permission) => ask(permission, caller, request, deadline, via));
-    if (passage.kind !== "answered") throw refusedRequest(passage.kind, passage.evaluation);
-    return { ...passage.answer.reply, id: request.id };
+    const reply = replyOf(
+      await parts.road.travel(action, (permission) => ask(permission, caller, request, signal, via)),
+    );
+    return { ...reply, id: request.id };
   } catch (cause) {
-    return mcpErrorBody(GatewayError.from(cause), request.id, parts.newId());
+    const [requestId, error] = [parts.newId(), GatewayError.from(cause)];
+    parts.onFault(requestId, error);
+    return mcpErrorBody(error, request.id, requestId);
   }
 }
 
@@ -71,10 +75,23 @@ async function ask(
   via: Reply | undefined,
 ): Promise<Answer<JsonRpcResponse>> {
   const { tool, arguments: params } = AuthorizedAction.spend(permission);
-  if (caller.session === null) throw new GatewayError("METHOD_UNKNOWN", `\`${tool}\``);
+  const { session } = caller;
+  if (session === null) throw new GatewayError("METHOD_UNKNOWN", `\`${tool}\``);
   const judged = { jsonrpc: "2.0", id: request.id, method: tool, params } as JsonRpcRequest;
-  const reply = await caller.session.ask(judged, signal, via);
+  const reply = await answerInTime(signal, (until) => session.ask(judged, until, via));
   return "result" in reply
     ? { status: "success", output: reply.result, reply }
     : { status: "error", output: { ...reply.error }, reply };
+}
+
+/** What `ask` resolves with, unless `signal` or the deadline aborts it: then it rejects with why. */
+async function answerInTime<T>(signal: AbortSignal, ask: (until: AbortSignal) => Promise<T>): Promise<T> {
+  const deadline = new AbortController();
+  const late = new GatewayError("CLIENT_TIMEOUT", `expected an answer within ${answerMs} ms`);
+  const timer = setTimeout(() => deadline.abort(late), answerMs).unref();
+  try {
+    return await ask(AbortSignal.any([signal, deadline.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { Context } from "koa";
 import { sessionLabel } from "../../identity/session-label.ts";
 import { GatewayError } from "../../kernel/error.ts";
@@ -12,6 +11,7 @@ import {
 import type { Principal } from "../../kernel/principal.ts";
 import { httpSession, type SessionScope } from "../../kernel/session-scope.ts";
 import { type BodyLimits, readJsonBody } from "../body.ts";
+import { headerText } from "../header.ts";
 import { type Caller, clientIdentity } from "./caller.ts";
 import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { mcpErrorBody, mcpStatus } from "./error.ts";
@@ -23,13 +23,13 @@ import type { McpSession } from "./session.ts";
 
 export interface EndpointParts extends HandshakeParts, ServiceParts {
   readonly body: BodyLimits;
-  readonly onFault: (requestId: string, error: GatewayError) => void;
 }
 
 /** The verbs of `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
 export class McpEndpoint {
   readonly #parts: EndpointParts;
-  readonly #subscriptions = new Set<AbortController>();
+  readonly #subscriptions = new Map<AbortController, Principal>();
+  #stopping = false;
 
   constructor(parts: EndpointParts) {
     this.#parts = parts;
@@ -51,9 +51,15 @@ export class McpEndpoint {
   stream(ctx: Context, principal: Principal): void {
     checkRevisionHeader(ctx.req.headers);
     if (!acceptedForms(ctx).stream) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
+    if (this.#stopping) throw new GatewayError("STOPPING");
     const session = this.#sessionOf(ctx, principal);
     if (session === null)
       throw new GatewayError("METHOD_NOT_ALLOWED", "a stream needs a session: send `initialize` first");
+    if (ctx.method === "HEAD") {
+      ctx.set("content-type", "text/event-stream");
+      ctx.status = 200;
+      return;
+    }
     ctx.respond = false;
     session.attach(new Reply(ctx.res, true));
   }
@@ -66,10 +72,19 @@ export class McpEndpoint {
     ctx.status = 204;
   }
 
-  /** Ends what would never end by itself: subscriptions and standing streams. Requests in flight go on. */
+  /** Ends what would never end by itself, subscriptions and standing streams, and lets none begin. Other requests go on. */
   endStreams(): void {
-    for (const abort of this.#subscriptions) abort.abort(new GatewayError("STOPPING"));
+    this.#stopping = true;
+    for (const abort of this.#subscriptions.keys()) abort.abort(new GatewayError("STOPPING"));
     this.#parts.sessions.endStreams();
+  }
+
+  /** Ends the sessions and subscriptions of everyone who is not `known` any more: nothing further is said to them. */
+  async endRevoked(known: (principal: Principal) => boolean): Promise<void> {
+    for (const [abort, principal] of this.#subscriptions) {
+      if (!known(principal)) abort.abort(new GatewayError("KEY_UNKNOWN"));
+    }
+    await this.#parts.sessions.endRevoked(known);
   }
 
   async #serve(
@@ -91,8 +106,9 @@ export class McpEndpoint {
     } catch (cause) {
       const error = GatewayError.from(cause);
       this.#parts.onFault(requestId, error);
-      const inSession = ctx.req.headers["mcp-session-id"] !== undefined;
-      reply.finish(mcpStatus(error, inSession), mcpErrorBody(error, request.id, requestId));
+      const status = mcpStatus(error, ctx.req.headers["mcp-session-id"] !== undefined);
+      if (status === 401) reply.setHeader("www-authenticate", "Bearer");
+      reply.finish(status, mcpErrorBody(error, request.id, requestId));
     }
   }
 
@@ -113,13 +129,18 @@ export class McpEndpoint {
     const abort = new AbortController();
     caller.session?.begin(request.id, reply, abort);
     if (era.era === "modern") reply.onGone(() => abort.abort(new GatewayError("CANCELLED")));
-    if (request.method === "subscriptions/listen") this.#subscriptions.add(abort);
     try {
+      if (request.method === "subscriptions/listen") this.#watch(abort, principal);
       return await serveRequest(this.#parts, caller, request, reply, abort.signal);
     } finally {
       this.#subscriptions.delete(abort);
       caller.session?.finish(request.id);
     }
+  }
+
+  #watch(subscription: AbortController, principal: Principal): void {
+    if (this.#stopping) throw new GatewayError("STOPPING");
+    this.#subscriptions.set(subscription, principal);
   }
 
   #callerOf(ctx: Context, principal: Principal, scope: SessionScope, era: Era): Caller {
@@ -130,7 +151,7 @@ export class McpEndpoint {
   }
 
   #sessionOf(ctx: Context, principal: Principal): McpSession | null {
-    const id = header(ctx.req.headers, "mcp-session-id");
+    const id = headerText(ctx.req.headers, "mcp-session-id");
     return id === undefined ? null : this.#parts.sessions.find(id, principal);
   }
 
@@ -166,7 +187,7 @@ function scopeOf(ctx: Context, principal: Principal): SessionScope {
 
 /** How a client reads answers: streams at all, and rather than JSON, by what it names and in which order. */
 function acceptedForms(ctx: Context): { readonly stream: boolean; readonly streamFirst: boolean } {
-  const accept = header(ctx.req.headers, "accept") ?? "";
+  const accept = headerText(ctx.req.headers, "accept") ?? "";
   const stream = accept.indexOf("text/event-stream");
   const json = accept.search(/application\/json|\*\/\*/);
   return { stream: stream !== -1, streamFirst: stream !== -1 && (json === -1 || stream < json) };
@@ -174,11 +195,6 @@ function acceptedForms(ctx: Context): { readonly stream: boolean; readonly strea
 
 function addressOf(ctx: Context): string {
   return ctx.req.socket.remoteAddress ?? "unknown";
-}
-
-function header(headers: IncomingHttpHeaders, name: string): string | undefined {
-  const value = headers[name];
-  return Array.isArray(value) ? value.join(", ") : value;
 }
 
 function requestIdOf(value: Json | undefined): string | number {

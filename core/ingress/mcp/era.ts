@@ -4,6 +4,7 @@ import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest } from "../../kernel/json-rpc.ts";
 import { type McpEra, mcpNameSource, metaKey, modernRevision, supportedRevisions } from "../../kernel/mcp.ts";
 import type { MirroredParam } from "../../upstream/mcp-header.ts";
+import { headerText } from "../header.ts";
 
 /** What a stateless request says of its sender, checked. */
 export interface ModernEnvelope {
@@ -22,7 +23,7 @@ export type Era = { readonly era: Extract<McpEra, "legacy"> } | ({ readonly era:
  */
 export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeaders): Era {
   const meta = isJsonObject(request.params?._meta) ? request.params._meta : {};
-  const header = singleHeader(headers, "mcp-protocol-version");
+  const header = headerText(headers, "mcp-protocol-version");
   const claimed = meta[metaKey.protocolVersion];
   if (claimed === undefined) return withoutClaim(request, headers, header);
   if (typeof claimed !== "string") throw missing(metaKey.protocolVersion, "a string");
@@ -65,7 +66,7 @@ function paramHeadersIn(headers: IncomingHttpHeaders): ReadonlyMap<string, strin
 
 /** The revision a header names must be one we speak; a notification or a stream has nothing else to say it with. */
 export function checkRevisionHeader(headers: IncomingHttpHeaders): void {
-  const header = singleHeader(headers, "mcp-protocol-version");
+  const header = headerText(headers, "mcp-protocol-version");
   if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
 }
 
@@ -78,12 +79,12 @@ function withoutClaim(request: JsonRpcRequest, headers: IncomingHttpHeaders, hea
 
 /** Where they are not `owed`, the headers may be absent, but what is there must agree: somebody may route by it. */
 function checkStandardHeaders(request: JsonRpcRequest, headers: IncomingHttpHeaders, owed: boolean): void {
-  const method = singleHeader(headers, "mcp-method");
+  const method = headerText(headers, "mcp-method");
   if (method !== request.method && (owed || method !== undefined)) throw mismatch("mcp-method", method, request.method);
   const source = Object.hasOwn(mcpNameSource, request.method) ? mcpNameSource[request.method] : undefined;
   const named = source === undefined ? undefined : request.params?.[source];
   if (typeof named !== "string") return;
-  const name = singleHeader(headers, "mcp-name");
+  const name = headerText(headers, "mcp-name");
   if (name === undefined && !owed) return;
   if (name === undefined || decodeHeaderValue(name) !== named) throw mismatch("mcp-name", name, named);
 }
@@ -96,11 +97,6 @@ export function decodeHeaderValue(value: string): string | undefined {
   if (encoded === undefined) return value.startsWith("=?base64?") && value.endsWith("?=") ? undefined : value;
   const text = Buffer.from(encoded, "base64").toString("utf8");
   return text.includes("\ufffd") ? undefined : text;
-}
-
-function singleHeader(headers: IncomingHttpHeaders, name: string): string | undefined {
-  const value = headers[name];
-  return Array.isArray(value) ? value[0] : value;
 }
 
 function missing(key: string, type: string): GatewayError {

@@ -12,23 +12,13 @@ import type { ConnectionListener } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import { type Caller, clientIdentity } from "./caller.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
+import { isRelayed } from "./relayed-notification.ts";
 import { type GatewayIdentity, initializeResult } from "./server-card.ts";
-import { McpSession } from "./session.ts";
+import { McpSession, type SessionOwner } from "./session.ts";
 import type { SessionTable } from "./session-table.ts";
 
 /** The client capabilities that upstreams learn of; what they may ask of the client is governed. */
 const relayedCapabilities = ["roots", "sampling", "elicitation"] as const;
-
-/** Notifications an upstream may send to a client unasked. */
-const relayedNotifications: ReadonlySet<string> = new Set([
-  "notifications/message",
-  "notifications/progress",
-  "notifications/resources/list_changed",
-  "notifications/resources/updated",
-  "notifications/tools/list_changed",
-  "notifications/prompts/list_changed",
-  "notifications/elicitation/complete",
-]);
 
 export interface HandshakeParts extends ClientRequestParts {
   readonly identity: GatewayIdentity;
@@ -48,31 +38,35 @@ export async function openSession(
   request: JsonRpcRequest,
   address: string,
 ): Promise<{ session: McpSession; response: JsonRpcResponse }> {
-  const { clientInfo, capabilities, protocolVersion } = readInitialize(request.params);
-  parts.sessions.checkRoom();
-  const client = clientIdentity(clientInfo, address);
-  await parts.recordSession(principal, scope, { name: client.name, version: client.version, event: "opened" });
-  let session: McpSession | undefined;
-  const caller = (): Caller => ({
-    principal,
-    scope,
-    client,
-    era: { era: "legacy" },
-    group,
-    session: session ?? null,
+  const introduction = readInitialize(request.params);
+  const client = clientIdentity(introduction.clientInfo, address);
+  const session = await parts.sessions.add(async () => {
+    await parts.recordSession(principal, scope, { name: client.name, version: client.version, event: "opened" });
+    return makeSession(parts, { principal, client, capabilities: introduction.capabilities }, scope, introduction);
   });
-  const group = parts.fleet.group({ era: "legacy", clientInfo, capabilities, listener: listenerOf(parts, caller) });
-  session = new McpSession(parts.newSessionId(), { principal, client, clientInfo, capabilities }, group, parts.nowMs());
-  parts.sessions.add(session);
-  const servers = (await group.open()).map(({ server }) => server);
-  const result = initializeResult(parts.identity, servers, protocolVersion);
+  const servers = (await session.group.open()).map(({ server }) => server);
+  const result = initializeResult(parts.identity, servers, introduction.protocolVersion);
   return { session, response: { jsonrpc: "2.0", id: request.id, result } };
+}
+
+/** The session with its group of connections, which open when something is asked of them. */
+function makeSession(
+  parts: HandshakeParts,
+  owner: SessionOwner,
+  scope: SessionScope,
+  { clientInfo, capabilities }: Introduction,
+): McpSession {
+  const { principal, client } = owner;
+  const caller = (): Caller => ({ principal, scope, client, era: { era: "legacy" }, group, session });
+  const group = parts.fleet.group({ era: "legacy", clientInfo, capabilities, listener: listenerOf(parts, caller) });
+  const session = new McpSession(parts.newSessionId(), owner, group, parts.nowMs());
+  return session;
 }
 
 function listenerOf(parts: ClientRequestParts, caller: () => Caller): ConnectionListener {
   return {
     onNotification: (_upstream: string, note: JsonRpcNotification) => {
-      if (relayedNotifications.has(note.method)) caller().session?.deliver(note);
+      if (isRelayed(note)) caller().session?.deliver(note);
     },
     onRequest: (upstream, request, signal) => relayToClient(parts, caller(), upstream, request, signal),
     onClose: () => {

@@ -4,9 +4,9 @@ import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer, Road } from "../../pipeline/road.ts";
 import type { ListedItem, ListedTool } from "../../upstream/group.ts";
-import { type ActionFactory, everyUpstream } from "./action-factory.ts";
+import { type ActionFactory, type Attempt, everyUpstream } from "./action-factory.ts";
 import type { Caller } from "./caller.ts";
-import { refusedRequest } from "./refusal.ts";
+import { replyOf } from "./refusal.ts";
 
 export interface ListParts {
   readonly road: Road;
@@ -24,9 +24,8 @@ export async function serveList(parts: ListParts, caller: Caller, request: JsonR
     capability: "read",
     arguments: {},
   });
-  const passage = await parts.road.travel(action, (permission) => collect(parts, permission, caller));
-  if (passage.kind !== "answered") throw refusedRequest(passage.kind, passage.evaluation);
-  return { jsonrpc: "2.0", id: request.id, result: passage.answer.reply };
+  const result = replyOf(await parts.road.travel(action, (permission) => collect(parts, permission, caller)));
+  return { jsonrpc: "2.0", id: request.id, result };
 }
 
 async function collect(parts: ListParts, permission: AuthorizedAction, caller: Caller): Promise<Answer<JsonObject>> {
@@ -57,7 +56,7 @@ async function visibleTools(parts: ListParts, caller: Caller): Promise<JsonObjec
   return visible;
 }
 
-function seeing(tool: ListedTool): Parameters<ActionFactory["make"]>[1] {
+function seeing(tool: ListedTool): Attempt {
   return {
     tool: tool.name,
     target: tool.upstream,

@@ -10,7 +10,7 @@ import { everyUpstream } from "./action-factory.ts";
 import type { Caller } from "./caller.ts";
 import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
-import { refusedRequest } from "./refusal.ts";
+import { replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
 import { mergeCapabilities } from "./server-card.ts";
 
@@ -54,8 +54,7 @@ export async function serveListen(
   const passage = await parts.road
     .travel(action, (permission) => listen(permission, group, request, reply, signal))
     .finally(() => group.close());
-  if (passage.kind !== "answered") throw refusedRequest(passage.kind, passage.evaluation);
-  return { jsonrpc: "2.0", id: request.id, result: passage.answer.reply };
+  return { jsonrpc: "2.0", id: request.id, result: replyOf(passage) };
 }
 
 async function listen(

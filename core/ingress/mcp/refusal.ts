@@ -3,11 +3,12 @@ import type { Evaluation } from "../../kernel/evaluation.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcResponse, RequestId } from "../../kernel/json-rpc.ts";
 import type { McpEra } from "../../kernel/mcp.ts";
+import type { Passage } from "../../pipeline/road.ts";
 
 /** The `_meta` member under which a refusal tells a machine what it tells the model in words. */
 export const refusalMetaKey = "io.agent-governance-gateway/decision";
 
-export type RefusalKind = "refused" | "withheld";
+export type RefusalKind = Exclude<Passage<unknown>["kind"], "answered">;
 
 /**
  * A refused tool call as clients keep it intact: a tool result with `isError`, words for the model, data for machines.
@@ -28,8 +29,14 @@ export function refusedToolResult(
   return { jsonrpc: "2.0", id, result };
 }
 
-/** A refused request that is not a tool call: there is no result shape for it, so it is an error. */
-export function refusedRequest(kind: RefusalKind, evaluation: Evaluation): GatewayError {
+/** The reply of a request that is not a tool call. Throws POLICY_BLOCKED or REVIEW_REQUIRED where policy refused it. */
+export function replyOf<Reply>(passage: Passage<Reply>): Reply {
+  if (passage.kind === "answered") return passage.answer.reply;
+  throw refusedRequest(passage.kind, passage.evaluation);
+}
+
+/** There is no result shape for it, so it is an error. */
+function refusedRequest(kind: RefusalKind, evaluation: Evaluation): GatewayError {
   const code = evaluation.decision === "review" && kind === "refused" ? "REVIEW_REQUIRED" : "POLICY_BLOCKED";
   const data = { [refusalMetaKey]: refusalData(kind, evaluation) };
   return new GatewayError(code, refusalDetail(kind, evaluation), { data });

@@ -4,15 +4,16 @@ import type { Exchange } from "../../upstream/connection.ts";
 import { serveBroadcast } from "./broadcast.ts";
 import { type CallParts, serveCall } from "./call.ts";
 import type { Caller } from "./caller.ts";
-import { relayToClient } from "./client-request.ts";
+import { type ClientRequestParts, relayToClient } from "./client-request.ts";
 import { serveList } from "./list.ts";
 import { type ListenParts, serveListen } from "./listen.ts";
 import { findMethod, type McpMethod } from "./method.ts";
+import { isRelayed } from "./relayed-notification.ts";
 import type { Reply } from "./reply.ts";
 import { steeringMeta } from "./request-meta.ts";
 import { discoverResult, type GatewayIdentity, mergeCapabilities } from "./server-card.ts";
 
-export interface ServiceParts extends CallParts, ListenParts {
+export interface ServiceParts extends CallParts, ListenParts, ClientRequestParts {
   readonly identity: GatewayIdentity;
 }
 
@@ -60,7 +61,11 @@ function exchangeOf(
   return {
     meta: steeringMeta(request),
     signal,
-    onNotification: (note) => (session === null ? void reply.send(note) : session.deliver(note, reply)),
+    onNotification: (note) => {
+      if (!isRelayed(note)) return;
+      if (session === null) reply.send(note);
+      else session.deliver(note, reply);
+    },
     onRequest: (asked, abort) => relayToClient(parts, caller, upstream, asked, abort, reply),
   };
 }

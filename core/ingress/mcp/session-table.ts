@@ -16,6 +16,7 @@ export interface SessionTableOptions {
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #sessions = new Map<string, McpSession>();
+  #opening = 0;
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(options: SessionTableOptions) {
@@ -23,19 +24,27 @@ export class SessionTable {
     this.#sweeper = setInterval(() => this.#sweep(), sweepMs).unref();
   }
 
-  /** Throws SESSION_LIMIT where one more would be too many. Call before connecting anything for it. */
-  checkRoom(): void {
-    if (this.#sessions.size >= this.#options.mostSessions) {
+  /**
+   * Adds the session that `open` makes, whose place is taken while it does. Rejects with SESSION_LIMIT, and opens
+   * nothing, where one more would be too many; else with what `open` rejects with.
+   */
+  async add(open: () => Promise<McpSession>): Promise<McpSession> {
+    const { mostSessions, onCount } = this.#options;
+    if (this.#sessions.size + this.#opening >= mostSessions) {
       throw new GatewayError(
         "SESSION_LIMIT",
-        `expected at most ${this.#options.mostSessions} open sessions; end one with DELETE /mcp`,
+        `expected at most ${mostSessions} open sessions; end one with DELETE /mcp`,
       );
     }
-  }
-
-  add(session: McpSession): void {
-    this.#sessions.set(session.id, session);
-    this.#options.onCount(this.#sessions.size);
+    this.#opening++;
+    try {
+      const session = await open();
+      this.#sessions.set(session.id, session);
+      onCount(this.#sessions.size);
+      return session;
+    } finally {
+      this.#opening--;
+    }
   }
 
   /** The session of this id, if it is this principal's. Throws SESSION_UNKNOWN alike for foreign and absent ones. */
@@ -51,6 +60,12 @@ export class SessionTable {
     this.#sessions.delete(session.id);
     this.#options.onCount(this.#sessions.size);
     await session.close();
+  }
+
+  /** Ends the sessions of everyone who is not `known` any more. */
+  async endRevoked(known: (principal: Principal) => boolean): Promise<void> {
+    const revoked = [...this.#sessions.values()].filter(({ owner }) => !known(owner.principal));
+    await Promise.all(revoked.map((session) => this.end(session)));
   }
 
   endStreams(): void {

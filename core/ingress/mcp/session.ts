@@ -12,7 +12,6 @@ const mostQuestions = 64;
 export interface SessionOwner {
   readonly principal: Principal;
   readonly client: ClientIdentity;
-  readonly clientInfo: JsonObject;
   readonly capabilities: JsonObject;
 }
 
@@ -70,11 +69,16 @@ export class McpSession {
     this.#backlog.push(message);
   }
 
-  /** Asks the client something and resolves with its answer; rejects when `signal` aborts. At most 64 at a time. */
+  /**
+   * Asks the client something and resolves with its answer. Rejects with the signal's reason when that aborts, and with
+   * CLIENT_BUSY where 64 questions are open already.
+   */
   ask(request: JsonRpcRequest, signal: AbortSignal, via?: Reply): Promise<JsonRpcResponse> {
+    // A signal says only once that it aborts: a question asked after that would stay open for ever.
+    if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#questions.size >= mostQuestions) {
       return Promise.reject(
-        new GatewayError("UPSTREAM_BUSY", `expected at most ${mostQuestions} open questions to the client`),
+        new GatewayError("CLIENT_BUSY", `expected at most ${mostQuestions} open questions to the client`),
       );
     }
     const id = `gateway-${++this.#questionCount}`;

@@ -77,10 +77,16 @@ describe("KeyRing", () => {
     });
   });
 
-  it("lists each tenant once, sorted", () => {
-    const third = generateKey(randomBytes);
-    const entries = [entry("a", first.keyHash, "z"), entry("b", second.keyHash, "a"), entry("c", third.keyHash, "z")];
-    expect(new KeyRing(entries).tenants).to.deep.equal(["a", "z"]);
+  it("has a principal for as long as its key is there, in the same role", () => {
+    const ring = new KeyRing([entry("a", first.keyHash), entry("b", second.keyHash)]);
+    const principal = ring.authenticate(first.key);
+    ring.replace([entry("renamed", first.keyHash)]);
+    expect(ring.has(principal)).to.equal(true);
+    const role = principal.role === "admin" ? "viewer" : "admin";
+    ring.replace([{ ...entry("a", first.keyHash), role }]);
+    expect(ring.has(principal)).to.equal(false);
+    ring.replace([entry("b", second.keyHash)]);
+    expect(ring.has(principal)).to.equal(false);
   });
 
   describe("when an entry is wrong", () => {
