@@ -8,6 +8,7 @@ import { PatternCache } from "./pattern.ts";
 import type { Scope, Variables } from "./scope.ts";
 import type { Shape } from "./shape.ts";
 import { type ExpressionFault, isFault, parseExpression } from "./syntax.ts";
+import { LeafMemory } from "./tree-function.ts";
 
 /** An expression that could not be answered for one action. Its text is fit to be recorded. */
 export class ExpressionError extends Error {
@@ -28,12 +29,14 @@ export type Compiled = { readonly expression: Expression } | { readonly faults: 
 export class CelEngine {
   readonly #meter = new Meter();
   readonly #patterns = new PatternCache();
-  readonly #env: CelEnv = celEnv({ funcs: meteredFunctions(this.#meter, this.#patterns) });
+  readonly #leaves = new LeafMemory();
+  readonly #env: CelEnv = celEnv({ funcs: meteredFunctions(this.#meter, this.#patterns, this.#leaves) });
   readonly #timestamp = plan(this.#env, parse("timestamp(text)"));
 
-  /** Allows the next action its whole budget. */
+  /** Allows the next action its whole budget, and forgets what was found in the last. */
   refill(): void {
     this.#meter.refill();
+    this.#leaves.clear();
   }
 
   compile(text: string, scope: Scope): Compiled {

@@ -17,7 +17,7 @@ import { celEquals } from "./equality.ts";
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
 import { textFunctions } from "./text-function.ts";
-import { treeFunctions } from "./tree-function.ts";
+import { type LeafMemory, treeFunctions } from "./tree-function.ts";
 
 const { BOOL, DYN, INT } = CelScalar;
 const list = listType(DYN);
@@ -47,7 +47,7 @@ const longestNumeral = 64;
  * The functions of the language, each paying `meter` for work that grows with its arguments.
  * They replace the standard library's where the two have the same signature.
  */
-export function meteredFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
+export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: LeafMemory): CelFunc[] {
   return [
     ...equalityFunctions(meter),
     ...collectionFunctions(meter),
@@ -55,7 +55,7 @@ export function meteredFunctions(meter: Meter, patterns: PatternCache): CelFunc[
     ...Object.entries(dearer).flatMap(([name, units]) => dearerFunctions(name, units, meter)),
     ...conversionFunctions(meter),
     ...textFunctions(meter, patterns),
-    ...treeFunctions(meter),
+    ...treeFunctions(meter, leaves),
   ];
 }
 

@@ -75,6 +75,11 @@ export class PatternCache {
     if (!this.#literals.has(source)) this.#literals.set(source, compilePattern(source, true));
   }
 
+  /** Whether the pattern stands in a rule of the pack. */
+  isLiteral(source: string): boolean {
+    return this.#literals.has(source);
+  }
+
   /** A kept pattern, or one that a rule made of settings or of the action: the oldest makes room for the next. */
   get(source: string): Pattern {
     const kept = this.#literals.get(source) ?? this.#others.get(source);

@@ -9,8 +9,9 @@ const list = listType(DYN);
 /** The longest text an expression may make. */
 const longestText = 1_048_576;
 const longestNeedle = 1_024;
-/** Looking a pattern up; charged whether it was kept or not, so that a verdict does not depend on what came before. */
+/** Compiling a pattern; charged whether it was kept or not, so that a verdict does not depend on what came before. */
 const patternUnits = 2_000;
+/** Asking a pattern that stands in a rule, and was compiled with it. */
 const literalUnits = 10;
 /** How often `unescaped` peels a text: `%252e` hides `%2e` hides `.`. */
 const escapeLayers = 3;
@@ -214,7 +215,7 @@ function join(items: CelList, separator: string, make: (length: number) => void)
 function matchingFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
   return [
     celMethod("matches", STRING, [STRING], BOOL, function (source: string) {
-      meter.charge(patternUnits);
+      meter.charge(patterns.isLiteral(source) ? literalUnits : patternUnits);
       const pattern = patterns.get(source);
       meter.charge(pattern.price(this));
       return pattern.test(this);

@@ -58,6 +58,12 @@ describe("policy-packs/baseline", () => {
     }
   });
 
+  it("allows a read that names a thousand files", async () => {
+    const files = Array.from({ length: 1_000 }, (_, index) => `src/part-${index}.ts`);
+    const verdict = await compiled.pack.policy.evaluate(makeAction({ capability: "read", arguments: { files } }));
+    expect(verdict).to.include({ decision: "allow" }).and.not.to.have.property("error");
+  });
+
   const hostile: readonly [name: string, unit: string][] = [
     ["slashes", "/"],
     ["names", "a/"],

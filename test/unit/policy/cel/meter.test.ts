@@ -78,6 +78,11 @@ describe("the work an expression may do", () => {
     );
   });
 
+  it("suffices for asking a rule's own pattern about thousands of texts", () => {
+    const texts = many.slice(0, 5_000).map((number) => `item ${number}`);
+    expect(evaluate('args.l.all(a, a.matches("item [0-9]"))', { l: texts })).to.equal(true);
+  });
+
   it("is whole again for the next action", () => {
     const engine = new CelEngine();
     const compiled = engine.compile("args.l.exists(a, args.l.exists(b, a < 0))", scopeOf(["input"]));
