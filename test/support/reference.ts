@@ -1,4 +1,5 @@
 import { configReference } from "../../core/config/reference.ts";
+import { reasons } from "../../core/evidence/bundle/reason.ts";
 import { mcpMethods } from "../../core/ingress/mcp/method.ts";
 import { routes } from "../../core/ingress/route.ts";
 import { errorTable } from "../../core/kernel/error.ts";
@@ -13,6 +14,7 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
     ["core/kernel/REFERENCE.md", errorReference()],
     ["core/ingress/REFERENCE.md", routeReference()],
     ["core/observe/REFERENCE.md", await metricReference()],
+    ["sdk/evidence/REASONS.md", reasonReference()],
   ]);
 }
 
@@ -25,6 +27,11 @@ function errorReference(): string {
     row.text,
   ]);
   return `# Error codes\n\n${notice}\n${table(["code", "HTTP", "JSON-RPC", "detail shown", "text"], rows)}`;
+}
+
+function reasonReference(): string {
+  const rows = Object.entries(reasons).map(([reason, { grade, text }]) => [`\`${reason}\``, grade, text]);
+  return `# What can be wrong with evidence\n\n${notice}\nBoth verifiers give these reasons and no others.\n\n${table(["reason", "verdict", "means"], rows)}`;
 }
 
 function routeReference(): string {
