@@ -1,6 +1,7 @@
+import type { Operation } from "../kernel/operation.ts";
 import type { Chain } from "./chain-table.ts";
 import { signCheckpoint } from "./checkpoint.ts";
-import { checkpointAtKey, checkpointKey, type Operation, tileKey } from "./key-space.ts";
+import { checkpointAtKey, checkpointKey, tileKey } from "./key-space.ts";
 import type { SigningKey } from "./signing-key.ts";
 import type { FullTile } from "./tile.ts";
 

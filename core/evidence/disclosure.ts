@@ -1,8 +1,9 @@
 import { GatewayError } from "../kernel/error.ts";
+import type { Operation } from "../kernel/operation.ts";
 import type { Random } from "../kernel/port.ts";
 import { cipherKeyBytes, openBytes, sealBytes } from "./authenticated-cipher.ts";
 import { fieldsDigest } from "./field-commitment.ts";
-import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, type Operation } from "./key-space.ts";
+import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore } from "./key-space.ts";
 import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
 import type { ActionRecord } from "./record.ts";
 import type { Reader } from "./tile-reader.ts";

@@ -1,16 +1,10 @@
 import { GatewayError } from "../kernel/error.ts";
 import { compileGlob, type Glob } from "../kernel/glob.ts";
+import type { Operation } from "../kernel/operation.ts";
 import type { Random } from "../kernel/port.ts";
 import type { Chain, ChainTable } from "./chain-table.ts";
 import { type Disclosure, readDisclosure, sealDisclosure } from "./disclosure.ts";
-import {
-  type EvidenceStore,
-  type KeyRange,
-  type Operation,
-  privateRanges,
-  recordKey,
-  sessionRecordRange,
-} from "./key-space.ts";
+import { type EvidenceStore, type KeyRange, privateRanges, recordKey, sessionRecordRange } from "./key-space.ts";
 import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
 import type { Writer } from "./writer.ts";
 

@@ -1,8 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { GatewayError } from "../kernel/error.ts";
+import type { Operation } from "../kernel/operation.ts";
 import { attest, type Leaf } from "./attestation.ts";
 import type { HighWater, Mark } from "./high-water.ts";
-import { durably, type EvidenceStore, type Operation } from "./key-space.ts";
+import { durably, type EvidenceStore } from "./key-space.ts";
 
 /** One record's writes, and its leaf: what the mark and the checkpoint of its batch will say. */
 export interface Entry {

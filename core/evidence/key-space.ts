@@ -3,11 +3,6 @@ import type { AbstractBatchOptions, AbstractLevel, AbstractPutOptions } from "ab
 /** The database as this folder uses it: string keys and values, atomic batches, strictly ordered ranges. */
 export type EvidenceStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
 
-/** One step of an atomic batch. */
-export type Operation =
-  | { readonly type: "put"; readonly key: string; readonly value: string }
-  | { readonly type: "del"; readonly key: string };
-
 /** The option that makes a write wait for the disk; the abstract interface does not name it, both engines take it. */
 export const durably: WriteOptions = { sync: true };
 type WriteOptions = AbstractPutOptions<string, string> & AbstractBatchOptions<string, string> & { readonly sync: true };

@@ -2,6 +2,7 @@ import type { DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import type { JsonObject } from "../kernel/json.ts";
+import type { Operation } from "../kernel/operation.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import type { Clock, Random } from "../kernel/port.ts";
 import { poolRandom } from "../kernel/random-pool.ts";
@@ -148,12 +149,20 @@ export class Ledger {
     await this.#actions.recordOutcome(action, outcome, judged);
   }
 
-  /** Records an event that belongs to no action. `detail` holds integers only (TypeError) and no secret. */
-  async recordEvent(tenant: string, kind: RecordableKind, detail: JsonObject): Promise<void> {
+  /**
+   * Records an event that belongs to no action. `detail` holds integers only (TypeError) and no secret. `operations` are
+   * what it tells of: they happen with it, or not at all.
+   */
+  async recordEvent(
+    tenant: string,
+    kind: RecordableKind,
+    detail: JsonObject,
+    operations: readonly Operation[] = [],
+  ): Promise<void> {
     checkIntegers(detail);
     const chain = await this.#chains.open(tenant);
     this.#admit("bounded");
-    await this.#writer.appendEvent(chain, { kind, detail }).durable;
+    await this.#writer.appendEvent(chain, { kind, detail }, operations).durable;
   }
 
   /** Hands a tenant's chain over to a new key, and says which: the hand-over is a record that both keys sign. */

@@ -1,6 +1,7 @@
 import { GatewayError } from "../kernel/error.ts";
+import type { Operation } from "../kernel/operation.ts";
 import type { ChainTable } from "./chain-table.ts";
-import { durably, type EvidenceStore, type Operation, openKey, probeKey } from "./key-space.ts";
+import { durably, type EvidenceStore, openKey, probeKey } from "./key-space.ts";
 import { type Abandoned, type OpenDecisions, readAbandoned } from "./open-decision.ts";
 import { unknownBody } from "./record-body.ts";
 import type { Writer } from "./writer.ts";

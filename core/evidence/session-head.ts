@@ -1,15 +1,9 @@
 import { sha256Hex } from "../kernel/digest.ts";
 import { GatewayError } from "../kernel/error.ts";
+import type { Operation } from "../kernel/operation.ts";
 import type { SessionScope } from "../kernel/session-scope.ts";
 import { isFault } from "./fault.ts";
-import {
-  type EvidenceStore,
-  type Operation,
-  recordKey,
-  sessionKey,
-  sessionOrderKey,
-  sessionRecordKey,
-} from "./key-space.ts";
+import { type EvidenceStore, recordKey, sessionKey, sessionOrderKey, sessionRecordKey } from "./key-space.ts";
 import { type ActionRecord, noHash, type RecordedSession } from "./record.ts";
 import { isAction, readRecord } from "./record-text.ts";
 import type { Sealed } from "./seal.ts";

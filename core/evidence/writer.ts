@@ -1,9 +1,10 @@
 import { GatewayError } from "../kernel/error.ts";
+import type { Operation } from "../kernel/operation.ts";
 import type { Leaf } from "./attestation.ts";
 import type { Chain } from "./chain-table.ts";
 import { type Disclosure, sealDisclosure } from "./disclosure.ts";
 import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { eventKey, keyRecordKey, type Operation, recordKey } from "./key-space.ts";
+import { eventKey, keyRecordKey, recordKey } from "./key-space.ts";
 import type { ActionBody, EventBody } from "./record-body.ts";
 import { genesisDetail, rotationDetail } from "./rotation.ts";
 import { type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
