@@ -4,7 +4,6 @@ import type { Evaluation } from "../kernel/evaluation.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import type { Clock, Random } from "../kernel/port.ts";
 import { poolRandom } from "../kernel/random-pool.ts";
 import { ActionLog } from "./action-log.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
@@ -12,10 +11,10 @@ import { type Disclosure, discloseRecord } from "./disclosure.ts";
 import { takeEpoch } from "./epoch.ts";
 import { type Compact, type Erased, Erasure, type ErasureRequest } from "./erasure.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
-import type { KeyStore } from "./key-folder.ts";
 import type { EvidenceStore } from "./key-space.ts";
+import type { LedgerOptions } from "./ledger-options.ts";
 import { OpenDecisions } from "./open-decision.ts";
-import { FieldHider, type FieldPolicy } from "./private-field.ts";
+import { FieldHider } from "./private-field.ts";
 import type { ActionRecord, EventKind, EvidenceRecord } from "./record.ts";
 import { checkIntegers } from "./record-body.ts";
 import { Recovery } from "./recovery.ts";
@@ -24,30 +23,7 @@ import type { SessionSummary } from "./session-head.ts";
 import { listRecords, listSessions, type Page, type PageRequest } from "./session-page.ts";
 import { readFault, rootMessage } from "./store-fault.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
-import type { WrappingKeyStore } from "./wrapping-key-folder.ts";
 import { Writer } from "./writer.ts";
-
-export interface LedgerOptions {
-  readonly store: EvidenceStore;
-  /** Whether this process is still the only one that can have the store open. */
-  readonly holdsStore: () => boolean;
-  /** The file of the high-water marks; null with a store in memory. */
-  readonly highWaterPath: string | null;
-  /** The signing keys. */
-  readonly keys: KeyStore;
-  readonly wrappingKeys: WrappingKeyStore;
-  /** What is kept of arguments and answers. */
-  readonly fieldPolicy: FieldPolicy;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Names this installation in every record. */
-  readonly writerId: string;
-  /** `sha256:<hex>` of the configuration in force. */
-  readonly configDigest: string;
-  /** Records that may wait for the disk, and actions that may wait for their outcome; 10,000 unless told. */
-  readonly queueLimit?: number;
-  readonly onWarning?: (message: string, fields: object) => void;
-}
 
 /** Kinds that callers record; those that introduce a signing key are the ledger's own. */
 export type RecordableKind = Exclude<EventKind, "genesis" | "key">;
