@@ -22,6 +22,8 @@ export interface Evaluation {
   readonly determining: readonly Finding[];
   /** True where nothing matched and the configured default decided. */
   readonly byDefault: boolean;
+  /** How many reviewers must approve before a reviewed action may run: the most any determining finding asks, never 0. */
+  readonly approvals: number;
   readonly risk: number;
   readonly durationUs: number;
 }

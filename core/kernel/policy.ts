@@ -30,7 +30,12 @@ export interface Finding {
   readonly mode: Mode;
   /** JSON Pointer into the envelope, where the finding is about one place. */
   readonly pointer?: string;
+  /** How many reviewers must approve, 1 to 10; only on a finding that decides `review`. Absent means 1. */
+  readonly approvals?: number;
 }
+
+/** The most reviewers one review may ask for. */
+export const mostApprovals = 10;
 
 /** One policy's answer. `abstain` says: no rule of mine is about this action. */
 export interface Verdict {

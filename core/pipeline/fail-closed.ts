@@ -31,6 +31,7 @@ export async function evaluateOrBlock(
       shadow: [],
       determining: [],
       byDefault: false,
+      approvals: 1,
       risk: 100,
       durationUs: 0,
     };

@@ -2,7 +2,7 @@ import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope, Phase } from "../kernel/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
 import type { Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
-import { readVerdict } from "./verdict.ts";
+import { determiningFindings, readVerdict, requiredApprovals } from "./verdict.ts";
 
 export interface ChainOptions {
   readonly policies: readonly Policy[];
@@ -82,7 +82,7 @@ export class Chain {
     const combined = combineVerdicts(verdicts);
     const decision = combined ?? defaultOf(action.phase, this.#options.defaultDecision);
     const findings = verdicts.flatMap((verdict) => verdict.findings);
-    const determining = findings.filter((finding) => finding.mode !== "shadow" && finding.decision === decision);
+    const determining = combined === undefined ? [] : determiningFindings(findings, combined);
     return Object.freeze({
       id: this.#options.newId(),
       actionId: action.id,
@@ -90,8 +90,9 @@ export class Chain {
       decision,
       verdicts: Object.freeze(verdicts),
       shadow: Object.freeze(shadow),
-      determining: Object.freeze(combined === undefined ? [] : determining),
+      determining: Object.freeze(determining),
       byDefault: combined === undefined,
+      approvals: requiredApprovals(determining),
       risk: verdicts.reduce((risk, verdict) => Math.max(risk, verdict.risk), 0),
       durationUs: this.#since(started),
     });

@@ -4,7 +4,7 @@ import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdi
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
 import { showText } from "./display.ts";
-import { findingOf, type Rule, type RuleException } from "./rule.ts";
+import { failureOf, findingOf, type Rule, type RuleException } from "./rule.ts";
 import { RuleIndex } from "./rule-index.ts";
 
 export interface PackPolicyOptions {
@@ -62,8 +62,7 @@ export class PackPolicy implements Policy {
       return this.#judge(rule, action, variables);
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
-      const message = `rule \`${rule.id}\` could not be evaluated, so the action is blocked`;
-      const finding: Finding = { ...findingOf(rule, message, rule.mode), decision: "block" };
+      const finding = failureOf(rule);
       // A rule in shadow mode is recorded whatever becomes of it; it never counts.
       return rule.mode === "shadow" ? { finding } : { finding, error: `\`${rule.id}\`: ${error.message}` };
     }

@@ -52,7 +52,8 @@ function checkShadowed(rules: readonly Rule[], faults: Faults): void {
     const other = always.get(rule.match.identity);
     if (other === undefined || other === rule || rule.mode === "shadow") continue;
     const weaker = rule.decision !== other.decision && strictest(rule.decision, other.decision) === other.decision;
-    const idle = weaker || (rule.decision === other.decision && !isUnconditional(rule));
+    const covered = rule.decision === other.decision && rule.approvals <= other.approvals;
+    const idle = weaker || (covered && !isUnconditional(rule));
     if (idle)
       faults.add(
         rule.place,

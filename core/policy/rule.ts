@@ -1,6 +1,6 @@
 import { type Decision, decisions } from "../kernel/decision.ts";
 import type { Finding, Mode, Severity } from "../kernel/policy.ts";
-import { modes, severities } from "../kernel/policy.ts";
+import { modes, mostApprovals, severities } from "../kernel/policy.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
 import { ruleScope, type Scope } from "./cel/scope.ts";
 import type { Shape } from "./cel/shape.ts";
@@ -29,6 +29,8 @@ export interface Rule {
   readonly decision: Decision;
   readonly severity: Severity;
   readonly risk: number;
+  /** How many reviewers must approve; 1 on rules that do not review. */
+  readonly approvals: number;
   readonly match: Match;
   readonly when: Expression | undefined;
   readonly unless: Expression | undefined;
@@ -57,6 +59,7 @@ const ruleKeys = [
   "decision",
   "severity",
   "risk",
+  "approvals",
   "match",
   "when",
   "unless",
@@ -99,6 +102,7 @@ export function parseRule(node: YamlNode, position: number, context: RuleContext
     decision,
     severity,
     risk: reader.integer("risk", 0, 100, usualRisk[severity]),
+    approvals: parseApprovals(reader, decision, context.faults),
     match,
     when: compiler.condition(reader, "when"),
     unless: compiler.condition(reader, "unless"),
@@ -110,6 +114,18 @@ export function parseRule(node: YamlNode, position: number, context: RuleContext
     exceptions: reader.items("exceptions").map((item) => parseException(item, compiler, context.faults)),
     place: reader.place,
   };
+}
+
+/** On a rule that allows or blocks, a quorum would look like protection and be none. */
+function parseApprovals(rule: MapReader, decision: Decision, faults: Faults): number {
+  const node = rule.get("approvals");
+  if (node === undefined) return 1;
+  if (decision !== "review") rule.fault("approvals", "expected `approvals` only on a rule that decides review");
+  const reader = new MapReader(node, "`approvals`", ["required"], faults);
+  if (node.kind === "map" && reader.get("required") === undefined) {
+    reader.fault("required", `expected \`required\` to be a whole number from 1 to ${mostApprovals}, got nothing`);
+  }
+  return reader.integer("required", 1, mostApprovals, 1);
 }
 
 function parseException(node: YamlNode, compiler: ExpressionCompiler, faults: Faults): RuleException {
@@ -168,5 +184,13 @@ class ExpressionCompiler {
 
 /** The finding a rule makes when it holds. */
 export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
-  return { rule: rule.id, decision: rule.decision, message, severity: rule.severity, risk: rule.risk, mode };
+  const { id, decision, severity, risk, approvals } = rule;
+  const finding: Finding = { rule: id, decision, message, severity, risk, mode };
+  return approvals === 1 ? finding : { ...finding, approvals };
+}
+
+/** The finding of a rule that could not be evaluated: it blocks, whatever the rule would have decided. */
+export function failureOf(rule: Rule): Finding {
+  const message = `rule \`${rule.id}\` could not be evaluated, so the action is blocked`;
+  return { rule: rule.id, decision: "block", message, severity: rule.severity, risk: rule.risk, mode: rule.mode };
 }

@@ -2,9 +2,10 @@ import { type Capability, capabilities } from "../kernel/capability.ts";
 import { type Decision, decisions } from "../kernel/decision.ts";
 import { type ActionEnvelope, phases, protocols, sealEnvelope } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import type { Policy, Verdict } from "../kernel/policy.ts";
+import { mostApprovals, type Policy, type Verdict } from "../kernel/policy.ts";
 import { roles } from "../kernel/role.ts";
 import type { Faults, Place } from "./fault.ts";
+import { determiningFindings, requiredApprovals } from "./verdict.ts";
 import { toJson, type YamlMap, type YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
 
@@ -24,6 +25,8 @@ interface Expectation {
   readonly rules: readonly string[];
   readonly notRules: readonly string[];
   readonly errors: number;
+  /** How many reviewers a review asks for. */
+  readonly approvals: number | undefined;
   /** A part of some finding's message. */
   readonly message: string | undefined;
 }
@@ -37,7 +40,7 @@ export interface TestResult {
 
 const mostRows = 1_000;
 const caseKeys = ["name", "envelope", "each", "settings", "expect"] as const;
-const expectKeys = ["decision", "rules", "not_rules", "errors", "message"] as const;
+const expectKeys = ["decision", "rules", "not_rules", "errors", "message", "approvals"] as const;
 const envelopeKeys = [
   "time",
   "tenant",
@@ -80,12 +83,16 @@ export function parseCase(node: YamlNode, faults: Faults): readonly TestCase[] {
 function parseExpectation(node: YamlNode, given: boolean, faults: Faults): Expectation {
   if (!given) faults.add(node.place, "expected `expect` to be a mapping, got nothing");
   const reader = new MapReader(node, "`expect`", given ? expectKeys : caseKeys, faults);
+  const decision = given ? reader.choice("decision", verdicts, undefined) : "abstain";
+  const asked = given && reader.get("approvals") !== undefined;
+  if (asked && decision !== "review") reader.fault("approvals", "expected `approvals` only with the decision review");
   return {
-    decision: given ? reader.choice("decision", verdicts, undefined) : "abstain",
+    decision,
     rules: reader.texts("rules", name),
     notRules: reader.texts("not_rules", name),
     errors: reader.integer("errors", 0, 1, 0),
     message: reader.optionalText("message", { max: 1_024 }),
+    approvals: asked ? reader.integer("approvals", 1, mostApprovals, 1) : undefined,
   };
 }
 
@@ -174,6 +181,9 @@ function compare(expected: Expectation, verdict: Verdict): readonly string[] {
     if (found.includes(rule)) failures.push(`expected no finding of rule \`${rule}\``);
   if (expected.errors === 0 && verdict.error !== undefined) failures.push(`expected no error, got ${verdict.error}`);
   if (expected.errors === 1 && verdict.error === undefined) failures.push("expected an error, got none");
+  const approvals = requiredApprovals(determiningFindings(verdict.findings, verdict.decision));
+  if (expected.approvals !== undefined && approvals !== expected.approvals)
+    failures.push(`expected ${expected.approvals} approvals, got ${approvals}`);
   const { message } = expected;
   if (message !== undefined && !verdict.findings.some((finding) => finding.message.includes(message))) {
     failures.push(

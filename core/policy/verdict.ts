@@ -1,8 +1,18 @@
 import { isDecision, strictest } from "../kernel/decision.ts";
-import { type Finding, modes, severities, type Verdict } from "../kernel/policy.ts";
+import { type Finding, modes, mostApprovals, severities, type Verdict } from "../kernel/policy.ts";
 
 const mostFindings = 10_000;
 const longestError = 2_048;
+
+/** The findings that made a decision what it is. */
+export function determiningFindings(findings: readonly Finding[], decision: Verdict["decision"]): readonly Finding[] {
+  return findings.filter((finding) => finding.mode !== "shadow" && finding.decision === decision);
+}
+
+/** How many reviewers must approve what these findings determined: the most any of them asks, and never 0. */
+export function requiredApprovals(determining: readonly Finding[]): number {
+  return determining.reduce((most, { approvals = 1 }) => Math.max(most, approvals), 1);
+}
 
 /**
  * A policy's answer as a frozen Verdict of our own making, or what is wrong with it.
@@ -35,15 +45,28 @@ function isStricter(finding: Finding, decision: Verdict["decision"]): boolean {
 
 function readFinding(value: unknown): Finding | undefined {
   if (!isRecord(value)) return undefined;
-  const { rule, decision, message, severity, risk, mode, pointer } = value;
+  const { rule, decision, message, severity, risk, mode, pointer, approvals } = value;
   if (typeof rule !== "string" || typeof message !== "string" || !isDecision(decision) || !isRisk(risk))
     return undefined;
   const known = severities.find((each) => each === severity);
   const counted = modes.find((each) => each === mode);
   if (known === undefined || counted === undefined) return undefined;
-  const finding: Finding = { rule, decision, message, severity: known, risk, mode: counted };
-  if (pointer === undefined) return Object.freeze(finding);
-  return typeof pointer === "string" ? Object.freeze({ ...finding, pointer }) : undefined;
+  if (pointer !== undefined && typeof pointer !== "string") return undefined;
+  if (approvals !== undefined && !(decision === "review" && isApprovals(approvals))) return undefined;
+  return Object.freeze({
+    rule,
+    decision,
+    message,
+    severity: known,
+    risk,
+    mode: counted,
+    ...(pointer === undefined ? {} : { pointer }),
+    ...(approvals === undefined ? {} : { approvals }),
+  });
+}
+
+function isApprovals(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostApprovals;
 }
 
 function isRisk(value: unknown): value is number {

@@ -45,6 +45,7 @@ export function makeEvaluation(action: ActionEnvelope, decision: Decision = "all
     shadow: [],
     determining: packVerdict(decision).findings,
     byDefault: false,
+    approvals: 1,
     risk: 20,
     durationUs: 31,
   };

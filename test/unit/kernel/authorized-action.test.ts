@@ -17,6 +17,7 @@ function evaluation(decision: Decision, actionId = action.id): Evaluation {
     shadow: [],
     determining: [],
     byDefault: false,
+    approvals: 1,
     risk: 0,
     durationUs: 0,
   };

@@ -52,6 +52,46 @@ describe("Chain.evaluate(action)", () => {
     );
   });
 
+  describe("when reviewers are to be several", () => {
+    const asking = (decision: Decision, approvals: number | undefined, mode: Mode = "enforce"): Policy =>
+      policy(`${decision}-${approvals}`, () => {
+        const one: Finding = { ...finding, decision, mode };
+        const found = approvals === undefined ? one : { ...one, approvals };
+        return { decision: mode === "shadow" ? "abstain" : decision, findings: [found], risk: 10 };
+      });
+    const rows: readonly [name: string, policies: readonly Policy[], approvals: number][] = [
+      ["nobody says how many", [asking("review", undefined)], 1],
+      ["one asks for ten", [asking("review", 10)], 10],
+      ["two ask, whichever comes first", [asking("review", 3), asking("review", 2), asking("review", undefined)], 3],
+      ["only a finding in shadow mode asks", [asking("review", 4, "shadow"), asking("review", 2)], 2],
+      [
+        "a policy without findings holds the action",
+        [policy("bare", () => ({ decision: "review", findings: [], risk: 0 }))],
+        1,
+      ],
+    ];
+    for (const [name, policies, approvals] of rows) {
+      it(`asks for ${approvals} where ${name}`, () => {
+        expect(evaluate(policies)).to.include({ decision: "review", approvals });
+        expect(evaluate(policies.toReversed())).to.include({ decision: "review", approvals });
+      });
+    }
+
+    it("asks for 1 where the default holds the action, and where a trial asks for more", () => {
+      const trial: Policy = { ...asking("review", 5), mode: "shadow" };
+      expect(chainOf([trial], { defaultDecision: "review" }).evaluate(makeAction())).to.include({
+        decision: "review",
+        byDefault: true,
+        approvals: 1,
+      });
+    });
+
+    it("never asks for none, whatever was decided", () => {
+      expect(evaluate([asking("review", 5), saying("block")])).to.include({ decision: "block", approvals: 1 });
+      expect(evaluate([saying("allow")])).to.include({ decision: "allow", approvals: 1 });
+    });
+  });
+
   it("freezes what it answers", () => {
     const evaluation = evaluate([saying("block")]);
     for (const part of [
@@ -109,7 +149,7 @@ describe("Chain.evaluate(action)", () => {
 
   describe("when a policy cannot answer", () => {
     const fine = { decision: "allow", findings: [], risk: 0 };
-    const answers: readonly [name: string, answer: unknown, error: string][] = [
+    const answers: readonly (readonly [name: string, answer: unknown, error: string])[] = [
       ["nothing", undefined, "expected a verdict, got none"],
       ["a word", "allow", "expected a verdict, got none"],
       ["an unknown decision", { ...fine, decision: "alow" }, "unknown decision"],
@@ -119,6 +159,20 @@ describe("Chain.evaluate(action)", () => {
       ["no findings", { ...fine, findings: null }, "expected `findings` to be a list"],
       ["a finding that is none", { ...fine, findings: [null] }, "malformed finding"],
       ["a finding of no severity", { ...fine, findings: [{ ...finding, severity: "odd" }] }, "malformed finding"],
+      ["a pointer that is no text", { ...fine, findings: [{ ...finding, pointer: 1 }] }, "malformed finding"],
+      ...[0, 11, 1.5, -1, Number.NaN, "2", null].map(
+        (approvals) =>
+          [
+            `a review that asks for ${JSON.stringify(approvals)} approvals`,
+            { ...fine, decision: "review", findings: [{ ...finding, decision: "review", approvals }] },
+            "malformed finding",
+          ] as const,
+      ),
+      [
+        "approvals asked by a finding that allows",
+        { ...fine, findings: [{ ...finding, decision: "allow", approvals: 2 }] },
+        "malformed finding",
+      ],
       ["an error that allows", { ...fine, error: "x" }, "an error without `block`"],
       [
         "an `allow` over a finding that blocks",

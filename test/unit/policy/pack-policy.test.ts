@@ -111,6 +111,27 @@ describe("PackPolicy.evaluate(action)", () => {
     expect(verdict.findings.map((each) => each.rule)).to.deep.equal(["sample.a", "sample.b", "sample.c"]);
   });
 
+  describe("when a rule asks for several reviewers", () => {
+    const rules = `  - { id: sample.a, title: A, decision: review, approvals: { required: 1 } }
+  - { id: sample.b, title: B, decision: review, approvals: { required: 3 }, when: args.n > 5 }`;
+
+    it("says so in its finding, and in no other's", async () => {
+      const { findings, decision } = await judgeArgs(rules, { n: 6 });
+      expect(decision).to.equal("review");
+      expect(findings.map(({ rule, approvals }) => [rule, approvals])).to.deep.equal([
+        ["sample.a", undefined],
+        ["sample.b", 3],
+      ]);
+      expect((await judgeArgs(rules, { n: 5 })).findings.map((each) => each.rule)).to.deep.equal(["sample.a"]);
+    });
+
+    it("asks nobody where it cannot be evaluated, and blocks", async () => {
+      const { decision, findings } = await judgeArgs(rules, {});
+      expect(decision).to.equal("block");
+      expect(findings[1]).to.include({ rule: "sample.b", decision: "block" }).and.not.to.have.property("approvals");
+    });
+  });
+
   it("abstains where no rule holds", async () => {
     const verdict = await judge(packOf('  - { id: sample.a, title: A, decision: block, when: "false" }'));
     expect(verdict).to.deep.equal({ decision: "abstain", findings: [], risk: 0 });

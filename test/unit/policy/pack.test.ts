@@ -57,6 +57,23 @@ describe("loadPack(options)", () => {
       ],
     ],
     [
+      "a test that expects another number of reviewers",
+      {
+        ...packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 2 } }"),
+        "tests/a.yaml":
+          "cases:\n  - { name: two, expect: { decision: review, approvals: 2 } }\n  - { name: three, expect: { decision: review, approvals: 3 } }",
+      },
+      ["tests/a.yaml:3:5: test `three`: expected 3 approvals, got 2"],
+    ],
+    [
+      "a test that expects reviewers of what is not reviewed",
+      {
+        ...packOf(rule),
+        "tests/a.yaml": "cases:\n  - { name: a, envelope: { tool: a }, expect: { decision: allow, approvals: 1 } }",
+      },
+      ["tests/a.yaml:2:77: expected `approvals` only with the decision review"],
+    ],
+    [
       "a test without an expectation",
       { ...packOf(rule), "tests/a.yaml": "cases:\n  - { name: a, envelope: { tol: a } }" },
       [

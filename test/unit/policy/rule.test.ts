@@ -22,6 +22,48 @@ describe("parseRule(node)", () => {
       ["rules/a.yaml:2:54: expected `risk` to be a whole number from 0 to 100, got `101`"],
     ],
     [
+      "a quorum of nobody",
+      packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 0 } }"),
+      ["rules/a.yaml:2:72: expected `required` to be a whole number from 1 to 10, got `0`"],
+    ],
+    [
+      "a quorum beyond ten",
+      packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 11 } }"),
+      ["rules/a.yaml:2:72: expected `required` to be a whole number from 1 to 10, got `11`"],
+    ],
+    [
+      "a quorum that is no whole number",
+      packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 1.5 } }"),
+      ["rules/a.yaml:2:72: expected `required` to be a whole number from 1 to 10, got `1.5`"],
+    ],
+    [
+      "a quorum without its number",
+      packOf("  - { id: sample.a, title: A, decision: review, approvals: {} }"),
+      ["rules/a.yaml:2:60: expected `required` to be a whole number from 1 to 10, got nothing"],
+    ],
+    [
+      "a quorum that is no mapping",
+      packOf("  - { id: sample.a, title: A, decision: review, approvals: 2 }"),
+      ["rules/a.yaml:2:60: expected `approvals` to be a mapping, got `2`"],
+    ],
+    [
+      "an unknown member of a quorum",
+      packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 2, requird: 3 } }"),
+      ["rules/a.yaml:2:75: unknown key `requird` in `approvals`; did you mean `required`?"],
+    ],
+    [
+      "a quorum on a rule that blocks",
+      packOf("  - { id: sample.a, title: A, decision: block, approvals: { required: 2 } }"),
+      ["rules/a.yaml:2:59: expected `approvals` only on a rule that decides review"],
+    ],
+    [
+      "a conditional rule that asks for no more reviewers than one that always holds",
+      packOf(
+        "  - { id: sample.a, title: A, decision: review, approvals: { required: 2 } }\n  - { id: sample.b, title: B, decision: review, when: 'true', approvals: { required: 2 } }",
+      ),
+      ["rules/a.yaml:3:5: rule `sample.b` is shadowed by `sample.a`, which always decides review"],
+    ],
+    [
       "a title with a hidden character",
       packOf('  - { id: sample.a, title: "A\\u202e", decision: allow }'),
       ["rules/a.yaml:2:28: expected `title` to be printable, got a control or invisible character"],

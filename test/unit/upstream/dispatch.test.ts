@@ -54,6 +54,7 @@ describe("dispatchAction(connection, permission, exchange)", () => {
       shadow: [],
       determining: [],
       byDefault: false,
+      approvals: 1,
       risk: 0,
       durationUs: 1,
     } as const;
