@@ -1,7 +1,7 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { contentDigest } from "../kernel/digest.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
-import type { GatewayConfig, UpstreamConfig, ValueOrigin, WitnessConfig } from "./gateway-config.ts";
+import type { GatewayConfig, UpstreamConfig, ValueOrigin, WebhookConfig, WitnessConfig } from "./gateway-config.ts";
 
 /**
  * `sha256:<hex>` of what the configuration says; equal for equal configurations.
@@ -19,6 +19,7 @@ export function configDigest(config: GatewayConfig): string {
     upstreams: upstreams.map(withoutSecrets),
     policy: { ...config.policy, packs: config.policy.packs.map((pack) => ({ ...pack })) },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
+    approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
     limits: { ...config.limits },
     log: config.log,
   };
@@ -29,6 +30,11 @@ export function configDigest(config: GatewayConfig): string {
 function withoutHeaders({ origins, ...witness }: WitnessConfig): JsonObject {
   if (witness.type !== "http") return { ...witness };
   return { ...witness, headers: Object.keys(witness.headers).map((name) => [name, variableOf(origins[name])]) };
+}
+
+/** Secrets are told by the variables they come from. */
+function withoutKeys({ secrets: _, ...webhook }: WebhookConfig): JsonObject {
+  return { ...webhook };
 }
 
 function variableOf(origin: ValueOrigin | undefined): Json {

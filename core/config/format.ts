@@ -1,4 +1,5 @@
 import { isIP, isIPv6 } from "node:net";
+import { isLoopback } from "./loopback.ts";
 
 export type FormatName =
   | "name"
@@ -8,6 +9,7 @@ export type FormatName =
   | "allowed_host"
   | "origin"
   | "url"
+  | "webhook_url"
   | "variable"
   | "process_variable"
   | "header_name"
@@ -35,6 +37,11 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   allowed_host: { expected: "a lower-case host or `host:port`, no wildcard", sensitive: false, test: isHostWithPort },
   origin: { expected: "a lower-case `scheme://host[:port]`, no wildcard", sensitive: false, test: isOrigin },
   url: { expected: "an http: or https: URL without credentials or fragment", sensitive: true, test: isUpstreamUrl },
+  webhook_url: {
+    expected: "an https: URL, or an http: one of this machine, without credentials or fragment",
+    sensitive: true,
+    test: isWebhookUrl,
+  },
   variable: hidden("the name of an environment variable: `A-Z 0-9 _`, no digit first", /^[A-Z_][A-Z0-9_]{0,127}$/),
   process_variable: shown("the name of an environment variable", /^[A-Za-z_][A-Za-z0-9_]{0,127}$/),
   header_name: shown("a header name", /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/),
@@ -85,4 +92,11 @@ function isUpstreamUrl(value: string): boolean {
   if (url.protocol !== "http:" && url.protocol !== "https:") return false;
   // `#` with nothing behind it leaves `hash` empty.
   return url.username === "" && url.password === "" && !value.includes("#") && /^[\x21-\x7e]+$/.test(value);
+}
+
+/** What is told goes over the network unencrypted to nobody. */
+function isWebhookUrl(value: string): boolean {
+  if (!isUpstreamUrl(value)) return false;
+  const { protocol, hostname } = new URL(value);
+  return protocol === "https:" || isLoopback(hostname.replace(/^\[(.*)\]$/, "$1"));
 }

@@ -3,6 +3,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Mode } from "../kernel/policy.ts";
 import type { Role } from "../kernel/role.ts";
 import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
+import type { WebhookConfig as WebhookSpec } from "../kernel/webhook-config.ts";
 import type { WitnessConfig as WitnessSpec } from "../kernel/witness-config.ts";
 
 /** Everything an operator can set, checked, with defaults filled in and every path absolute. Deep-frozen. */
@@ -18,6 +19,7 @@ export interface GatewayConfig {
   readonly upstreams: readonly UpstreamConfig[];
   readonly policy: PolicyConfig;
   readonly evidence: EvidenceConfig;
+  readonly approvals: ApprovalConfig;
   readonly limits: LimitConfig;
   readonly log: { readonly level: LogLevel };
 }
@@ -85,6 +87,15 @@ export interface EvidenceConfig {
 export type WitnessConfig = WitnessSpec & {
   /** By name of a header: all come from the environment. */
   readonly origins: Readonly<Record<string, ValueOrigin>>;
+};
+
+export interface ApprovalConfig {
+  readonly webhooks: readonly WebhookConfig[];
+}
+
+export type WebhookConfig = WebhookSpec & {
+  /** Where its secrets come from, in their order. */
+  readonly secretVariables: readonly string[];
 };
 
 export interface LimitConfig {

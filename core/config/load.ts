@@ -5,9 +5,9 @@ import type { WitnessPlace } from "../kernel/witness-config.ts";
 import { checkDocument } from "./check.ts";
 import { readConfigFile } from "./config-file.ts";
 import { FaultList } from "./fault.ts";
-import type { GatewayConfig, KeyConfig, UpstreamConfig, WitnessConfig } from "./gateway-config.ts";
+import type { GatewayConfig, KeyConfig, UpstreamConfig, WebhookConfig, WitnessConfig } from "./gateway-config.ts";
 import { checkRules } from "./rule.ts";
-import type { FileForm, UpstreamForm, WitnessForm } from "./schema.ts";
+import type { FileForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
 import { readYamlTree } from "./yaml-tree.ts";
 
@@ -70,6 +70,9 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
       redactFields: evidence.redact_fields,
       witnesses: evidence.witnesses.map((witness, index) => buildWitness(witness, secrets.witnesses[index], folder)),
       checkpointHeartbeatMs: evidence.checkpoint_heartbeat_ms,
+    },
+    approvals: {
+      webhooks: form.approvals.webhooks.map((webhook, index) => buildWebhook(webhook, secrets.webhooks[index])),
     },
     limits: {
       bodyBytes: limits.body_bytes,
@@ -147,6 +150,20 @@ function buildPlace(form: WitnessForm, { values }: SourcedValues, folder: string
     case "http":
       return { type: "http", url: form.url ?? absent("url"), headers: values };
   }
+}
+
+function buildWebhook(form: WebhookForm, secrets: readonly string[] = []): WebhookConfig {
+  if (secrets.length === 0) throw new TypeError(`buildWebhook: expected a secret of \`${form.name}\``);
+  return {
+    name: form.name,
+    tenant: form.tenant,
+    url: form.url,
+    secrets,
+    secretVariables: form.secrets_env,
+    events: form.events,
+    timeoutMs: form.timeout_ms,
+    maxAttempts: form.max_attempts,
+  };
 }
 
 function absent(key: string): never {

@@ -15,7 +15,11 @@ export interface LocalOptions {
 
 /** The configuration of local mode, which has no file: every default, on loopback, and keys required. */
 export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
-  const defaults = buildConfig(defaultForm(), { keyHashes: [], upstreams: [], witnesses: [] }, resolve("gateway.yaml"));
+  const defaults = buildConfig(
+    defaultForm(),
+    { keyHashes: [], upstreams: [], witnesses: [], webhooks: [] },
+    resolve("gateway.yaml"),
+  );
   return deepFreeze({
     ...defaults,
     source: null,

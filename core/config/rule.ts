@@ -1,6 +1,7 @@
-import { isIPv4 } from "node:net";
+import { checkApprovals } from "./approval-rule.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { Draft } from "./field.ts";
+import { isLoopback } from "./loopback.ts";
 import { refuseRepeats } from "./repetition.ts";
 import type { FileForm } from "./schema.ts";
 import type { Secrets } from "./secret.ts";
@@ -20,11 +21,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkPolicy(draft.policy, faults);
   checkBodyTime(draft.limits, faults);
   checkWitnesses(draft.evidence, faults);
-}
-
-/** Whether only this machine reaches the address. Names other than `localhost` may resolve to anything. */
-function isLoopback(host: string): boolean {
-  return host === "::1" || host.toLowerCase() === "localhost" || (isIPv4(host) && host.startsWith("127."));
+  checkApprovals(draft, faults);
 }
 
 function checkPorts(listen: Draft<FileForm["listen"]>, faults: FaultList): void {

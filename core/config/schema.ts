@@ -1,4 +1,5 @@
 import { keysSchema, listenSchema, mcpGatewaySchema } from "./access-schema.ts";
+import { approvalSchema } from "./approval-schema.ts";
 import { evidenceSchema } from "./evidence-schema.ts";
 import type { Field, Form, ObjectField } from "./field.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
@@ -14,11 +15,13 @@ export interface FileForm {
   readonly upstreams: readonly UpstreamForm[];
   readonly policy: Form<typeof policySchema>;
   readonly evidence: Form<typeof evidenceSchema>;
+  readonly approvals: Form<typeof approvalSchema>;
   readonly limits: Form<typeof limitsSchema>;
   readonly log: Form<typeof logSchema>;
 }
 
 export type UpstreamForm = Form<typeof upstreamSchema>;
+export type WebhookForm = FileForm["approvals"]["webhooks"][number];
 export type WitnessForm = FileForm["evidence"]["witnesses"][number];
 
 const fields: Readonly<Record<keyof FileForm, Field>> = {
@@ -30,6 +33,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   upstreams: { type: "list", default: [], description: "The MCP servers behind the gateway.", of: upstreamSchema },
   policy: policySchema,
   evidence: evidenceSchema,
+  approvals: approvalSchema,
   limits: limitsSchema,
   log: logSchema,
 };

@@ -1,4 +1,5 @@
 import { contentDigest } from "../kernel/digest.ts";
+import { readWebhookSecret } from "../kernel/webhook-config.ts";
 import type { FaultList } from "./fault.ts";
 import type { Draft } from "./field.ts";
 import { formats } from "./format.ts";
@@ -19,6 +20,8 @@ export interface Secrets {
   readonly upstreams: readonly SourcedValues[];
   /** One a witness: its headers. */
   readonly witnesses: readonly SourcedValues[];
+  /** One a webhook: its secrets. */
+  readonly webhooks: readonly (readonly string[])[];
 }
 
 /** Key characters are those a `Bearer` token can have (RFC 6750), and enough of them that nobody guesses. */
@@ -34,6 +37,9 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
     upstreams: (draft?.upstreams ?? []).map((upstream, index) => reader.upstream(upstream, `upstreams[${index}]`)),
     witnesses: (draft?.evidence?.witnesses ?? []).map((witness, index) =>
       sortOut(reader.headers(witness?.headers_env, `evidence.witnesses[${index}]`)),
+    ),
+    webhooks: (draft?.approvals?.webhooks ?? []).map((webhook, index) =>
+      reader.webhook(webhook?.secrets_env, `approvals.webhooks[${index}]`),
     ),
   };
 }
@@ -69,6 +75,18 @@ class Reader {
       this.#sourced(name, name, `${path}.env_from[${index}]`, formats.argument),
     );
     return sortOut([...env, ...headers, ...copied, ...this.headers(upstream?.headers_env, path)]);
+  }
+
+  webhook(variables: readonly (string | undefined)[] | undefined, path: string): string[] {
+    const secrets = (variables ?? []).map((variable, index) =>
+      variable === undefined
+        ? undefined
+        : this.#variable(variable, `${path}.secrets_env[${index}]`, {
+            expected: "`whsec_` and the base64 of 24 to 64 bytes",
+            test: (value) => readWebhookSecret(value) !== undefined,
+          }),
+    );
+    return secrets.filter((secret) => secret !== undefined);
   }
 
   headers(variables: Variables, path: string): (Sourced | undefined)[] {

@@ -44,6 +44,29 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
       "https://",
     ],
   },
+  webhook_url: {
+    fit: [
+      "https://a.example/hook?x=1",
+      "http://127.0.0.1:8000/",
+      "http://[::1]/h",
+      "http://localhost:1/",
+      "http://127.9.9.9",
+    ],
+    unfit: [
+      "",
+      "http://a.example/hook",
+      "http://10.0.0.1/hook",
+      "http://localhost.example/",
+      "http://127.0.0.1.example/",
+      "http://[::ffff:7f00:1]/",
+      "https://u@a",
+      "http://u@localhost",
+      "https://:p@a",
+      "https://a#f",
+      "ftp://localhost/",
+      "https://a b",
+    ],
+  },
   url: {
     fit: ["https://a.example/mcp?x=1", "http://127.0.0.1:8000/"],
     unfit: [

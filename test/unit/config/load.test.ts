@@ -30,6 +30,7 @@ describe("loadConfig(path, env)", () => {
       ACME_REVIEWER_KEY: environmentKey,
       TICKETS_AUTHORIZATION: "Bearer t",
       NOTARY_AUTHORIZATION: "Bearer n",
+      ON_CALL_WEBHOOK_SECRET: `whsec_${"A".repeat(32)}`,
       PATH: "/bin",
       HOME: "/root",
     };
@@ -127,7 +128,7 @@ describe("loadConfig(path, env)", () => {
       expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
         "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
         "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
-        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `policy`, `evidence`, `limits`, `log`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `policy`, `evidence`, `approvals`, `limits`, `log`",
       ]);
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
@@ -221,6 +222,7 @@ function defaults(source: string): GatewayConfig {
       witnesses: [],
       checkpointHeartbeatMs: 3_600_000,
     },
+    approvals: { webhooks: [] },
     limits: {
       bodyBytes: 4_194_304,
       jsonDepth: 64,

@@ -1,0 +1,71 @@
+export const approvalSchema = {
+  type: "object",
+  description: "Approvals, and who is told of them.",
+  fields: {
+    webhooks: {
+      type: "list",
+      default: [],
+      description:
+        "Who is told, by signed HTTP requests as Standard Webhooks describes them. Being told grants nothing.",
+      of: {
+        type: "object",
+        description: "One receiver.",
+        fields: {
+          name: { type: "string", format: "name", required: true, description: "Name of the webhook. Unique." },
+          tenant: {
+            type: "string",
+            format: "name",
+            required: true,
+            description: "The tenant whose approvals it hears of. One that `keys` names.",
+          },
+          url: {
+            type: "string",
+            format: "webhook_url",
+            required: true,
+            description: "Where notices are posted. No redirect is followed.",
+          },
+          secrets_env: {
+            type: "list",
+            required: true,
+            whenEmpty: "a webhook without a secret cannot be told from a forgery",
+            description:
+              "Who signs: with more than one, each notice carries a signature of each, so that they can change.",
+            of: {
+              type: "string",
+              format: "variable",
+              required: true,
+              description: "Environment variable that holds a secret: `whsec_` and the base64 of 24 to 64 bytes.",
+            },
+          },
+          events: {
+            type: "list",
+            default: ["approval.pending", "approval.approved", "approval.denied", "approval.expired"],
+            whenEmpty: "leave the key out to tell all",
+            description: "What it is told of.",
+            of: {
+              type: "choice",
+              values: ["approval.pending", "approval.approved", "approval.denied", "approval.expired"],
+              required: true,
+              description: "A kind of event.",
+            },
+          },
+          timeout_ms: {
+            type: "integer",
+            min: 100,
+            max: 60_000,
+            default: 10_000,
+            description: "Time for one attempt, from connecting to the answer.",
+          },
+          max_attempts: {
+            type: "integer",
+            min: 1,
+            max: 100,
+            default: 20,
+            description:
+              "Attempts, 5 s to 1 h apart, before a notice goes to the dead letters. 20 take five to ten hours.",
+          },
+        },
+      },
+    },
+  },
+} as const;
