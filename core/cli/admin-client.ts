@@ -20,19 +20,19 @@ export function adminOption(): Option {
  * is no key, UPSTREAM_UNAVAILABLE where nobody answers, and the gateway's own words for any other answer. Follows no
  * redirect: the key is for this address alone.
  */
-export async function askAdmin({ admin }: AdminOptions, path: string): Promise<Buffer> {
+export async function askAdmin({ admin }: AdminOptions, path: string, method: "GET" | "POST" = "GET"): Promise<Buffer> {
   const key = process.env.GATEWAY_API_KEY;
   if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
-  const response = await reach(`${admin.replace(/\/$/, "")}${path}`, key);
+  const response = await reach(`${admin.replace(/\/$/, "")}${path}`, key, method);
   const body = Buffer.from(await response.arrayBuffer());
   if (response.status === 200) return body;
   throw new GatewayError("INVALID_REQUEST", `the gateway answered ${response.status}: ${detailOf(body)}`);
 }
 
-async function reach(url: string, key: string): Promise<Response> {
+async function reach(url: string, key: string, method: string): Promise<Response> {
   try {
     const headers = { "x-api-key": key };
-    return await fetch(url, { headers, redirect: "error", signal: AbortSignal.timeout(deadlineMs) });
+    return await fetch(url, { method, headers, redirect: "error", signal: AbortSignal.timeout(deadlineMs) });
   } catch (cause) {
     throw new GatewayError("UPSTREAM_UNAVAILABLE", `no gateway answers at \`${url}\`; is \`--admin\` right?`, {
       cause,

@@ -1,23 +1,23 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
 import { readKeyHistory } from "../evidence/attested-head.ts";
+import { type PublishedKeys, publishKeys } from "../evidence/custody.ts";
+import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
 import { openEvidenceFolder } from "./evidence-folder.ts";
 import { changeEvidence } from "./offline-ledger.ts";
 
-interface FolderOptions {
-  readonly data: string;
+interface KeyOptions extends AdminOptions {
+  readonly data?: string;
   readonly json?: true;
 }
 
-interface RotateOptions extends FolderOptions {
-  readonly tenant: string;
+interface RotateOptions extends KeyOptions {
+  readonly tenant?: string;
 }
 
-interface ListedKey {
+interface RotatedKey {
+  readonly tenant: string;
   readonly key_id: string;
-  readonly public_key: string;
-  readonly from_size: number;
-  readonly to_size: number | null;
 }
 
 /** `gateway evidence keys`: the keys that sign each tenant's chain. */
@@ -26,52 +26,74 @@ export function evidenceKeysCommand(): Command {
   keys
     .command("list", { isDefault: true })
     .description("print every public key and the sizes of the chain it signed for; give the first one to who verifies")
-    .requiredOption("-d, --data <folder>", "data folder; no gateway may run on it")
+    .option("-d, --data <folder>", "all tenants of a data folder; no gateway may run on it")
+    .addOption(adminOption())
     .option("--json", "print JSON")
     .action(listKeys);
   keys
     .command("rotate")
     .description("make a new key for a tenant, and hand its chain over by a record that both keys sign")
-    .requiredOption("-d, --data <folder>", "data folder; no gateway may run on it")
-    .requiredOption("--tenant <name>", "whose chain")
+    .option("-d, --data <folder>", "in a data folder; no gateway may run on it")
+    .option("--tenant <name>", "with --data: whose chain; a running gateway knows it by the key")
+    .addOption(adminOption())
     .option("--json", "print JSON")
     .action(rotateKey);
   return keys;
 }
 
-async function listKeys({ data, json }: FolderOptions): Promise<void> {
-  const folder = await openEvidenceFolder(resolve(data));
+async function listKeys(options: KeyOptions): Promise<void> {
+  if (options.data !== undefined) return listFolder(resolve(options.data), options.json);
+  print(parse<PublishedKeys>(await askAdmin(options, "/admin/v1/evidence/keys")), options.json);
+}
+
+async function listFolder(data: string, json: true | undefined): Promise<void> {
+  const folder = await openEvidenceFolder(data);
   try {
     for (const tenant of folder.tenants) {
       const chain = folder.marks.get(tenant)?.chain ?? "";
       const history = await readKeyHistory(folder.store, tenant, chain);
-      if (typeof history === "string") {
+      if (typeof history !== "string") print({ tenant, chain, keys: publishKeys(history) }, json);
+      else {
         process.exitCode = 1;
         process.stderr.write(`gateway: chain of tenant \`${tenant}\` ${history}\n`);
-        continue;
       }
-      const keys = history.tenures.map(({ key, fromSize, toSize }): ListedKey => {
-        return { key_id: key.id, public_key: key.text, from_size: fromSize, to_size: toSize };
-      });
-      process.stdout.write(json ? `${JSON.stringify({ tenant, chain, keys })}\n` : describeKeys(tenant, keys));
     }
   } finally {
     await folder.close();
   }
 }
 
-function describeKeys(tenant: string, keys: readonly ListedKey[]): string {
+function print(listed: PublishedKeys, json: true | undefined): void {
+  process.stdout.write(json ? `${JSON.stringify(listed)}\n` : describeKeys(listed));
+}
+
+function describeKeys({ tenant, keys }: PublishedKeys): string {
   const lines = keys.map(({ key_id: id, public_key: key, from_size: from, to_size: to }) => {
     return `  ${key}  key ${id}, from record ${from - 1}${to === null ? "" : ` to ${to - 1}`}\n`;
   });
   return `${tenant}\n${lines.join("")}`;
 }
 
-async function rotateKey({ data, tenant, json }: RotateOptions): Promise<void> {
-  const keyId = await changeEvidence(resolve(data), tenant, "gateway evidence keys rotate", (ledger) =>
+async function rotateKey(options: RotateOptions, command: Command): Promise<void> {
+  const { data, tenant, json } = options;
+  if ((data === undefined) !== (tenant === undefined)) {
+    return command.error("error: expected both `--data <folder>` and `--tenant <name>`, or neither");
+  }
+  const rotated =
+    data === undefined || tenant === undefined
+      ? parse<RotatedKey>(await askAdmin(options, "/admin/v1/evidence/keys/rotate", "POST"))
+      : await rotateInFolder(resolve(data), tenant);
+  const { tenant: whose, key_id: id } = rotated;
+  process.stdout.write(json ? `${JSON.stringify(rotated)}\n` : `${whose}: now signed by key ${id}\n`);
+}
+
+async function rotateInFolder(data: string, tenant: string): Promise<RotatedKey> {
+  const keyId = await changeEvidence(data, tenant, "gateway evidence keys rotate", (ledger) =>
     ledger.rotateKey(tenant),
   );
-  process.stdout.write(
-    json ? `${JSON.stringify({ tenant, key_id: keyId })}\n` : `${tenant}: now signed by key ${keyId}\n`,
-  );
+  return { tenant, key_id: keyId };
+}
+
+function parse<T>(body: Buffer): T {
+  return JSON.parse(body.toString("utf8")) as T;
 }

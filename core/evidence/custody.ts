@@ -4,8 +4,10 @@ import type { WitnessConfig } from "../kernel/witness-config.ts";
 import { readKeyHistory } from "./attested-head.ts";
 import { parseCheckpoint } from "./checkpoint.ts";
 import { type BeatingLedger, Heartbeat } from "./heartbeat.ts";
+import type { KeyHistory } from "./key-history.ts";
 import { checkpointKey } from "./key-space.ts";
 import { TileReader } from "./tile-reader.ts";
+import { readTold } from "./told-list.ts";
 import type { Witness } from "./witness.ts";
 import { checkTestimony, contradiction, type Testimony } from "./witness-check.ts";
 import { WitnessFeed } from "./witness-feed.ts";
@@ -25,16 +27,26 @@ export interface CustodyOptions extends WitnessFeedOptions {
   readonly onWarning: (message: string, fields: object) => void;
 }
 
+/** A public key and the sizes of the chain it signs for, both included; `to_size` null while it is the current one. */
+export interface PublishedKey {
+  readonly key_id: string;
+  readonly public_key: string;
+  readonly from_size: number;
+  readonly to_size: number | null;
+}
+
 /** A checkpoint as its tenant may have it, with the keys that sign it. */
 export interface PublishedCheckpoint {
   /** The signed note. */
   readonly note: string;
-  readonly keys: readonly {
-    readonly key_id: string;
-    readonly public_key: string;
-    readonly from_size: number;
-    readonly to_size: number | null;
-  }[];
+  readonly keys: readonly PublishedKey[];
+}
+
+/** Every key of a tenant's chain, the first one first. */
+export interface PublishedKeys {
+  readonly tenant: string;
+  readonly chain: string;
+  readonly keys: readonly PublishedKey[];
 }
 
 /** What each witness says of a chain; `unasked` where it could not be asked, `silent` where it has nothing. */
@@ -79,18 +91,21 @@ export class Custody {
 
   /** The latest checkpoint. Throws NOT_FOUND for a tenant without evidence. */
   async checkpoint(tenant: string): Promise<PublishedCheckpoint> {
-    const { store, ledger } = this.#options;
-    const note = await store.get(checkpointKey(tenant));
-    const chain = ledger.status().find((status) => status.tenant === tenant)?.chain;
-    if (note === undefined || chain === undefined) throw new GatewayError("NOT_FOUND", "no evidence yet");
-    const history = await readKeyHistory(store, tenant, chain);
-    if (typeof history === "string") {
-      throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` ${history}`);
-    }
-    const keys = history.tenures.map(({ key, fromSize, toSize }) => {
-      return { key_id: key.id, public_key: key.text, from_size: fromSize, to_size: toSize };
-    });
+    const note = await this.#options.store.get(checkpointKey(tenant));
+    if (note === undefined) throw noEvidence();
+    const { keys } = await this.keys(tenant);
     return { note, keys };
+  }
+
+  /** The keys that sign a tenant's chain. Throws NOT_FOUND for a tenant without evidence. */
+  async keys(tenant: string): Promise<PublishedKeys> {
+    const { store, ledger } = this.#options;
+    const status = ledger.status().find((each) => each.tenant === tenant);
+    if (status === undefined || status.seq < 0) throw noEvidence();
+    const { chain } = status;
+    const history = await readKeyHistory(store, tenant, chain);
+    if (typeof history !== "string") return { tenant, chain, keys: publishKeys(history) };
+    throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` ${history}`);
   }
 
   /** Asks every witness about a tenant's chain as it is now. A chain that one contradicts is refused. */
@@ -120,7 +135,8 @@ export class Custody {
     const { store, ledger } = this.#options;
     const latest = parseCheckpoint((await store.get(checkpointKey(tenant))) ?? "");
     const note = latest === undefined ? undefined : await witness.latest(latest.chain);
-    if (latest === undefined || note === undefined) return { verdict: "silent" };
+    if (latest === undefined) return this.#testimonyOfGone(witness, tenant);
+    if (note === undefined) return { verdict: "silent" };
     const keys = await readKeyHistory(store, tenant, latest.chain);
     if (typeof keys === "string") throw new Error(`tenant \`${tenant}\` ${keys}`);
     const end = { tenant, chain: latest.chain, head: { seq: latest.size - 1, hash: latest.head } };
@@ -129,6 +145,26 @@ export class Custody {
     if (reason !== undefined) ledger.refuse(tenant, reason);
     return testimony;
   }
+
+  /** Of a tenant that has no evidence here, and maybe had some when the witness was told. */
+  async #testimonyOfGone(witness: Witness, tenant: string): Promise<Omit<WitnessAnswer, "witness">> {
+    const { confirmed, pending } = await readTold(this.#options.store, witness.name);
+    const entry = [...(confirmed ?? []), ...(pending ?? [])].find((each) => each.tenant === tenant);
+    const note = entry === undefined ? undefined : await witness.latest(entry.chain);
+    const seen = parseCheckpoint(note ?? "");
+    return seen === undefined ? { verdict: "silent" } : { verdict: "behind", size: seen.size };
+  }
+}
+
+/** The public half of a chain's keys. */
+export function publishKeys(history: KeyHistory): readonly PublishedKey[] {
+  return history.tenures.map(({ key, fromSize, toSize }) => {
+    return { key_id: key.id, public_key: key.text, from_size: fromSize, to_size: toSize };
+  });
+}
+
+function noEvidence(): GatewayError {
+  return new GatewayError("NOT_FOUND", "no evidence yet");
 }
 
 function openWitness(config: WitnessConfig): Witness {

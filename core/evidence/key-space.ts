@@ -27,6 +27,11 @@ export function metaKey(witness: string): string {
   return `meta-${encodeURIComponent(witness)}`;
 }
 
+/** What any witness was told; a tenant's keys lie here too where its name begins so, and have a `/`. */
+export function metaRange(): KeyRange {
+  return { gte: "meta-", lt: "meta." }; // "." follows "-"
+}
+
 /** Half-open range of the keys that start with a prefix ending in `/`. */
 export interface KeyRange {
   readonly gte: string;

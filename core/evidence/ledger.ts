@@ -10,6 +10,7 @@ import { type ChainStatus, ChainTable } from "./chain-table.ts";
 import { type Disclosure, discloseRecord } from "./disclosure.ts";
 import { takeEpoch } from "./epoch.ts";
 import { type Compact, type Erased, Erasure, type ErasureRequest } from "./erasure.ts";
+import { handOver } from "./hand-over.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
 import type { EvidenceStore } from "./key-space.ts";
 import type { LedgerOptions } from "./ledger-options.ts";
@@ -141,13 +142,10 @@ export class Ledger {
     await this.#writer.appendEvent(chain, { kind, detail }, operations).durable;
   }
 
-  /** Hands a tenant's chain over to a new key, and says which: the hand-over is a record that both keys sign. */
-  async rotateKey(tenant: string): Promise<string> {
-    const chain = await this.#chains.open(tenant);
-    const successor = await this.#options.keys.create();
-    this.#admit("bounded");
-    await this.#writer.appendRotation(chain, successor).durable;
-    return successor.id;
+  /** Hands a tenant's chain over to a new key, and says which; `asked` goes on record with it. See `handOver`. */
+  async rotateKey(tenant: string, asked?: JsonObject): Promise<string> {
+    const [chains, writer, { keys }] = [this.#chains, this.#writer, this.#options];
+    return handOver({ chains, keys, writer, admit: () => this.#admit("bounded") }, tenant, asked);
   }
 
   /** Erases private fields for good; see `Erasure.erase`. */
@@ -171,13 +169,13 @@ export class Ledger {
     return this.#read(record.tenant, () => discloseRecord(this.#store, wrapping, record));
   }
 
-  /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on. */
+  /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on; a refused one fails. */
   async verify(tenant: string, onProgress?: (checked: number) => void): Promise<VerifyReport> {
     const report = await verifyChain(this.#store, tenant, this.#highWater.marks.get(tenant), onProgress);
-    if (report.firstBad !== undefined) {
-      const { seq, detail } = report.firstBad;
-      this.refuse(tenant, `chain of tenant \`${tenant}\` is broken at record ${seq}: ${detail}`);
-    }
+    const refused = this.#chains.refusals.get(tenant);
+    if (report.firstBad === undefined) return refused === undefined ? report : { ...report, ok: false, refused };
+    const { seq, detail } = report.firstBad;
+    this.refuse(tenant, `chain of tenant \`${tenant}\` is broken at record ${seq}: ${detail}`);
     return report;
   }
 

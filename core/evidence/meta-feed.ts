@@ -3,14 +3,9 @@ import { parseCheckpoint } from "./checkpoint.ts";
 import { type Installation, openInstallation } from "./installation.ts";
 import { checkpointKey, durably, metaKey, metaSaltKey } from "./key-space.ts";
 import { isOver, type MetaEntry, metaLog, readMetaNote, signMetaNote } from "./meta-log.ts";
+import { readTold, type ToldList } from "./told-list.ts";
 import type { Witness } from "./witness.ts";
 import type { WitnessFeedOptions } from "./witness-source.ts";
-
-/** The lists a witness may have: the last it took, and one that it was sent without answering. */
-interface Told {
-  readonly confirmed: readonly MetaEntry[] | null;
-  readonly pending: readonly MetaEntry[] | null;
-}
 
 const saltBytes = 16;
 
@@ -93,9 +88,8 @@ export class MetaFeed {
     return salt;
   }
 
-  async #told(): Promise<Told> {
-    const text = await this.#options.store.get(metaKey(this.#witness.name));
-    return text === undefined ? { confirmed: null, pending: null } : (JSON.parse(text) as Told);
+  #told(): Promise<ToldList> {
+    return readTold(this.#options.store, this.#witness.name);
   }
 
   #installation(): Promise<Installation> {

@@ -17,6 +17,8 @@ export interface VerifyReport {
   /** The last record of a sound chain; null for an empty one and for one that is not sound. */
   readonly head: ChainHead | null;
   readonly firstBad?: FirstBad;
+  /** Of sound records: why the tenant is refused nevertheless, such as the word of a witness. */
+  readonly refused?: string;
 }
 
 type ChainIterator = AbstractIterator<EvidenceStore, string, string>;

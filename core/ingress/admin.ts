@@ -27,6 +27,8 @@ type AdminRouteId =
   | "admin.verify"
   | "admin.evidence_verify"
   | "admin.checkpoint"
+  | "admin.keys"
+  | "admin.rotate"
   | "admin.policies"
   | "admin.upstreams";
 
@@ -44,6 +46,10 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
     "admin.checkpoint": async (ctx, caller) => {
       ctx.body = await parts.custody.checkpoint(caller.tenant);
     },
+    "admin.keys": async (ctx, caller) => {
+      ctx.body = await parts.custody.keys(caller.tenant);
+    },
+    "admin.rotate": (ctx, caller) => rotateKey(parts, ctx, caller),
     "admin.policies": (ctx) => {
       ctx.body = { items: parts.policies(), next: null };
     },
@@ -67,6 +73,12 @@ async function verifyEvidence(parts: AdminParts, ctx: Context, caller: Principal
   const contradicted = witnesses.some(({ verdict }) => verdict === "behind" || verdict === "forked");
   if (report.ok && !contradicted) await recordVerification(parts, caller, "evidence.verify");
   ctx.body = { ...report, ok: report.ok && !contradicted, witnesses };
+}
+
+/** Hands the caller's chain over to a new key. Who asked for it is on record with it. */
+async function rotateKey({ ledger }: AdminParts, ctx: Context, caller: Principal): Promise<void> {
+  const { tenant, id } = caller;
+  ctx.body = { tenant, key_id: await ledger.rotateKey(tenant, { action: "evidence.rotate", principal: id }) };
 }
 
 /** Puts on record who asked. A chain that is not sound takes no record any more: the answer alone says so. */

@@ -43,6 +43,8 @@ const table = {
     access: "evidence.verify",
   },
   "admin.checkpoint": { port: "admin", method: "GET", path: "/admin/v1/evidence/checkpoint", access: "evidence.read" },
+  "admin.keys": { port: "admin", method: "GET", path: "/admin/v1/evidence/keys", access: "evidence.read" },
+  "admin.rotate": { port: "admin", method: "POST", path: "/admin/v1/evidence/keys/rotate", access: "evidence.rotate" },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
   "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
   "metrics.health": { port: "metrics", method: "GET", path: "/health", access: "public" },

@@ -6,12 +6,21 @@ export type Permission =
   | "evidence.read"
   | "evidence.disclose"
   | "evidence.verify"
+  | "evidence.rotate"
   | "upstream.read"
   | "policy.read"
   | "metrics.read";
 
 const granted: Readonly<Record<Role, readonly Permission[]>> = {
-  admin: ["evidence.read", "evidence.disclose", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
+  admin: [
+    "evidence.read",
+    "evidence.disclose",
+    "evidence.verify",
+    "evidence.rotate",
+    "upstream.read",
+    "policy.read",
+    "metrics.read",
+  ],
   operator: ["evidence.read", "evidence.disclose", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
   viewer: ["evidence.read", "upstream.read", "policy.read", "metrics.read"],
 };

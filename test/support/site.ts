@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import type { Role } from "../../core/kernel/role.ts";
 import { allowEverything } from "./pack.ts";
 
 export interface SiteOptions {
@@ -8,6 +9,8 @@ export interface SiteOptions {
   readonly remoteUrl?: string;
   /** File in which the demo upstream, over stdio and named `local`, books each call. */
   readonly localLog?: string;
+  /** Of the one key; `operator` unless told. */
+  readonly role?: Role;
   /** Further top-level keys of `gateway.yaml`. */
   readonly more?: string;
 }
@@ -17,8 +20,8 @@ export const siteKey: string = `test-${randomBytes(32).toString("base64url")}`;
 
 const demoServer = fileURLToPath(new URL("../../core/upstream/demo/server.js", import.meta.url));
 
-/** A `gateway.yaml` with one operator, `siteKey`, the pack of `siteFiles`, and the upstreams that are asked for. */
-export function siteConfig({ remoteUrl, localLog, more = "" }: SiteOptions): string {
+/** A `gateway.yaml` with one key, `siteKey`, the pack of `siteFiles`, and the upstreams that are asked for. */
+export function siteConfig({ remoteUrl, localLog, role = "operator", more = "" }: SiteOptions): string {
   const keyHash = createHash("sha256").update(siteKey).digest("hex");
   const remote = `{ name: remote, transport: http, url: "${remoteUrl}", protocol: legacy, connection: shared }`;
   const local =
@@ -26,7 +29,7 @@ export function siteConfig({ remoteUrl, localLog, more = "" }: SiteOptions): str
     `env: { DEMO_LOG: "${localLog}" }, connection: shared }`;
   return `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
-keys: [{ id: ci, tenant: acme, role: operator, key_hash: "sha256:${keyHash}" }]
+keys: [{ id: ci, tenant: acme, role: ${role}, key_hash: "sha256:${keyHash}" }]
 upstreams: [${[...(remoteUrl === undefined ? [] : [remote]), ...(localLog === undefined ? [] : [local])].join(", ")}]
 policy: { packs: [{ path: packs/open }] }
 ${more}

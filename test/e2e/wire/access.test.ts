@@ -28,6 +28,8 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.verify": [200, 200, 403, 200, 401, 401],
   "admin.evidence_verify": [200, 200, 403, 200, 401, 401],
   "admin.checkpoint": everyKey,
+  "admin.keys": everyKey,
+  "admin.rotate": [200, 403, 403, 200, 401, 401],
   "admin.policies": everyKey,
   "admin.upstreams": everyKey,
   "metrics.health": everyone,
