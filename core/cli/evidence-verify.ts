@@ -1,11 +1,19 @@
 import { resolve } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
-import { type ChainVerdict, judgeChain, type OutsideTrust } from "../evidence/folder-verdict.ts";
+import { judgeList } from "../evidence/chain-list.ts";
+import {
+  type ChainVerdict,
+  type Flaw,
+  graded,
+  judgeChain,
+  judgeGone,
+  type OutsideTrust,
+} from "../evidence/folder-verdict.ts";
 import { VerifyingKey } from "../evidence/signing-key.ts";
 import type { Witness } from "../evidence/witness.ts";
 import { FileWitness } from "../evidence/witness-file.ts";
 import { HttpWitness } from "../evidence/witness-http.ts";
-import { openEvidenceFolder } from "./evidence-folder.ts";
+import { type EvidenceFolder, openEvidenceFolder } from "./evidence-folder.ts";
 import { verifyBundleFile } from "./evidence-verify-bundle.ts";
 
 interface VerifyOptions {
@@ -15,6 +23,14 @@ interface VerifyOptions {
   readonly witness: readonly string[];
   readonly maxAge?: number;
   readonly json?: true;
+}
+
+/** What `--json` prints of a data folder. */
+interface FolderReport {
+  readonly exit: number;
+  readonly chains: readonly ChainVerdict[];
+  /** Only where a witness has seen another list of chains. */
+  readonly list?: Pick<ChainVerdict, "verdict" | "exit"> & { readonly first_bad: Flaw };
 }
 
 const progressEvery = 100_000;
@@ -58,24 +74,45 @@ async function verifyFolder(data: string, options: VerifyOptions): Promise<void>
     nowMs: Date.now(),
     maxAgeMs,
   };
-  const tenants = options.tenant === undefined ? folder.tenants : [options.tenant];
-  const chains: ChainVerdict[] = [];
   try {
-    for (const tenant of tenants) {
-      chains.push(await judgeChain(folder.store, tenant, folder.marks.get(tenant), trust, progressOf(tenant)));
-    }
+    report(await judgeFolder(folder, trust, options.tenant), options.json);
   } finally {
     await folder.close();
   }
-  report(chains, options.json);
+}
+
+/** Every tenant that has evidence here, and those that a witness says had; or the one that is asked for. */
+async function judgeFolder(
+  folder: EvidenceFolder,
+  trust: OutsideTrust,
+  only: string | undefined,
+): Promise<FolderReport> {
+  const { store, marks } = folder;
+  const { gone, flaw } = await judgeList(store, marks, trust.witnesses);
+  const tenants = only === undefined ? [...new Set([...folder.tenants, ...gone.keys()])].sort() : [only];
+  const chains: ChainVerdict[] = [];
+  for (const tenant of tenants) {
+    const lost = gone.get(tenant);
+    const judge = () => judgeChain(store, tenant, marks.get(tenant), trust, progressOf(tenant));
+    chains.push(lost === undefined ? await judge() : judgeGone(tenant, lost));
+  }
+  if (flaw === undefined || only !== undefined) return { exit: worstOf(chains), chains };
+  const list = { ...graded(flaw.reason), first_bad: flaw };
+  return { exit: worstOf([...chains, list]), chains, list };
 }
 
 /** The worst verdict counts: exit codes grow with what is wrong, and a folder that holds nothing attests to nothing. */
-function report(chains: readonly ChainVerdict[], json: true | undefined): void {
-  const worst = chains.reduce((most, { exit }) => Math.max(most, exit), chains.length === 0 ? 50 : 0);
-  process.exitCode = worst;
-  if (json) process.stdout.write(`${JSON.stringify({ exit: worst, chains })}\n`);
-  else for (const chain of chains) process.stdout.write(describeChain(chain));
+function worstOf(verdicts: readonly { readonly exit: number }[]): number {
+  return verdicts.reduce((most, { exit }) => Math.max(most, exit), verdicts.length === 0 ? 50 : 0);
+}
+
+function report(found: FolderReport, json: true | undefined): void {
+  process.exitCode = found.exit;
+  if (json) return void process.stdout.write(`${JSON.stringify(found)}\n`);
+  for (const chain of found.chains) process.stdout.write(describeChain(chain));
+  if (found.list === undefined) return;
+  const { verdict, first_bad: bad } = found.list;
+  process.stdout.write(`list of chains: ${verdict}, ${bad.reason}: ${bad.detail}\n`);
 }
 
 function describeChain({ tenant, verdict, first_bad: bad, records }: ChainVerdict): string {

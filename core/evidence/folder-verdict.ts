@@ -30,7 +30,8 @@ export interface ChainVerdict {
   readonly head: string | null;
 }
 
-interface Flaw {
+/** What is wrong with a chain as seen from outside. */
+export interface Flaw {
   readonly reason: Reason;
   readonly detail: string;
 }
@@ -51,7 +52,12 @@ export async function judgeChain(
   return { ...place, verdict: weighed, exit: exitCodes[weighed], first_bad: null };
 }
 
-function graded(reason: Reason): { readonly verdict: Verdict; readonly exit: number } {
+/** The verdict over a chain of which nothing is in the folder, or another chain in its place. */
+export function judgeGone(tenant: string, flaw: Flaw): ChainVerdict {
+  return { tenant, records: 0, head: null, ...graded(flaw.reason), first_bad: flaw };
+}
+
+export function graded(reason: Reason): { readonly verdict: Verdict; readonly exit: number } {
   const { grade } = reasons[reason];
   const verdict = grade === "warning" ? "invalid" : grade;
   return { verdict, exit: exitCodes[verdict] };

@@ -10,6 +10,7 @@ export interface Installation {
 }
 
 const idBytes = 16;
+const idPattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** The installation of a store, made at its first use. Rejects where its key is not in the key store. */
 export async function openInstallation(store: EvidenceStore, keys: KeyStore, random: Random): Promise<Installation> {
@@ -19,6 +20,18 @@ export async function openInstallation(store: EvidenceStore, keys: KeyStore, ran
   const key = await keys.find(keyId);
   if (key === undefined) throw new Error(`the installation's key \`${keyId}\` is not in the key folder`);
   return { id, key };
+}
+
+/** The installation's name where it has one yet: a folder that never had a witness has none. */
+export async function readInstallationId(store: EvidenceStore): Promise<string | undefined> {
+  const text = await store.get(installationKey);
+  if (text === undefined) return undefined;
+  try {
+    const { id } = JSON.parse(text) as { readonly id?: unknown };
+    return typeof id === "string" && idPattern.test(id) ? id : undefined;
+  } catch {
+    return undefined; // as good as none: the witnesses know it by its name
+  }
 }
 
 async function createInstallation(store: EvidenceStore, keys: KeyStore, random: Random): Promise<Installation> {

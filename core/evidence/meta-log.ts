@@ -41,11 +41,14 @@ export function signMetaNote(installation: string, entries: readonly MetaEntry[]
 /** Reads a note of this installation; undefined for any other, and for one this key did not sign. */
 export function readMetaNote(text: string, installation: string, key: VerifyingKey): MetaNote | undefined {
   const note = parseNote(text);
-  const [origin, size = "", root = "", ...rest] = note?.text.split("\n") ?? [];
-  if (note === undefined || rest.length !== 1 || origin !== originOf(installation)) return undefined;
-  if (!/^(?:0|[1-9]\d{0,9})$/.test(size) || !isSignedBy(note, { name: keyNameOf(installation, key.id), key })) {
-    return undefined;
-  }
+  const isSigned = note !== undefined && isSignedBy(note, { name: keyNameOf(installation, key.id), key });
+  return isSigned ? parseMetaNote(text, installation) : undefined;
+}
+
+/** What a note of this installation says, whoever signed it; undefined for any other. */
+export function parseMetaNote(text: string, installation: string): MetaNote | undefined {
+  const [origin, size = "", root = "", ...rest] = parseNote(text)?.text.split("\n") ?? [];
+  if (rest.length !== 1 || origin !== originOf(installation) || !/^(?:0|[1-9]\d{0,9})$/.test(size)) return undefined;
   return { size: Number(size), root: Buffer.from(root, "base64") };
 }
 

@@ -6,10 +6,13 @@ import { expect } from "chai";
 import { isCheckpointSignedBy, parseCheckpoint } from "../../../core/evidence/checkpoint.ts";
 import type { PublishedCheckpoint, WitnessAnswer } from "../../../core/evidence/custody.ts";
 import { VerifyingKey } from "../../../core/evidence/signing-key.ts";
+import type { VerifyReport } from "../../../core/evidence/verification.ts";
 import { Agent } from "../../support/agent.ts";
+import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
+import { removeTenant } from "../../support/remove-tenant.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 
 describe("a gateway with a witness", function () {
@@ -33,9 +36,11 @@ describe("a gateway with a witness", function () {
     await rm(notes, { recursive: true, force: true });
   });
 
-  function start(): Promise<RunningGateway> {
+  /** `others`: further entries of `keys`, each with a comma. */
+  function start(others = ""): Promise<RunningGateway> {
     const more = `evidence: { witnesses: [{ name: vault, type: file, path: ${notes}, interval_ms: 1000 }] }`;
-    return startGateway({ config: siteConfig({ remoteUrl: upstream.url, more }), files: siteFiles(), folder });
+    const config = siteConfig({ remoteUrl: upstream.url, more }).replace("keys: [", `keys: [${others}`);
+    return startGateway({ config, files: siteFiles(), folder });
   }
 
   async function ask<T>(method: string, path: string): Promise<{ readonly status: number; readonly body: T }> {
@@ -100,6 +105,24 @@ describe("a gateway with a witness", function () {
       witnesses: [{ witness: "vault", verdict: "behind", size: 900_000 }],
     });
     const before = (await upstream.calls()).length;
+    await act();
+    expect(await upstream.calls(), "nothing is dispatched").to.have.length(before);
+  });
+
+  it("says, of a tenant that was removed whole, that the witness has seen its chain, and runs nothing for it", async () => {
+    await act();
+    await gateway.stop();
+    await removeTenant(join(folder, "data"), "acme");
+    expect((await rejection(start())).message, "with no tenant left").to.include("is gone: witness `vault` has seen");
+    gateway = await start(`{ id: other, tenant: globex, role: viewer, key_hash: "sha256:${"0".repeat(64)}" }, `);
+    const before = (await upstream.calls()).length;
+    const { body, status } = await ask<VerifyReport & { witnesses: readonly WitnessAnswer[] }>("POST", "verify");
+    const [{ size = 0 } = {}] = body.witnesses;
+    expect([status, body.ok, body.records, size >= 4]).to.deep.equal([200, false, 0, true]);
+    expect(body.refused).to.match(/^chain of tenant `acme` is gone: witness `vault` has seen \d+ records of it$/);
+    expect(body.witnesses).to.deep.equal([{ witness: "vault", verdict: "behind", size }]);
+    const audit = await new EvidenceReader(gateway.adminUrl, siteKey).verify();
+    expect([audit.ok, audit.refused]).to.deep.equal([false, body.refused]);
     await act();
     expect(await upstream.calls(), "nothing is dispatched").to.have.length(before);
   });

@@ -1,13 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { cp, readdir, rm } from "node:fs/promises";
 import { expect } from "chai";
-import type { ChainVerdict } from "../../../core/evidence/folder-verdict.ts";
+import type { ChainVerdict, Flaw } from "../../../core/evidence/folder-verdict.ts";
 import { KeyFolder } from "../../../core/evidence/key-folder.ts";
-import { recordKey } from "../../../core/evidence/key-space.ts";
+import { installationKey, metaKey, recordKey } from "../../../core/evidence/key-space.ts";
+import type { MetaEntry } from "../../../core/evidence/meta-log.ts";
 import { SigningKey } from "../../../core/evidence/signing-key.ts";
 import { WitnessFeed } from "../../../core/evidence/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness-file.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
+import { removeTenant } from "../../support/remove-tenant.ts";
 import { runGateway } from "./run.ts";
 
 let world: LedgerWorld;
@@ -32,12 +34,18 @@ async function push(): Promise<void> {
   await new WitnessFeed(new FileWitness("vault", notes), parts).push();
 }
 
-async function verify(...args: string[]): Promise<{ readonly code: number; readonly chains: readonly ChainVerdict[] }> {
+interface Said {
+  readonly exit: number;
+  readonly chains: readonly ChainVerdict[];
+  readonly list?: { readonly verdict: string; readonly first_bad: Flaw };
+}
+
+async function verify(...args: string[]): Promise<Said & { readonly code: number }> {
   const { code, stdout, stderr } = await runGateway(["evidence", "verify", "--data", world.dir, "--json", ...args]);
   expect(stderr).to.equal("");
-  const said = JSON.parse(stdout) as { readonly exit: number; readonly chains: readonly ChainVerdict[] };
+  const said = JSON.parse(stdout) as Said;
   expect(said.exit).to.equal(code);
-  return { code, chains: said.chains };
+  return { ...said, code };
 }
 
 describe("gateway evidence verify --data", () => {
@@ -92,6 +100,73 @@ describe("gateway evidence verify --data", () => {
       first_bad: { reason: "behind_witness", detail: `witness \`${notes}\` has seen 5 records` },
     });
     expect(chains[1]?.verdict).to.equal("witnessed");
+  });
+
+  describe("when a whole tenant is removed, keys and mark", () => {
+    const gone = { reason: "behind_witness", detail: "" };
+
+    beforeEach(async () => {
+      await push();
+      gone.detail = `the chain is gone: witness \`${notes}\` has seen 2 records of it`;
+    });
+
+    it("lists it all the same, by its witness alone: diverged", async () => {
+      await world.close();
+      await removeTenant(world.dir, "globex");
+      expect(
+        (await verify()).chains.map(({ tenant }) => tenant),
+        "no witness",
+      ).to.deep.equal(["acme"]);
+      const { code, chains, list } = await verify("--witness", notes);
+      expect([code, list]).to.deep.equal([30, undefined]);
+      expect(chains.map(({ tenant, verdict }) => [tenant, verdict])).to.deep.equal([
+        ["acme", "witnessed"],
+        ["globex", "diverged"],
+      ]);
+      expect(chains[1]).to.deep.include({ records: 0, head: null, first_bad: gone });
+      const one = await verify("--witness", notes, "--tenant", "globex");
+      expect([one.code, one.chains[0]?.first_bad]).to.deep.equal([30, gone]);
+      expect((await verify("--witness", notes, "--tenant", "acme")).code).to.equal(0);
+    });
+
+    it("says so of a chain begun anew in its place", async () => {
+      await world.close();
+      await removeTenant(world.dir, "globex");
+      await world.open();
+      await world.ledger.recordEvent("globex", "admin", {});
+      await world.close();
+      const { code, chains } = await verify("--witness", notes);
+      expect([code, chains[1]?.first_bad]).to.deep.equal([30, gone]);
+    });
+
+    it("says that another list was seen where the folder's list was changed too", async () => {
+      const told = JSON.parse((await world.store.get(metaKey("vault"))) ?? "");
+      const confirmed = told.confirmed.filter(({ tenant }: MetaEntry) => tenant !== "globex");
+      await world.store.put(metaKey("vault"), JSON.stringify({ ...told, confirmed }));
+      await world.close();
+      await removeTenant(world.dir, "globex");
+      const { code, list } = await verify("--witness", notes);
+      expect([code, list?.verdict, list?.first_bad.reason]).to.deep.equal([30, "diverged", "forked"]);
+      const { stdout } = await runGateway(["evidence", "verify", "--data", world.dir, "--witness", notes]);
+      expect(stdout).to.equal(
+        "acme: witnessed, 3 records\n" +
+          `list of chains: diverged, forked: witness \`${notes}\` has seen other chains than this data folder knows of\n`,
+      );
+    });
+
+    for (const [what, text] of [
+      ["is gone", undefined],
+      ["is another", '{"id":"another","key_id":"0"}'],
+      ["is no name", "{"],
+    ] as const) {
+      it(`says the same where the folder's name towards its witnesses ${what}`, async () => {
+        if (text === undefined) await world.store.del(installationKey);
+        else await world.store.put(installationKey, text);
+        await world.close();
+        await removeTenant(world.dir, "globex");
+        expect((await verify("--witness", notes)).list?.first_bad.reason).to.equal("forked");
+      });
+    }
   });
 
   it("takes the first keys it is given, and no other", async () => {

@@ -13,6 +13,7 @@ import { WitnessFeed } from "../../../core/evidence/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness-file.ts";
 import { WitnessSchedule } from "../../../core/evidence/witness-schedule.ts";
 import { LedgerWorld, rejection } from "../../support/ledger-world.ts";
+import { removeTenant } from "../../support/remove-tenant.ts";
 
 let world: LedgerWorld;
 
@@ -139,15 +140,9 @@ describe("WitnessFeed", () => {
   });
 
   describe("when a whole tenant is removed", () => {
-    /** Everything that names the tenant: its keys in the store and its mark. */
-    async function removeTenant(tenant: string): Promise<void> {
-      await world.store.clear({ gte: `${tenant}/`, lt: `${tenant}0` });
+    async function remove(tenant: string): Promise<void> {
       await world.close();
-      const pages = await readFile(world.highWaterPath);
-      for (let at = 0; at < pages.length; at += 4096) {
-        if (pages.subarray(at, at + 4096).includes(`"${tenant}"`)) pages.fill(0, at, at + 4096);
-      }
-      await writeFile(world.highWaterPath, pages);
+      await removeTenant(world.dir, tenant);
       await world.open();
     }
 
@@ -155,7 +150,7 @@ describe("WitnessFeed", () => {
       await events(1);
       await events(4, "globex");
       await feed().push();
-      await removeTenant("globex");
+      await remove("globex");
       expect(world.ledger.status().map(({ tenant }) => tenant)).to.deep.equal(["acme"]);
       await feed().compare();
       expect(statusOf("globex").reason).to.equal(
@@ -174,7 +169,7 @@ describe("WitnessFeed", () => {
       const told = JSON.parse((await world.store.get("meta-vault")) ?? "");
       const confirmed = told.confirmed.filter((entry: MetaEntry) => entry.tenant !== "globex");
       await world.store.put("meta-vault", JSON.stringify({ ...told, confirmed }));
-      await removeTenant("globex");
+      await remove("globex");
       await feed().compare();
       expect(await rejection(world.ledger.recordEvent("globex", "admin", {}))).to.include({
         code: "EVIDENCE_UNAVAILABLE",

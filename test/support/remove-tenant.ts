@@ -1,0 +1,18 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { openStore } from "../../core/store/open.ts";
+
+const pageSize = 4096;
+
+/** Takes out of a data folder, with nothing running on it, everything that names a tenant: its keys and its mark. */
+export async function removeTenant(dir: string, tenant: string): Promise<void> {
+  const store = await openStore({ dir, enabled: true });
+  await store.clear({ gte: `${tenant}/`, lt: `${tenant}0` }); // "0" follows "/"
+  await store.close();
+  const path = join(dir, "high-water");
+  const pages = await readFile(path);
+  for (let at = 0; at < pages.length; at += pageSize) {
+    if (pages.subarray(at, at + pageSize).includes(`"${tenant}"`)) pages.fill(0, at, at + pageSize);
+  }
+  await writeFile(path, pages);
+}
