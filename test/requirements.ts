@@ -164,7 +164,7 @@ R4.2-1  | 2 | met  | GET /health answers on the admin port.
 R4.2-2  | 2 | met  | GET /metrics answers text with gateway_requests_total and gateway_request_duration_seconds.
 R4.2-3  | 6 | open | GET /admin/v1/usage answers usage statistics.
 R4.2-4  | 6 | open | GET /admin/v1/providers lists the configured providers.
-R4.2-5  | 3 | open | POST /admin/v1/audit/verify verifies the audit chain.
+R4.2-5  | 3 | met  | POST /admin/v1/audit/verify verifies the audit chain.
 R4.2-6  | 2 | open | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.
 R4.2-7  | 8 | open | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
 R4.2-8  | 8 | open | GET /admin/v1/resilience/backups lists snapshots, only when resilience is enabled.
