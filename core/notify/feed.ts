@@ -1,0 +1,197 @@
+import type { Clock, Random } from "../kernel/port.ts";
+import type { WebhookConfig } from "../kernel/webhook-config.ts";
+import { Courier, mostConnections } from "./courier.ts";
+import { type DeadLetterPage, DeadLetters } from "./dead-letter.ts";
+import { Journal, type NotifyStore, type Operation } from "./journal.ts";
+import { outboxesKey } from "./key-space.ts";
+import { limitWarnings, type WarningSink } from "./limited-warning.ts";
+import type { DeliveryObserver, Notice, Notifier } from "./notifier.ts";
+import { Outbox } from "./outbox.ts";
+import type { DeathReason, Parcel } from "./parcel.ts";
+import { Receiver } from "./receiver.ts";
+import { type RetryDelays, usualDelays } from "./retry.ts";
+
+export interface WebhookFeedOptions {
+  readonly store: NotifyStore;
+  readonly webhooks: readonly WebhookConfig[];
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly newId: () => string;
+  readonly observer: DeliveryObserver;
+  readonly onWarning: WarningSink;
+  /** Other times between attempts than the usual ones. */
+  readonly delays?: RetryDelays;
+}
+
+interface Line {
+  readonly webhook: WebhookConfig;
+  readonly outbox: Outbox;
+  readonly courier: Courier;
+}
+
+/** A place in the store where parcels may lie. */
+type Place = readonly [tenant: string, webhook: string];
+
+const longestBody = 16_384;
+const mostBacklogBytes = 16_777_216;
+
+/** Tells the configured webhooks of approvals: at least once each, unless they do not take it or a bound is reached. */
+export class WebhookFeed implements Notifier {
+  readonly #options: WebhookFeedOptions;
+  readonly #journal: Journal;
+  readonly #warn: WarningSink;
+  readonly #lines = new Map<string, Line[]>();
+  readonly #deadLetters = new Map<string, DeadLetters>();
+  #closed = false;
+
+  private constructor(options: WebhookFeedOptions) {
+    this.#options = options;
+    this.#warn = limitWarnings(options.onWarning);
+    this.#journal = new Journal(options.store, (cause) =>
+      this.#warn("webhook outbox not written", { cause: cause instanceof Error ? cause.message : String(cause) }),
+    );
+  }
+
+  /** Goes on with what an earlier process has not delivered. What was meant for a webhook that is gone is a dead letter. */
+  static async open(options: WebhookFeedOptions): Promise<WebhookFeed> {
+    const feed = new WebhookFeed(options);
+    const places = await feed.#register();
+    for (const tenant of new Set(places.map(([tenant]) => tenant))) {
+      feed.#deadLetters.set(tenant, await DeadLetters.open(options.store, feed.#journal, tenant));
+    }
+    for (const place of places) await feed.#openPlace(place);
+    return feed;
+  }
+
+  tell(notice: Notice): void {
+    try {
+      for (const line of this.#lines.get(notice.tenant) ?? []) {
+        if (line.webhook.events.includes(notice.type)) this.#post(line, notice);
+      }
+    } catch (error) {
+      this.#lose("webhook notice not taken", { type: notice.type, cause: (error as Error).message });
+    }
+  }
+
+  /** A tenant's dead letters, the latest first. Throws INVALID_PARAMS for a bad cursor. */
+  async deadLetters(
+    tenant: string,
+    { limit, cursor }: { readonly limit: number; readonly cursor?: string },
+  ): Promise<DeadLetterPage> {
+    return (await this.#deadLetters.get(tenant)?.list(limit, cursor)) ?? { items: [], next: null };
+  }
+
+  /** Whether `redeliver` could do something: the letter is the tenant's, and its webhook still configured. */
+  async canRedeliver(tenant: string, id: string): Promise<boolean> {
+    const letter = await this.#deadLetters.get(tenant)?.read(id);
+    return letter !== undefined && this.#lineOf([tenant, letter.webhook]) !== undefined;
+  }
+
+  /** Puts a dead letter back into its outbox, with its id and all its attempts before it. False where it cannot. */
+  async redeliver(tenant: string, id: string): Promise<boolean> {
+    const letters = this.#deadLetters.get(tenant);
+    const letter = await letters?.read(id);
+    const line = letter === undefined ? undefined : this.#lineOf([tenant, letter.webhook]);
+    if (letters === undefined || letter === undefined || line === undefined || this.#closed) return false;
+    // One turn of the event loop from here: of two who ask at once, one gets it.
+    const { webhook: _, reason: __, buried: ___, ...parcel } = letter;
+    this.#add(line, { ...parcel, attempts: 0, notBefore: 0 }, letters.exhume(id));
+    return true;
+  }
+
+  /** Gives up what is in flight, and writes down what is left, for the next start. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#lines.values()].flat().map(({ courier }) => courier.close()));
+    await this.#journal.close();
+  }
+
+  /** Every place there ever was: the store is asked for each, so that nothing lies anywhere unseen. */
+  async #register(): Promise<readonly Place[]> {
+    const { store, webhooks } = this.#options;
+    const known = JSON.parse((await store.get(outboxesKey)) ?? "[]") as readonly Place[];
+    const named = (place: Place): string => JSON.stringify(place);
+    const names = new Set([...known, ...webhooks.map(({ tenant, name }): Place => [tenant, name])].map(named));
+    const places = [...names].map((name) => JSON.parse(name) as Place);
+    // Not synced for itself: it comes before any parcel in the store's log, and so it is synced with the first.
+    if (places.length > known.length) await store.put(outboxesKey, JSON.stringify(places));
+    return places;
+  }
+
+  async #openPlace([tenant, name]: Place): Promise<void> {
+    const outbox = await Outbox.open(this.#options.store, this.#journal, tenant, name);
+    const webhook = this.#options.webhooks.find((each) => each.tenant === tenant && each.name === name);
+    if (webhook === undefined) {
+      for (const [seq, parcel] of outbox.parcels) this.#bury([tenant, name], outbox, seq, parcel, "removed");
+      return;
+    }
+    const line = { webhook, outbox, courier: this.#hire(webhook, outbox) };
+    this.#lines.set(tenant, [...(this.#lines.get(tenant) ?? []), line]);
+  }
+
+  #hire(webhook: WebhookConfig, outbox: Outbox): Courier {
+    const { clock, random, observer, delays = usualDelays } = this.#options;
+    return new Courier({
+      outbox,
+      receiver: new Receiver(webhook, mostConnections, clock),
+      maxAttempts: webhook.maxAttempts,
+      delays,
+      clock,
+      random,
+      onDelivered: () => observer.webhookDelivery("delivered"),
+      onFailed: ({ type, attempts, status }, fault) => {
+        observer.webhookDelivery("failed");
+        this.#warn("webhook not told yet", { webhook: webhook.name, type, attempts, status, fault });
+      },
+      giveUp: (seq, parcel, reason) => this.#bury([webhook.tenant, webhook.name], outbox, seq, parcel, reason),
+    });
+  }
+
+  #post(line: Line, { type, time, data }: Notice): void {
+    const body = JSON.stringify({ type, timestamp: time, data });
+    const fields = { webhook: line.webhook.name, type };
+    const fault = this.#faultOf(body);
+    if (fault !== undefined) this.#lose(fault, fields);
+    else {
+      const id = `msg_${this.#options.newId()}`;
+      this.#add(line, { id, type, time, body, attempts: 0, status: null, notBefore: 0 });
+    }
+  }
+
+  #faultOf(body: string): string | undefined {
+    if (this.#closed) return "webhook notice came after the stop";
+    if (body.length > longestBody) return "webhook notice too long";
+    return this.#journal.backlogBytes > mostBacklogBytes ? "webhook outbox waits for the disk" : undefined;
+  }
+
+  #add({ webhook, outbox, courier }: Line, parcel: Parcel, also: readonly Operation[] = []): void {
+    courier.take(outbox.add(parcel, also));
+    for (;;) {
+      const seq = outbox.excess(courier.running);
+      const oldest = seq === undefined ? undefined : outbox.parcels.get(seq);
+      if (seq === undefined || oldest === undefined) return;
+      courier.drop(seq);
+      this.#bury([webhook.tenant, webhook.name], outbox, seq, oldest, "overflow");
+    }
+  }
+
+  #bury([tenant, webhook]: Place, outbox: Outbox, seq: number, parcel: Parcel, reason: DeathReason): void {
+    const letters = this.#deadLetters.get(tenant);
+    if (letters === undefined) throw new TypeError("webhook: expected the dead letters of a registered tenant");
+    const buried = new Date(this.#options.clock()).toISOString();
+    const { operations, dropped } = letters.bury({ ...parcel, webhook, reason, buried });
+    outbox.remove(seq, operations);
+    this.#options.observer.webhookDelivery("dead");
+    this.#warn("webhook notice given up", { webhook, type: parcel.type, reason, status: parcel.status });
+    if (dropped > 0) this.#lose("oldest dead letter dropped", { tenant });
+  }
+
+  #lose(message: string, fields: object): void {
+    this.#options.observer.webhookDelivery("lost");
+    this.#warn(message, fields);
+  }
+
+  #lineOf([tenant, name]: Place): Line | undefined {
+    return this.#lines.get(tenant)?.find(({ webhook }) => webhook.name === name);
+  }
+}

@@ -1,0 +1,264 @@
+import { spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { makeNotice, makeWebhook, NotifyWorld } from "../../support/notify-world.ts";
+import { awaitReady } from "../../support/ready-line.ts";
+import { answer, type Delivery, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
+
+const sender = fileURLToPath(new URL("../../fixture/webhook-sender.js", import.meta.url));
+const longDelays = { firstMs: 600_000, longestMs: 600_000 };
+
+let world: NotifyWorld;
+let receiver: WebhookReceiver;
+
+beforeEach(async () => {
+  world = await NotifyWorld.create();
+  receiver = await WebhookReceiver.start();
+});
+afterEach(async () => {
+  await world.remove();
+  receiver.stop();
+});
+
+function numbersOf(deliveries: readonly Delivery[]): readonly unknown[] {
+  return deliveries.map(({ notice }) => notice.data.number);
+}
+
+describe("an outbox", () => {
+  it("goes on after a restart: the same ids, in order, and what was in flight again", async () => {
+    receiver.respond = (response) => {
+      if (receiver.deliveries.length < 3) answer(response, 204);
+    };
+    await world.open([makeWebhook(receiver.url)]);
+    world.tell(10);
+    await receiver.arrived(3);
+    const cutOff = receiver.ids[2];
+    await world.close();
+    expect(world.results, "an attempt that a stop cut off is none").to.deep.equal(["delivered", "delivered"]);
+    receiver.deliveries.length = 0;
+    receiver.respond = (response) => answer(response, 204);
+    await world.open([makeWebhook(receiver.url)]);
+    expect(numbersOf(await receiver.arrived(8))).to.deep.equal([2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(receiver.ids[0]).to.equal(cutOff);
+  });
+
+  it("stops at once, though the receiver is slow", async () => {
+    receiver.respond = () => undefined;
+    await world.open([makeWebhook(receiver.url, { timeoutMs: 60_000 })]);
+    world.tell(5);
+    await receiver.arrived(1);
+    const start = performance.now();
+    await world.close();
+    expect(performance.now() - start).to.be.below(1_000);
+  });
+
+  it("keeps count of attempts, and of the time to wait, across restarts", async () => {
+    receiver.respond = (response) => answer(response, 500);
+    await world.open([makeWebhook(receiver.url)], { delays: longDelays });
+    world.tell(1);
+    await world.became("failed", 1);
+    await world.close();
+    await world.open([makeWebhook(receiver.url)], { delays: longDelays });
+    await sleep(100);
+    expect(receiver.deliveries, "it is not yet time").to.have.length(1);
+    await world.close();
+    world.nowMs = () => Date.now() - 86_400_000;
+    await world.open([makeWebhook(receiver.url)], { delays: { firstMs: 20, longestMs: 100 } });
+    await world.became("dead", 1);
+    expect(receiver.deliveries, "a clock set back puts nothing off for longer than the longest wait").to.have.length(3);
+  });
+
+  it("loses nothing to kill -9: each notice arrives, always with one id", async function () {
+    this.timeout(60_000);
+    const slow = (delayMs: number) => (response: Parameters<typeof answer>[0]) =>
+      void setTimeout(() => answer(response, 204), delayMs);
+    const seen = new Map<unknown, Set<string>>();
+    const note = (): void => {
+      for (const { notice, id } of receiver.deliveries.splice(0)) {
+        seen.set(notice.data.number, (seen.get(notice.data.number) ?? new Set()).add(id));
+      }
+    };
+    receiver.respond = slow(3);
+    const child = spawn(process.execPath, [sender, world.dir, receiver.url, "300"], { detached: true });
+    const ready = await awaitReady(child, { event: "ready" }, 20_000);
+    await receiver.arrived(20);
+    await ready.stop("SIGKILL", 5_000);
+    expect(receiver.deliveries.length).to.be.below(300);
+    note();
+    receiver.respond = slow(0);
+    await world.open([makeWebhook(receiver.url)]);
+    await until(() => {
+      note();
+      return seen.size === 300;
+    }, "every notice");
+    expect([...seen.values()].every(({ size }) => size === 1)).to.equal(true);
+  });
+
+  it("takes a flood in bounded time and memory: 10,000 wait, the oldest become dead letters, of which 1,000 stay", async function () {
+    this.timeout(60_000);
+    receiver.respond = () => undefined;
+    await world.open([makeWebhook(receiver.url, { timeoutMs: 60_000 })]);
+    let tellMs = 0;
+    for (let told = 0; told < 20_000; told += 500) {
+      const begun = performance.now();
+      world.tell(500);
+      tellMs += performance.now() - begun;
+      await sleep(5);
+    }
+    expect(world.count("dead")).to.equal(10_000);
+    expect(world.count("lost")).to.equal(9_000);
+    const letters = await world.letters();
+    expect(letters).to.have.length(500);
+    expect(letters[0]).to.deep.include({ reason: "overflow", attempts: 0 });
+    expect(new Set(world.warnings.map(({ message }) => message))).to.deep.equal(
+      new Set(["webhook notice given up", "oldest dead letter dropped"]),
+    );
+    expect(world.warnings, "said once, not ten thousand times").to.have.length(2);
+    await world.feed.close();
+    const [waiting, dead] = await Promise.all([
+      world.store.keys({ gte: "acme/webhook-outbox/", lt: "acme/webhook-outbox0" }).all(),
+      world.store.keys({ gte: "acme/webhook-dead-letter/", lt: "acme/webhook-dead-letter0" }).all(),
+    ]);
+    expect(waiting).to.have.length(10_000);
+    expect(dead).to.have.length(1_000);
+    expect(tellMs, "20,000 notices").to.be.below(5_000);
+  });
+
+  it("takes ten times as much in a process of 64 MiB", async function () {
+    this.timeout(120_000);
+    receiver.respond = () => undefined;
+    const args = ["--max-old-space-size=64", sender, world.dir, receiver.url, "200000"];
+    const ready = await awaitReady(spawn(process.execPath, args, { detached: true }), { event: "ready" }, 100_000);
+    await ready.stop("SIGKILL", 5_000);
+    receiver.respond = (response) => answer(response, 204);
+    await world.open([makeWebhook(receiver.url)]);
+    await world.became("delivered", 1_000);
+  });
+
+  it("bounds what waits by its size too", async () => {
+    receiver.respond = () => undefined;
+    await world.open([makeWebhook(receiver.url, { timeoutMs: 60_000 })]);
+    for (const count of [550, 550]) {
+      world.tell(count, { data: { text: "x".repeat(16_000) } });
+      await world.letters(); // what waits for the disk has a bound of its own
+    }
+    await until(() => world.count("dead") > 0, "an overflow");
+    expect(world.count("dead")).to.be.within(50, 60);
+  });
+
+  it("waits for a store that is closed under it, and writes what was told meanwhile", async () => {
+    receiver.respond = () => undefined;
+    await world.open([makeWebhook(receiver.url)]);
+    await world.store.close();
+    world.tell(5);
+    await until(() => world.warnings.length > 0, "a warning");
+    expect(world.warnings[0]?.message).to.equal("webhook outbox not written");
+    await world.store.open();
+    await until(async () => (await world.store.keys({ gte: "acme/", lt: "acme0" }).all()).length === 5, "5 parcels");
+  });
+
+  it("is a dead letter's source where its webhook is gone from the configuration", async () => {
+    receiver.respond = () => undefined;
+    await world.open([makeWebhook(receiver.url), makeWebhook(receiver.url, { name: "other" })]);
+    world.tell(2);
+    await receiver.arrived(1);
+    await world.close();
+    receiver.respond = (response) => answer(response, 204);
+    await world.open([makeWebhook(receiver.url, { name: "other" })]);
+    await world.became("delivered", 2);
+    const letters = await world.letters();
+    expect(letters.map(({ webhook, reason }) => `${webhook} ${reason}`)).to.deep.equal(["ops removed", "ops removed"]);
+    const id = letters[0]?.id as string;
+    expect(await world.feed.canRedeliver("acme", id), "while it is gone").to.equal(false);
+    await world.close();
+    await world.open([makeWebhook(receiver.url)]);
+    expect(await world.feed.redeliver("acme", id)).to.equal(true);
+    await world.became("delivered", 3);
+  });
+});
+
+describe("dead letters", () => {
+  beforeEach(async () => {
+    receiver.respond = (response) => answer(response, 410);
+    await world.open([makeWebhook(receiver.url)]);
+  });
+
+  it("are listed a page at a time, the latest first, after a restart too", async () => {
+    world.tell(5);
+    await world.became("dead", 5);
+    await world.close();
+    await world.open([makeWebhook(receiver.url)]);
+    const first = await world.feed.deadLetters("acme", { limit: 3 });
+    expect(first.items.map(({ data }) => data.number)).to.deep.equal([4, 3, 2]);
+    const second = await world.feed.deadLetters("acme", { limit: 3, cursor: first.next as string });
+    expect(second.items.map(({ data }) => data.number)).to.deep.equal([1, 0]);
+    expect(second.next).to.equal(null);
+    expect(Object.keys(first.items[0] ?? {})).to.deep.equal([
+      "id",
+      "webhook",
+      "type",
+      "time",
+      "buried",
+      "reason",
+      "attempts",
+      "status",
+      "data",
+    ]);
+  });
+
+  it("are their tenant's only", async () => {
+    world.tell(1);
+    await world.became("dead", 1);
+    const id = (await world.letters())[0]?.id as string;
+    expect(await world.letters("other")).to.deep.equal([]);
+    expect(await world.feed.canRedeliver("other", id)).to.equal(false);
+    expect(await world.feed.redeliver("other", id)).to.equal(false);
+    expect(await world.letters()).to.have.length(1);
+  });
+
+  it("are delivered again when asked: once, with their id, though two ask", async () => {
+    world.tell(1);
+    await world.became("dead", 1);
+    const id = (await world.letters())[0]?.id as string;
+    receiver.respond = (response) => answer(response, 204);
+    const granted = await Promise.all([world.feed.redeliver("acme", id), world.feed.redeliver("acme", id)]);
+    expect(granted).to.have.members([true, false]);
+    await world.became("delivered", 1);
+    expect(receiver.ids).to.deep.equal([id, id]);
+    expect(await world.letters()).to.deep.equal([]);
+    expect(await world.feed.redeliver("acme", id)).to.equal(false);
+  });
+
+  it("have all their attempts before them again, and a restart in between changes nothing", async () => {
+    world.tell(1);
+    await world.became("dead", 1);
+    receiver.respond = () => undefined;
+    expect(await world.feed.redeliver("acme", (await world.letters())[0]?.id as string)).to.equal(true);
+    await receiver.arrived(2);
+    await world.close();
+    receiver.respond = (response) => answer(response, 500);
+    await world.open([makeWebhook(receiver.url)]);
+    await world.became("dead", 2);
+    expect(await world.letters()).to.have.length(1);
+    expect((await world.letters())[0]).to.include({ reason: "exhausted", attempts: 3 });
+  });
+
+  it("are refused for a cursor that nobody gave out", async () => {
+    for (const cursor of ["x", "-1", "1e3", "../x", "9".repeat(40)]) {
+      const error = await world.feed.deadLetters("acme", { limit: 1, cursor }).catch((thrown: unknown) => thrown);
+      expect(error, cursor).to.include({ code: "INVALID_PARAMS" });
+    }
+  });
+});
+
+it("one tenant's notices reach no webhook of another's", async () => {
+  await world.open([
+    makeWebhook(receiver.url, { tenant: "a/b" }),
+    makeWebhook(receiver.url, { name: "x", tenant: "a" }),
+  ]);
+  world.feed.tell(makeNotice(1, { tenant: "a/b" }));
+  world.feed.tell(makeNotice(2, { tenant: "__proto__" }));
+  await world.became("delivered", 1);
+  expect(numbersOf(receiver.deliveries)).to.deep.equal([1]);
+});

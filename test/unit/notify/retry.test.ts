@@ -1,0 +1,225 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { Webhook } from "standardwebhooks";
+import { readRetryAfter, retryDelay } from "../../../core/notify/retry.ts";
+import { makeWebhook, NotifyWorld, webhookSecret } from "../../support/notify-world.ts";
+import { answer, type Delivery, WebhookReceiver } from "../../support/webhook-receiver.ts";
+
+let world: NotifyWorld;
+let receiver: WebhookReceiver;
+
+beforeEach(async () => {
+  world = await NotifyWorld.create();
+  receiver = await WebhookReceiver.start();
+});
+afterEach(async () => {
+  await world.remove();
+  receiver.stop();
+});
+
+/** Answers the first `count` requests with `status`, then 204. */
+function failFirst(count: number, status: number, headers: Readonly<Record<string, string>> = {}): void {
+  receiver.respond = (response) => {
+    if (receiver.deliveries.length <= count) answer(response, status, headers);
+    else answer(response, 204);
+  };
+}
+
+describe("a delivery that fails", () => {
+  for (const status of [408, 425, 429, 500, 503, 302, 304]) {
+    it(`comes again after ${status}, with the same id and body and a signature of its own time`, async () => {
+      failFirst(1, status);
+      await world.open([makeWebhook(receiver.url)]);
+      world.nowMs = () => Date.now() + receiver.deliveries.length * 60_000;
+      world.tell(1);
+      const [first, second] = (await receiver.arrived(2)) as [Delivery, Delivery];
+      await world.became("delivered", 1);
+      expect(second.id).to.equal(first.id);
+      expect(second.body).to.equal(first.body);
+      const times = [first, second].map(({ headers }) => Number(headers["webhook-timestamp"]));
+      expect((times[1] as number) - (times[0] as number)).to.be.within(59, 61);
+      new Webhook(webhookSecret).verify(second.body, { ...second.headers });
+      expect(world.results).to.deep.equal(["failed", "delivered"]);
+    });
+  }
+
+  it("follows no redirect: the target hears nothing", async () => {
+    const target = await WebhookReceiver.start();
+    receiver.respond = (response) => answer(response, 307, { location: target.url });
+    await world.open([makeWebhook(receiver.url, { maxAttempts: 2 })]);
+    world.tell(1);
+    await world.became("dead", 1);
+    expect(receiver.deliveries).to.have.length(2);
+    expect(target.deliveries).to.have.length(0);
+    target.stop();
+    expect((await world.letters())[0]).to.include({ reason: "exhausted", status: 307 });
+  });
+
+  for (const status of [400, 401, 404, 410, 422]) {
+    it(`is a dead letter at once after ${status}`, async () => {
+      receiver.respond = (response) => answer(response, status);
+      await world.open([makeWebhook(receiver.url)]);
+      world.tell(1);
+      await world.became("dead", 1);
+      expect(await world.letters()).to.have.length(1);
+      expect((await world.letters())[0]).to.deep.include({
+        reason: "refused",
+        status,
+        attempts: 1,
+        data: { number: 0 },
+      });
+      await sleep(150);
+      expect(receiver.deliveries).to.have.length(1);
+    });
+  }
+
+  it("does not hold up those behind it, and waits for as long as the receiver asks", async () => {
+    receiver.respond = (response, { notice }) =>
+      notice.data.number === 0 && receiver.deliveries.length === 1
+        ? answer(response, 429, { "retry-after": "1" })
+        : answer(response, 204);
+    await world.open([makeWebhook(receiver.url)], { delays: { firstMs: 10, longestMs: 5_000 } });
+    world.tell(3);
+    const deliveries = await receiver.arrived(4);
+    expect(deliveries.map(({ notice }) => notice.data.number)).to.deep.equal([0, 1, 2, 0]);
+    expect((deliveries[3] as Delivery).atMs - (deliveries[0] as Delivery).atMs).to.be.at.least(990);
+  });
+
+  it("is not put off beyond the longest time between attempts, whatever the receiver asks", async () => {
+    failFirst(1, 503, { "retry-after": "86400" });
+    await world.open([makeWebhook(receiver.url)]);
+    world.tell(1);
+    await world.became("delivered", 1);
+  });
+
+  it("comes again though the clock was set back an hour, or stands still", async () => {
+    failFirst(2, 500);
+    await world.open([makeWebhook(receiver.url)]);
+    const start = Date.now();
+    world.nowMs = () => (receiver.deliveries.length === 0 ? start : start - 3_600_000);
+    world.tell(1);
+    await world.became("delivered", 1);
+    expect(receiver.deliveries).to.have.length(3);
+  });
+
+  it("comes again where the connection is refused, and where it is reset", async () => {
+    const { port } = receiver;
+    receiver.stop();
+    await world.open([makeWebhook(`http://127.0.0.1:${port}/hook`, { maxAttempts: 50 })]);
+    world.tell(1);
+    await world.became("failed", 2);
+    receiver = await WebhookReceiver.start(port);
+    let resets = 0;
+    receiver.respond = (response) => (resets++ < 2 ? response.destroy() : answer(response, 204));
+    await world.became("delivered", 1);
+    expect(resets).to.equal(3);
+    expect(world.warnings[0]).to.deep.include({ message: "webhook not told yet" });
+    expect(world.warnings[0]?.fields).to.include({ webhook: "ops", fault: "ECONNREFUSED" });
+  });
+});
+
+describe("a receiver that does not behave", () => {
+  it("that never answers is given its time for each attempt, few at once, and then up", async () => {
+    receiver.respond = () => undefined;
+    await world.open([makeWebhook(receiver.url, { timeoutMs: 60, maxAttempts: 2 })]);
+    world.tell(12);
+    await world.became("dead", 12);
+    expect(receiver.mostOpen).to.be.within(2, 5);
+    expect(receiver.deliveries).to.have.length(24);
+    expect((await world.letters())[0]).to.include({ status: null, reason: "exhausted", attempts: 2 });
+  });
+
+  it("that sends headers without end is given its time, and no more", async () => {
+    receiver.respond = ({ socket }) => {
+      socket?.write("HTTP/1.1 200 OK\r\n");
+      const timer = setInterval(() => socket?.write("x: y\r\n"), 5);
+      socket?.once("close", () => clearInterval(timer));
+      socket?.on("error", () => undefined);
+    };
+    await world.open([makeWebhook(receiver.url, { timeoutMs: 150, maxAttempts: 1 })]);
+    world.tell(1);
+    await world.became("dead", 1);
+  });
+
+  it("that answers without end is told, and hung up on", async () => {
+    let sent = 0;
+    const ended: Promise<unknown>[] = [];
+    receiver.respond = (response) => {
+      response.writeHead(200);
+      const more = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536))) sent += 65_536;
+      };
+      response.on("drain", more).on("error", () => undefined);
+      ended.push(once(response, "close"));
+      more();
+    };
+    await world.open([makeWebhook(receiver.url)]);
+    world.tell(3);
+    await world.became("delivered", 3);
+    await Promise.all(ended);
+    expect(ended).to.have.length(3);
+    expect(sent, "what fits into sockets").to.be.below(30_000_000);
+    expect(world.results).to.deep.equal(["delivered", "delivered", "delivered"]);
+  });
+
+  it("that drips its answer holds nobody longer than its time", async () => {
+    receiver.respond = (response) => {
+      response.writeHead(200).write("a");
+      const timer = setInterval(() => response.write("a"), 10);
+      response.once("close", () => clearInterval(timer));
+    };
+    await world.open([makeWebhook(receiver.url, { timeoutMs: 100 })]);
+    world.tell(2);
+    await world.became("delivered", 2);
+  });
+
+  it("that speaks no HTTP is tried again", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    server.removeAllListeners("connection").on("connection", (socket: Socket) => {
+      socket.on("error", () => undefined).end("220 smtp ready\r\n");
+    });
+    await once(server, "listening");
+    await world.open([makeWebhook(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { maxAttempts: 2 })]);
+    world.tell(1);
+    await world.became("dead", 1);
+    expect(world.results).to.deep.equal(["failed", "dead"]);
+    server.close();
+  });
+});
+
+describe("retryDelay(failures, askedMs, delays, random)", () => {
+  const delays = { firstMs: 5_000, longestMs: 3_600_000 };
+  const least = (): Uint8Array => Uint8Array.of(0);
+  const most = (): Uint8Array => Uint8Array.of(255);
+
+  it("doubles from 5 s to an hour, half of it by chance", () => {
+    const ceilings = [1, 2, 3, 10, 11, 99].map((failures) => retryDelay(failures, 0, delays, most));
+    expect(ceilings).to.deep.equal([5_000, 10_000, 20_000, 2_560_000, 3_600_000, 3_600_000]);
+    expect(retryDelay(1, 0, delays, least)).to.be.within(2_500, 2_510);
+  });
+
+  it("waits for what is asked where that is more, for an hour at most", () => {
+    expect(retryDelay(1, 60_000, delays, least)).to.equal(60_000);
+    expect(retryDelay(5, 1, delays, most)).to.equal(80_000);
+    expect(retryDelay(1, 86_400_000, delays, least)).to.equal(3_600_000);
+  });
+});
+
+describe("readRetryAfter(text, nowMs)", () => {
+  it("reads seconds and dates; anything else asks for nothing", () => {
+    const nowMs = Date.parse("2026-05-01T10:00:00.000Z");
+    const table: [string, number][] = [
+      ["120", 120_000],
+      ["Fri, 01 May 2026 10:01:00 GMT", 60_000],
+      ["Fri, 01 May 2026 09:00:00 GMT", 0],
+      ["-5", 0],
+      ["soon", 0],
+      ["", 0],
+      ["9".repeat(400), 0],
+    ];
+    for (const [text, expected] of table) expect(readRetryAfter(text, nowMs), text.slice(0, 40)).to.equal(expected);
+  });
+});
