@@ -21,6 +21,7 @@ import { anonymousKeyId } from "./kernel/principal.ts";
 import { poolRandom } from "./kernel/random-pool.ts";
 import type { JsonBounds } from "./kernel/strict-json.ts";
 import { uuidV7 } from "./kernel/uuid.ts";
+import { WebhookFeed } from "./notify/feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics, type Port } from "./observe/metrics.ts";
 import { recordConfiguration } from "./pipeline/configuration-record.ts";
@@ -158,7 +159,8 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics) {
     heartbeatMs: evidence.checkpointHeartbeatMs,
     onPush: (result) => metrics.witnessed(result),
   });
-  return { store, ledger, custody, exporter: new SessionExport({ ...ports, ledger }) };
+  const notifier = await WebhookFeed.open({ ...ports, newId, observer: metrics, webhooks: config.approvals.webhooks });
+  return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }) };
 }
 
 interface RoadParts {
@@ -234,6 +236,7 @@ function recordChange(
 async function closeParts(parts: Parts): Promise<void> {
   // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close()]);
+  await parts.notifier.close();
   await parts.custody.stop();
   await parts.ledger.close();
   await parts.store.close();

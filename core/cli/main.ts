@@ -8,6 +8,7 @@ import { keysCommand } from "./keys.ts";
 import { packCommand } from "./pack.ts";
 import { serveCommand } from "./serve.ts";
 import { applyUsage } from "./usage.ts";
+import { webhookCommand } from "./webhook.ts";
 
 const program = new Command("gateway")
   .description("Governs what AI agents do: every action is judged by policy and leaves evidence.")
@@ -16,7 +17,8 @@ const program = new Command("gateway")
   .addCommand(keysCommand())
   .addCommand(configCommand())
   .addCommand(packCommand())
-  .addCommand(evidenceCommand());
+  .addCommand(evidenceCommand())
+  .addCommand(webhookCommand());
 
 try {
   await applyUsage(program).parseAsync();

@@ -1,6 +1,5 @@
 import type { Context } from "koa";
 import type { Custody } from "../evidence/custody.ts";
-import type { Ledger } from "../evidence/ledger.ts";
 import type { SessionExport } from "../evidence/session-export.ts";
 import type { PolicyRef } from "../kernel/policy.ts";
 import type { Principal } from "../kernel/principal.ts";
@@ -10,9 +9,9 @@ import type { Handlers } from "./app.ts";
 import { readPage } from "./page.ts";
 import { sendBundle, sendReport } from "./session-export.ts";
 import { showSession } from "./session-view.ts";
+import { listDeadLetters, redeliver, type WebhookParts } from "./webhook.ts";
 
-export interface AdminParts {
-  readonly ledger: Ledger;
+export interface AdminParts extends WebhookParts {
   readonly custody: Custody;
   readonly exporter: SessionExport;
   readonly fleet: UpstreamFleet;
@@ -30,7 +29,9 @@ type AdminRouteId =
   | "admin.keys"
   | "admin.rotate"
   | "admin.policies"
-  | "admin.upstreams";
+  | "admin.upstreams"
+  | "admin.dead_letters"
+  | "admin.redeliver";
 
 /** Handlers of the admin port. Every answer is the caller's tenant only. */
 export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
@@ -56,6 +57,8 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
     "admin.upstreams": (ctx) => {
       ctx.body = { items: parts.fleet.health(), next: null };
     },
+    "admin.dead_letters": (ctx, caller) => listDeadLetters(parts, ctx, caller),
+    "admin.redeliver": (ctx, caller) => redeliver(parts, ctx, caller),
   };
 }
 

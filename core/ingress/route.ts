@@ -47,6 +47,18 @@ const table = {
   "admin.rotate": { port: "admin", method: "POST", path: "/admin/v1/evidence/keys/rotate", access: "evidence.rotate" },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
   "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
+  "admin.dead_letters": {
+    port: "admin",
+    method: "GET",
+    path: "/admin/v1/webhooks/dead-letters",
+    access: "webhook.read",
+  },
+  "admin.redeliver": {
+    port: "admin",
+    method: "POST",
+    path: "/admin/v1/webhooks/dead-letters/:id/redeliver",
+    access: "webhook.redeliver",
+  },
   "metrics.health": { port: "metrics", method: "GET", path: "/health", access: "public" },
   "metrics.scrape": { port: "metrics", method: "GET", path: "/metrics", access: "public" },
 } as const;

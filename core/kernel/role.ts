@@ -9,7 +9,9 @@ export type Permission =
   | "evidence.rotate"
   | "upstream.read"
   | "policy.read"
-  | "metrics.read";
+  | "metrics.read"
+  | "webhook.read"
+  | "webhook.redeliver";
 
 const granted: Readonly<Record<Role, readonly Permission[]>> = {
   admin: [
@@ -20,8 +22,18 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "upstream.read",
     "policy.read",
     "metrics.read",
+    "webhook.read",
+    "webhook.redeliver",
   ],
-  operator: ["evidence.read", "evidence.disclose", "evidence.verify", "upstream.read", "policy.read", "metrics.read"],
+  operator: [
+    "evidence.read",
+    "evidence.disclose",
+    "evidence.verify",
+    "upstream.read",
+    "policy.read",
+    "metrics.read",
+    "webhook.read",
+  ],
   viewer: ["evidence.read", "upstream.read", "policy.read", "metrics.read"],
 };
 

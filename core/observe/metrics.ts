@@ -19,6 +19,7 @@ export class Metrics {
   readonly #outcomes: Counter<"protocol" | "status">;
   readonly #sessions: Gauge;
   readonly #witnessed: Counter<"result">;
+  readonly #webhooks: Counter<"result">;
 
   constructor() {
     const registers = [this.#registry];
@@ -66,6 +67,12 @@ export class Metrics {
       labelNames: ["result"],
       registers,
     });
+    this.#webhooks = new Counter({
+      name: "gateway_webhook_deliveries_total",
+      help: "Notices delivered, attempts that failed, and notices given up: dead letters, or lost beyond a bound",
+      labelNames: ["result"],
+      registers,
+    });
   }
 
   answered(port: Port, route: string, status: number, seconds: number): void {
@@ -88,6 +95,10 @@ export class Metrics {
 
   witnessed(result: "told" | "failed"): void {
     this.#witnessed.inc({ result });
+  }
+
+  webhookDelivery(result: "delivered" | "failed" | "dead" | "lost"): void {
+    this.#webhooks.inc({ result });
   }
 
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;

@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { uuidV7 } from "../../core/kernel/uuid.ts";
 import { noticeTypes, type WebhookConfig } from "../../core/kernel/webhook-config.ts";
-import { type DeadLetterView } from "../../core/notify/dead-letter.ts";
+import type { DeadLetterView } from "../../core/notify/dead-letter.ts";
 import { WebhookFeed, type WebhookFeedOptions } from "../../core/notify/feed.ts";
 import type { DeliveryResult, Notice } from "../../core/notify/notifier.ts";
-import { uuidV7 } from "../../core/kernel/uuid.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
 import { until } from "./webhook-receiver.ts";
 
@@ -47,6 +47,11 @@ export class NotifyWorld {
 
   static async create(): Promise<NotifyWorld> {
     return new NotifyWorld(await mkdtemp(join(tmpdir(), "notify-")));
+  }
+
+  /** On a data folder that is there already; the caller's to remove. */
+  static at(dir: string): NotifyWorld {
+    return new NotifyWorld(dir);
   }
 
   get feed(): WebhookFeed {

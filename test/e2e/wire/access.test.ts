@@ -32,6 +32,8 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.rotate": [200, 403, 403, 200, 401, 401],
   "admin.policies": everyKey,
   "admin.upstreams": everyKey,
+  "admin.dead_letters": [200, 200, 403, 200, 401, 401],
+  "admin.redeliver": [404, 403, 403, 404, 401, 401],
   "metrics.health": everyone,
   "metrics.scrape": everyone,
 };

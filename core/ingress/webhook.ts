@@ -1,0 +1,34 @@
+import type { Context } from "koa";
+import type { Ledger } from "../evidence/ledger.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { Principal } from "../kernel/principal.ts";
+import type { WebhookFeed } from "../notify/feed.ts";
+import { readPage } from "./page.ts";
+
+export interface WebhookParts {
+  readonly ledger: Ledger;
+  readonly notifier: WebhookFeed;
+}
+
+/** Answers what the webhooks of the caller's tenant were never told, the latest first. */
+export async function listDeadLetters({ notifier }: WebhookParts, ctx: Context, caller: Principal): Promise<void> {
+  ctx.body = await notifier.deadLetters(caller.tenant, readPage(ctx));
+}
+
+/** Has a dead letter delivered again. Throws NOT_FOUND for one that is not the caller's tenant's, or cannot be. */
+export async function redeliver({ ledger, notifier }: WebhookParts, ctx: Context, caller: Principal): Promise<void> {
+  const id = ctx.params.id as string;
+  if (!(await notifier.canRedeliver(caller.tenant, id))) throw absent();
+  // Before anything is sent: who asked for it is known even if this process ends with it.
+  await ledger.recordEvent(caller.tenant, "admin", {
+    action: "webhook.redeliver",
+    principal: caller.id,
+    webhook_id: id,
+  });
+  if (!(await notifier.redeliver(caller.tenant, id))) throw absent();
+  ctx.body = { id };
+}
+
+function absent(): GatewayError {
+  return new GatewayError("NOT_FOUND", "no such dead letter, or its webhook is configured no more");
+}
