@@ -91,5 +91,4 @@ S72 | 8      | open | /v1/ws without key, wrong Origin, slow reader, 1 MB frame,
 S73 | 6      | open | 10 x load → 429/503, zero changed decisions, admitted p99 in budget
 S74 | -      | open | 1 M decisions → flat RSS and flat latency
 S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine
-S76 | 4      | met  | A delivered webhook posted back, headers, body and signature, at every route of every port → nothing changes
 `);

@@ -87,7 +87,7 @@ describe("a gateway with a webhook", function () {
     expect(receiver.deliveries, "what was delivered is not delivered again").to.have.length(1);
   });
 
-  it("takes no authority from a webhook that is sent back to it, at any route [S76]", async () => {
+  it("takes no authority from a webhook that is sent back to it, at any route", async () => {
     const [{ body, headers }] = (await receiver.arrived(1)) as [Delivery];
     await until(async () => (await metrics()).includes('deliveries_total{result="delivered"} 1'), "a count");
     const before = await checkpoint();
