@@ -1,5 +1,7 @@
+import { escapeHidden } from "../kernel/visible-text.ts";
+
 /** Control, format (bidi, zero-width, tag) and surrogate characters, private use, line and paragraph separators. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu;
+const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 const longestShown = 256;
 
 /**
@@ -9,7 +11,7 @@ const longestShown = 256;
 export function showText(text: string): string {
   const characters = Array.from(text.slice(0, longestShown * 2 + 2));
   const cut = characters.length > longestShown ? `${characters.slice(0, longestShown).join("")}…` : text;
-  return cut.replace(unprintable, (character) => `\\u{${(character.codePointAt(0) as number).toString(16)}}`);
+  return escapeHidden(cut);
 }
 
 /** Whether a text of an author holds a character that is not seen. */
