@@ -16,6 +16,7 @@ import { Listener } from "./ingress/listener.ts";
 import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
+import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
 import type { Policy, PolicyRef } from "./kernel/policy.ts";
 import { anonymousKeyId } from "./kernel/principal.ts";
 import { poolRandom } from "./kernel/random-pool.ts";
@@ -116,11 +117,12 @@ async function openParts(config: GatewayConfig, log: Log) {
     mostSessions: config.mcpGateway.maxSessions,
     idleMs: config.mcpGateway.sessionIdleMs,
     clock: Date.now,
+    newId: () => randomBytes(32).toString("base64url"),
     onCount: (count) => metrics.mcpSessions(count),
   });
-  const endpoint = openEndpoint(config, log, { ledger: evidence.ledger, metrics, chain, fleet, sessions });
+  const endpoints = openEndpoints(config, log, { ledger: evidence.ledger, metrics, chain, fleet, sessions });
   const keys = new KeyRing(config.keys);
-  return { config, log, metrics, ...evidence, keys, chain, fleet, sessions, endpoint, life: { stopping: false } };
+  return { config, log, metrics, ...evidence, keys, chain, fleet, sessions, ...endpoints, life: { stopping: false } };
 }
 
 function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
@@ -171,24 +173,24 @@ interface RoadParts {
   readonly sessions: SessionTable;
 }
 
-function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEndpoint {
-  const { ledger, metrics, chain, fleet, sessions } = parts;
-  return new McpEndpoint({
+function openEndpoints(config: GatewayConfig, log: Log, { ledger, metrics, chain, fleet, sessions }: RoadParts) {
+  const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
+    ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
+  const parts: SseParts = {
     identity,
     fleet,
     sessions,
     road: new Road({ chain, log: ledger, observer: metrics, newId }),
     actions: new ActionFactory(Date.now, newId),
     newId,
-    newSessionId: () => randomBytes(32).toString("base64url"),
-    nowMs: Date.now,
     metaPassthrough: config.mcpGateway.metaPassthrough,
     body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },
-    recordSession: (principal, scope, client) =>
-      ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client }),
+    recordSession,
+    onScopeEnded: (scope, principal) => recordSession(principal, scope, { event: "closed" }),
     onFault: (requestId, error) =>
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
-  });
+  };
+  return { endpoint: new McpEndpoint(parts), sse: new SseEndpoint(parts) };
 }
 
 function openListener(port: Port, parts: Parts): Promise<Listener> {

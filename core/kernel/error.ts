@@ -35,6 +35,7 @@ const table = {
   RESOURCE_UNKNOWN: { status: 404, jsonRpc: -32602, expose: true, text: "resource not found" },
   PROMPT_UNKNOWN: { status: 404, jsonRpc: -32602, expose: true, text: "unknown prompt" },
   SESSION_LIMIT: { status: 429, jsonRpc: 1429, expose: true, text: "too many sessions" },
+  CONNECTION_BUSY: { status: 429, jsonRpc: 1429, expose: true, text: "too much at once on one connection" },
   POLICY_BLOCKED: { status: 403, jsonRpc: 1403, expose: true, text: "blocked by policy" },
   REVIEW_REQUIRED: { status: 403, jsonRpc: 1403, expose: true, text: "held for review" },
   UPSTREAM_UNAVAILABLE: { status: 502, jsonRpc: 1502, expose: true, text: "upstream unavailable" },
