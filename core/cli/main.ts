@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command } from "commander";
-import { identity } from "../gateway.ts";
 import { GatewayError } from "../kernel/error.ts";
+import { identity } from "../parts.ts";
 import { configCommand } from "./config.ts";
 import { evidenceCommand } from "./evidence.ts";
 import { keysCommand } from "./keys.ts";

@@ -1,7 +1,59 @@
 export const approvalSchema = {
   type: "object",
-  description: "Approvals, and who is told of them.",
+  description: "Review of held actions, and who is told of them.",
   fields: {
+    review_seconds: {
+      type: "integer",
+      min: 1,
+      max: 604_800,
+      default: 1_800,
+      description: "Time to review a held action. Then it expires and has to be attempted again.",
+    },
+    use_seconds: {
+      type: "integer",
+      min: 1,
+      max: 86_400,
+      default: 900,
+      description: "Time to use an approval once it is given.",
+    },
+    max_pending: {
+      type: "integer",
+      min: 1,
+      max: 100_000,
+      default: 1_000,
+      description: "Approvals of a tenant that are pending or approved. One more is refused.",
+    },
+    max_held_bytes: {
+      type: "integer",
+      min: 1_024,
+      max: 1_073_741_824,
+      default: 67_108_864,
+      description: "Held actions of a tenant together, arguments and all. What does not fit is refused.",
+    },
+    allow_self_review: {
+      type: "boolean",
+      default: false,
+      description: "Whether whoever asked for an action may approve it.",
+    },
+    allow_break_glass: {
+      type: "boolean",
+      default: false,
+      description: "Whether an `admin` may approve alone and at once, and owes a post-mortem.",
+    },
+    hold_seconds: {
+      type: "integer",
+      min: 0,
+      max: 45,
+      default: 0,
+      description: "How long a held tool call waits for its review before it is answered. 0: it is answered at once.",
+    },
+    review_url: {
+      type: "string",
+      format: "url",
+      default: null,
+      description:
+        "Page where people review: clients that can open a URL are asked to. `{id}` stands for the approval's id.",
+    },
     webhooks: {
       type: "list",
       default: [],

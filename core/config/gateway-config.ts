@@ -90,6 +90,19 @@ export type WitnessConfig = WitnessSpec & {
 };
 
 export interface ApprovalConfig {
+  /** Time to review, then to use. */
+  readonly reviewMs: number;
+  readonly useMs: number;
+  /** Pending and approved, per tenant. */
+  readonly mostLive: number;
+  /** Held actions of a tenant together. */
+  readonly mostHeldBytes: number;
+  readonly allowSelfReview: boolean;
+  readonly allowBreakGlass: boolean;
+  /** 0: a held call is answered at once. */
+  readonly holdMs: number;
+  /** `{id}` stands for the approval's id; null: clients are sent nowhere. */
+  readonly reviewUrl: string | null;
   readonly webhooks: readonly WebhookConfig[];
 }
 

@@ -35,7 +35,7 @@ export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<
 /** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */
 export function buildConfig(form: FileForm, secrets: Secrets, source: string): GatewayConfig {
   const folder = dirname(source);
-  const { listen, mcp_gateway: mcp, evidence, limits, policy } = form;
+  const { listen, mcp_gateway: mcp, approvals, evidence, limits, policy } = form;
   return deepFreeze<GatewayConfig>({
     source,
     listen: {
@@ -72,7 +72,15 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
       checkpointHeartbeatMs: evidence.checkpoint_heartbeat_ms,
     },
     approvals: {
-      webhooks: form.approvals.webhooks.map((webhook, index) => buildWebhook(webhook, secrets.webhooks[index])),
+      reviewMs: approvals.review_seconds * 1_000,
+      useMs: approvals.use_seconds * 1_000,
+      mostLive: approvals.max_pending,
+      mostHeldBytes: approvals.max_held_bytes,
+      allowSelfReview: approvals.allow_self_review,
+      allowBreakGlass: approvals.allow_break_glass,
+      holdMs: approvals.hold_seconds * 1_000,
+      reviewUrl: approvals.review_url,
+      webhooks: approvals.webhooks.map((webhook, index) => buildWebhook(webhook, secrets.webhooks[index])),
     },
     limits: {
       bodyBytes: limits.body_bytes,

@@ -1,9 +1,13 @@
+import { type ApprovalStep, isConsuming } from "../kernel/approval-step.ts";
 import type { DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { fingerprint } from "../kernel/fingerprint.ts";
+import type { Operation } from "../kernel/operation.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import type { ChainTable } from "./chain-table.ts";
+import type { Random } from "../kernel/port.ts";
+import type { Chain, ChainTable } from "./chain-table.ts";
+import { releaseHeld, sealHeld } from "./held-action.ts";
 import { openKey } from "./key-space.ts";
 import type { OpenDecisions } from "./open-decision.ts";
 import type { FieldHider } from "./private-field.ts";
@@ -15,6 +19,7 @@ export interface ActionLogParts {
   readonly open: OpenDecisions;
   readonly writer: Writer;
   readonly hider: FieldHider;
+  readonly random: Random;
   readonly storeLabels: boolean;
   /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken; nothing comes between it and the append. */
   readonly admit: (kind: "bounded" | "outcome") => void;
@@ -28,11 +33,11 @@ export class ActionLog {
     this.#parts = parts;
   }
 
-  async recordDecision(action: ActionEnvelope, evaluation: Evaluation): Promise<DurableDecision> {
+  async recordDecision(action: ActionEnvelope, evaluation: Evaluation, step?: ApprovalStep): Promise<DurableDecision> {
     const { chains, open, writer, hider, admit } = this.#parts;
     checkSubject(action, evaluation);
     const chain = await chains.open(action.tenant);
-    const dispatched = evaluation.decision === "allow";
+    const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
     if (dispatched) open.checkRoom(action.tenant, action.id);
     admit("bounded");
     const hidden = hider.hide(action.tool, action.arguments);
@@ -43,9 +48,12 @@ export class ActionLog {
     const key = openKey(action.tenant, action.id);
     const { seq, durable } = writer.appendAction(
       chain,
-      decisionBody(this.#tell(action), evaluation, bound),
+      decisionBody(this.#tell(action), evaluation, bound, step?.approval),
       { arguments: hidden.fields },
-      (at) => (dispatched ? [{ type: "put", key, value: String(at) }] : []),
+      (at) => [
+        ...(dispatched ? ([{ type: "put", key, value: String(at) }] as const) : []),
+        ...(step === undefined ? [] : this.#take(chain, at, step)),
+      ],
     );
     if (dispatched) await open.owe(action.tenant, action.id, bound, durable);
     else await durable;
@@ -64,6 +72,16 @@ export class ActionLog {
     const disclosure = hidden === undefined ? undefined : { output: hidden.fields };
     const key = openKey(action.tenant, action.id);
     await writer.appendAction(chain, body, disclosure, () => [{ type: "del", key }]).durable;
+  }
+
+  /** What happens to an approval with the decision `seq`. */
+  #take({ tenant, id, wrapping }: Chain, seq: number, { holds, releases, operations }: ApprovalStep): Operation[] {
+    const place = { tenant, chain: id, seq };
+    return [
+      ...operations(seq),
+      ...(holds === null ? [] : [sealHeld(wrapping, place, holds, this.#parts.random)]),
+      ...(releases === null ? [] : [releaseHeld(tenant, releases)]),
+    ];
   }
 
   /** The action as its records may tell it. */

@@ -59,7 +59,8 @@ export class ActionRules {
       return this.#open.delete(id) ? undefined : fault("outcome_without_decision", outOfPlace);
     }
     if (record.effect !== "dispatched") return undefined;
-    if (record.evaluation?.decision !== "allow")
+    const isApproved = record.evaluation?.decision === "review" && record.approval?.state === "consumed";
+    if (record.evaluation?.decision !== "allow" && !isApproved)
       return fault("dispatch_without_allow", "expected only an allowed action to be dispatched");
     if (this.#open.has(id)) return fault("second_decision", "expected one dispatched decision an action, got a second");
     this.#open.set(id, record.seq);

@@ -4,6 +4,7 @@ import type { Operation } from "../kernel/operation.ts";
 import type { Random } from "../kernel/port.ts";
 import type { Chain, ChainTable } from "./chain-table.ts";
 import { type Disclosure, readDisclosure, sealDisclosure } from "./disclosure.ts";
+import { releaseHeld } from "./held-action.ts";
 import { type EvidenceStore, type KeyRange, privateRanges, recordKey, sessionRecordRange } from "./key-space.ts";
 import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
 import type { Writer } from "./writer.ts";
@@ -99,6 +100,8 @@ export class Erasure {
       const { rest, count } = eraseFields(disclosure ?? {}, globs);
       if (count === 0) continue;
       operations.push(...sealDisclosure(chain.wrapping, place, rest, random));
+      // An action that still waits for review has its own copy; without it, nobody can approve it any more.
+      operations.push(releaseHeld(chain.tenant, seq));
       erased.push(seq);
       fields += count;
     }

@@ -57,13 +57,18 @@ export function dataKeyKey(tenant: string, seq: number): string {
   return `${tenantPrefix(tenant)}data-key/${sequence(seq)}`;
 }
 
+/** The action that this decision held for review, sealed, for as long as it may be reviewed or used. */
+export function heldKey(tenant: string, seq: number): string {
+  return `${tenantPrefix(tenant)}held/${sequence(seq)}`;
+}
+
 export function dataKeyRange(tenant: string): KeyRange {
   return range(`${tenantPrefix(tenant)}data-key/`);
 }
 
 /** Everything that is kept of the private fields of the records `first` to `last`. */
 export function privateRanges(tenant: string, first: number, last: number): readonly KeyRange[] {
-  return [disclosureKey, dataKeyKey].map((key) => ({ gte: key(tenant, first), lt: key(tenant, last + 1) }));
+  return [disclosureKey, dataKeyKey, heldKey].map((key) => ({ gte: key(tenant, first), lt: key(tenant, last + 1) }));
 }
 
 /** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */

@@ -1,3 +1,4 @@
+import type { ApprovalStep } from "../kernel/approval-step.ts";
 import type { DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
@@ -6,6 +7,7 @@ import type { Operation } from "../kernel/operation.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { poolRandom } from "../kernel/random-pool.ts";
 import { ActionLog } from "./action-log.ts";
+import { ApprovalEvidence } from "./approval-evidence.ts";
 import { type ChainStatus, ChainTable } from "./chain-table.ts";
 import { type Disclosure, discloseRecord } from "./disclosure.ts";
 import { takeEpoch } from "./epoch.ts";
@@ -49,6 +51,7 @@ export class Ledger {
   readonly #open: OpenDecisions;
   readonly #writer: Writer;
   readonly #actions: ActionLog;
+  readonly #approvals: ApprovalEvidence;
   readonly #erasure: Erasure;
   readonly #recovery: Recovery;
   readonly #repair: Repair;
@@ -71,8 +74,15 @@ export class Ledger {
       open: this.#open,
       writer: this.#writer,
       hider: new FieldHider(options.fieldPolicy, random),
+      random,
       storeLabels: options.fieldPolicy.storeLabels,
       admit: (kind) => this.#admit(kind),
+    });
+    this.#approvals = new ApprovalEvidence({
+      store,
+      chains: this.#chains,
+      writable: () => this.writable,
+      record: (tenant, detail, operations) => this.recordEvent(tenant, "approval", detail, operations),
     });
     this.#erasure = new Erasure({
       store,
@@ -114,11 +124,16 @@ export class Ledger {
   }
 
   /**
-   * Records what was decided; call before anything is dispatched. The effect is `dispatched` for `allow` (an outcome is
-   * then owed) and `not_dispatched` otherwise.
+   * Records what was decided; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
+   * consumes an approval (an outcome is then owed), and `not_dispatched` otherwise.
    */
-  async recordDecision(action: ActionEnvelope, evaluation: Evaluation): Promise<DurableDecision> {
-    return this.#actions.recordDecision(action, evaluation);
+  async recordDecision(action: ActionEnvelope, evaluation: Evaluation, step?: ApprovalStep): Promise<DurableDecision> {
+    return this.#actions.recordDecision(action, evaluation, step);
+  }
+
+  /** What the approval queue needs of the evidence. */
+  get approvals(): ApprovalEvidence {
+    return this.#approvals;
   }
 
   /** Records what came of a dispatched action, once; `judged` is the evaluation of its output. */

@@ -9,6 +9,7 @@ import type {
   Effect,
   EventKind,
   RecordedAction,
+  RecordedApproval,
   RecordedEvaluation,
   RecordedPolicy,
   RecordedPrincipal,
@@ -18,6 +19,7 @@ import type {
 export interface ActionBody {
   readonly kind: ActionKind;
   readonly action: RecordedAction;
+  readonly approval: RecordedApproval | undefined;
   readonly client: ClientIdentity;
   readonly effect: Effect;
   readonly evaluation: RecordedEvaluation | undefined;
@@ -43,12 +45,19 @@ const longestReason = 1_024;
 
 // INVARIANT: the members of every literal below are in RFC 8785 order; `recordText` relies on it.
 
-export function decisionBody(action: ActionEnvelope, evaluation: Evaluation, bound: Bound): ActionBody {
+export function decisionBody(
+  action: ActionEnvelope,
+  evaluation: Evaluation,
+  bound: Bound,
+  approval?: RecordedApproval,
+): ActionBody {
+  const dispatched = evaluation.decision === "allow" || approval?.state === "consumed";
   return {
     kind: "decision",
     action: recordAction(action, bound, undefined),
+    approval: approval === undefined ? undefined : recordApproval(approval),
     client: recordClient(action),
-    effect: evaluation.decision === "allow" ? "dispatched" : "not_dispatched",
+    effect: dispatched ? "dispatched" : "not_dispatched",
     evaluation: recordEvaluation(evaluation),
     principal: recordPrincipal(action),
     reason: undefined,
@@ -67,6 +76,7 @@ export function outcomeBody(
   return {
     kind: "outcome",
     action: recordAction(action, bound, outputDigest),
+    approval: undefined,
     client: recordClient(action),
     effect: outcome.status,
     evaluation: judged === undefined ? undefined : recordEvaluation(judged),
@@ -82,6 +92,7 @@ export function unknownBody(decision: ActionRecord, reason: string): ActionBody 
   return {
     kind: "outcome",
     action: decision.action,
+    approval: undefined,
     client: decision.client,
     effect: "unknown",
     evaluation: undefined,
@@ -105,6 +116,10 @@ function recordAction(action: ActionEnvelope, bound: Bound, outputDigest: string
     tool: action.tool,
     tool_definition: action.tool_definition?.digest,
   };
+}
+
+function recordApproval({ fingerprint, id, reviewer, state }: RecordedApproval): RecordedApproval {
+  return { fingerprint, id, reviewer, state };
 }
 
 function recordClient(action: ActionEnvelope): ClientIdentity {

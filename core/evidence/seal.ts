@@ -49,6 +49,7 @@ export function sealAction(
   const { id, salt, time } = mark(stamp);
   return seal({
     action: body.action,
+    approval: body.approval,
     chain: place.chain,
     client: body.client,
     config_digest: stamp.configDigest,

@@ -9,8 +9,20 @@ import type { Json } from "./json.ts";
  * with a continuation appended where the action carries one.
  */
 export function fingerprint(action: ActionEnvelope): string {
+  return digestOf("approval-fingerprint-v1", action, (value) => value);
+}
+
+/**
+ * What an approval of scope `task` is bound to: the same under the name `approval-task-fingerprint-v1`, with the type of
+ * each string, number, boolean and null in place of its value. Which members there are, and how many, stays bound.
+ */
+export function taskFingerprint(action: ActionEnvelope): string {
+  return digestOf("approval-task-fingerprint-v1", action, shapeOf);
+}
+
+function digestOf(name: string, action: ActionEnvelope, view: (value: Json) => Json): string {
   const bound: Json[] = [
-    "approval-fingerprint-v1",
+    name,
     action.tenant,
     action.principal.id,
     action.session.id,
@@ -19,8 +31,14 @@ export function fingerprint(action: ActionEnvelope): string {
     action.tool,
     action.target,
     action.capability,
-    action.arguments,
+    view(action.arguments),
   ];
-  if (action.continuation !== undefined) bound.push(action.continuation);
+  if (action.continuation !== undefined) bound.push(view(action.continuation));
   return `sha256:${sha256Hex(canonicalJson(bound))}`;
+}
+
+function shapeOf(value: Json): Json {
+  if (Array.isArray(value)) return value.map(shapeOf);
+  if (typeof value !== "object" || value === null) return value === null ? "null" : typeof value;
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, shapeOf(member)]));
 }

@@ -1,24 +1,71 @@
+import type { Presented } from "../approval/queue.ts";
+import type { ApprovalStep } from "../kernel/approval-step.ts";
 import { AuthorizedAction, type DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
+import { anonymousKeyId } from "../kernel/principal.ts";
 
 /** Where decisions become durable before anything is dispatched. */
 export interface DecisionLog {
-  /** Resolves once the decision is on disk. Rejects with EVIDENCE_UNAVAILABLE; then nothing may be dispatched. */
-  recordDecision(action: ActionEnvelope, evaluation: Evaluation): Promise<DurableDecision>;
+  /**
+   * Resolves once the decision is on disk, together with what `step` does to an approval. Rejects with
+   * EVIDENCE_UNAVAILABLE; then nothing may be dispatched.
+   */
+  recordDecision(action: ActionEnvelope, evaluation: Evaluation, step?: ApprovalStep): Promise<DurableDecision>;
 }
 
+/** Where an action waits that policy holds for review, and where it is found again once a person approved it. */
+export interface ReviewDesk {
+  present(action: ActionEnvelope, evaluation: Evaluation): Promise<Presented>;
+  confirm(presented: Presented): void;
+  withdraw(presented: Presented): void;
+}
+
+/** What the review desk said of an action that goes no further. */
+export type Waiting = Exclude<Presented, { readonly kind: "granted" }>;
+
+/** A permission, or none: then `review` says what became of an action that was held. */
+export type Gated =
+  | { readonly permission: AuthorizedAction }
+  | { readonly permission: null; readonly review: Waiting | null };
+
 /**
- * Turns an evaluation into permission, or into a refusal (null), and never before the decision is durable.
+ * Turns an evaluation into permission, or into a refusal, and never before the decision is durable.
  * The only place that makes an AuthorizedAction.
  */
 export async function passGate(
   log: DecisionLog,
+  desk: ReviewDesk,
   action: ActionEnvelope,
   evaluation: Evaluation,
-): Promise<AuthorizedAction | null> {
+): Promise<Gated> {
   if (evaluation.phase !== "input") throw new TypeError(`passGate: expected phase input, got ${evaluation.phase}`);
+  // Nobody can be asked about a caller that nobody knows.
+  if (evaluation.decision === "review" && action.principal.keyId !== anonymousKeyId) {
+    return passReview(log, desk, action, evaluation);
+  }
   const durable = await log.recordDecision(action, evaluation);
   // COMMIT POINT: the decision is on disk; a crash from here on leaves a decision without outcome, which recovery finds.
-  return evaluation.decision === "allow" ? AuthorizedAction.authorize(action, evaluation, durable) : null;
+  if (evaluation.decision !== "allow") return { permission: null, review: null };
+  return { permission: AuthorizedAction.authorize(action, evaluation, durable) };
+}
+
+async function passReview(
+  log: DecisionLog,
+  desk: ReviewDesk,
+  action: ActionEnvelope,
+  evaluation: Evaluation,
+): Promise<Gated> {
+  const presented = await desk.present(action, evaluation);
+  let durable: DurableDecision;
+  try {
+    durable = await log.recordDecision(action, evaluation, "step" in presented ? presented.step : undefined);
+  } catch (error) {
+    desk.withdraw(presented);
+    throw error;
+  }
+  // COMMIT POINT: with the decision, the approval is pending, or used up, whatever happens from here on.
+  desk.confirm(presented);
+  if (presented.kind !== "granted") return { permission: null, review: presented };
+  return { permission: AuthorizedAction.authorize(action, evaluation, durable, presented.grant) };
 }

@@ -7,7 +7,7 @@ import type { Json } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
-import { type DecisionLog, passGate } from "./gate.ts";
+import { type DecisionLog, passGate, type ReviewDesk, type Waiting } from "./gate.ts";
 
 /** Where outcomes become durable before anything is answered. */
 export interface OutcomeLog extends DecisionLog {
@@ -22,6 +22,7 @@ export interface RoadObserver {
 export interface RoadParts {
   readonly chain: Evaluator;
   readonly log: OutcomeLog;
+  readonly desk: ReviewDesk;
   readonly observer: RoadObserver;
   readonly newId: () => string;
 }
@@ -36,10 +37,14 @@ export interface Answer<Reply> {
 /** Sends one permitted action to where it belongs. Rejects when no answer can be vouched for. */
 export type Dispatch<Reply> = (permission: AuthorizedAction) => Promise<Answer<Reply>>;
 
-/** How the road ended. `refused`: not dispatched. `withheld`: dispatched, and the answer may not be returned. */
+/**
+ * How the road ended. `refused`: not dispatched; `review` says what became of an action that was held. `withheld`:
+ * dispatched, and the answer may not be returned. `approvalId` names the approval that was used up for it.
+ */
 export type Passage<Reply> =
-  | { readonly kind: "answered"; readonly answer: Answer<Reply> }
-  | { readonly kind: "refused" | "withheld"; readonly evaluation: Evaluation };
+  | { readonly kind: "answered"; readonly answer: Answer<Reply>; readonly approvalId: string | undefined }
+  | { readonly kind: "refused"; readonly evaluation: Evaluation; readonly review: Waiting | null }
+  | { readonly kind: "withheld"; readonly evaluation: Evaluation };
 
 /** The one road every action travels: evaluate, record, dispatch, judge the answer, record, answer. */
 export class Road {
@@ -59,16 +64,18 @@ export class Road {
   /**
    * Takes one action from attempt to answer. The decision is durable before `dispatch` is called, the outcome before
    * this resolves. Rejects with the dispatch's own error after recording the outcome as unknown, and with
-   * EVIDENCE_UNAVAILABLE when a record cannot be made durable.
+   * EVIDENCE_UNAVAILABLE when a record cannot be made durable. An approval is used up whatever the dispatch does.
    */
   async travel<Reply>(action: ActionEnvelope, dispatch: Dispatch<Reply>): Promise<Passage<Reply>> {
     const evaluation = await this.evaluate(action);
-    const permission = await passGate(this.#parts.log, action, evaluation);
-    if (permission === null) return refuse(action, evaluation);
+    const gated = await passGate(this.#parts.log, this.#parts.desk, action, evaluation);
+    const { permission } = gated;
+    if (permission === null) return refuse(action, evaluation, gated.review);
     const answer = await this.#dispatch(permission, dispatch);
     const judged = await this.evaluate(withOutput(action, answer.output));
     await this.#settle(action, { status: answer.status, output: answer.output }, judged);
-    return judged.decision === "allow" ? { kind: "answered", answer } : { kind: "withheld", evaluation: judged };
+    if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged };
+    return { kind: "answered", answer, approvalId: permission.approvalId };
   }
 
   async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply>> {
@@ -77,7 +84,7 @@ export class Road {
     } catch (cause) {
       const error = GatewayError.from(cause);
       await this.#settle(permission.action, { status: "unknown", reason: error.code });
-      throw error;
+      throw permission.approvalId === undefined ? error : usedUp(error, permission.approvalId);
     }
   }
 
@@ -87,13 +94,25 @@ export class Road {
   }
 }
 
+/** The same error, and that the approval is gone with it. */
+export function usedUp(error: GatewayError, approvalId: string): GatewayError {
+  const lost = `approval \`${approvalId}\` is used up, a new one is needed`;
+  const detail = error.row.expose && error.detail !== undefined ? `${error.detail}; ${lost}` : lost;
+  const data = { ...error.data, approval: { id: approvalId, state: "consumed" } };
+  return new GatewayError(error.code, detail, { cause: error, data });
+}
+
 /** A reviewer decides about a known caller; nobody can be asked about an unknown one. */
-function refuse(action: ActionEnvelope, evaluation: Evaluation): { kind: "refused"; evaluation: Evaluation } {
+function refuse(
+  action: ActionEnvelope,
+  evaluation: Evaluation,
+  review: Waiting | null,
+): Extract<Passage<never>, { kind: "refused" }> {
   if (evaluation.decision === "review" && action.principal.keyId === anonymousKeyId) {
     throw new GatewayError(
       "KEY_MISSING",
       "this action is held for review, which needs a known caller: send `X-API-Key`",
     );
   }
-  return { kind: "refused", evaluation };
+  return { kind: "refused", evaluation, review };
 }

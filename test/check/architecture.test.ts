@@ -1,12 +1,5 @@
 import { expect } from "chai";
-import {
-  escapeFaults,
-  gateAuthorizes,
-  lengthFaults,
-  lengthSummary,
-  permissionFaults,
-  readmeFaults,
-} from "./convention.ts";
+import { escapeFaults, lengthFaults, lengthSummary, makersMake, permissionFaults, readmeFaults } from "./convention.ts";
 import { compositionFaults, cycleFaults, kernelFaults, koaFaults, layerFaults, sdkFaults } from "./layer.ts";
 import { readSourceTree, type SourceTree } from "./source-tree.ts";
 
@@ -126,10 +119,10 @@ describe("the architecture", () => {
     });
   });
 
-  describe("an AuthorizedAction", () => {
-    it("is made by the gate alone", () => {
+  describe("an AuthorizedAction, and an ApprovalGrant", () => {
+    it("is made by the gate alone, and by the queue", () => {
       expect(permissionFaults(product)).to.deep.equal([]);
-      expect(gateAuthorizes(product)).to.equal(true);
+      expect(makersMake(product)).to.equal(true);
     });
 
     it("is seen when made elsewhere, by whatever spelling", () => {
@@ -140,10 +133,13 @@ describe("the architecture", () => {
         "core/upstream/d.ts": "const make = (0, AuthorizedAction)\n  .authorize;",
         "core/upstream/e.ts": "new AuthorizedAction(action, evaluation); AuthorizedAction.spend(permission);",
         "core/pipeline/gate.ts": "return AuthorizedAction.authorize(action, evaluation, durable);",
+        "core/approval/review.ts": "ApprovalGrant.grantUse(id, action);",
+        "core/approval/queue.ts": "ApprovalGrant.grantUse(id, action);",
       };
-      expect(permissionFaults(tree(files))).to.deep.equal(
-        ["a", "b", "c", "d"].map((name) => `core/upstream/${name}.ts: calls \`authorize\``),
-      );
+      expect(permissionFaults(tree(files))).to.deep.equal([
+        ...["a", "b", "c", "d"].map((name) => `core/upstream/${name}.ts: calls \`authorize\``),
+        "core/approval/review.ts: calls `grantUse`",
+      ]);
     });
   });
 

@@ -1,27 +1,43 @@
 import type { SourceTree } from "./source-tree.ts";
 
 const longestFile = 260;
-const gate = "core/pipeline/gate.ts";
-const permission = "core/kernel/authorized-action.ts";
 
-/** Only the gate makes an AuthorizedAction: nobody else may so much as name the method, by whatever spelling. */
+/** Values that are permission, and the one place that may make each. */
+const permissions = [
+  {
+    name: "AuthorizedAction",
+    method: "authorize",
+    maker: "core/pipeline/gate.ts",
+    definition: "core/kernel/authorized-action.ts",
+  },
+  {
+    name: "ApprovalGrant",
+    method: "grantUse",
+    maker: "core/approval/queue.ts",
+    definition: "core/kernel/approval-grant.ts",
+  },
+] as const;
+
+/** Nobody but its maker may so much as name the method that makes a permission, by whatever spelling. */
 export function permissionFaults(tree: SourceTree): readonly string[] {
-  const spellings = [
-    /\.\s*authorize\b/,
-    /\[\s*["'`]authorize["'`]\s*\]/,
-    /\{[^{}]*\bauthorize\b[^{}]*\}\s*=/,
-    /\bReflect\b[^;]*\bAuthorizedAction\b/,
-  ];
-  return [...tree]
-    .filter(([path]) => path.endsWith(".ts") && /^(core|sdk|plugins)\//.test(path))
-    .filter(([path]) => path !== gate && path !== permission)
-    .filter(([, source]) => spellings.some((spelling) => spelling.test(source)))
-    .map(([path]) => `${path}: calls \`authorize\``);
+  return permissions.flatMap(({ name, method, maker, definition }) => {
+    const spellings = [
+      new RegExp(`\\.\\s*${method}\\b`),
+      new RegExp(`\\[\\s*["'\`]${method}["'\`]\\s*\\]`),
+      new RegExp(`\\{[^{}]*\\b${method}\\b[^{}]*\\}\\s*=`),
+      new RegExp(`\\bReflect\\b[^;]*\\b${name}\\b`),
+    ];
+    return [...tree]
+      .filter(([path]) => path.endsWith(".ts") && /^(core|sdk|plugins)\//.test(path))
+      .filter(([path]) => path !== maker && path !== definition)
+      .filter(([, source]) => spellings.some((spelling) => spelling.test(source)))
+      .map(([path]) => `${path}: calls \`${method}\``);
+  });
 }
 
-/** Whether the gate still is where the rule above expects it. */
-export function gateAuthorizes(tree: SourceTree): boolean {
-  return /\bAuthorizedAction\.authorize\(/.test(tree.get(gate) ?? "");
+/** Whether each maker still is where the rule above expects it. */
+export function makersMake(tree: SourceTree): boolean {
+  return permissions.every(({ name, method, maker }) => (tree.get(maker) ?? "").includes(`${name}.${method}(`));
 }
 
 /** A file of more than 260 lines is more than one noun. */

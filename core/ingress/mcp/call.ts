@@ -37,11 +37,9 @@ export async function serveCall(
   const action = parts.actions.make(caller, attempt);
   const passage = await parts.road.travel(action, (permission) => dispatch(caller, permission, exchangeWith));
   if (passage.kind !== "answered" && row.routing === "tool") {
-    return refusedToolResult(request.id, caller.era.era, passage.kind, passage.evaluation);
+    return refusedToolResult(request.id, caller.era.era, passage);
   }
-  const reply = replyOf(passage);
-  if (reply instanceof GatewayError) throw reply;
-  return { ...reply, id: request.id };
+  return { ...replyOf<JsonRpcResponse>(passage), id: request.id };
 }
 
 async function findOwner(caller: Caller, row: McpMethod, method: string, params: JsonObject): Promise<Attempt> {

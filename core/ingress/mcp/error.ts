@@ -15,6 +15,8 @@ const inBand: ReadonlySet<ErrorCode> = new Set([
   "PROMPT_UNKNOWN",
   "POLICY_BLOCKED",
   "REVIEW_REQUIRED",
+  "APPROVAL_DENIED",
+  "APPROVAL_QUEUE_FULL",
   "CANCELLED",
   "UPSTREAM_UNAVAILABLE",
   "UPSTREAM_TIMEOUT",
@@ -35,11 +37,6 @@ export function mcpStatus(error: GatewayError, inSession: boolean): number {
 export function mcpErrorBody(error: GatewayError, id: RequestId | null, requestId: string): JsonRpcResponse {
   const data = { code: error.code, request_id: requestId, ...error.data } as Json;
   return { jsonrpc: "2.0", id, error: { code: error.row.jsonRpc, message: error.publicMessage, data } };
-}
-
-/** Whether a client of this path reads JSON-RPC errors. */
-export function speaksMcp(path: string): boolean {
-  return path === "/mcp" || path === "/sse" || path.startsWith("/mcp/session/");
 }
 
 /** Answers an error that was raised before the request's id was known. */

@@ -1,58 +1,67 @@
-import { GatewayError } from "../../kernel/error.ts";
+import { type ErrorCode, GatewayError } from "../../kernel/error.ts";
 import type { Evaluation } from "../../kernel/evaluation.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcResponse, RequestId } from "../../kernel/json-rpc.ts";
 import type { McpEra } from "../../kernel/mcp.ts";
 import type { Passage } from "../../pipeline/road.ts";
+import { usedUp } from "../../pipeline/road.ts";
+import { waitingData, waitingText } from "./waiting.ts";
 
 /** The `_meta` member under which a refusal tells a machine what it tells the model in words. */
 export const refusalMetaKey = "io.agent-governance-gateway/decision";
 
-export type RefusalKind = Exclude<Passage<unknown>["kind"], "answered">;
+export type Refusal = Exclude<Passage<unknown>, { readonly kind: "answered" }>;
 
 /**
  * A refused tool call as clients keep it intact: a tool result with `isError`, words for the model, data for machines.
  * Real clients lose or misread every other shape.
  */
-export function refusedToolResult(
-  id: RequestId,
-  era: McpEra,
-  kind: RefusalKind,
-  evaluation: Evaluation,
-): JsonRpcResponse {
+export function refusedToolResult(id: RequestId, era: McpEra, refusal: Refusal): JsonRpcResponse {
   const result: JsonObject = {
-    content: [{ type: "text", text: refusalText(kind, evaluation) }],
+    content: [{ type: "text", text: refusalText(refusal) }],
     isError: true,
-    _meta: { [refusalMetaKey]: refusalData(kind, evaluation) },
+    _meta: { [refusalMetaKey]: refusalData(refusal) },
     ...(era === "modern" ? { resultType: "complete" } : {}),
   };
   return { jsonrpc: "2.0", id, result };
 }
 
-/** The reply of a request that is not a tool call. Throws POLICY_BLOCKED or REVIEW_REQUIRED where policy refused it. */
-export function replyOf<Reply>(passage: Passage<Reply>): Reply {
-  if (passage.kind === "answered") return passage.answer.reply;
-  throw refusedRequest(passage.kind, passage.evaluation);
+/**
+ * The reply of a passage. Throws POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL where it was
+ * refused: a request that is not a tool call has no result shape for it. An error that used up an approval says so.
+ */
+export function replyOf<Reply>(passage: Passage<Reply | GatewayError>): Reply {
+  if (passage.kind !== "answered") throw refusedRequest(passage);
+  const { answer, approvalId } = passage;
+  if (!(answer.reply instanceof GatewayError)) return answer.reply;
+  throw approvalId === undefined ? answer.reply : usedUp(answer.reply, approvalId);
 }
 
-/** There is no result shape for it, so it is an error. */
-function refusedRequest(kind: RefusalKind, evaluation: Evaluation): GatewayError {
-  const code = evaluation.decision === "review" && kind === "refused" ? "REVIEW_REQUIRED" : "POLICY_BLOCKED";
-  const data = { [refusalMetaKey]: refusalData(kind, evaluation) };
-  return new GatewayError(code, refusalDetail(kind, evaluation), { data });
+function refusedRequest(refusal: Refusal): GatewayError {
+  const data = { [refusalMetaKey]: refusalData(refusal) };
+  return new GatewayError(refusalCode(refusal), refusalDetail(refusal), { data });
 }
 
-function refusalText(kind: RefusalKind, evaluation: Evaluation): string {
-  if (kind === "withheld") {
+function refusalCode(refusal: Refusal): ErrorCode {
+  if (refusal.kind === "withheld" || refusal.evaluation.decision !== "review") return "POLICY_BLOCKED";
+  if (refusal.review?.kind === "denied") return "APPROVAL_DENIED";
+  return refusal.review?.kind === "full" ? "APPROVAL_QUEUE_FULL" : "REVIEW_REQUIRED";
+}
+
+function refusalText(refusal: Refusal): string {
+  if (refusal.kind === "withheld") {
+    const { evaluation } = refusal;
     return `The action ran, but policy withheld its answer: ${reason(evaluation)}. Decision ${evaluation.id}.`;
   }
-  const verb = evaluation.decision === "review" ? "Held for review" : "Blocked by policy";
-  return `${verb}: ${refusalDetail(kind, evaluation)}`;
+  const verb = refusal.evaluation.decision === "review" ? "Held for review" : "Blocked by policy";
+  return `${verb}: ${refusalDetail(refusal)}`;
 }
 
-function refusalDetail(kind: RefusalKind, evaluation: Evaluation): string {
-  const done = kind === "withheld" ? "The action ran, but its answer is withheld" : "Nothing was executed";
-  return `${reason(evaluation)}. ${done}. Decision ${evaluation.id}.`;
+function refusalDetail(refusal: Refusal): string {
+  const { evaluation } = refusal;
+  const done = refusal.kind === "withheld" ? "The action ran, but its answer is withheld" : "Nothing was executed";
+  const waiting = refusal.kind === "refused" && refusal.review !== null ? ` ${waitingText(refusal.review)}` : "";
+  return `${reason(evaluation)}. ${done}.${waiting} Decision ${evaluation.id}.`;
 }
 
 function reason(evaluation: Evaluation): string {
@@ -62,12 +71,15 @@ function reason(evaluation: Evaluation): string {
   return "policy could not be evaluated";
 }
 
-function refusalData(kind: RefusalKind, evaluation: Evaluation): JsonObject {
+function refusalData(refusal: Refusal): JsonObject {
+  const { evaluation } = refusal;
   return {
+    code: refusalCode(refusal),
     decision: evaluation.decision,
     decision_id: evaluation.id,
     action_id: evaluation.actionId,
-    executed: kind === "withheld",
+    executed: refusal.kind === "withheld",
     rules: evaluation.determining.map(({ rule, message, severity }) => ({ rule, message, severity })),
+    ...(refusal.kind === "refused" && refusal.review !== null ? waitingData(refusal.review) : {}),
   };
 }

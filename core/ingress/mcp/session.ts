@@ -4,10 +4,9 @@ import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse, RequestId } from "../../kernel/json-rpc.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";
-import { Backlog } from "./backlog.ts";
 import type { Reply, ServerMessage } from "./reply.ts";
-import type { Occupant } from "./session-table.ts";
 
+const mostBacklog = 256;
 const mostQuestions = 64;
 
 export interface SessionOwner {
@@ -17,24 +16,22 @@ export interface SessionOwner {
 }
 
 /** One client that shook hands: its connections, its standing stream, and what is in flight in both directions. */
-export class McpSession implements Occupant {
+export class McpSession {
   readonly id: string;
   readonly owner: SessionOwner;
   readonly group: UpstreamGroup;
+  lastUsedMs: number;
   #stream: Reply | null = null;
-  readonly #backlog = new Backlog();
+  #backlog: ServerMessage[] = [];
   #questionCount = 0;
   readonly #questions = new Map<RequestId, (answer: JsonRpcResponse) => void>();
   readonly #inFlight = new Map<RequestId, { readonly reply: Reply; readonly abort: AbortController }>();
 
-  constructor(id: string, owner: SessionOwner, group: UpstreamGroup) {
+  constructor(id: string, owner: SessionOwner, group: UpstreamGroup, nowMs: number) {
     this.id = id;
     this.owner = owner;
     this.group = group;
-  }
-
-  get principal(): Principal {
-    return this.owner.principal;
+    this.lastUsedMs = nowMs;
   }
 
   get busy(): boolean {
@@ -61,13 +58,14 @@ export class McpSession implements Occupant {
     this.#stream?.end(200);
     this.#stream = reply;
     reply.startStream();
-    for (const message of this.#backlog.take()) reply.send(message);
+    for (const message of this.#backlog.splice(0)) reply.send(message);
   }
 
   /** Delivers a message to the client: on `via` where it belongs to that request, else on any stream, else later. */
   deliver(message: ServerMessage, via?: Reply): void {
     if (via?.send(message) || this.#stream?.send(message)) return;
     for (const { reply } of this.#inFlight.values()) if (reply.send(message)) return;
+    if (this.#backlog.length >= mostBacklog) this.#backlog.shift();
     this.#backlog.push(message);
   }
 

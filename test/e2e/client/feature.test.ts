@@ -4,7 +4,6 @@ import {
   awaitNotification,
   clientKinds,
   connectClient,
-  directKind,
   type McpClient,
   type Notification,
 } from "../../support/mcp-client.ts";
@@ -73,7 +72,7 @@ describe("what MCP has beside tools, through the gateway", () => {
       let governed: McpClient;
 
       before(async () => {
-        direct = await connectClient(directKind(kind), everythingServer());
+        direct = await connectClient(kind === "v1" ? "v1" : "v2 legacy", everythingServer());
         governed = await world.connect(kind);
       });
 

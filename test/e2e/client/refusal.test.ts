@@ -71,9 +71,12 @@ describe("a tool call that the baseline pack does not allow", () => {
         expect(result.isError).to.equal(true);
         expect(result.content.length).to.equal(1);
         expect(result.content[0]?.text).to.match(
-          /^Held for review: `create_directory` on `files` changes data \(rule baseline\.write\)\. Nothing was executed\. Decision [0-9a-f-]{36}\.$/,
+          /^Held for review: `create_directory` on `files` changes data \(rule baseline\.write\)\. Nothing was executed\. Approval apr_[0-9a-f]{32} is pending until \S+Z\. Ask an operator to approve it, then repeat exactly the same call\. Decision [0-9a-f-]{36}\.$/,
         );
-        expect(decisionOf(result)).to.deep.equal({
+        const { approval, ...said } = decisionOf(result);
+        expect(approval).to.include({ state: "pending", required: 1, endorsed: 0 });
+        expect(said).to.deep.equal({
+          code: "REVIEW_REQUIRED",
           decision: "review",
           executed: false,
           rules: [

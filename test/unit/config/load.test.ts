@@ -222,7 +222,17 @@ function defaults(source: string): GatewayConfig {
       witnesses: [],
       checkpointHeartbeatMs: 3_600_000,
     },
-    approvals: { webhooks: [] },
+    approvals: {
+      reviewMs: 1_800_000,
+      useMs: 900_000,
+      mostLive: 1_000,
+      mostHeldBytes: 67_108_864,
+      allowSelfReview: false,
+      allowBreakGlass: false,
+      holdMs: 0,
+      reviewUrl: null,
+      webhooks: [],
+    },
     limits: {
       bodyBytes: 4_194_304,
       jsonDepth: 64,

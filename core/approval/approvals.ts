@@ -1,0 +1,41 @@
+import { ApprovalBook, type BookParts } from "./book.ts";
+import { Expiry } from "./expiry.ts";
+import { ApprovalQueue } from "./queue.ts";
+import { ApprovalReview, type ReviewRule } from "./review.ts";
+import { bringBack } from "./start.ts";
+
+export interface ApprovalsParts extends BookParts {
+  readonly rule: ReviewRule;
+  /** Whose approvals to bring back. */
+  readonly tenants: readonly string[];
+  /** UUIDv7. */
+  readonly newId: () => string;
+  readonly onWarning: (message: string, fields: object) => void;
+}
+
+/** The approvals of a running gateway: where actions wait, where people answer, and how what nobody uses ends. */
+export class Approvals {
+  readonly book: ApprovalBook;
+  readonly queue: ApprovalQueue;
+  readonly review: ApprovalReview;
+  readonly expiry: Expiry;
+
+  private constructor(parts: ApprovalsParts) {
+    this.book = new ApprovalBook(parts);
+    this.expiry = new Expiry(this.book, parts.onWarning);
+    this.queue = new ApprovalQueue(this.book, this.expiry, parts.newId);
+    this.review = new ApprovalReview(this.book, this.expiry, parts.rule);
+  }
+
+  /** Brings back what outlives a start, ends the rest on record, and begins to watch the time. */
+  static async open(parts: ApprovalsParts): Promise<Approvals> {
+    const approvals = new Approvals(parts);
+    await bringBack(approvals.book, approvals.expiry, parts.tenants);
+    approvals.expiry.start();
+    return approvals;
+  }
+
+  async close(): Promise<void> {
+    await this.expiry.stop();
+  }
+}

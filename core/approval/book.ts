@@ -1,0 +1,119 @@
+import type { AbstractLevel } from "abstract-level";
+import { type Approval, isFinal, type ToldApproval } from "../kernel/approval.ts";
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Operation } from "../kernel/operation.ts";
+import type { Clock } from "../kernel/port.ts";
+import { putEntry, readEntry } from "./entry.ts";
+import { approvalKey } from "./key-space.ts";
+import { type Fingerprints, LiveTable } from "./live-table.ts";
+
+export type ApprovalStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+
+/** The evidence as approvals need it. Whatever resolves is durable; what rejects may or may not have happened. */
+export interface ApprovalJournal {
+  /** False from a failed write until a repair. */
+  readonly writable: boolean;
+  record(tenant: string, detail: JsonObject, operations: readonly Operation[]): Promise<void>;
+  fingerprints(action: ActionEnvelope): Promise<Fingerprints>;
+  /** The sealed text of the action that a decision held; undefined where it is kept no more. */
+  held(tenant: string, seq: number): Promise<string | undefined>;
+  release(tenant: string, seq: number): Operation;
+  told(tenant: string, from: number): Promise<ReadonlyMap<string, ToldApproval>>;
+  latestTime(tenant: string): Promise<string | undefined>;
+}
+
+export interface ApprovalLimits {
+  /** Time to review. */
+  readonly reviewMs: number;
+  /** Time to use, from the approval on. */
+  readonly useMs: number;
+  /** Pending and approved, per tenant. */
+  readonly mostLive: number;
+  /** Sealed actions of a tenant together. */
+  readonly mostHeldBytes: number;
+}
+
+export interface BookParts {
+  readonly store: ApprovalStore;
+  readonly journal: ApprovalJournal;
+  readonly limits: ApprovalLimits;
+  readonly clock: Clock;
+  /** Milliseconds that only grow, whatever the clock is set to. */
+  readonly monotonicMs: () => number;
+  /** Hears of each state once it is durable. Must not throw. */
+  readonly onChange: (approval: Approval) => void;
+}
+
+/** The approvals, in memory and in the store, and the one way from a state to the next. */
+export class ApprovalBook {
+  readonly parts: BookParts;
+  readonly live: LiveTable = new LiveTable();
+  readonly #waiting = new Map<string, Set<(approval: Approval) => void>>();
+
+  constructor(parts: BookParts) {
+    this.parts = parts;
+  }
+
+  /** The current time, RFC 3339. */
+  now(): string {
+    return new Date(this.parts.clock()).toISOString();
+  }
+
+  /** `ms` from now, RFC 3339. */
+  after(ms: number): string {
+    return new Date(this.parts.clock() + ms).toISOString();
+  }
+
+  /** An approval of the tenant, in memory or in the store. Throws NOT_FOUND for a foreign id as for an unknown one. */
+  async find(tenant: string, id: string): Promise<Approval> {
+    const live = this.live.get(tenant, id);
+    if (live !== undefined) return live.approval;
+    const text = /^apr_[0-9a-f]{32}$/.test(id) ? await this.parts.store.get(approvalKey(tenant, id)) : undefined;
+    const approval = text === undefined ? undefined : readEntry(text, tenant, id);
+    if (approval === undefined) throw new GatewayError("NOT_FOUND", "no such approval");
+    return approval;
+  }
+
+  /** Makes `next` durable together with the record that tells of it. Memory is the caller's. */
+  async record(next: Approval, detail: JsonObject, more: readonly Operation[] = []): Promise<void> {
+    const { journal } = this.parts;
+    const { id, session, tenant, held_seq: seq } = next;
+    const released = isFinal(next.state) ? [journal.release(tenant, seq)] : [];
+    const told = { id, session: session.id, fingerprint: boundFingerprint(next), ...detail };
+    await journal.record(tenant, told, [...putEntry(next), ...released, ...more]);
+  }
+
+  /** Tells everyone who waits, and who listens, of a state that is durable. */
+  announce(approval: Approval): void {
+    this.parts.onChange(approval);
+    const waiting = this.#waiting.get(approval.id);
+    if (approval.state === "pending" || waiting === undefined) return;
+    this.#waiting.delete(approval.id);
+    for (const tell of waiting) tell(approval);
+  }
+
+  /** Resolves with the approval as soon as it is not pending any more; with what it is when `signal` aborts. */
+  async decided(pending: Approval, signal: AbortSignal): Promise<Approval> {
+    const now = await this.find(pending.tenant, pending.id);
+    if (now.state !== "pending" || signal.aborted) return now;
+    return new Promise((resolve) => {
+      const waiting = this.#waiting.get(now.id) ?? new Set();
+      const settle = (approval: Approval): void => {
+        signal.removeEventListener("abort", giveUp);
+        waiting.delete(settle);
+        if (waiting.size === 0) this.#waiting.delete(now.id);
+        resolve(approval);
+      };
+      const giveUp = (): void => settle(this.live.get(now.tenant, now.id)?.approval ?? now);
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.set(now.id, waiting.add(settle));
+    });
+  }
+}
+
+/** What an approval is bound to in its scope. */
+export function boundFingerprint({ scope, fingerprint, task_fingerprint: task }: Approval): string {
+  return scope === "task" ? task : fingerprint;
+}

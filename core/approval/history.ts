@@ -1,0 +1,74 @@
+import { type Approval, type ApprovalState, isFinal } from "../kernel/approval.ts";
+import type { ApprovalBook } from "./book.ts";
+import { readEntry } from "./entry.ts";
+import { approvalKey, approvalRange, breakGlassRange } from "./key-space.ts";
+
+export interface ApprovalPageRequest {
+  readonly limit: number;
+  /** The `next` of an earlier page. */
+  readonly cursor?: string;
+}
+
+export interface ApprovalPage {
+  readonly items: readonly Approval[];
+  /** Null at the end. */
+  readonly next: string | null;
+}
+
+/** Entries read for one page: a page may hold fewer than asked for, and say where to go on. */
+const mostRead = 5_000;
+
+/** A tenant's approvals that wait or can be used, in the order in which they were asked for. */
+export function listLive(
+  book: ApprovalBook,
+  tenant: string,
+  state: ApprovalState,
+  page: ApprovalPageRequest,
+): ApprovalPage {
+  const { limit, cursor = "" } = page;
+  const rest = book.live
+    .of(tenant)
+    .map(({ approval }) => approval)
+    .filter((approval) => approval.state === state && approval.id > cursor);
+  return { items: rest.slice(0, limit), next: rest.length > limit ? (rest[limit - 1] as Approval).id : null };
+}
+
+/** A tenant's approvals that are over, the latest asked for first; of one state where that is given. */
+export async function listPast(
+  book: ApprovalBook,
+  tenant: string,
+  state: ApprovalState | undefined,
+  { limit, cursor }: ApprovalPageRequest,
+): Promise<ApprovalPage> {
+  const { gte, lt } = approvalRange(tenant);
+  const range = { gte, lt: cursor === undefined ? lt : approvalKey(tenant, cursor), reverse: true };
+  const items: Approval[] = [];
+  let read = 0;
+  for await (const [key, text] of book.parts.store.iterator(range)) {
+    const id = key.slice(key.lastIndexOf("/") + 1);
+    const approval = readEntry(text, tenant, id);
+    if (approval !== undefined && (state === undefined ? isFinal(approval.state) : approval.state === state)) {
+      items.push(approval);
+    }
+    if (items.length === limit || ++read === mostRead) return { items, next: id };
+  }
+  return { items, next: null };
+}
+
+/** The break-glass uses of a tenant that nobody has accounted for; there are never many. */
+export async function listBreakGlass(book: ApprovalBook, tenant: string): Promise<readonly Approval[]> {
+  const keys = await book.parts.store.keys(breakGlassRange(tenant)).all();
+  return Promise.all(keys.map((key) => book.find(tenant, key.slice(key.lastIndexOf("/") + 1))));
+}
+
+/** The latest approval of the same tool that was used: what a reviewer may compare with. */
+export async function findLastUsed(book: ApprovalBook, { tenant, action }: Approval): Promise<Approval | undefined> {
+  let read = 0;
+  for await (const [key, text] of book.parts.store.iterator({ ...approvalRange(tenant), reverse: true })) {
+    const used = readEntry(text, tenant, key.slice(key.lastIndexOf("/") + 1));
+    const isSame = used?.action.tool === action.tool && used.action.target === action.target;
+    if (isSame && used.state === "consumed" && used.consumed_seq !== undefined) return used;
+    if (++read === mostRead) return undefined;
+  }
+  return undefined;
+}

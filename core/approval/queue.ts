@@ -1,0 +1,190 @@
+import { type Approval, boundBy, type ExpiryReason, whyVoid } from "../kernel/approval.ts";
+import { ApprovalGrant } from "../kernel/approval-grant.ts";
+import type { ApprovalStep } from "../kernel/approval-step.ts";
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import type { Evaluation } from "../kernel/evaluation.ts";
+import { type ApprovalBook, boundFingerprint } from "./book.ts";
+import { putEntry } from "./entry.ts";
+import { type Expiry, endingOf } from "./expiry.ts";
+import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";
+import { UsedApprovals } from "./used-approval.ts";
+
+/** An approval of the same action that holds no more, for the words to whoever asks again. */
+export interface FormerApproval {
+  readonly id: string;
+  readonly state: Approval["state"];
+  readonly reason?: ExpiryReason;
+}
+
+/** What the queue says of an action that policy holds for review. */
+export type Presented =
+  | {
+      readonly kind: "granted";
+      readonly approval: Approval;
+      readonly step: ApprovalStep;
+      readonly grant: ApprovalGrant;
+    }
+  | {
+      readonly kind: "held";
+      readonly approval: Approval;
+      readonly step: ApprovalStep;
+      /** Whether this is the request that made it. */
+      readonly isNew: boolean;
+      readonly former: FormerApproval | undefined;
+    }
+  | { readonly kind: "denied"; readonly approval: Approval; readonly step: ApprovalStep }
+  | { readonly kind: "full" };
+
+/**
+ * Where held actions wait for a reviewer, and where they come back. Every call makes exactly one turn of the event loop
+ * over the approvals, so that of any number of equal actions at once one uses an approval and the others find it used.
+ *
+ * The caller records the decision with `step`, and then says `confirm`, or `withdraw` where it could not.
+ */
+export class ApprovalQueue {
+  readonly #book: ApprovalBook;
+  readonly #expiry: Expiry;
+  readonly #newId: () => string;
+  readonly #used = new UsedApprovals();
+
+  /** `newId`: UUIDv7, so that ids sort by time. */
+  constructor(book: ApprovalBook, expiry: Expiry, newId: () => string) {
+    this.#book = book;
+    this.#expiry = expiry;
+    this.#newId = newId;
+  }
+
+  /** Rejects with EVIDENCE_UNAVAILABLE where what ended an earlier approval cannot be recorded. */
+  async present(action: ActionEnvelope, evaluation: Evaluation): Promise<Presented> {
+    const fingerprints = await this.#book.parts.journal.fingerprints(action);
+    // One turn from here to the first await.
+    const known = this.#book.live.find(action.tenant, fingerprints);
+    const over = known === undefined ? undefined : this.#whyOver(known, action, evaluation);
+    if (known !== undefined && over === undefined) return this.#answer(known, action);
+    const ended = known === undefined || over === undefined ? undefined : this.#expiry.begin(known, over);
+    const former = ended === undefined ? this.#used.find(fingerprints.exact) : formerOf(ended);
+    const asked = this.#ask(action, evaluation, fingerprints, former);
+    if (ended === undefined) return asked;
+    try {
+      await this.#expiry.finish(ended);
+    } catch (error) {
+      this.withdraw(asked);
+      throw error;
+    }
+    return asked;
+  }
+
+  /** The decision is durable. */
+  confirm(presented: Presented): void {
+    if (presented.kind === "granted") {
+      const { approval } = presented;
+      this.#used.add(approval);
+      this.#book.announce(approval);
+    }
+    if (presented.kind === "held" && presented.isNew) this.#book.announce(presented.approval);
+  }
+
+  /** The decision may or may not be durable, and nothing was done. Used stays used, until the store says otherwise. */
+  withdraw(presented: Presented): void {
+    if (presented.kind === "granted") this.#expiry.doubt(presented.approval);
+    if (presented.kind !== "held" || !presented.isNew) return;
+    const { tenant, id } = presented.approval;
+    this.#book.live.remove(tenant, id);
+  }
+
+  #whyOver(known: LiveApproval, action: ActionEnvelope, evaluation: Evaluation): ExpiryReason | undefined {
+    const { approval } = known;
+    const { clock, monotonicMs } = this.#book.parts;
+    if (isLate(known, monotonicMs(), clock())) return endingOf(approval);
+    return approval.state === "denied" ? undefined : whyVoid(approval.bound, boundBy(action, evaluation));
+  }
+
+  #answer(known: LiveApproval, action: ActionEnvelope): Presented {
+    const { approval } = known;
+    if (approval.state === "approved") return this.#use(approval, action);
+    const step = stepOf(approval);
+    return approval.state === "denied"
+      ? { kind: "denied", approval, step }
+      : { kind: "held", approval, step, isNew: false, former: undefined };
+  }
+
+  /** INVARIANT: taken from memory before anything is awaited; nobody finds it approved again. */
+  #use(approved: Approval, action: ActionEnvelope): Presented {
+    const approval: Approval = { ...approved, state: "consumed", consumed_at: this.#book.now() };
+    this.#book.live.remove(approval.tenant, approval.id);
+    const step: ApprovalStep = {
+      ...stepOf(approval),
+      releases: approval.held_seq,
+      operations: (seq) => putEntry({ ...approval, consumed_seq: seq }),
+    };
+    return { kind: "granted", approval, step, grant: ApprovalGrant.grantUse(approval.id, action) };
+  }
+
+  #ask(
+    action: ActionEnvelope,
+    evaluation: Evaluation,
+    fingerprints: Fingerprints,
+    former: FormerApproval | undefined,
+  ): Presented {
+    const { live, parts } = this.#book;
+    const { limits } = parts;
+    const holds = JSON.stringify({ action, determining: evaluation.determining });
+    const heldBytes = Buffer.byteLength(holds);
+    const isFull =
+      live.count(action.tenant, "pending", "approved") >= limits.mostLive ||
+      live.heldBytes(action.tenant) + heldBytes > limits.mostHeldBytes;
+    if (isFull) return { kind: "full" };
+    const approval = this.#make(action, evaluation, fingerprints);
+    const deadlineMs = parts.monotonicMs() + limits.reviewMs;
+    live.put({ approval, deadlineMs, heldBytes });
+    const operations: ApprovalStep["operations"] = (seq) => {
+      const placed = { ...approval, held_seq: seq };
+      live.put({ approval: placed, deadlineMs, heldBytes });
+      return putEntry(placed);
+    };
+    const step = { ...stepOf(approval), holds, operations };
+    return { kind: "held", approval, step, isNew: true, former };
+  }
+
+  #make(action: ActionEnvelope, evaluation: Evaluation, { exact, task }: Fingerprints): Approval {
+    const { principal, session, capability, protocol, target, tool } = action;
+    return {
+      id: `apr_${this.#newId().replaceAll("-", "")}`,
+      tenant: action.tenant,
+      state: "pending",
+      scope: "exact",
+      fingerprint: exact,
+      task_fingerprint: task,
+      principal: { id: principal.id, key_id: principal.keyId, role: principal.role },
+      session: { id: session.id, transport: session.transport },
+      action: { id: action.id, capability, protocol, target, task: action.task, tool },
+      evaluation: {
+        id: evaluation.id,
+        by_default: evaluation.byDefault,
+        risk: evaluation.risk,
+        rules: evaluation.determining.map(({ rule }) => rule),
+      },
+      bound: boundBy(action, evaluation),
+      required: evaluation.approvals,
+      endorsements: [],
+      held_seq: 0,
+      requested_at: this.#book.now(),
+      expires_at: this.#book.after(this.#book.parts.limits.reviewMs),
+    };
+  }
+}
+
+function formerOf({ id, state, reason }: Approval): FormerApproval | undefined {
+  return reason === undefined ? undefined : { id, state, reason };
+}
+
+/** The step of a decision that names an approval and changes nothing about it. */
+function stepOf(approval: Approval): ApprovalStep {
+  const { id, reviewer, state } = approval;
+  return {
+    approval: { fingerprint: boundFingerprint(approval), id, reviewer: reviewer ?? null, state },
+    holds: null,
+    releases: null,
+    operations: () => [],
+  };
+}

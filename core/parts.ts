@@ -1,0 +1,203 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Approvals } from "./approval/approvals.ts";
+import { configDigest } from "./config/digest.ts";
+import type { GatewayConfig } from "./config/gateway-config.ts";
+import { Custody } from "./evidence/custody.ts";
+import { openKeyStores } from "./evidence/key-store.ts";
+import { Ledger } from "./evidence/ledger.ts";
+import { SessionExport } from "./evidence/session-export.ts";
+import { KeyRing } from "./identity/key-ring.ts";
+import { ActionFactory } from "./ingress/mcp/action-factory.ts";
+import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
+import { SessionTable } from "./ingress/mcp/session-table.ts";
+import type { Policy } from "./kernel/policy.ts";
+import { poolRandom } from "./kernel/random-pool.ts";
+import type { JsonBounds } from "./kernel/strict-json.ts";
+import { uuidV7 } from "./kernel/uuid.ts";
+import { WebhookFeed } from "./notify/feed.ts";
+import type { Log } from "./observe/log.ts";
+import { Metrics } from "./observe/metrics.ts";
+import { noticeOf } from "./pipeline/approval-notice.ts";
+import { Road } from "./pipeline/road.ts";
+import { Chain } from "./policy/chain.ts";
+import { loadPacks } from "./policy/pack.ts";
+import { lockWatch } from "./store/lock.ts";
+import { openStore, type Store } from "./store/open.ts";
+import { UpstreamFleet } from "./upstream/fleet.ts";
+
+/** What the gateway calls itself towards clients and upstreams. */
+export const identity = { name: "agent-governance-gateway", version: "0.1.0" } as const;
+
+/** The parts of a running gateway. */
+export interface Parts {
+  readonly config: GatewayConfig;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly custody: Custody;
+  readonly notifier: WebhookFeed;
+  readonly exporter: SessionExport;
+  readonly approvals: Approvals;
+  readonly keys: KeyRing;
+  readonly chain: Chain;
+  readonly fleet: UpstreamFleet;
+  readonly sessions: SessionTable;
+  readonly endpoint: McpEndpoint;
+  readonly life: { stopping: boolean };
+}
+
+/** Opens every part but the ports. Rejects with the GatewayError that says why not. */
+export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
+  const policies = await loadPolicies(config);
+  const metrics = new Metrics();
+  const fleet = openFleet(config, log);
+  const evidence = await openEvidence(config, log, metrics);
+  const chain = new Chain({
+    policies,
+    defaultDecision: config.policy.defaultDecision,
+    deadlineMs: config.policy.deadlineMs,
+    newId,
+    elapsedUs: () => performance.now() * 1000,
+  });
+  const sessions = new SessionTable({
+    mostSessions: config.mcpGateway.maxSessions,
+    idleMs: config.mcpGateway.sessionIdleMs,
+    clock: Date.now,
+    onCount: (count) => metrics.mcpSessions(count),
+  });
+  const approvals = await openApprovals(config, log, evidence);
+  const endpoint = openEndpoint(config, log, { ledger: evidence.ledger, approvals, metrics, chain, fleet, sessions });
+  const keys = new KeyRing(config.keys);
+  return {
+    config,
+    log,
+    metrics,
+    ...evidence,
+    approvals,
+    keys,
+    chain,
+    fleet,
+    sessions,
+    endpoint,
+    life: { stopping: false },
+  };
+}
+
+function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
+  return new UpstreamFleet({
+    configs: config.upstreams,
+    replyBounds: { ...jsonBounds(config), reader: "tolerant" },
+    replyBytes: config.limits.upstreamReplyBytes,
+    clock: Date.now,
+    gatewayInfo: identity,
+    onEvent: (event) => log.info({ ...event }, "upstream"),
+  });
+}
+
+async function openEvidence(
+  config: GatewayConfig,
+  log: Log,
+  metrics: Metrics,
+): Promise<Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter">> {
+  const { dataDir, state, evidence } = config;
+  const store = await openStore({ dir: dataDir, enabled: state.enabled });
+  const ports = {
+    store,
+    ...openKeyStores(state.enabled ? join(dataDir, "keys") : null, randomBytes),
+    clock: Date.now,
+    random: randomBytes,
+    onWarning: (message: string, fields: object): void => log.warn(fields, message),
+  };
+  const ledger = await Ledger.open({
+    ...ports,
+    holdsStore: lockWatch(store, dataDir, state.enabled),
+    highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
+    fieldPolicy: evidence,
+    writerId: newId(),
+    configDigest: configDigest(config),
+  });
+  const custody = await Custody.start({
+    ...ports,
+    ledger,
+    witnesses: evidence.witnesses,
+    heartbeatMs: evidence.checkpointHeartbeatMs,
+    onPush: (result) => metrics.witnessed(result),
+  });
+  const notifier = await WebhookFeed.open({ ...ports, newId, observer: metrics, webhooks: config.approvals.webhooks });
+  return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }) };
+}
+
+function openApprovals(
+  { approvals }: GatewayConfig,
+  log: Log,
+  { store, ledger, notifier }: Pick<Parts, "store" | "ledger" | "notifier">,
+): Promise<Approvals> {
+  return Approvals.open({
+    store,
+    journal: ledger.approvals,
+    limits: approvals,
+    rule: approvals,
+    clock: Date.now,
+    monotonicMs: () => performance.now(),
+    tenants: ledger.status().map(({ tenant }) => tenant),
+    newId,
+    onChange: (approval) => {
+      const notice = noticeOf(approval, new Date().toISOString());
+      if (notice !== undefined) notifier.tell(notice);
+    },
+    onWarning: (message, fields) => log.warn(fields, message),
+  });
+}
+
+type RoadParts = Pick<Parts, "ledger" | "approvals" | "metrics" | "chain" | "fleet" | "sessions">;
+
+function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEndpoint {
+  const { ledger, approvals, metrics, chain, fleet, sessions } = parts;
+  return new McpEndpoint({
+    identity,
+    fleet,
+    sessions,
+    road: new Road({ chain, log: ledger, desk: approvals.queue, observer: metrics, newId }),
+    actions: new ActionFactory(Date.now, newId),
+    newId,
+    newSessionId: () => randomBytes(32).toString("base64url"),
+    nowMs: Date.now,
+    metaPassthrough: config.mcpGateway.metaPassthrough,
+    body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },
+    recordSession: (principal, scope, client) =>
+      ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client }),
+    onFault: (requestId, error) =>
+      log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
+  });
+}
+
+/** The policies that a configuration names, checked. */
+export async function loadPolicies(config: GatewayConfig): Promise<readonly Policy[]> {
+  const packs = await loadPacks(config.policy.packs.map((pack) => ({ ...pack, clock: Date.now })));
+  return packs.map(({ policy }) => policy);
+}
+
+/** Closes upstreams, evidence and state, in this order. */
+export async function closeParts(parts: Parts): Promise<void> {
+  // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
+  await Promise.all([parts.sessions.closeAll(), parts.fleet.close()]);
+  await parts.approvals.close();
+  await parts.notifier.close();
+  await parts.custody.stop();
+  await parts.ledger.close();
+  await parts.store.close();
+}
+
+function jsonBounds(config: GatewayConfig): JsonBounds {
+  const { jsonDepth, jsonNodes, jsonStringLength } = config.limits;
+  return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
+}
+
+const random = poolRandom(randomBytes);
+
+/** UUIDv7. */
+export function newId(): string {
+  return uuidV7(Date.now(), random(10));
+}

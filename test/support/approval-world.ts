@@ -1,0 +1,117 @@
+import { randomBytes } from "node:crypto";
+import { Approvals, type ApprovalsParts } from "../../core/approval/approvals.ts";
+import type { FormerApproval } from "../../core/approval/queue.ts";
+import type { Approval } from "../../core/kernel/approval.ts";
+import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
+import type { Evaluation } from "../../core/kernel/evaluation.ts";
+import { type Principal, principalId } from "../../core/kernel/principal.ts";
+import type { Role } from "../../core/kernel/role.ts";
+import { uuidV7 } from "../../core/kernel/uuid.ts";
+import { type Gated, passGate } from "../../core/pipeline/gate.ts";
+import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
+
+/** A reviewer of tenant `acme`, or of another. */
+export function reviewer(name: string, role: Role = "operator", tenant = "acme"): Principal {
+  return { id: principalId(tenant, `sha256:${name}`), tenant, role, keyId: name };
+}
+
+/** What became of one attempt. */
+export interface Attempted {
+  /** Whether it was permitted; what would then be dispatched. */
+  readonly permitted: boolean;
+  readonly review: "held" | "denied" | "full" | null;
+  readonly approval: Approval | undefined;
+  readonly former: FormerApproval | undefined;
+}
+
+/** The approvals of a gateway on a real ledger and a real store; time is the test's. */
+export class ApprovalWorld {
+  readonly ledger: LedgerWorld;
+  readonly announced: Approval[] = [];
+  monotonicMs = 0;
+  #approvals: Approvals | null = null;
+
+  private constructor(ledger: LedgerWorld) {
+    this.ledger = ledger;
+  }
+
+  static async create(over: Partial<ApprovalsParts> = {}): Promise<ApprovalWorld> {
+    const world = new ApprovalWorld(await LedgerWorld.create());
+    await world.open(over);
+    return world;
+  }
+
+  get approvals(): Approvals {
+    if (this.#approvals === null) throw new Error("the world has no approvals open");
+    return this.#approvals;
+  }
+
+  async open(over: Partial<ApprovalsParts> = {}): Promise<void> {
+    const ledger = await this.ledger.open();
+    this.#approvals = await Approvals.open({
+      store: this.ledger.store,
+      journal: ledger.approvals,
+      limits: { reviewMs: 1_800_000, useMs: 900_000, mostLive: 1_000, mostHeldBytes: 64 * 1024 * 1024 },
+      rule: { allowSelfReview: false, allowBreakGlass: false },
+      clock: this.ledger.clock.now,
+      monotonicMs: () => this.monotonicMs,
+      tenants: ledger.status().map(({ tenant }) => tenant),
+      newId: () => uuidV7(this.ledger.clock.nowMs, randomBytes(10)),
+      onChange: (approval) => this.announced.push(approval),
+      onWarning: (message, fields) => this.ledger.warnings.push({ message, fields }),
+      ...over,
+    });
+  }
+
+  /** Ends this process's part. */
+  async close(): Promise<void> {
+    await this.#approvals?.close();
+    await this.ledger.close();
+    this.#approvals = null;
+  }
+
+  async restart(over: Partial<ApprovalsParts> = {}): Promise<void> {
+    await this.close();
+    await this.open(over);
+  }
+
+  async remove(): Promise<void> {
+    await this.close();
+    await this.ledger.remove();
+  }
+
+  /** Lets `ms` pass, by every measure. */
+  pass(ms: number): void {
+    this.monotonicMs += ms;
+    this.ledger.clock.nowMs += ms;
+  }
+
+  /** Takes an action that policy holds for review as far as the gate, on record. */
+  async attempt(action: ActionEnvelope, evaluation?: Evaluation): Promise<Attempted> {
+    const judged = evaluation ?? makeEvaluation(action, "review");
+    const gated = await passGate(this.ledger.ledger, this.approvals.queue, action, judged);
+    if (gated.permission !== null) await this.ledger.ledger.recordOutcome(action, { status: "success", output: {} });
+    return attempted(gated);
+  }
+
+  /** The id of the approval that an action waits for. */
+  async hold(action: ActionEnvelope): Promise<string> {
+    const { approval } = await this.attempt(action);
+    if (approval === undefined) throw new Error("expected the action to be held");
+    return approval.id;
+  }
+
+  async approve(id: string, by: Principal = reviewer("rita")): Promise<Approval> {
+    return this.approvals.review.approve(id, by, { scope: "exact" });
+  }
+}
+
+function attempted(gated: Gated): Attempted {
+  const review = gated.permission === null ? gated.review : null;
+  return {
+    permitted: gated.permission !== null,
+    review: review?.kind ?? null,
+    approval: review !== null && "approval" in review ? review.approval : undefined,
+    former: review?.kind === "held" ? review.former : undefined,
+  };
+}

@@ -1,0 +1,106 @@
+import { expect } from "chai";
+import type { Evaluation } from "../../../core/kernel/evaluation.ts";
+import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
+import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
+
+describe("ApprovalQueue.present(action, evaluation)", () => {
+  let world: ApprovalWorld;
+
+  beforeEach(async () => {
+    world = await ApprovalWorld.create();
+  });
+
+  afterEach(() => world.remove());
+
+  it("holds an action, lets it pass once after a yes, and holds it anew", async () => {
+    const held = await world.attempt(newAction());
+    expect(held).to.deep.include({ permitted: false, review: "held" });
+    const id = held.approval?.id ?? "";
+    expect(id).to.match(/^apr_[0-9a-f]{32}$/);
+    expect((await world.approve(id)).state).to.equal("approved");
+    expect(await world.attempt(newAction())).to.deep.include({ permitted: true, review: null });
+    const again = await world.attempt(newAction());
+    expect(again).to.deep.include({ permitted: false, review: "held", former: { id, state: "consumed" } });
+    expect(again.approval?.id).not.to.equal(id);
+    expect(await world.ledger.ledger.verify("acme")).to.include({ ok: true });
+  });
+
+  it("joins equal actions to one pending approval", async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, () => world.hold(newAction())));
+    expect(new Set(ids).size).to.equal(1);
+    expect(world.announced.map(({ state }) => state)).to.deep.equal(["pending"]);
+  });
+
+  it("lets one of 200 at once pass", async () => {
+    await world.approve(await world.hold(newAction()));
+    const attempts = await Promise.all(Array.from({ length: 200 }, () => world.attempt(newAction())));
+    expect(attempts.filter(({ permitted }) => permitted)).to.have.length(1);
+    expect(attempts.filter(({ review }) => review === "held")).to.have.length(199);
+  });
+
+  it("tells a denied action so, and asks nobody again, until its time to review is over", async () => {
+    const id = await world.hold(newAction());
+    await world.approvals.review.deny(id, reviewer("rita"), "not today");
+    const denied = await world.attempt(newAction());
+    expect(denied).to.deep.include({ permitted: false, review: "denied" });
+    expect(denied.approval).to.deep.include({ id, state: "denied", comment: "not today" });
+    world.pass(1_800_000);
+    expect(await world.attempt(newAction())).to.deep.include({ permitted: false, review: "held" });
+  });
+
+  it("voids an approval where the tool's definition is another", async () => {
+    const shown = { tool_definition: { digest: "sha256:aa", annotations: {} } };
+    const id = await world.hold(newAction(shown));
+    await world.approve(id);
+    const swapped = await world.attempt(newAction({ tool_definition: { digest: "sha256:bb", annotations: {} } }));
+    expect(swapped).to.deep.include({
+      permitted: false,
+      review: "held",
+      former: { id, state: "expired", reason: "tool_changed" },
+    });
+    expect(await world.attempt(newAction(shown))).to.deep.include({ permitted: false });
+  });
+
+  it("voids an approval where a policy is another", async () => {
+    const id = await world.hold(newAction());
+    await world.approve(id);
+    const action = newAction();
+    const changed = await world.attempt(action, withDigest(makeEvaluation(action, "review"), "sha256:cc"));
+    expect(changed).to.deep.include({ permitted: false, former: { id, state: "expired", reason: "policy_changed" } });
+  });
+
+  it("refuses one more than the tenant may have, and says so; another tenant is not concerned", async () => {
+    await world.restart({ limits: { reviewMs: 1_000, useMs: 1_000, mostLive: 2, mostHeldBytes: 1_000_000 } });
+    for (const path of ["a", "b"]) await world.hold(newAction({ arguments: { path } }));
+    expect(await world.attempt(newAction({ arguments: { path: "c" } }))).to.deep.include({
+      permitted: false,
+      review: "full",
+      approval: undefined,
+    });
+    expect(await world.attempt(newAction({ tenant: "other" }))).to.deep.include({ review: "held" });
+    world.pass(1_000);
+    await world.approvals.expiry.sweep();
+    expect(await world.attempt(newAction({ arguments: { path: "c" } }))).to.deep.include({ review: "held" });
+  });
+
+  it("counts what is held in bytes too", async () => {
+    await world.restart({ limits: { reviewMs: 1_000, useMs: 1_000, mostLive: 10, mostHeldBytes: 4_000 } });
+    expect(await world.attempt(newAction({ arguments: { text: "x".repeat(5_000) } }))).to.include({ review: "full" });
+    expect(await world.attempt(newAction())).to.include({ review: "held" });
+  });
+
+  it("permits nothing where the use cannot be recorded, then or later", async () => {
+    const id = await world.hold(newAction());
+    await world.approve(id);
+    await world.ledger.ledger.close();
+    expect((await rejection(world.attempt(newAction()))).message).to.contain("closed");
+    await world.restart();
+    const [entry] = await world.ledger.store.values({ gte: "acme/approval/", lt: "acme/approval0" }).all();
+    expect(JSON.parse(entry ?? "")).to.include({ id, state: "approved" });
+  });
+});
+
+function withDigest(evaluation: Evaluation, digest: string): Evaluation {
+  const verdicts = evaluation.verdicts.map((verdict) => ({ ...verdict, policy: { ...verdict.policy, digest } }));
+  return { ...evaluation, verdicts };
+}
