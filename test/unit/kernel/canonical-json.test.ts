@@ -1,4 +1,6 @@
+import canonicalize from "canonicalize";
 import { expect } from "chai";
+import fc from "fast-check";
 import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
 import type { Json } from "../../../core/kernel/json.ts";
 
@@ -46,4 +48,25 @@ describe("canonicalJson(value)", () => {
       expect(() => canonicalJson(value as Json)).to.throw();
     });
   }
+
+  it("gives the reference implementation's text for any JSON, its keys in order or not, and refuses what that refuses", () => {
+    const ordered = fc.jsonValue().map((value) => JSON.parse(canonicalize(value) ?? "null"));
+    const broken = fc
+      .jsonValue()
+      .chain((value) => fc.constantFrom([value, "\udc00"], { "a\ud800": value }, [[], Number.NaN]));
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue({ stringUnit: "binary" }), ordered, broken), (value) => {
+        expect(attempt(() => canonicalJson(value as Json))).to.equal(attempt(() => canonicalize(value) ?? ""));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
 });
+
+function attempt(print: () => string): string {
+  try {
+    return print();
+  } catch {
+    return "refused";
+  }
+}
