@@ -1,8 +1,12 @@
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { openKeyStores } from "../../core/evidence/key-store.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
@@ -11,11 +15,13 @@ import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 /** Fills a chain, then prints how fast it verifies, in how much memory, and how many bytes a record takes on disk. */
 const wanted = Number(process.env.BENCH_RECORDS ?? 1_000_000);
 const writers = 256;
+const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 
 const dir = await mkdtemp(join(process.env.BENCH_DIR ?? tmpdir(), "verify-bench-"));
 try {
   await fill();
   await verify();
+  await runCommand();
 } finally {
   await rm(dir, { recursive: true });
 }
@@ -58,6 +64,18 @@ async function verify(): Promise<void> {
       `verify: ${report.records} records, ok ${report.ok}, ${seconds.toFixed(1)} s, ${rate} records/s, ${costUs} µs CPU a record, peak ${mebibytes} MiB`,
     );
   });
+}
+
+/** The same by the command an operator types, start and snapshot included; its progress is on standard error. */
+async function runCommand(): Promise<void> {
+  const start = performance.now();
+  const child = spawn(process.execPath, [program, "evidence", "verify", "--data", dir], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const said = text(child.stdout);
+  await once(child, "exit");
+  const seconds = (performance.now() - start) / 1_000;
+  print(`gateway evidence verify --data: ${(await said).trim()}, ${seconds.toFixed(1)} s`);
 }
 
 /** Memory of this process alone: the database maps its files, and the pages of those are the system's to take back. */
