@@ -13,7 +13,10 @@ import { parseTranscript, type Step } from "./transcript.ts";
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 const transcripts = join(repositoryRoot, "test", "cli");
 
-/** Each file runs top to bottom in a folder of its own, with `policy-packs` beside it and `$TAKEN` a port in use. */
+/**
+ * Each file runs top to bottom in a folder of its own, with `policy-packs` beside it and `$TAKEN` a port in use. What a
+ * step writes to `$BASH_ENV` is in force in every later one.
+ */
 for (const name of readdirSync(transcripts).filter((file) => file.endsWith(".txt"))) {
   describe(`transcript ${name}`, () => {
     let folder: string;
@@ -24,6 +27,7 @@ for (const name of readdirSync(transcripts).filter((file) => file.endsWith(".txt
       await symlink(join(repositoryRoot, "policy-packs"), join(folder, "policy-packs"));
       await mkdir(join(folder, "bin"));
       await writeFile(join(folder, "bin", "gateway"), `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`);
+      await writeFile(join(folder, "bin", "profile"), "");
       await chmod(join(folder, "bin", "gateway"), 0o755);
       holder = await holdPort();
     });
@@ -36,7 +40,9 @@ for (const name of readdirSync(transcripts).filter((file) => file.endsWith(".txt
     for (const step of parseTranscript(readFileSync(join(transcripts, name), "utf8"))) {
       it(`$ ${step.command.split("\n")[0]}`, async () => {
         const { port } = holder.address() as AddressInfo;
-        const env = { PATH: `${join(folder, "bin")}${delimiter}${process.env.PATH}`, TAKEN: String(port) };
+        const bin = join(folder, "bin");
+        const path = `${bin}${delimiter}${process.env.PATH}`;
+        const env = { PATH: path, TAKEN: String(port), BASH_ENV: join(bin, "profile") };
         expectAsShown(step, await run(step.command, folder, env));
       });
     }
