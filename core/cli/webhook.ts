@@ -34,9 +34,9 @@ async function listDeadLetters(options: ListOptions): Promise<void> {
   }
 }
 
-function describe({ id, buried, webhook, type, reason, attempts, status }: DeadLetterView): string {
+function describe({ id, given_up_at: givenUpAt, webhook, type, reason, attempts, status }: DeadLetterView): string {
   const last = status === null ? "no answer" : `status ${status}`;
-  return `${id}  ${buried}  ${webhook}  ${type}  ${reason} after ${attempts} attempts, last ${last}\n`;
+  return `${id}  ${givenUpAt}  ${webhook}  ${type}  ${reason} after ${attempts} attempts, last ${last}\n`;
 }
 
 async function redeliver(id: string, options: AdminOptions): Promise<void> {

@@ -11,7 +11,7 @@ export interface DeadLetterView {
   readonly webhook: string;
   readonly type: string;
   readonly time: string;
-  readonly buried: string;
+  readonly given_up_at: string;
   readonly reason: DeathReason;
   readonly attempts: number;
   /** Status of the last answer; null where none came. */
@@ -71,14 +71,13 @@ export class DeadLetters {
     await this.#journal.settled();
     const seq = this.#turns.get(id);
     const text = seq === undefined ? undefined : await this.#store.get(this.#key(seq));
-    // Read while it was taken out: whoever asks now is too late.
-    return text === undefined || !this.#turns.has(id) ? undefined : readDeadLetter(text);
+    return text === undefined ? undefined : readDeadLetter(text);
   }
 
-  /** Takes a letter out. The caller writes the operations. */
-  exhume(id: string): readonly Operation[] {
+  /** Takes a letter out; undefined where it is not here any more. The caller writes the operations. */
+  exhume(id: string): readonly Operation[] | undefined {
     const seq = this.#turns.get(id);
-    if (seq === undefined) throw new TypeError("webhook: expected a dead letter that is here");
+    if (seq === undefined) return undefined;
     this.#turns.delete(id);
     return [{ type: "del", key: this.#key(seq) }];
   }
@@ -103,7 +102,7 @@ export class DeadLetters {
   }
 }
 
-function viewOf({ id, webhook, type, time, buried, reason, attempts, status, body }: DeadLetter): DeadLetterView {
+function viewOf({ id, webhook, type, time, givenUpAt, reason, attempts, status, body }: DeadLetter): DeadLetterView {
   const { data } = JSON.parse(body) as { readonly data: JsonObject };
-  return { id, webhook, type, time, buried, reason, attempts, status, data };
+  return { id, webhook, type, time, given_up_at: givenUpAt, reason, attempts, status, data };
 }

@@ -93,9 +93,11 @@ export class WebhookFeed implements Notifier {
     const letter = await letters?.read(id);
     const line = letter === undefined ? undefined : this.#lineOf([tenant, letter.webhook]);
     if (letters === undefined || letter === undefined || line === undefined || this.#closed) return false;
-    // One turn of the event loop from here: of two who ask at once, one gets it.
-    const { webhook: _, reason: __, buried: ___, ...parcel } = letter;
-    this.#add(line, { ...parcel, attempts: 0, notBefore: 0 }, letters.exhume(id));
+    // Of two who ask at once, one gets it.
+    const exhumed = letters.exhume(id);
+    if (exhumed === undefined) return false;
+    const { webhook: _, reason: __, givenUpAt: ___, ...parcel } = letter;
+    this.#add(line, { ...parcel, attempts: 0, notBefore: 0 }, exhumed);
     return true;
   }
 
@@ -178,8 +180,8 @@ export class WebhookFeed implements Notifier {
   #bury([tenant, webhook]: Place, outbox: Outbox, seq: number, parcel: Parcel, reason: DeathReason): void {
     const letters = this.#deadLetters.get(tenant);
     if (letters === undefined) throw new TypeError("webhook: expected the dead letters of a registered tenant");
-    const buried = new Date(this.#options.clock()).toISOString();
-    const { operations, dropped } = letters.bury({ ...parcel, webhook, reason, buried });
+    const givenUpAt = new Date(this.#options.clock()).toISOString();
+    const { operations, dropped } = letters.bury({ ...parcel, webhook, reason, givenUpAt });
     outbox.remove(seq, operations);
     this.#options.observer.webhookDelivery("dead");
     this.#warn("webhook notice given up", { webhook, type: parcel.type, reason, status: parcel.status });

@@ -29,12 +29,14 @@ export class Journal {
   #running: Promise<void> | null = null;
   #turn: Promise<void> = Promise.resolve();
   #pause: (() => void) | undefined;
+  #opened = 0;
   #closed = false;
 
   /** `onFault` hears each write that failed. */
   constructor(store: NotifyStore, onFault: (cause: unknown) => void) {
     this.#store = store;
     this.#onFault = onFault;
+    store.on("open", () => this.#opened++);
   }
 
   get backlogBytes(): number {
@@ -67,6 +69,7 @@ export class Journal {
     this.#turn = setImmediate();
     await this.#turn;
     while (this.#waiting.length > 0) {
+      const handle = this.#opened;
       const attempt = this.#commit();
       this.#turn = attempt.then(noop, noop);
       try {
@@ -74,7 +77,10 @@ export class Journal {
       } catch (cause) {
         this.#onFault(cause);
         if (this.#closed) break;
-        await this.#rest(cause);
+        // The database may hold half a record now, behind which nothing may be written: it is closed, so that whoever
+        // needs it next opens it anew. Where somebody has done either already, it is theirs to repair.
+        if (handle === this.#opened && !isClosed(cause)) await this.#store.close().catch(noop);
+        await this.#rest();
       }
     }
     this.#running = null;
@@ -88,13 +94,8 @@ export class Journal {
     for (const change of changes) this.#bytes -= sizeOf(change);
   }
 
-  /**
-   * After a failed write the database may hold half a record, behind which nothing may be written: it is closed, so that
-   * whoever needs it next opens it anew. One that was closed already is being repaired by somebody else.
-   */
-  async #rest(cause: unknown): Promise<void> {
-    if (!isClosed(cause)) await this.#store.close().catch(noop);
-    await new Promise<void>((resolve) => {
+  #rest(): Promise<void> {
+    return new Promise((resolve) => {
       const timer = setTimeout(resolve, pauseMs);
       this.#pause = () => {
         clearTimeout(timer);

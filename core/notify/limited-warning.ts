@@ -4,19 +4,20 @@ export type WarningSink = (message: string, fields: object) => void;
 const intervalMs = 60_000;
 
 /**
- * Lets each message through at once, and then once a minute with how often it was meant: what a receiver or a flood can
+ * Lets each message about each webhook through at once, and then once a minute with how often it was meant: what a receiver or a flood can
  * cause a thousand times a second must not fill the log.
  */
 export function limitWarnings(onWarning: WarningSink): WarningSink {
   const silent = new Map<string, { readonly until: number; held: number }>();
   return (message, fields) => {
     const now = performance.now();
-    const last = silent.get(message);
+    const subject = `${message} ${"webhook" in fields ? fields.webhook : ""}`;
+    const last = silent.get(subject);
     if (last !== undefined && now < last.until) {
       last.held++;
       return;
     }
-    silent.set(message, { until: now + intervalMs, held: 0 });
+    silent.set(subject, { until: now + intervalMs, held: 0 });
     onWarning(message, last === undefined || last.held === 0 ? fields : { ...fields, unsaid: last.held });
   };
 }

@@ -25,7 +25,7 @@ export interface DeadLetter extends Parcel {
   readonly webhook: string;
   readonly reason: DeathReason;
   /** When it was given up, RFC 3339. */
-  readonly buried: string;
+  readonly givenUpAt: string;
 }
 
 /** What the store holds of it. What we wrote is read back as it was written: the store is ours. */

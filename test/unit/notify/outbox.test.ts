@@ -199,7 +199,7 @@ describe("dead letters", () => {
       "webhook",
       "type",
       "time",
-      "buried",
+      "given_up_at",
       "reason",
       "attempts",
       "status",

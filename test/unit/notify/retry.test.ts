@@ -121,6 +121,20 @@ describe("a delivery that fails", () => {
   });
 });
 
+it("says of each webhook that it fails, and once only", async () => {
+  receiver.respond = (response) => answer(response, 500);
+  await world.open([makeWebhook(receiver.url), makeWebhook(receiver.url, { name: "other" })]);
+  world.tell(5);
+  await world.became("dead", 10);
+  const said = world.warnings.map(({ message, fields }) => `${message}: ${(fields as { webhook: string }).webhook}`);
+  expect(said).to.have.members([
+    "webhook not told yet: ops",
+    "webhook not told yet: other",
+    "webhook notice given up: ops",
+    "webhook notice given up: other",
+  ]);
+});
+
 describe("a receiver that does not behave", () => {
   it("that never answers is given its time for each attempt, few at once, and then up", async () => {
     receiver.respond = () => undefined;
