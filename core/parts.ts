@@ -11,6 +11,7 @@ import { KeyRing } from "./identity/key-ring.ts";
 import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
+import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
 import type { Policy } from "./kernel/policy.ts";
 import { poolRandom } from "./kernel/random-pool.ts";
 import type { JsonBounds } from "./kernel/strict-json.ts";
@@ -45,6 +46,7 @@ export interface Parts {
   readonly fleet: UpstreamFleet;
   readonly sessions: SessionTable;
   readonly endpoint: McpEndpoint;
+  readonly sse: SseEndpoint;
   readonly life: { stopping: boolean };
 }
 
@@ -65,10 +67,18 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     mostSessions: config.mcpGateway.maxSessions,
     idleMs: config.mcpGateway.sessionIdleMs,
     clock: Date.now,
+    newId: () => randomBytes(32).toString("base64url"),
     onCount: (count) => metrics.mcpSessions(count),
   });
   const approvals = await openApprovals(config, log, evidence);
-  const endpoint = openEndpoint(config, log, { ledger: evidence.ledger, approvals, metrics, chain, fleet, sessions });
+  const endpoints = openEndpoints(config, log, {
+    ledger: evidence.ledger,
+    approvals,
+    metrics,
+    chain,
+    fleet,
+    sessions,
+  });
   const keys = new KeyRing(config.keys);
   return {
     config,
@@ -80,7 +90,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     chain,
     fleet,
     sessions,
-    endpoint,
+    ...endpoints,
     life: { stopping: false },
   };
 }
@@ -153,24 +163,29 @@ function openApprovals(
 
 type RoadParts = Pick<Parts, "ledger" | "approvals" | "metrics" | "chain" | "fleet" | "sessions">;
 
-function openEndpoint(config: GatewayConfig, log: Log, parts: RoadParts): McpEndpoint {
-  const { ledger, approvals, metrics, chain, fleet, sessions } = parts;
-  return new McpEndpoint({
+function openEndpoints(config: GatewayConfig, log: Log, open: RoadParts): Pick<Parts, "endpoint" | "sse"> {
+  const { ledger, approvals, metrics, chain, fleet, sessions } = open;
+  const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
+    ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
+  const parts: SseParts = {
     identity,
     fleet,
     sessions,
     road: new Road({ chain, log: ledger, desk: approvals.queue, observer: metrics, newId }),
     actions: new ActionFactory(Date.now, newId),
     newId,
-    newSessionId: () => randomBytes(32).toString("base64url"),
-    nowMs: Date.now,
     metaPassthrough: config.mcpGateway.metaPassthrough,
     body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },
-    recordSession: (principal, scope, client) =>
-      ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client }),
+    recordSession,
+    onScopeEnded: async (scope, principal) => {
+      // What was approved for a live connection dies with it, whether or not its end can be recorded.
+      await approvals.expiry.endSession(principal.tenant, scope.id);
+      await recordSession(principal, scope, { event: "closed" });
+    },
     onFault: (requestId, error) =>
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
-  });
+  };
+  return { endpoint: new McpEndpoint(parts), sse: new SseEndpoint(parts) };
 }
 
 /** The policies that a configuration names, checked. */

@@ -46,7 +46,7 @@ R1.1-32 | 4 | open | Approval state uses a local embedded database when state.en
 ## 1.2 Ports
 R1.2-1  | 6 | open | Port 8080 serves the chat-completions-compatible API and the messages API.
 R1.2-2  | 2 | open | Port 8080 serves MCP at /mcp.
-R1.2-3  | 4 | open | Port 8080 serves MCP at /sse.
+R1.2-3  | 4 | met  | Port 8080 serves MCP at /sse.
 R1.2-4  | 8 | open | Port 8080 serves the WebSocket /v1/ws.
 R1.2-5  | 2 | open | Port 8081 serves the admin API below /admin/v1/.
 R1.2-6  | 2 | met  | Port 8081 serves /health and /metrics.
@@ -69,8 +69,8 @@ R2.1-10 | 2 | open | Rotating a key creates a new principal.
 R2.1-11 | 2 | met  | A session label is optional and sent in X-Gateway-Session-ID on direct requests.
 R2.1-12 | 2 | open | A session label is scoped to tenant and principal.
 R2.1-13 | 2 | open | An absent label selects the principal's default HTTP session.
-R2.1-14 | 4 | open | There is one session scope per SSE connection, identified by the id in /mcp/session/{id}.
-R2.1-15 | 4 | open | An SSE session scope is owned by the authenticating principal.
+R2.1-14 | 4 | met  | There is one session scope per SSE connection, identified by the id in /mcp/session/{id}.
+R2.1-15 | 4 | met  | An SSE session scope is owned by the authenticating principal.
 
 ## 2.2 Approval record
 R2.2-1  | 4 | open | An approval is bound to tenant, principal, session, task, protocol, tool, target, capability and arguments.
@@ -146,9 +146,9 @@ R3.2-13 | 2 | met  | When policy evaluation errors, the action is blocked.
 ## 4.1 Gateway endpoints
 R4.1-1  | 2 | met  | POST /mcp takes a JSON-RPC message and answers a JSON-RPC response.
 R4.1-2  | 2 | open | POST /mcp takes the optional header X-Gateway-Session-ID.
-R4.1-3  | 4 | open | GET /sse answers an SSE stream that announces /mcp/session/{id}.
-R4.1-4  | 4 | open | GET /sse always requires authentication.
-R4.1-5  | 4 | open | POST /mcp/session/{id} takes a JSON-RPC message of the connection's principal only.
+R4.1-3  | 4 | met  | GET /sse answers an SSE stream that announces /mcp/session/{id}.
+R4.1-4  | 4 | met  | GET /sse always requires authentication.
+R4.1-5  | 4 | met  | POST /mcp/session/{id} takes a JSON-RPC message of the connection's principal only.
 R4.1-6  | 2 | met  | GET and HEAD /health are public.
 R4.1-7  | 2 | met  | POST /health cannot execute tools.
 R4.1-8  | 6 | open | POST /v1/chat/completions answers a completion and requires the key of a configured tenant.
@@ -190,8 +190,8 @@ R5-1    | 2 | met  | The credential is X-API-Key or Authorization: Bearer.
 R5-2    | 2 | open | With require_auth true, all MCP requests require authentication.
 R5-3    | 2 | open | Reviewed tool calls require authentication even when require_auth is false.
 R5-4    | 2 | open | With require_auth false, unauthenticated direct calls still follow allow and block policy.
-R5-5    | 2 | open | There are no isolated anonymous identities.
-R5-6    | 4 | open | /sse always requires authentication.
+R5-5    | 2 | met  | There are no isolated anonymous identities.
+R5-6    | 4 | met  | /sse always requires authentication.
 R5-7    | 2 | met  | /health is public for GET and HEAD.
 R5-8    | 6 | open | Chat requests need a configured tenant key.
 R5-9    | 4 | open | Admin and operator approve and deny within their own tenant.
@@ -215,7 +215,7 @@ R6-4    | 2 | met  | MCP responses are streamed over SSE.
 R7-1    | 6 | open | An unsupported provider-version is rejected with a JSON error in the messages format.
 R7-2    | 6 | open | A missing provider-version defaults to 2023-06-01.
 R7-3    | 2 | open | An unauthenticated call that is reviewed is rejected because authentication is required.
-R7-4    | 4 | open | An unauthenticated /sse request is rejected because authentication is required.
+R7-4    | 4 | met  | An unauthenticated /sse request is rejected because authentication is required.
 R7-5    | 4 | open | A viewer key's attempt to review is not permitted.
 R7-6    | 4 | open | A cross-tenant read or review is not permitted.
 R7-7    | 4 | open | A reused approval or a changed fingerprint: not executed; a new approval is needed.

@@ -94,7 +94,8 @@ export const mcpGatewaySchema = {
     require_auth: {
       type: "boolean",
       default: true,
-      description: "Every MCP request needs a key. False needs `mcp_gateway.anonymous_tenant`.",
+      description:
+        "Every MCP request needs a key. False needs `mcp_gateway.anonymous_tenant`, and leaves out `/sse`, which always needs one.",
     },
     anonymous_tenant: {
       type: "string",
@@ -113,14 +114,14 @@ export const mcpGatewaySchema = {
       min: 1,
       max: 100_000,
       default: 1000,
-      description: "MCP sessions open at once. One more is refused.",
+      description: "MCP sessions and connections to `/sse` open at once, together. One more is refused.",
     },
     session_idle_ms: {
       type: "integer",
       min: 1000,
       max: 86_400_000,
       default: 1_800_000,
-      description: "An MCP session unused for so long is closed.",
+      description: "An MCP session unused for so long is closed; a connection to `/sse` lives while it is connected.",
     },
   },
 } as const;

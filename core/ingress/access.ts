@@ -26,7 +26,7 @@ export class AccessRule {
     const key = presentedKey(rawHeaders);
     if (key === null) return this.#withoutKey(access);
     const principal = this.#keys.authenticate(key);
-    if (access !== "caller" && !can(principal.role, access)) {
+    if (access !== "caller" && access !== "key" && !can(principal.role, access)) {
       throw new GatewayError("ROLE_FORBIDDEN", `\`${principal.role}\` lacks \`${access}\``);
     }
     return principal;

@@ -8,7 +8,7 @@ import type { AccessRule } from "./access.ts";
 import { discardBody } from "./discard.ts";
 import { guard } from "./guard.ts";
 import type { HostRule } from "./host-rule.ts";
-import { answerMcpError } from "./mcp/error.ts";
+import { answerMcpError, speaksMcp } from "./mcp/error.ts";
 import { answerProblem } from "./problem.ts";
 import { type PublicRouteId, type RouteId, routes } from "./route.ts";
 
@@ -82,7 +82,7 @@ async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<
     );
     if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
     if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
-    if (ctx.path === "/mcp") answerMcpError(ctx, error, requestId);
+    if (speaksMcp(ctx.path)) answerMcpError(ctx, error, requestId);
     else answerProblem(ctx, error, requestId);
   }
 }

@@ -5,9 +5,11 @@ import { adminHandlers, metricsHandler } from "./admin.ts";
 import type { Handlers } from "./app.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
+import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 
 export interface HandlerParts extends Omit<AdminParts, "policies"> {
   readonly endpoint: McpEndpoint;
+  readonly sse: SseEndpoint;
   readonly chain: Chain;
   readonly metrics: Metrics;
   readonly health: () => Health;
@@ -22,6 +24,8 @@ export function handlersOf(parts: HandlerParts): Handlers {
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),
+    "sse.open": (ctx, caller) => parts.sse.open(ctx, caller),
+    "sse.post": (ctx, caller, requestId) => parts.sse.post(ctx, caller, requestId),
     "gateway.health": health,
     "admin.health": health,
     "admin.metrics": scrape,

@@ -3,9 +3,9 @@ import type { Port } from "../observe/metrics.ts";
 
 /**
  * Who may call a route. `public`: anyone who reaches the port. `caller`: a key, or anyone where
- * `mcp_gateway.require_auth` is false. A permission: a key whose role carries it.
+ * `mcp_gateway.require_auth` is false. `key`: any key, always. A permission: a key whose role carries it.
  */
-export type Access = "public" | "caller" | Permission;
+export type Access = "public" | "caller" | "key" | Permission;
 
 export interface Route {
   readonly port: Port;
@@ -18,6 +18,8 @@ const table = {
   "mcp.post": { port: "gateway", method: "POST", path: "/mcp", access: "caller" },
   "mcp.stream": { port: "gateway", method: "GET", path: "/mcp", access: "caller" },
   "mcp.end": { port: "gateway", method: "DELETE", path: "/mcp", access: "caller" },
+  "sse.open": { port: "gateway", method: "GET", path: "/sse", access: "key" },
+  "sse.post": { port: "gateway", method: "POST", path: "/mcp/session/:id", access: "key" },
   "gateway.health": { port: "gateway", method: "GET", path: "/health", access: "public" },
   "admin.health": { port: "admin", method: "GET", path: "/health", access: "public" },
   "admin.metrics": { port: "admin", method: "GET", path: "/metrics", access: "metrics.read" },

@@ -47,6 +47,7 @@ const table = {
   APPROVAL_QUEUE_FULL: { status: 503, jsonRpc: 1503, expose: true, text: "the review queue is full" },
   BREAK_GLASS_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "break-glass is not permitted" },
   SESSION_LIMIT: { status: 429, jsonRpc: 1429, expose: true, text: "too many sessions" },
+  CONNECTION_BUSY: { status: 429, jsonRpc: 1429, expose: true, text: "too much at once on one connection" },
   POLICY_BLOCKED: { status: 403, jsonRpc: 1403, expose: true, text: "blocked by policy" },
   REVIEW_REQUIRED: { status: 403, jsonRpc: 1403, expose: true, text: "held for review" },
   UPSTREAM_UNAVAILABLE: { status: 502, jsonRpc: 1502, expose: true, text: "upstream unavailable" },

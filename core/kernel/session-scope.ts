@@ -16,6 +16,11 @@ export function httpSession(tenant: string, principal: string, label: string | u
   return label === undefined ? { id, transport: "http" } : { id, transport: "http", label };
 }
 
+/** The scope of one live SSE connection. Nothing carries over to another one, nor to HTTP. */
+export function sseSession(tenant: string, principal: string, connectionId: string): SessionScope {
+  return { id: sessionId(tenant, principal, "sse", connectionId), transport: "sse" };
+}
+
 function sessionId(tenant: string, principal: string, transport: Transport, discriminator: string | null): string {
   return `session-v1-${sha256Hex(canonicalJson(["session-v1", tenant, principal, transport, discriminator]))}`;
 }

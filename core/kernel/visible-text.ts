@@ -4,6 +4,8 @@
  * separators, and every blank but the space.
  */
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|[^\P{Zs} ]/u;
+/** Printable ASCII but the backslash: what most texts are, and needs no table. */
+const ordinary = /^[ -[\]-~]*$/;
 const backslash = 0x5c;
 const smallU = 0x75;
 /** What stands behind the backslash where JSON has a short escape. */
@@ -25,7 +27,7 @@ let table: Uint8Array | undefined;
  * Linear, never cut; throws RangeError where the result is longer than a string can be.
  */
 export function escapeHidden(text: string): string {
-  return showHidden(text, false);
+  return ordinary.test(text) ? text : showHidden(text, false);
 }
 
 /**

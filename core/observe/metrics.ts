@@ -58,7 +58,7 @@ export class Metrics {
     });
     this.#sessions = new Gauge({
       name: "gateway_mcp_sessions",
-      help: "MCP sessions with a handshake that are open now",
+      help: "MCP sessions with a handshake and SSE connections that are open now",
       registers,
     });
     this.#witnessed = new Counter({

@@ -2,8 +2,10 @@ import type { JsonObject } from "../../core/kernel/json.ts";
 import { connectV1 } from "./v1-client.ts";
 import { connectV2 } from "./v2-client.ts";
 
-/** The official clients: SDK 1, SDK 2 with a handshake, SDK 2 without one (2026-07-28). */
-export const clientKinds = ["v1", "v2 legacy", "v2 modern"] as const;
+/** The official clients that shake hands: SDK 1, the same over HTTP+SSE, SDK 2. */
+export const handshakeKinds = ["v1", "v1 sse", "v2 legacy"] as const;
+/** All official clients: those, and SDK 2 without a handshake (2026-07-28). */
+export const clientKinds = ["v1", "v1 sse", "v2 legacy", "v2 modern"] as const;
 export type ClientKind = (typeof clientKinds)[number];
 
 /** Where a client connects: an MCP endpoint over HTTP, or a program whose stdio is one. */
@@ -69,9 +71,17 @@ export interface CompletionArgument {
   readonly value: string;
 }
 
-/** Connects a client of one of the official SDKs. Rejects as the SDK does. */
+/** Connects a client of one of the official SDKs, `v1 sse` to `/sse` of the same port. Rejects as the SDK does. */
 export function connectClient(kind: ClientKind, endpoint: Endpoint, side: ClientSide = {}): Promise<McpClient> {
-  return kind === "v1" ? connectV1(endpoint, side) : connectV2(kind, endpoint, side);
+  if (kind === "v2 legacy" || kind === "v2 modern") return connectV2(kind, endpoint, side);
+  if (kind === "v1") return connectV1(kind, endpoint, side);
+  if ("command" in endpoint) throw new TypeError("connectClient: expected a URL for HTTP+SSE, got a program");
+  return connectV1(kind, { ...endpoint, url: new URL("/sse", endpoint.url).href, sse: true }, side);
+}
+
+/** The client that asks a server itself, to compare with what `kind` gets through the gateway. */
+export function directKind(kind: ClientKind): "v1" | "v2 legacy" {
+  return kind === "v1" || kind === "v1 sse" ? "v1" : "v2 legacy";
 }
 
 /** Resolves with the first notification, past or to come, that `wanted` says yes to. Rejects after `deadlineMs`. */

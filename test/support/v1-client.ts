@@ -15,7 +15,7 @@ import type { JsonObject } from "../../core/kernel/json.ts";
 import type { ClientSide, Endpoint, McpClient, Notification, ToolResult } from "./mcp-client.ts";
 
 /** A client of SDK 1, which speaks the revisions with a handshake. */
-export async function connectV1(endpoint: Endpoint, side: ClientSide): Promise<McpClient> {
+export async function connectV1(kind: "v1" | "v1 sse", endpoint: Endpoint, side: ClientSide): Promise<McpClient> {
   const capabilities = {
     ...(side.sampling === undefined ? {} : { sampling: {} }),
     ...(side.elicitation === undefined ? {} : { elicitation: {} }),
@@ -28,7 +28,7 @@ export async function connectV1(endpoint: Endpoint, side: ClientSide): Promise<M
   const transport = transportFor(endpoint);
   // The SDK was not written for `exactOptionalPropertyTypes`.
   await client.connect(transport as Transport);
-  return wrap(client, transport, notifications);
+  return wrap(kind, client, transport, notifications);
 }
 
 function transportFor(endpoint: Endpoint): StreamableHTTPClientTransport | SSEClientTransport | StdioClientTransport {
@@ -55,9 +55,14 @@ function answerRequests(client: Client, { sampling, elicitation, roots }: Client
   }
 }
 
-function wrap(client: Client, transport: ReturnType<typeof transportFor>, notifications: Notification[]): McpClient {
+function wrap(
+  kind: "v1" | "v1 sse",
+  client: Client,
+  transport: ReturnType<typeof transportFor>,
+  notifications: Notification[],
+): McpClient {
   return {
-    kind: "v1",
+    kind,
     notifications,
     serverCapabilities: () => client.getServerCapabilities(),
     listTools: async () => (await client.listTools()).tools,

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { ClientIdentity } from "../../kernel/envelope.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { Principal } from "../../kernel/principal.ts";
@@ -26,6 +27,11 @@ const longestClientText = 128;
  */
 export function clientIdentity(info: JsonObject, address: string): ClientIdentity {
   return { name: text(info.name), version: text(info.version), address };
+}
+
+/** Where a request came from, as its connection says: no header is believed. */
+export function addressOf({ socket }: IncomingMessage): string {
+  return socket.remoteAddress ?? "unknown";
 }
 
 function text(value: unknown): string {

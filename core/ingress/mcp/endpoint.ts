@@ -1,28 +1,24 @@
 import type { Context } from "koa";
 import { sessionLabel } from "../../identity/session-label.ts";
 import { GatewayError } from "../../kernel/error.ts";
-import type { Json } from "../../kernel/json.ts";
-import {
-  type JsonRpcNotification,
-  type JsonRpcRequest,
-  type JsonRpcResponse,
-  readJsonRpc,
-} from "../../kernel/json-rpc.ts";
+import { type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../kernel/json-rpc.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import { httpSession, type SessionScope } from "../../kernel/session-scope.ts";
 import { type BodyLimits, readJsonBody } from "../body.ts";
 import { headerText } from "../header.ts";
-import { type Caller, clientIdentity } from "./caller.ts";
+import { addressOf, type Caller, clientIdentity } from "./caller.ts";
+import { receiveAnswer, receiveNotification } from "./client-message.ts";
 import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { mcpErrorBody, mcpStatus } from "./error.ts";
 import { type HandshakeParts, openSession } from "./handshake.ts";
-import { mcpMethods } from "./method.ts";
 import { Reply } from "./reply.ts";
 import { type ServiceParts, serveRequest } from "./service.ts";
-import type { McpSession } from "./session.ts";
+import { McpSession } from "./session.ts";
+import type { SessionTable } from "./session-table.ts";
 
 export interface EndpointParts extends HandshakeParts, ServiceParts {
   readonly body: BodyLimits;
+  readonly sessions: SessionTable;
 }
 
 /** The verbs of `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
@@ -41,8 +37,9 @@ export class McpEndpoint {
     const incoming = readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
     if (incoming.kind === "request") return this.#serve(ctx, principal, scope, incoming.message, requestId);
     checkRevisionHeader(ctx.req.headers);
-    if (incoming.kind === "notification") await this.#receive(ctx, principal, incoming.message);
-    else this.#receiveAnswer(ctx, principal, incoming.message);
+    const session = this.#sessionOf(ctx, principal);
+    if (incoming.kind === "notification") await receiveNotification(session, incoming.message);
+    else receiveAnswer(session, incoming.message);
     ctx.respond = false;
     new Reply(ctx.res, false).end(202);
   }
@@ -121,7 +118,12 @@ export class McpEndpoint {
     reply: Reply,
   ): Promise<JsonRpcResponse> {
     if (era.era === "legacy" && request.method === "initialize") {
-      const { session, response } = await openSession(this.#parts, principal, scope, request, addressOf(ctx));
+      const { session, response } = await openSession(
+        this.#parts,
+        this.#parts.sessions,
+        { principal, scope, address: addressOf(ctx.req) },
+        request,
+      );
       reply.setHeader("mcp-session-id", session.id);
       return response;
     }
@@ -146,32 +148,13 @@ export class McpEndpoint {
   #callerOf(ctx: Context, principal: Principal, scope: SessionScope, era: Era): Caller {
     const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
     if (session !== null) return { principal, scope, client: session.owner.client, era, group: session.group, session };
-    const client = clientIdentity(era.era === "modern" ? era.clientInfo : {}, addressOf(ctx));
+    const client = clientIdentity(era.era === "modern" ? era.clientInfo : {}, addressOf(ctx.req));
     return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null };
   }
 
   #sessionOf(ctx: Context, principal: Principal): McpSession | null {
     const id = headerText(ctx.req.headers, "mcp-session-id");
-    return id === undefined ? null : this.#parts.sessions.find(id, principal);
-  }
-
-  async #receive(ctx: Context, principal: Principal, note: JsonRpcNotification): Promise<void> {
-    if (Object.hasOwn(mcpMethods, note.method)) {
-      throw new GatewayError(
-        "INVALID_REQUEST",
-        `\`${note.method}\` expects an \`id\`: as a notification it is never run`,
-      );
-    }
-    const session = this.#sessionOf(ctx, principal);
-    if (note.method === "notifications/cancelled") session?.cancel(requestIdOf(note.params?.requestId));
-    if (note.method === "notifications/roots/list_changed" && session !== null) {
-      for (const connection of await session.group.open()) await connection.notify({ method: note.method });
-    }
-  }
-
-  #receiveAnswer(ctx: Context, principal: Principal, answer: JsonRpcResponse): void {
-    const session = this.#sessionOf(ctx, principal);
-    if (session?.answer(answer) !== true) throw new GatewayError("INVALID_REQUEST", "this answers no request of ours");
+    return id === undefined ? null : this.#parts.sessions.find(McpSession, id, principal);
   }
 }
 
@@ -191,13 +174,4 @@ function acceptedForms(ctx: Context): { readonly stream: boolean; readonly strea
   const stream = accept.indexOf("text/event-stream");
   const json = accept.search(/application\/json|\*\/\*/);
   return { stream: stream !== -1, streamFirst: stream !== -1 && (json === -1 || stream < json) };
-}
-
-function addressOf(ctx: Context): string {
-  return ctx.req.socket.remoteAddress ?? "unknown";
-}
-
-function requestIdOf(value: Json | undefined): string | number {
-  if (typeof value === "string" || typeof value === "number") return value;
-  throw new GatewayError("INVALID_PARAMS", "expected `requestId` to be a string or an integer");
 }

@@ -39,6 +39,11 @@ export function mcpErrorBody(error: GatewayError, id: RequestId | null, requestI
   return { jsonrpc: "2.0", id, error: { code: error.row.jsonRpc, message: error.publicMessage, data } };
 }
 
+/** Whether a client of this path reads JSON-RPC errors. */
+export function speaksMcp(path: string): boolean {
+  return path === "/mcp" || path === "/sse" || path.startsWith("/mcp/session/");
+}
+
 /** Answers an error that was raised before the request's id was known. */
 export function answerMcpError(ctx: Context, error: GatewayError, requestId: string): void {
   ctx.status = error.row.status;

@@ -15,7 +15,6 @@ import { type ClientRequestParts, relayToClient } from "./client-request.ts";
 import { isRelayed } from "./relayed-notification.ts";
 import { type GatewayIdentity, initializeResult } from "./server-card.ts";
 import { McpSession, type SessionOwner } from "./session.ts";
-import type { SessionTable } from "./session-table.ts";
 
 /** The client capabilities that upstreams learn of; what they may ask of the client is governed. */
 const relayedCapabilities = ["roots", "sampling", "elicitation"] as const;
@@ -23,26 +22,34 @@ const relayedCapabilities = ["roots", "sampling", "elicitation"] as const;
 export interface HandshakeParts extends ClientRequestParts {
   readonly identity: GatewayIdentity;
   readonly fleet: UpstreamFleet;
-  readonly sessions: SessionTable;
-  readonly newSessionId: () => string;
-  readonly nowMs: () => number;
   /** Makes the opening of a session durable evidence. */
   readonly recordSession: (principal: Principal, scope: SessionScope, client: JsonObject) => Promise<void>;
 }
 
-/** Opens a session with upstream connections of its own and answers `initialize`. */
+/** Who wants a session opened, in which scope, and from which address. */
+export interface Opener {
+  readonly principal: Principal;
+  readonly scope: SessionScope;
+  readonly address: string;
+}
+
+/** Where a session is kept, under the id that `add` gives it. */
+export interface SessionHome {
+  add(open: (id: string) => Promise<McpSession>): Promise<McpSession>;
+}
+
+/** Opens a session with upstream connections of its own, keeps it in `home` and answers `initialize`. */
 export async function openSession(
   parts: HandshakeParts,
-  principal: Principal,
-  scope: SessionScope,
+  home: SessionHome,
+  { principal, scope, address }: Opener,
   request: JsonRpcRequest,
-  address: string,
 ): Promise<{ session: McpSession; response: JsonRpcResponse }> {
   const introduction = readInitialize(request.params);
   const client = clientIdentity(introduction.clientInfo, address);
-  const session = await parts.sessions.add(async () => {
+  const session = await home.add(async (id) => {
     await parts.recordSession(principal, scope, { name: client.name, version: client.version, event: "opened" });
-    return makeSession(parts, { principal, client, capabilities: introduction.capabilities }, scope, introduction);
+    return makeSession(parts, id, { principal, client, capabilities: introduction.capabilities }, scope, introduction);
   });
   const servers = (await session.group.open()).map(({ server }) => server);
   const result = initializeResult(parts.identity, servers, introduction.protocolVersion);
@@ -52,6 +59,7 @@ export async function openSession(
 /** The session with its group of connections, which open when something is asked of them. */
 function makeSession(
   parts: HandshakeParts,
+  id: string,
   owner: SessionOwner,
   scope: SessionScope,
   { clientInfo, capabilities }: Introduction,
@@ -59,7 +67,7 @@ function makeSession(
   const { principal, client } = owner;
   const caller = (): Caller => ({ principal, scope, client, era: { era: "legacy" }, group, session });
   const group = parts.fleet.group({ era: "legacy", clientInfo, capabilities, listener: listenerOf(parts, caller) });
-  const session = new McpSession(parts.newSessionId(), owner, group, parts.nowMs());
+  const session = new McpSession(id, owner, group);
   return session;
 }
 

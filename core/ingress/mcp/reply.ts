@@ -21,16 +21,18 @@ export class Reply {
   readonly #response: ServerResponse;
   readonly #mayStream: boolean;
   #keepAlive: NodeJS.Timeout | undefined;
+  #closed = false;
+  readonly #closeListeners: (() => void)[] = [];
 
   /** `mayStream`: whether the client reads `text/event-stream`. */
   constructor(response: ServerResponse, mayStream: boolean) {
     this.#response = response;
     this.#mayStream = mayStream;
-    response.once("close", () => clearInterval(this.#keepAlive));
+    response.once("close", () => this.#close());
   }
 
   get open(): boolean {
-    return !this.#response.writableEnded && !this.#response.destroyed;
+    return !this.#closed && !this.#response.writableEnded && !this.#response.destroyed;
   }
 
   get mayStream(): boolean {
@@ -42,7 +44,7 @@ export class Reply {
   }
 
   /** Sends a message ahead of the answer. False where the client reads no stream: then it is not delivered. */
-  send(message: ServerMessage): boolean {
+  send(message: ServerMessage | JsonRpcResponse): boolean {
     if (!this.mayStream) return false;
     this.startStream();
     this.#write(message);
@@ -56,6 +58,13 @@ export class Reply {
     this.#response.writeHead(200, streamHeaders);
     this.#response.flushHeaders();
     this.#keepAlive = setInterval(() => this.open && this.#response.write(": keep-alive\n\n"), keepAliveMs);
+    this.#followConnection();
+  }
+
+  /** Opens the event stream of HTTP+SSE, whose first event says where its client is to post. */
+  announce(path: string): void {
+    this.startStream();
+    if (this.open) this.#response.write(`event: endpoint\ndata: ${path}\n\n`);
   }
 
   /** The last word: the response itself, as JSON or as the stream's last event. */
@@ -78,10 +87,30 @@ export class Reply {
     this.#response.end();
   }
 
+  /** Hears once that nothing can be sent any more, whoever ended it. */
+  onClosed(listener: () => void): void {
+    this.#closeListeners.push(listener);
+  }
+
   onGone(listener: () => void): void {
     this.#response.once("close", () => {
       if (!this.#response.writableFinished) listener();
     });
+  }
+
+  /** A response whose turn on its connection has not come is not told when that closes; a stream would stay for ever. */
+  #followConnection(): void {
+    const { socket } = this.#response.req;
+    const close = (): void => this.#close();
+    socket.once("close", close);
+    this.onClosed(() => socket.off("close", close));
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#keepAlive);
+    for (const listener of this.#closeListeners) listener();
   }
 
   /** What is unsent counts before the message, not with it: one long answer to a quick reader is no backlog. */

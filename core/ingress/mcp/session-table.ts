@@ -1,22 +1,42 @@
 import { GatewayError } from "../../kernel/error.ts";
 import type { Clock } from "../../kernel/port.ts";
 import type { Principal } from "../../kernel/principal.ts";
-import type { McpSession } from "./session.ts";
 
 const sweepMs = 30_000;
+
+/** What takes a place in the table. */
+export interface Occupant {
+  readonly id: string;
+  readonly principal: Principal;
+  /** Whether it is in use, however long ago its client last sent something. */
+  readonly busy: boolean;
+  /** Ends what would keep a gateway from stopping. */
+  endStream(): void;
+  /** Resolves when nothing is left of it; is called once. */
+  close(): Promise<void>;
+}
 
 export interface SessionTableOptions {
   readonly mostSessions: number;
   readonly idleMs: number;
   readonly clock: Clock;
+  /** Makes ids that nobody can guess: whoever holds one speaks in that session, as far as the key is the same. */
+  readonly newId: () => string;
   readonly onCount: (count: number) => void;
 }
 
-/** The open MCP sessions: bounded in number, swept when idle, each seen by its owner only. */
+interface Entry {
+  readonly occupant: Occupant;
+  lastUsedMs: number;
+}
+
+/** The open MCP sessions and SSE connections: bounded in number, swept when idle, each seen by its owner only. */
 export class SessionTable {
   readonly #options: SessionTableOptions;
-  readonly #sessions = new Map<string, McpSession>();
-  #opening = 0;
+  readonly #entries = new Map<string, Entry>();
+  readonly #closing = new Set<Promise<void>>();
+  #placesTaken = 0;
+  #stopping = false;
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(options: SessionTableOptions) {
@@ -25,62 +45,77 @@ export class SessionTable {
   }
 
   /**
-   * Adds the session that `open` makes, whose place is taken while it does. Rejects with SESSION_LIMIT, and opens
-   * nothing, where one more would be too many; else with what `open` rejects with.
+   * Adds what `open` makes, under the id it is given. Its place is taken from now until it has closed. Rejects with
+   * SESSION_LIMIT or STOPPING, and opens nothing, where there is none; else with what `open` rejects with.
    */
-  async add(open: () => Promise<McpSession>): Promise<McpSession> {
-    const { mostSessions, onCount } = this.#options;
-    if (this.#sessions.size + this.#opening >= mostSessions) {
-      throw new GatewayError(
-        "SESSION_LIMIT",
-        `expected at most ${mostSessions} open sessions; end one with DELETE /mcp`,
-      );
+  async add<T extends Occupant>(open: (id: string) => Promise<T>): Promise<T> {
+    const { mostSessions, newId, clock } = this.#options;
+    if (this.#stopping) throw new GatewayError("STOPPING");
+    if (this.#placesTaken >= mostSessions) {
+      throw new GatewayError("SESSION_LIMIT", `expected at most ${mostSessions} open sessions; end one first`);
     }
-    this.#opening++;
+    this.#placesTaken++;
     try {
-      const session = await open();
-      this.#sessions.set(session.id, session);
-      onCount(this.#sessions.size);
-      return session;
-    } finally {
-      this.#opening--;
+      const occupant = await open(newId());
+      this.#entries.set(occupant.id, { occupant, lastUsedMs: clock() });
+      this.#options.onCount(this.#entries.size);
+      return occupant;
+    } catch (error) {
+      this.#placesTaken--;
+      throw error;
     }
   }
 
-  /** The session of this id, if it is this principal's. Throws SESSION_UNKNOWN alike for foreign and absent ones. */
-  find(id: string, principal: Principal): McpSession {
-    const session = this.#sessions.get(id);
-    if (session?.owner.principal.id !== principal.id)
-      throw new GatewayError("SESSION_UNKNOWN", "send `initialize` to open one");
-    session.lastUsedMs = this.#options.clock();
-    return session;
+  /**
+   * The one of this kind and id, if it is this principal's. Throws SESSION_UNKNOWN alike for those of others, those of
+   * another kind, those that have ended and those that never were.
+   */
+  find<T extends Occupant>(kind: abstract new (...args: never[]) => T, id: string, principal: Principal): T {
+    const entry = this.#entries.get(id);
+    if (!(entry?.occupant instanceof kind) || entry.occupant.principal.id !== principal.id) {
+      throw new GatewayError("SESSION_UNKNOWN", "open a new one");
+    }
+    entry.lastUsedMs = this.#options.clock();
+    return entry.occupant;
   }
 
-  async end(session: McpSession): Promise<void> {
-    this.#sessions.delete(session.id);
-    this.#options.onCount(this.#sessions.size);
-    await session.close();
+  /** Takes it out, so that nobody finds it, then closes it. Does nothing for what was ended before. */
+  async end(occupant: Occupant): Promise<void> {
+    if (!this.#entries.delete(occupant.id)) return;
+    this.#options.onCount(this.#entries.size);
+    const closing = occupant.close().finally(() => {
+      this.#placesTaken--;
+      this.#closing.delete(closing);
+    });
+    this.#closing.add(closing);
+    await closing;
   }
 
-  /** Ends the sessions of everyone who is not `known` any more. */
+  /** Ends what belongs to everyone who is not `known` any more. */
   async endRevoked(known: (principal: Principal) => boolean): Promise<void> {
-    const revoked = [...this.#sessions.values()].filter(({ owner }) => !known(owner.principal));
-    await Promise.all(revoked.map((session) => this.end(session)));
+    const revoked = this.#occupants().filter(({ principal }) => !known(principal));
+    await Promise.all(revoked.map((occupant) => this.end(occupant)));
   }
 
+  /** Ends the streams that would never end by themselves, and takes nobody in any more. */
   endStreams(): void {
-    for (const session of this.#sessions.values()) session.endStream();
+    this.#stopping = true;
+    for (const occupant of this.#occupants()) occupant.endStream();
   }
 
   async closeAll(): Promise<void> {
     clearInterval(this.#sweeper);
-    await Promise.all([...this.#sessions.values()].map((session) => this.end(session)));
+    await Promise.all([...this.#occupants().map((occupant) => this.end(occupant)), ...this.#closing]);
+  }
+
+  #occupants(): readonly Occupant[] {
+    return [...this.#entries.values()].map(({ occupant }) => occupant);
   }
 
   #sweep(): void {
     const oldest = this.#options.clock() - this.#options.idleMs;
-    for (const session of this.#sessions.values()) {
-      if (session.lastUsedMs < oldest && !session.busy) void this.end(session);
+    for (const { occupant, lastUsedMs } of this.#entries.values()) {
+      if (lastUsedMs < oldest && !occupant.busy) void this.end(occupant);
     }
   }
 }

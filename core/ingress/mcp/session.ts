@@ -4,9 +4,10 @@ import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse, RequestId } from "../../kernel/json-rpc.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";
+import { Backlog } from "./backlog.ts";
 import type { Reply, ServerMessage } from "./reply.ts";
+import type { Occupant } from "./session-table.ts";
 
-const mostBacklog = 256;
 const mostQuestions = 64;
 
 export interface SessionOwner {
@@ -16,22 +17,24 @@ export interface SessionOwner {
 }
 
 /** One client that shook hands: its connections, its standing stream, and what is in flight in both directions. */
-export class McpSession {
+export class McpSession implements Occupant {
   readonly id: string;
   readonly owner: SessionOwner;
   readonly group: UpstreamGroup;
-  lastUsedMs: number;
   #stream: Reply | null = null;
-  #backlog: ServerMessage[] = [];
+  readonly #backlog = new Backlog();
   #questionCount = 0;
   readonly #questions = new Map<RequestId, (answer: JsonRpcResponse) => void>();
   readonly #inFlight = new Map<RequestId, { readonly reply: Reply; readonly abort: AbortController }>();
 
-  constructor(id: string, owner: SessionOwner, group: UpstreamGroup, nowMs: number) {
+  constructor(id: string, owner: SessionOwner, group: UpstreamGroup) {
     this.id = id;
     this.owner = owner;
     this.group = group;
-    this.lastUsedMs = nowMs;
+  }
+
+  get principal(): Principal {
+    return this.owner.principal;
   }
 
   get busy(): boolean {
@@ -58,14 +61,13 @@ export class McpSession {
     this.#stream?.end(200);
     this.#stream = reply;
     reply.startStream();
-    for (const message of this.#backlog.splice(0)) reply.send(message);
+    for (const message of this.#backlog.take()) reply.send(message);
   }
 
   /** Delivers a message to the client: on `via` where it belongs to that request, else on any stream, else later. */
   deliver(message: ServerMessage, via?: Reply): void {
     if (via?.send(message) || this.#stream?.send(message)) return;
     for (const { reply } of this.#inFlight.values()) if (reply.send(message)) return;
-    if (this.#backlog.length >= mostBacklog) this.#backlog.shift();
     this.#backlog.push(message);
   }
 

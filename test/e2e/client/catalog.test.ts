@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Json } from "../../../core/kernel/json.ts";
-import { awaitNotification, type McpClient } from "../../support/mcp-client.ts";
+import { awaitNotification, handshakeKinds, type McpClient } from "../../support/mcp-client.ts";
 import { hostileTools, lookalikes, nested, type Reached, tool, vast } from "./hostile-tool.ts";
 import { catalogServer } from "./server-program.ts";
 import { openWorld, type World } from "./world.ts";
@@ -139,7 +139,7 @@ describe("the tools of upstreams that nobody trusts", () => {
   });
 
   describe("that change while a client is there", () => {
-    for (const kind of ["v1", "v2 legacy"] as const) {
+    for (const kind of handshakeKinds) {
       it(`tells the client ${kind}, which finds the new list, and the old tool gone`, async () => {
         const other = await world.connect(kind);
         expect(await names(other)).to.include.members(["publish", "old"]);

@@ -4,6 +4,7 @@ import {
   awaitNotification,
   clientKinds,
   connectClient,
+  directKind,
   type McpClient,
   type Notification,
 } from "../../support/mcp-client.ts";
@@ -72,7 +73,7 @@ describe("what MCP has beside tools, through the gateway", () => {
       let governed: McpClient;
 
       before(async () => {
-        direct = await connectClient(kind === "v1" ? "v1" : "v2 legacy", everythingServer());
+        direct = await connectClient(directKind(kind), everythingServer());
         governed = await world.connect(kind);
       });
 

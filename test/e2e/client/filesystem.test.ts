@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/kernel/json.ts";
-import { clientKinds, connectClient, type McpClient } from "../../support/mcp-client.ts";
+import { clientKinds, connectClient, directKind, type McpClient } from "../../support/mcp-client.ts";
 import { resetFiles, snapshot } from "./file-tree.ts";
 import { filesystemServer } from "./server-program.ts";
 import { asReadBy } from "./steady.ts";
@@ -69,7 +69,7 @@ describe("server-filesystem through the gateway", () => {
 
       before(async () => {
         await resetFiles(folder);
-        direct = await connectClient(kind === "v1" ? "v1" : "v2 legacy", filesystemServer(folder));
+        direct = await connectClient(directKind(kind), filesystemServer(folder));
         governed = await world.connect(kind);
       });
 

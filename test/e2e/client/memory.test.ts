@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/kernel/json.ts";
-import { clientKinds, connectClient, type McpClient } from "../../support/mcp-client.ts";
+import { clientKinds, connectClient, directKind, type McpClient } from "../../support/mcp-client.ts";
 import { memoryServer } from "./server-program.ts";
 import { asReadBy } from "./steady.ts";
 import { openWorld, type World } from "./world.ts";
@@ -52,7 +52,7 @@ describe("server-memory through the gateway", () => {
 
       before(async () => {
         await Promise.all([governedFile, directFile].map((file) => rm(file, { force: true })));
-        direct = await connectClient(kind === "v1" ? "v1" : "v2 legacy", memoryServer(directFile));
+        direct = await connectClient(directKind(kind), memoryServer(directFile));
         governed = await world.connect(kind);
       });
 

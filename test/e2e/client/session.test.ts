@@ -1,5 +1,12 @@
 import { expect } from "chai";
-import { awaitNotification, type ClientSide, connectClient, type Notification } from "../../support/mcp-client.ts";
+import {
+  awaitNotification,
+  type ClientSide,
+  connectClient,
+  directKind,
+  handshakeKinds,
+  type Notification,
+} from "../../support/mcp-client.ts";
 import { everythingServer } from "./server-program.ts";
 import { openWorld, type World } from "./world.ts";
 
@@ -16,7 +23,7 @@ describe("a session through the gateway", () => {
 
   after(() => world?.stop());
 
-  for (const kind of ["v1", "v2 legacy"] as const) {
+  for (const kind of handshakeKinds) {
     describe(`of the client ${kind}`, () => {
       it("sets the level of logging at the server, which holds to it", async () => {
         const client = await world.connect(kind);
@@ -40,7 +47,7 @@ describe("a session through the gateway", () => {
             throw new Error("the user said no");
           },
         };
-        const direct = await connectClient(kind, everythingServer(), decline);
+        const direct = await connectClient(directKind(kind), everythingServer(), decline);
         const governed = await world.connect(kind, decline);
         for (const tool of ["trigger-elicitation-request", "trigger-sampling-request"]) {
           const args = { prompt: "x" };

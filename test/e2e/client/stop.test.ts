@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { clientKinds } from "../../support/mcp-client.ts";
 import { dial } from "../../support/wire.ts";
 import { everythingServer } from "./server-program.ts";
 import { openWorld } from "./world.ts";
@@ -6,7 +7,7 @@ import { openWorld } from "./world.ts";
 describe("a gateway that is stopped while clients stay connected", () => {
   it("waits for no session, no standing stream, and no connection that nobody has used", async () => {
     const world = await openWorld({ servers: () => ({ every: everythingServer() }) });
-    for (const kind of ["v1", "v2 legacy", "v2 modern"] as const) {
+    for (const kind of clientKinds) {
       const client = await world.connect(kind);
       await client.callTool("echo", { message: "x" });
     }

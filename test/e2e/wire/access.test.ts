@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { type Route, type RouteId, routes } from "../../../core/ingress/route.ts";
+import { readAnswer } from "../../support/event-stream.ts";
 import { type HeaderList, send, type WireRequest, type WireResponse } from "../../support/wire.ts";
 import { echoCall, effectsOf, type KeyHolder, keys, openWorld, portsOf, type World } from "./world.ts";
 
@@ -18,6 +19,8 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "mcp.post": everyKey,
   "mcp.stream": [405, 405, 405, 405, 401, 401],
   "mcp.end": [404, 404, 404, 404, 401, 401],
+  "sse.open": everyKey,
+  "sse.post": [404, 404, 404, 404, 401, 401],
   "gateway.health": everyone,
   "admin.health": everyone,
   "admin.metrics": everyKey,
@@ -72,10 +75,10 @@ describe("access", () => {
   });
   after(() => world.stop());
 
-  function ask(route: Route, visitor: Visitor, port: string = route.port): Promise<WireResponse> {
+  function ask(route: Route, visitor: Visitor, port: string = route.port): Promise<Omit<WireResponse, "body">> {
     const request = requestFor(route, visitor);
     const target = route.path.replace(":id", session);
-    return send(portsOf(world.gateway)[port] as string, { ...request, target });
+    return readAnswer(portsOf(world.gateway)[port] as string, { ...request, target });
   }
 
   it("has a row for each route, and no other [S5]", () => {
@@ -139,7 +142,7 @@ describe("access", () => {
       const url = portsOf(world.gateway)[route.port] as string;
       const target = `${route.path.replace(":id", session)}?limit=10`;
       for (const [index, visitor] of visitors.entries()) {
-        const { status } = await send(url, { ...requestFor(route, visitor), target });
+        const { status } = await readAnswer(url, { ...requestFor(route, visitor), target });
         expect(status, `${id} for ${visitor}`).to.equal(matrix[id][index]);
       }
     }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { mcpMethods } from "../../../core/ingress/mcp/method.ts";
 import { routes } from "../../../core/ingress/route.ts";
+import { readAnswer } from "../../support/event-stream.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type HeaderList, send } from "../../support/wire.ts";
 import { echoCall, keys, messageHeaders, openWorld, portsOf, post, upstreamSecret, type World } from "./world.ts";
@@ -154,7 +155,7 @@ describe("a body that names a server", () => {
     }
     for (const { port, method, path: target } of Object.values(routes)) {
       const headers = messageHeaders("admin");
-      await send(portsOf(world.gateway)[port] as string, { method, target, headers, body: JSON.stringify(bait) });
+      await readAnswer(portsOf(world.gateway)[port] as string, { method, target, headers, body: JSON.stringify(bait) });
     }
     expect(dialled).to.equal(0);
     expect(existsSync(marker)).to.equal(false);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { principalId } from "../../../core/kernel/principal.ts";
-import { httpSession } from "../../../core/kernel/session-scope.ts";
+import { httpSession, sseSession } from "../../../core/kernel/session-scope.ts";
 import { uuidV7 } from "../../../core/kernel/uuid.ts";
 
 describe("principalId(tenant, keyHash)", () => {
@@ -23,6 +23,26 @@ describe("httpSession(tenant, principal, label)", () => {
     expect(unlabelled.id).not.to.equal(httpSession("t", "p", "a").id);
     expect(httpSession("t", "p", "null").id).not.to.equal(unlabelled.id);
     expect(httpSession("t", "p", "a").id).not.to.equal(httpSession("t2", "p", "a").id);
+  });
+});
+
+describe("sseSession(tenant, principal, connectionId)", () => {
+  it("is pinned, for it stands in evidence", () => {
+    expect(sseSession("acme", "p", "c")).to.deep.equal({
+      id: "session-v1-69f56dc993d2025b0ebe34620ccf38a26d6a9489512f815decc5b7853fce2bd3",
+      transport: "sse",
+    });
+  });
+
+  it("gives each connection a scope of its own, and never that of an HTTP session", () => {
+    const ids = [
+      sseSession("t", "p", "a"),
+      sseSession("t", "p", "b"),
+      sseSession("t", "q", "a"),
+      sseSession("u", "p", "a"),
+    ];
+    const all = [...ids, httpSession("t", "p", "a"), httpSession("t", "p", undefined)].map(({ id }) => id);
+    expect(new Set(all).size).to.equal(all.length);
   });
 });
 

@@ -12,7 +12,7 @@ function openSession(): McpSession {
     client: { name: "c", version: "1", address: "127.0.0.1" },
     capabilities: {},
   } as const;
-  return new McpSession("s", owner, new UpstreamGroup([], new Set(), () => undefined), 0);
+  return new McpSession("s", owner, new UpstreamGroup([], new Set(), () => undefined));
 }
 
 /** What it rejects with. Throws when it does neither within a turn of the event loop. */
