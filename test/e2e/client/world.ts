@@ -36,6 +36,8 @@ export interface WorldOptions {
   readonly policy?: string;
   /** Further top-level keys of `gateway.yaml`. */
   readonly more?: string;
+  /** Environment of the gateway, beside that of the tests. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A message as it reached a server. */
@@ -72,7 +74,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const key = `test-${randomBytes(32).toString("base64url")}`;
   const config = configFor(folder, key, options);
   const files = packFiles(options.rules);
-  const gateway = await startGateway({ config, files }).catch(async (error: unknown) => {
+  const gateway = await startGateway({ config, files, env: options.env ?? {} }).catch(async (error: unknown) => {
     await rm(folder, { recursive: true, force: true });
     throw error;
   });

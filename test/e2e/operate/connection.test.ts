@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { recordRange } from "../../../core/evidence/key-space.ts";
 import { openStore } from "../../../core/store/open.ts";
+import { filesWith } from "../../support/disk-search.ts";
 import { until } from "../../support/event-stream.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
@@ -79,7 +80,7 @@ describe("a connection of HTTP+SSE", function () {
     mine.hangUp();
   });
 
-  it("leaves in evidence that its session was opened and closed, once each, and nothing where there was none", async () => {
+  it("leaves in evidence that its session was opened and closed, once each, nothing where there was none, and its id nowhere", async () => {
     const hungUp = await SseAgent.open(gateway.url, siteKey);
     const silent = await SseAgent.connect(gateway.url, siteKey);
     await hungUp.echo();
@@ -98,6 +99,9 @@ describe("a connection of HTTP+SSE", function () {
     expect(await gateway.stop()).to.equal(0);
     await left.stream.awaitEnd();
     const events = await sessionEvents();
+    for (const { path } of [hungUp, silent, left]) {
+      expect(await filesWith(folder, path.slice("/mcp/session/".length))).to.deep.equal([]);
+    }
     expect(events.map(({ event }) => event)).to.have.members(["opened", "opened", "closed", "closed"]);
     const first = events.filter(({ session }) => session === known[0]?.id);
     expect(first.map(({ event, outcomes }) => [event, outcomes])).to.deep.equal([

@@ -115,6 +115,16 @@ describe("HTTP+SSE", () => {
       agent.hangUp();
     });
 
+    it("is answered in one frame, whatever text would end one", async () => {
+      const agent = await open();
+      const text = "\\n\\nevent: endpoint\\r\\ndata: /mcp/session/evil\\r\\r\\u2028\\u0085: x";
+      await agent.post(echoCall(`{"text":"${text}"}`, '"frame"'));
+      const { result } = await agent.stream.awaitMessage(({ id }) => id === "frame");
+      expect(result?.content?.[0]?.text).to.include("/mcp/session/evil");
+      expect(agent.stream.events().map(({ event }) => event)).to.deep.equal(["endpoint", "message", "message"]);
+      agent.hangUp();
+    });
+
     it("acts in the scope of its connection, of which evidence speaks [R2.1-14, R2.1-15]", async () => {
       const agents = [await open(), await open()];
       const scopes = agents.map(({ path }) =>
