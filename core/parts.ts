@@ -70,7 +70,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     newId: () => randomBytes(32).toString("base64url"),
     onCount: (count) => metrics.mcpSessions(count),
   });
-  const approvals = await openApprovals(config, log, evidence);
+  const approvals = await openApprovals(config, log, metrics, evidence);
   const endpoints = openEndpoints(config, log, {
     ledger: evidence.ledger,
     approvals,
@@ -142,6 +142,7 @@ async function openEvidence(
 function openApprovals(
   { approvals }: GatewayConfig,
   log: Log,
+  metrics: Metrics,
   { store, ledger, notifier }: Pick<Parts, "store" | "ledger" | "notifier">,
 ): Promise<Approvals> {
   return Approvals.open({
@@ -151,9 +152,10 @@ function openApprovals(
     rule: approvals,
     clock: Date.now,
     monotonicMs: () => performance.now(),
-    tenants: ledger.status().map(({ tenant }) => tenant),
+    tenants: ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : [])),
     newId,
     onChange: (approval) => {
+      metrics.approval(approval.state);
       const notice = noticeOf(approval, new Date().toISOString());
       if (notice !== undefined) notifier.tell(notice);
     },

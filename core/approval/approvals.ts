@@ -30,7 +30,7 @@ export class Approvals {
   /** Brings back what outlives a start, ends the rest on record, and begins to watch the time. */
   static async open(parts: ApprovalsParts): Promise<Approvals> {
     const approvals = new Approvals(parts);
-    await bringBack(approvals.book, approvals.expiry, parts.tenants);
+    await bringBack(approvals.book, approvals.expiry, parts.tenants, parts.onWarning);
     approvals.expiry.start();
     return approvals;
   }

@@ -6,6 +6,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Clock } from "../kernel/port.ts";
 import { putEntry, readEntry } from "./entry.ts";
+import { FormerApprovals } from "./former-approval.ts";
 import { approvalKey } from "./key-space.ts";
 import { type Fingerprints, LiveTable } from "./live-table.ts";
 
@@ -50,6 +51,7 @@ export interface BookParts {
 export class ApprovalBook {
   readonly parts: BookParts;
   readonly live: LiveTable = new LiveTable();
+  readonly former: FormerApprovals = new FormerApprovals();
   readonly #waiting = new Map<string, Set<(approval: Approval) => void>>();
 
   constructor(parts: BookParts) {
@@ -87,6 +89,7 @@ export class ApprovalBook {
 
   /** Tells everyone who waits, and who listens, of a state that is durable. */
   announce(approval: Approval): void {
+    if (isFinal(approval.state)) this.former.add(approval);
     this.parts.onChange(approval);
     const waiting = this.#waiting.get(approval.id);
     if (approval.state === "pending" || waiting === undefined) return;

@@ -29,7 +29,7 @@ export class Expiry {
 
   start(): void {
     this.#timer = setInterval(() => {
-      this.#sweeping = this.#sweeping.then(() => this.sweep());
+      this.#sweeping = this.#sweeping.then(() => this.sweep()).catch((cause: unknown) => this.#report(cause));
     }, sweepMs).unref();
   }
 
@@ -82,6 +82,11 @@ export class Expiry {
     const owed = [...this.#owed.values(), ...(await this.#settleDoubts())];
     this.#owed.clear();
     await this.#endAll(owed);
+  }
+
+  /** A sweep that fails is made good by the next. */
+  #report(cause: unknown): void {
+    this.#warn("approvals could not be swept", { cause: cause instanceof Error ? cause.message : String(cause) });
   }
 
   #owe(ended: Approval): void {

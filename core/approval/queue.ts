@@ -7,14 +7,6 @@ import { type ApprovalBook, boundFingerprint } from "./book.ts";
 import { putEntry } from "./entry.ts";
 import { type Expiry, endingOf } from "./expiry.ts";
 import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";
-import { UsedApprovals } from "./used-approval.ts";
-
-/** An approval of the same action that holds no more, for the words to whoever asks again. */
-export interface FormerApproval {
-  readonly id: string;
-  readonly state: Approval["state"];
-  readonly reason?: ExpiryReason;
-}
 
 /** What the queue says of an action that policy holds for review. */
 export type Presented =
@@ -45,7 +37,6 @@ export class ApprovalQueue {
   readonly #book: ApprovalBook;
   readonly #expiry: Expiry;
   readonly #newId: () => string;
-  readonly #used = new UsedApprovals();
 
   /** `newId`: UUIDv7, so that ids sort by time. */
   constructor(book: ApprovalBook, expiry: Expiry, newId: () => string) {
@@ -62,8 +53,8 @@ export class ApprovalQueue {
     const over = known === undefined ? undefined : this.#whyOver(known, action, evaluation);
     if (known !== undefined && over === undefined) return this.#answer(known, action);
     const ended = known === undefined || over === undefined ? undefined : this.#expiry.begin(known, over);
-    const former = ended === undefined ? this.#used.find(fingerprints.exact) : formerOf(ended);
-    const asked = this.#ask(action, evaluation, fingerprints, former);
+    if (ended !== undefined) this.#book.former.add(ended);
+    const asked = this.#ask(action, evaluation, fingerprints, this.#book.former.find(fingerprints.exact));
     if (ended === undefined) return asked;
     try {
       await this.#expiry.finish(ended);
@@ -76,12 +67,8 @@ export class ApprovalQueue {
 
   /** The decision is durable. */
   confirm(presented: Presented): void {
-    if (presented.kind === "granted") {
-      const { approval } = presented;
-      this.#used.add(approval);
-      this.#book.announce(approval);
-    }
-    if (presented.kind === "held" && presented.isNew) this.#book.announce(presented.approval);
+    const isNews = presented.kind === "granted" || (presented.kind === "held" && presented.isNew);
+    if (isNews) this.#book.announce(presented.approval);
   }
 
   /** The decision may or may not be durable, and nothing was done. Used stays used, until the store says otherwise. */
@@ -96,7 +83,10 @@ export class ApprovalQueue {
     const { approval } = known;
     const { clock, monotonicMs } = this.#book.parts;
     if (isLate(known, monotonicMs(), clock())) return endingOf(approval);
-    return approval.state === "denied" ? undefined : whyVoid(approval.bound, boundBy(action, evaluation));
+    if (approval.state === "denied") return undefined;
+    // What policy asks for can grow with the hour: fewer reviewers than it wants now are too few.
+    if (evaluation.approvals > approval.required) return "policy_changed";
+    return whyVoid(approval.bound, boundBy(action, evaluation));
   }
 
   #answer(known: LiveApproval, action: ActionEnvelope): Presented {
@@ -172,10 +162,6 @@ export class ApprovalQueue {
       expires_at: this.#book.after(this.#book.parts.limits.reviewMs),
     };
   }
-}
-
-function formerOf({ id, state, reason }: Approval): FormerApproval | undefined {
-  return reason === undefined ? undefined : { id, state, reason };
 }
 
 /** The step of a decision that names an approval and changes nothing about it. */

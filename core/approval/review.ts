@@ -203,7 +203,7 @@ export class ApprovalReview {
     const { limits, monotonicMs } = this.#book.parts;
     const deadline = next.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
     this.#book.live.put({ approval: next, deadlineMs: deadline, heldBytes: next.state === "denied" ? 0 : heldBytes });
-    this.#book.announce(next);
+    if (next.state !== "pending") this.#book.announce(next);
   }
 }
 

@@ -9,8 +9,24 @@ import { approvalKey, liveRange } from "./key-space.ts";
  * identity and a session that outlive a start, its time is not over, and the chain says of it what its entry says.
  * Everything else ends here, on record; what the chain says is used stays used.
  */
-export async function bringBack(book: ApprovalBook, expiry: Expiry, tenants: readonly string[]): Promise<void> {
-  for (const tenant of tenants) await bringBackTenant(book, expiry, tenant);
+export async function bringBack(
+  book: ApprovalBook,
+  expiry: Expiry,
+  tenants: readonly string[],
+  warn: (message: string, fields: object) => void,
+): Promise<void> {
+  for (const tenant of tenants) {
+    try {
+      await bringBackTenant(book, expiry, tenant);
+    } catch (cause) {
+      // Nothing of a tenant whose approvals cannot be read goes on; others are not concerned.
+      for (const { approval } of book.live.of(tenant)) book.live.remove(tenant, approval.id);
+      warn("approvals were not brought back", {
+        tenant,
+        cause: cause instanceof Error ? cause.message : String(cause),
+      });
+    }
+  }
 }
 
 async function bringBackTenant(book: ApprovalBook, expiry: Expiry, tenant: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { ApprovalState } from "../kernel/approval.ts";
 import type { Decision } from "../kernel/decision.ts";
 import type { Phase, Protocol } from "../kernel/envelope.ts";
 import type { Outcome } from "../kernel/outcome.ts";
@@ -17,6 +18,7 @@ export class Metrics {
   readonly #decisions: Counter<"protocol" | "phase" | "decision">;
   readonly #policySeconds: Histogram<"phase">;
   readonly #outcomes: Counter<"protocol" | "status">;
+  readonly #approvals: Counter<"state">;
   readonly #sessions: Gauge;
   readonly #witnessed: Counter<"result">;
   readonly #webhooks: Counter<"result">;
@@ -56,6 +58,12 @@ export class Metrics {
       labelNames: ["protocol", "status"],
       registers,
     });
+    this.#approvals = new Counter({
+      name: "gateway_approvals_total",
+      help: "Approvals that came into a state: asked for, given, denied, used, or expired",
+      labelNames: ["state"],
+      registers,
+    });
     this.#sessions = new Gauge({
       name: "gateway_mcp_sessions",
       help: "MCP sessions with a handshake and SSE connections that are open now",
@@ -87,6 +95,10 @@ export class Metrics {
 
   settled(protocol: Protocol, status: Outcome["status"]): void {
     this.#outcomes.inc({ protocol, status });
+  }
+
+  approval(state: ApprovalState): void {
+    this.#approvals.inc({ state });
   }
 
   mcpSessions(count: number): void {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Approvals, type ApprovalsParts } from "../../core/approval/approvals.ts";
-import type { FormerApproval } from "../../core/approval/queue.ts";
+import type { FormerApproval } from "../../core/approval/former-approval.ts";
 import type { Approval } from "../../core/kernel/approval.ts";
 import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
 import type { Evaluation } from "../../core/kernel/evaluation.ts";

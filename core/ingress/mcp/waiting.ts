@@ -1,4 +1,4 @@
-import type { FormerApproval } from "../../approval/queue.ts";
+import type { FormerApproval } from "../../approval/former-approval.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { Waiting } from "../../pipeline/gate.ts";
 
