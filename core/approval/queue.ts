@@ -6,6 +6,7 @@ import type { Evaluation } from "../kernel/evaluation.ts";
 import { type ApprovalBook, boundFingerprint } from "./book.ts";
 import { putEntry } from "./entry.ts";
 import { type Expiry, endingOf } from "./expiry.ts";
+import type { FormerApproval } from "./former-approval.ts";
 import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";
 
 /** What the queue says of an action that policy holds for review. */
