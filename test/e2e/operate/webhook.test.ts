@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import { recordRange } from "../../../core/evidence/key-space.ts";
-import { type RouteId, routes } from "../../../core/ingress/route.ts";
+import { routes } from "../../../core/ingress/route.ts";
+import { Agent } from "../../support/agent.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { makeWebhook, NotifyWorld, webhookSecret } from "../../support/notify-world.ts";
@@ -13,6 +14,16 @@ import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { answer, type Delivery, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 import { type HeaderList, send } from "../../support/wire.ts";
 import { runGateway } from "../../unit/cli/run.ts";
+
+const reviewRule = `rules:
+  - id: open.review
+    title: Echoes are reviewed
+    decision: review
+    severity: high
+    risk: 50
+    match: { phase: input, tool: echo }
+    message: somebody has to look at it
+`;
 
 describe("a gateway with a webhook", function () {
   this.timeout(60_000);
@@ -41,7 +52,12 @@ describe("a gateway with a webhook", function () {
   function start(): Promise<RunningGateway> {
     const more = `approvals: { webhooks: [{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }] }`;
     const config = siteConfig({ remoteUrl: upstream.url, role: "admin", more });
-    return startGateway({ config, files: siteFiles(), folder, env: { SECRET: webhookSecret } });
+    return startGateway({
+      config,
+      files: { ...siteFiles(), "packs/open/rules/review.yaml": reviewRule },
+      folder,
+      env: { SECRET: webhookSecret },
+    });
   }
 
   /** What a gateway that was stopped before it could deliver it leaves in its state. */
@@ -87,9 +103,16 @@ describe("a gateway with a webhook", function () {
     expect(receiver.deliveries, "what was delivered is not delivered again").to.have.length(1);
   });
 
-  it("takes no authority from a webhook that is sent back to it, at any route", async () => {
-    const [{ body, headers }] = (await receiver.arrived(1)) as [Delivery];
-    await until(async () => (await metrics()).includes('deliveries_total{result="delivered"} 1'), "a count");
+  it("tells of a held action, without its arguments, and takes no authority from what it told", async () => {
+    const agent = new Agent(gateway.url, siteKey);
+    const args = { path: "canary-argument" };
+    await agent.call("echo", args);
+    const { body, headers, notice } = (await receiver.arrived(2))[1] as Delivery;
+    expect(notice).to.deep.include({ type: "approval.pending" });
+    expect(notice.data).to.include({ tool: "echo", state: "pending" });
+    expect(notice.data.id).to.match(/^apr_/);
+    expect(body).to.not.include("canary-argument");
+    await until(async () => (await metrics()).includes('deliveries_total{result="delivered"} 2'), "a count");
     const before = await checkpoint();
     const kept = Object.entries(headers).filter(([name]) => /^(?:webhook-|content-type|user-agent)/.test(name));
     const signature = String(headers["webhook-signature"]).slice("v1,".length);
@@ -99,27 +122,21 @@ describe("a gateway with a webhook", function () {
       [["x-api-key", webhookSecret]],
     ];
     const ports = { gateway: gateway.url, admin: gateway.adminUrl, metrics: gateway.metricsUrl };
-    for (const [id, { port, path, method, access }] of Object.entries(routes) as [
-      RouteId,
-      (typeof routes)[RouteId],
-    ][]) {
+    for (const [id, { port, path, method, access }] of Object.entries(routes)) {
       for (const verb of new Set([method, "POST"])) {
         for (const more of disguises) {
-          const request = {
-            method: verb,
-            target: path.replace(":id", "apr_1"),
-            headers: [...kept, ...more] as HeaderList,
-            body,
-          };
-          const { status } = await send(ports[port], request);
+          const target = path.replace(":id", String(notice.data.id));
+          const { status } = await send(ports[port], { method: verb, target, headers: [...kept, ...more], body });
           const served = access === "public" && verb === method;
           expect(status, `${verb} ${id}`).to.be.oneOf(served ? [200] : [401, 404, 405]);
         }
       }
     }
     expect(await checkpoint(), "no record was added").to.equal(before);
-    expect(await upstream.calls()).to.deep.equal([]);
-    expect(receiver.deliveries).to.have.length(1);
+    expect(receiver.deliveries).to.have.length(2);
+    await agent.call("echo", args);
+    await agent.hangUp();
+    expect(await upstream.calls(), "it is held as before").to.deep.equal([]);
   });
 
   it("keeps what is refused, lists it, and delivers it again for an admin, on record", async () => {
