@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,7 +21,13 @@ export interface Delivery {
 
 export type Respond = (response: ServerResponse, delivery: Delivery) => void;
 
-/** A webhook receiver behind real HTTP, which keeps what it was sent and answers 204 unless told otherwise. */
+/** Key and certificate, PEM. */
+export interface TlsIdentity {
+  readonly key: string;
+  readonly cert: string;
+}
+
+/** A webhook receiver behind real HTTP, or HTTPS where it has an identity, which keeps what it was sent and answers 204 unless told otherwise. */
 export class WebhookReceiver {
   readonly deliveries: Delivery[] = [];
   /** Most requests that were open at once. */
@@ -29,12 +36,16 @@ export class WebhookReceiver {
   readonly #server: Server;
   #open = 0;
 
-  private constructor() {
-    this.#server = createServer((request, response) => void this.#serve(request, response));
+  readonly #scheme: "http" | "https";
+
+  private constructor(tls: TlsIdentity | undefined) {
+    const serve = (request: IncomingMessage, response: ServerResponse): void => void this.#serve(request, response);
+    this.#scheme = tls === undefined ? "http" : "https";
+    this.#server = tls === undefined ? createServer(serve) : createTlsServer(tls, serve);
   }
 
-  static async start(port = 0): Promise<WebhookReceiver> {
-    const receiver = new WebhookReceiver();
+  static async start(port = 0, tls?: TlsIdentity): Promise<WebhookReceiver> {
+    const receiver = new WebhookReceiver(tls);
     await new Promise<void>((resolve) => receiver.#server.listen(port, "127.0.0.1", resolve));
     return receiver;
   }
@@ -44,7 +55,7 @@ export class WebhookReceiver {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.port}/hook`;
+    return `${this.#scheme}://127.0.0.1:${this.port}/hook`;
   }
 
   get ids(): readonly string[] {
