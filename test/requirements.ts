@@ -59,7 +59,7 @@ R1.2-10 | 8 | open | Port 8082 serves the dashboard and its JSON.
 R2.1-1  | 2 | open | Every API key is configured with a tenant.
 R2.1-2  | 4 | open | Approval and history data is scoped to the caller's tenant.
 R2.1-3  | 2 | open | Evidence data is scoped to the caller's tenant.
-R2.1-4  | 3 | open | Verification and report data is scoped to the caller's tenant.
+R2.1-4  | 3 | met  | Verification and report data is scoped to the caller's tenant.
 R2.1-5  | 2 | met  | A key is presented in X-API-Key or as Authorization: Bearer.
 R2.1-6  | 2 | open | A key carries a configured role.
 R2.1-7  | 2 | open | A role is one of admin, operator, viewer.
@@ -85,7 +85,7 @@ R2.3-2  | 2 | open | Each record carries a tenant.
 R2.3-3  | 3 | met  | Records without a tenant, or a chain of several tenants, are unavailable through tenant-scoped APIs.
 R2.3-4  | 3 | met  | Evidence is signed; integrity checks fail closed on tampering.
 R2.3-5  | 3 | open | The session manifest holds ordered action records per session.
-R2.3-6  | 3 | open | The export bundle contains integrity metadata.
+R2.3-6  | 3 | met  | The export bundle contains integrity metadata.
 R2.3-7  | 5 | open | Plugin provenance metadata is tracked in evidence.
 
 ## 2.4 Action envelope
@@ -169,17 +169,17 @@ R4.2-6  | 2 | open | GET /admin/v1/evidence/sessions lists evidence sessions of 
 R4.2-7  | 8 | open | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
 R4.2-8  | 8 | open | GET /admin/v1/resilience/backups lists snapshots, only when resilience is enabled.
 R4.2-9  | 4 | open | Approval lists, history, single approvals, approve and deny require authentication.
-R4.2-10 | 3 | open | Evidence export, verification and reports require authentication.
+R4.2-10 | 3 | met  | Evidence export, verification and reports require authentication.
 R4.2-11 | 4 | open | Approval endpoints return only the caller's tenant data.
-R4.2-12 | 3 | open | Evidence endpoints return only the caller's tenant data.
+R4.2-12 | 3 | met  | Evidence endpoints return only the caller's tenant data.
 R4.2-13 | 8 | open | A GraphQL interface exists.
 R4.2-14 | 8 | open | The dashboard shows an authentication notice for protected views.
 R4.2-15 | 8 | open | The dashboard neither collects nor persists reviewer keys.
 
 ## 4.3 Command line
 R4.3-1  | 8 | open | The CLI reads the key from GATEWAY_API_KEY for protected admin commands.
-R4.3-2  | 3 | open | evidence export <session-id> --file <path> writes an export.
-R4.3-3  | 3 | open | evidence report <session-id> --file <path> writes a report.
+R4.3-2  | 3 | met  | evidence export <session-id> --file <path> writes an export.
+R4.3-3  | 3 | met  | evidence report <session-id> --file <path> writes a report.
 R4.3-4  | 3 | met  | evidence verify verifies evidence.
 R4.3-5  | 8 | open | simulate evaluates without executing.
 R4.3-6  | 8 | open | test-action requires role operator and uses the authenticated identity.

@@ -55,7 +55,7 @@ describe("evidence of a session, handed to an outsider", function () {
     return path;
   }
 
-  it("is verified where there is nothing but the bundle, verify.py, python3 and openssl, as its README says", async () => {
+  it("is verified where there is nothing but the bundle, verify.py, python3 and openssl, as its README says [R2.3-6, R4.3-2]", async () => {
     const bundle = await exportTo("whole.tar");
     const machine = await mkdtemp(join(tmpdir(), "machine-"));
     try {
@@ -119,7 +119,7 @@ describe("evidence of a session, handed to an outsider", function () {
     expect([report.status, report.body.includes("secret-of-the-session")]).to.deep.equal([200, false]);
   });
 
-  it("is another tenant's to nobody, and says no more than of a session that does not exist", async () => {
+  it("is another tenant's to nobody, and says no more than of a session that does not exist [R2.1-4, R4.2-12]", async () => {
     for (const what of ["export", "report"]) {
       const foreign = await ask("foreign", `/admin/v1/evidence/sessions/${session}/${what}`);
       const none = await ask("foreign", `/admin/v1/evidence/sessions/session-v1-none/${what}`);
@@ -145,7 +145,7 @@ describe("evidence of a session, handed to an outsider", function () {
     expect(markdown.body).to.include("\\<script\\>alert\\(1\\)\\</script\\>\\\\u\\{202e\\}\\[x\\]\\(javascript\\:");
   });
 
-  it("is a report that says who asked what, what was decided by which rule, and what came of it", async () => {
+  it("is a report that says who asked what, what was decided by which rule, and what came of it [R4.3-3]", async () => {
     const path = join(folder, "report.md");
     expect((await gateway("operator", "report", session, "--file", path)).code).to.equal(0);
     const text = await readFile(path, "utf8");

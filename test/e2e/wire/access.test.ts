@@ -86,7 +86,7 @@ describe("access", () => {
   });
 
   for (const [id, route] of all) {
-    it(`gives ${id} to exactly those who may have it [S5]`, async () => {
+    it(`gives ${id} to exactly those who may have it [S5, R4.2-10]`, async () => {
       const answers: number[] = [];
       for (const visitor of visitors) answers.push((await ask(route, visitor)).status);
       expect(answers).to.deep.equal(matrix[id]);
