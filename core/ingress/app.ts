@@ -92,7 +92,8 @@ function refuseUnrouted(port: Port): (ctx: Context) => void {
     .filter((route) => route.port === port)
     .map(({ method, path }) => ({ method, shape: new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`) }));
   return (ctx) => {
-    const methods = known.filter(({ shape }) => shape.test(ctx.path)).flatMap(({ method }) => methodsOf(method));
+    const fitting = known.filter(({ shape }) => shape.test(ctx.path));
+    const methods = [...new Set(fitting.flatMap(({ method }) => methodsOf(method)))];
     if (methods.length === 0) throw new GatewayError("NOT_FOUND", "no such path on this port");
     ctx.set("allow", methods.join(", "));
     throw new GatewayError("METHOD_NOT_ALLOWED", `expected ${methods.join(", ")}`);

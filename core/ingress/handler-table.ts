@@ -3,11 +3,12 @@ import type { Chain } from "../policy/chain.ts";
 import type { AdminParts } from "./admin.ts";
 import { adminHandlers, metricsHandler } from "./admin.ts";
 import type { Handlers } from "./app.ts";
+import { type ApprovalParts, approvalHandlers } from "./approval-admin.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 
-export interface HandlerParts extends Omit<AdminParts, "policies"> {
+export interface HandlerParts extends Omit<AdminParts, "policies">, ApprovalParts {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly chain: Chain;
@@ -21,6 +22,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
   const scrape = metricsHandler(parts.metrics);
   return {
     ...adminHandlers({ ...parts, policies: () => parts.chain.policies }),
+    ...approvalHandlers(parts),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),

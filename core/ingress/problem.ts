@@ -12,5 +12,6 @@ export function answerProblem(ctx: Context, error: GatewayError, requestId: stri
     detail: error.publicMessage,
     code: error.code,
     request_id: requestId,
+    ...(error.row.expose && error.data !== undefined ? { data: error.data } : {}),
   };
 }

@@ -47,6 +47,29 @@ const table = {
   "admin.checkpoint": { port: "admin", method: "GET", path: "/admin/v1/evidence/checkpoint", access: "evidence.read" },
   "admin.keys": { port: "admin", method: "GET", path: "/admin/v1/evidence/keys", access: "evidence.read" },
   "admin.rotate": { port: "admin", method: "POST", path: "/admin/v1/evidence/keys/rotate", access: "evidence.rotate" },
+  "admin.approvals": { port: "admin", method: "GET", path: "/admin/v1/approvals", access: "approval.read" },
+  // Before the row that takes any id: the first that fits answers.
+  "admin.approval_history": {
+    port: "admin",
+    method: "GET",
+    path: "/admin/v1/approvals/history",
+    access: "approval.read",
+  },
+  "admin.approval": { port: "admin", method: "GET", path: "/admin/v1/approvals/:id", access: "approval.read" },
+  "admin.approve": {
+    port: "admin",
+    method: "POST",
+    path: "/admin/v1/approvals/:id/approve",
+    access: "approval.review",
+  },
+  "admin.deny": { port: "admin", method: "POST", path: "/admin/v1/approvals/:id/deny", access: "approval.review" },
+  "admin.break_glass": { port: "admin", method: "GET", path: "/admin/v1/break-glass", access: "approval.read" },
+  "admin.break_glass_close": {
+    port: "admin",
+    method: "POST",
+    path: "/admin/v1/break-glass/:id/close",
+    access: "approval.break_glass",
+  },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
   "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
   "admin.dead_letters": {

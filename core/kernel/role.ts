@@ -7,6 +7,9 @@ export type Permission =
   | "evidence.disclose"
   | "evidence.verify"
   | "evidence.rotate"
+  | "approval.read"
+  | "approval.review"
+  | "approval.break_glass"
   | "upstream.read"
   | "policy.read"
   | "metrics.read"
@@ -19,6 +22,9 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "evidence.disclose",
     "evidence.verify",
     "evidence.rotate",
+    "approval.read",
+    "approval.review",
+    "approval.break_glass",
     "upstream.read",
     "policy.read",
     "metrics.read",
@@ -29,12 +35,14 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "evidence.read",
     "evidence.disclose",
     "evidence.verify",
+    "approval.read",
+    "approval.review",
     "upstream.read",
     "policy.read",
     "metrics.read",
     "webhook.read",
   ],
-  viewer: ["evidence.read", "upstream.read", "policy.read", "metrics.read"],
+  viewer: ["evidence.read", "approval.read", "upstream.read", "policy.read", "metrics.read"],
 };
 
 /** Whether `role` carries `permission`: `can("viewer", "evidence.read")`. */

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type Route, type RouteId, routes } from "../../../core/ingress/route.ts";
 import { readAnswer } from "../../support/event-stream.ts";
 import { type HeaderList, send, type WireRequest, type WireResponse } from "../../support/wire.ts";
-import { echoCall, effectsOf, type KeyHolder, keys, openWorld, portsOf, type World } from "./world.ts";
+import { echoCall, effectsOf, holdCall, type KeyHolder, keys, openWorld, portsOf, type World } from "./world.ts";
 
 /** Everyone who may come: the holders of keys, somebody with a wrong key, somebody without. */
 type Visitor = KeyHolder | "wrong" | "none";
@@ -33,6 +33,14 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.checkpoint": everyKey,
   "admin.keys": everyKey,
   "admin.rotate": [200, 403, 403, 200, 401, 401],
+  "admin.approvals": everyKey,
+  "admin.approval_history": everyKey,
+  "admin.approval": [200, 200, 200, 404, 401, 401],
+  // The approval of this world is denied already.
+  "admin.approve": [409, 409, 403, 404, 401, 401],
+  "admin.deny": [409, 409, 403, 404, 401, 401],
+  "admin.break_glass": everyKey,
+  "admin.break_glass_close": [409, 403, 403, 404, 401, 401],
   "admin.policies": everyKey,
   "admin.upstreams": everyKey,
   "admin.dead_letters": [200, 200, 403, 200, 401, 401],
@@ -67,17 +75,28 @@ const pathVariants: readonly [string, (path: string) => string][] = [
 describe("access", () => {
   let world: World;
   let session: string;
+  let approval: string;
   before(async () => {
     world = await openWorld();
     await send(world.gateway.url, requestFor(routes["mcp.post"], "operator"));
     const sessions = await send(world.gateway.adminUrl, requestFor(routes["admin.sessions"], "operator"));
     session = (JSON.parse(sessions.body) as { items: [{ id: string }] }).items[0].id;
+    approval = await holdCall(world);
+    const denied = await send(world.gateway.adminUrl, {
+      ...requestFor(routes["admin.deny"], "admin"),
+      target: pathOf(routes["admin.deny"]),
+    });
+    expect(denied.status).to.equal(200);
   });
   after(() => world.stop());
 
+  function pathOf({ path }: Route): string {
+    return path.replace(":id", /approvals|break-glass/.test(path) ? approval : session);
+  }
+
   function ask(route: Route, visitor: Visitor, port: string = route.port): Promise<Omit<WireResponse, "body">> {
     const request = requestFor(route, visitor);
-    const target = route.path.replace(":id", session);
+    const target = pathOf(route);
     return readAnswer(portsOf(world.gateway)[port] as string, { ...request, target });
   }
 
@@ -126,7 +145,7 @@ describe("access", () => {
       const effects = await effectsOf(world, async () => {
         for (const [id, route] of all) {
           for (const visitor of ["admin", "none"] as const) {
-            const target = vary(route.path.replace(":id", session));
+            const target = vary(pathOf(route));
             const url = portsOf(world.gateway)[route.port] as string;
             const { status } = await send(url, { ...requestFor(route, visitor), target });
             expect(status, `${id} as ${target}`).to.be.oneOf([404, 400]);
@@ -140,7 +159,7 @@ describe("access", () => {
   it("decides for a path with a query as for the path itself [S8]", async () => {
     for (const [id, route] of all) {
       const url = portsOf(world.gateway)[route.port] as string;
-      const target = `${route.path.replace(":id", session)}?limit=10`;
+      const target = `${pathOf(route)}?limit=10`;
       for (const [index, visitor] of visitors.entries()) {
         const { status } = await readAnswer(url, { ...requestFor(route, visitor), target });
         expect(status, `${id} for ${visitor}`).to.equal(matrix[id][index]);
@@ -157,5 +176,10 @@ function requestFor(route: Route, visitor: Visitor): WireRequest {
     const accept = route.path === "/mcp" && method === "GET" ? "text/event-stream" : "*/*";
     return { method, target, headers: [...credential, ["accept", accept]] };
   }
-  return { method, target, headers: [...credential, ["content-type", "application/json"]], body: echoCall() };
+  return { method, target, headers: [...credential, ["content-type", "application/json"]], body: bodyOf(route) };
+}
+
+function bodyOf({ path }: Route): string {
+  if (path.endsWith("/close")) return JSON.stringify({ post_mortem: "what happened, and why it did" });
+  return path.includes("/approvals/") ? "{}" : echoCall();
 }

@@ -18,7 +18,7 @@ export const keys: Readonly<Record<KeyHolder, string>> = {
 /** What the gateway itself presents to the upstream. */
 export const upstreamSecret: string = `Bearer ${newKey()}`;
 
-/** A gateway process with a key for each role, a pack that allows everything, and an upstream that keeps a log. */
+/** A gateway process with a key for each role, a pack that allows everything but `please_review`, and an upstream that keeps a log. */
 export interface World {
   readonly gateway: RunningGateway;
   readonly upstream: Recorder;
@@ -26,6 +26,16 @@ export interface World {
 }
 
 const openPack = "policy: { packs: [{ path: packs/open }] }";
+const reviewRule = `rules:
+  - id: open.review
+    title: What asks for it is reviewed
+    decision: review
+    severity: low
+    risk: 10
+    match: { phase: input, tool: echo }
+    when: has(args.please_review)
+    message: asked for review
+`;
 
 /**
  * `more`: further top-level keys of `gateway.yaml`; `listen`: further lines below `listen`, indented; `policy`: that
@@ -36,7 +46,7 @@ export async function openWorld(more: string = "", listen: string = "", policy: 
   try {
     const gateway = await startGateway({
       config: configFor(upstream.url, `${policy}\n${more}`, listen),
-      files: allowEverything("packs/open"),
+      files: { ...allowEverything("packs/open"), "packs/open/rules/review.yaml": reviewRule },
       env: { UPSTREAM_SECRET: upstreamSecret },
     });
     const stop = async (): Promise<void> => {
@@ -70,6 +80,15 @@ export function post(world: World, body: string | Uint8Array, request: WireReque
 /** The text of a `tools/call` of `echo`; `args` is JSON text, so that it can hold what no serialiser writes. */
 export function echoCall(args: string = "{}", id: string = "1"): string {
   return `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":${args}}}`;
+}
+
+/** The id of an approval that waits for a reviewer; every call of this asks for another one. */
+export async function holdCall(world: World, holder: KeyHolder = "operator"): Promise<string> {
+  const args = JSON.stringify({ please_review: randomBytes(8).toString("hex") });
+  const { body } = await post(world, echoCall(args), { headers: messageHeaders(holder) });
+  const [id] = /apr_[0-9a-f]{32}/.exec(body) ?? [];
+  if (id === undefined) throw new Error(`expected a call held for review, got \`${body}\``);
+  return id;
 }
 
 /** What a step left behind: calls in the upstream's own log, and records of actions in the tenant's chain. */

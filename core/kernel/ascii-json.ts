@@ -1,0 +1,27 @@
+const hex = Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+const longest = "\\uffff".length;
+
+/**
+ * A value as JSON in printable ASCII: every other character is escaped, so the text is inert wherever it is shown, and
+ * reads back as the same value. Linear, never cut.
+ */
+export function asciiJson(value: unknown): string {
+  const text = JSON.stringify(value);
+  return /^[ -~]*$/.test(text) ? text : escapeText(text);
+}
+
+/** A callback a character is too slow for hostile megabytes. */
+function escapeText(text: string): string {
+  const bytes = Buffer.allocUnsafe(text.length * longest);
+  let length = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit < 0x7f) bytes[length++] = unit;
+    else {
+      bytes[length++] = 0x5c;
+      bytes[length++] = 0x75;
+      for (let shift = 12; shift >= 0; shift -= 4) bytes[length++] = hex[(unit >> shift) & 15] as number;
+    }
+  }
+  return bytes.toString("latin1", 0, length);
+}
