@@ -1,9 +1,10 @@
 import { sha256Hex } from "../kernel/digest.ts";
+import { ApprovalRules } from "./approval-rule.ts";
 import type { Reason } from "./bundle/reason.ts";
 import { type Fault, fault, isFault } from "./fault.ts";
 import { openKey, recordKey, sessionRecordKey } from "./key-space.ts";
-import { type ActionRecord, noHash } from "./record.ts";
-import { isAction, readRecord } from "./record-text.ts";
+import { type ActionRecord, type EvidenceRecord, noHash } from "./record.ts";
+import { isAction, isApprovalEvent, readRecord } from "./record-text.ts";
 import type { Reader } from "./tile-reader.ts";
 
 export interface FirstBad {
@@ -20,12 +21,20 @@ interface SessionEnd {
 
 const rememberedSessions = 10_000;
 const mostOpen = 100_000;
+/** Far more than may wait in a tenant, and than any two uses of one approval lie apart. */
+const remembered = { live: 100_000, consumed: 100_000 };
+const ruleTexts = {
+  dispatch_without_allow: "expected only an action that was allowed or approved to be dispatched",
+  approval_consumed_twice: "expected an approval to be used once, got a second use",
+  approval_mismatch: "the approval was not given for this action, or no longer stood",
+} as const;
 const outOfPlace = "expected an outcome to follow a dispatched decision of its action";
 
 /**
  * What must hold between the records of a chain whose links are sound: each session's own index and hashes leave no
- * gap, only an allowed action is dispatched, and an outcome answers exactly one dispatched decision.
- * Remembers the sessions seen last and the decisions that are open; both are bounded.
+ * gap, only an allowed action is dispatched, or one held for review on an approval that was given for it and not used
+ * before, and an outcome answers exactly one dispatched decision.
+ * Remembers the sessions seen last, the decisions that are open and the approvals that stand; all are bounded.
  */
 export class ActionRules {
   readonly #reader: Reader;
@@ -33,15 +42,18 @@ export class ActionRules {
   readonly #sessions = new Map<string, SessionEnd>();
   /** Dispatched decisions without outcome so far: action to sequence number. */
   readonly #open = new Map<string, number>();
+  readonly #approvals = new ApprovalRules(remembered);
 
   constructor(reader: Reader, tenant: string) {
     this.#reader = reader;
     this.#tenant = tenant;
   }
 
-  /** Takes the next action record of the chain; says which rule it breaks. */
-  async check(record: ActionRecord, hash: string): Promise<Fault | undefined> {
-    return (await this.#checkSession(record, hash)) ?? this.#checkAction(record);
+  /** Takes the next record of the chain; says which rule it breaks. */
+  async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
+    if (isAction(record)) return (await this.#checkSession(record, hash)) ?? this.#checkAction(record);
+    if (isApprovalEvent(record)) this.#approvals.note(record);
+    return undefined;
   }
 
   /** After the last record: what has no outcome must be on the list that the next start settles. */
@@ -59,9 +71,8 @@ export class ActionRules {
       return this.#open.delete(id) ? undefined : fault("outcome_without_decision", outOfPlace);
     }
     if (record.effect !== "dispatched") return undefined;
-    const isApproved = record.evaluation?.decision === "review" && record.approval?.state === "consumed";
-    if (record.evaluation?.decision !== "allow" && !isApproved)
-      return fault("dispatch_without_allow", "expected only an allowed action to be dispatched");
+    const broken = this.#approvals.check(record);
+    if (broken !== undefined) return fault(broken, ruleTexts[broken]);
     if (this.#open.has(id)) return fault("second_decision", "expected one dispatched decision an action, got a second");
     this.#open.set(id, record.seq);
     return this.#open.size > mostOpen

@@ -86,6 +86,10 @@ export function isAction(record: EvidenceRecord): record is ActionRecord {
   return record.kind === "decision" || record.kind === "outcome";
 }
 
+export function isApprovalEvent(record: EvidenceRecord): record is EventRecord {
+  return record.kind === "approval";
+}
+
 function isEvent(record: EvidenceRecord): record is EventRecord {
   return !isAction(record);
 }

@@ -4,7 +4,6 @@ import { type ChainHead, ChainWalk, type Step } from "./chain-walk.ts";
 import { type Fault, isFault } from "./fault.ts";
 import type { Mark } from "./high-water.ts";
 import { checkpointAtRange, type EvidenceStore, recordRange } from "./key-space.ts";
-import { isAction } from "./record-text.ts";
 import { isClosedFault, readFault } from "./store-fault.ts";
 import type { Reader } from "./tile-reader.ts";
 import { TreeRules } from "./tree-rule.ts";
@@ -93,8 +92,7 @@ async function findBadRecord(iterator: ChainIterator, check: Check): Promise<Fir
 }
 
 async function findBrokenRule({ record, hash }: Step, { actions, tree }: Check): Promise<Fault | undefined> {
-  const broken = isAction(record) ? await actions.check(record, hash) : undefined;
-  return broken ?? (await tree.check(record, hash));
+  return (await actions.check(record, hash)) ?? (await tree.check(record, hash));
 }
 
 async function findBadEnd({ walk, actions, tree, mark }: Check): Promise<FirstBad | undefined> {

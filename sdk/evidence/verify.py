@@ -107,8 +107,14 @@ def read_records(data, manifest):
                r["tenant"] == manifest["tenant"], "foreign_tenant", r["chain"] == manifest["chain"], "foreign_chain")
         records.append(r)
     return records
+def permits(given, r):  # whether an approval is for this use of it: this very action, or in scope `task` the same with other values
+    use, action, names = r["approval"], r["action"], ("capability", "protocol", "target", "task", "tool")
+    if given is None or given["event"] != "approved" or use["state"] != "consumed": return False
+    if given["session"] != r["session"]["id"] or given.get("fingerprint") != use["fingerprint"]: return False
+    if given.get("scope") == "task": return jcs(given.get("action")) == jcs({name: action.get(name) for name in names})
+    return use["fingerprint"] == action["fingerprint"]
 def tell(records, session):  # what records may say after one another
-    gaps, actions, approved, used, killed = [], {}, {}, set(), False
+    gaps, actions, approved, used, owed, killed = [], {}, {}, set(), {}, False
     before, end = {"seq": -1, "hash": "0" * 64, "writer": {"epoch": 0}}, (-1, "0" * 64)
     for r in records:
         place, own, action, detail = (RECORDS, r["seq"]), r.get("session"), r.get("action"), r.get("detail", {})
@@ -124,22 +130,25 @@ def tell(records, session):  # what records may say after one another
             demand(place, not past, "second_decision")
             past.update(r)
         if r.get("effect") == "dispatched":
-            a = r.get("approval", {"id": None, "state": "consumed", "fingerprint": action["fingerprint"]})
-            bound = a["state"] == "consumed" and a["fingerprint"] == action["fingerprint"] == approved.get(a["id"], action["fingerprint"])
-            demand(place, r["evaluation"]["decision"] == "allow", "dispatch_without_allow", not killed, "allow_after_kill",
-                   a["id"] not in used, "approval_consumed_twice", bound and (a["id"] in approved or a["id"] is None), "approval_mismatch")
-            used |= {a["id"]} - {None}
+            verdict, use = r["evaluation"]["decision"], r.get("approval")
+            demand(place, not killed, "allow_after_kill", verdict == "allow" or verdict == "review" and use, "dispatch_without_allow",
+                   not use or use["id"] not in used, "approval_consumed_twice",
+                   not use or verdict == "review" and permits(approved.get(use["id"]), r), "approval_mismatch")
+            used |= {use["id"]} if use else set()
         if r["kind"] == "outcome":
             same = {**past.get("action", action), "output_digest": 0} == {**action, "output_digest": 0}
             demand(place, past, "outcome_without_decision", past.get("effect") == "dispatched", "outcome_after_block",
                    "settled" not in past, "second_outcome", same, "outcome_mismatch")
             past["settled"] = True
-        if r["kind"] == "approval" and detail.get("event") == "approved": approved[detail.get("id")] = detail.get("fingerprint")
-        if r["kind"] == "approval" and detail.get("event") in ("denied", "expired"): approved.pop(detail.get("id"), None)
+        if r["kind"] == "approval" and detail["event"] in ("approved", "denied", "expired"):
+            approved[detail["id"]] = detail
+            if "break_glass" in detail and detail["event"] == "approved": owed[detail["id"]] = r["seq"]
+        if r["kind"] == "approval" and detail["event"] == "post_mortem": owed.pop(detail["id"], None)
         if r["kind"] == "session" and detail.get("session") == session:
             killed = {"killed": True, "released": False}.get(detail.get("event"), killed)
         before = r
-    return gaps + [(a["seq"], "open_outcome") for a in actions.values() if a["effect"] == "dispatched" and "settled" not in a]
+    gaps += [(a["seq"], "open_outcome") for a in actions.values() if a["effect"] == "dispatched" and "settled" not in a]
+    return gaps, [(seq, "post_mortem_missing") for seq in owed.values()]
 def check_fields(records, disclosures, stated):
     withheld = []
     for r in (r for r in records if "action" in r):
@@ -167,6 +176,8 @@ def is_record(r):
         if e is not None or r["kind"] == "decision":
             texts += [e["decision"], *(p[k] for p in policies(e) for k in ("digest", "kind", "name", "version"))]
             texts += [p["signer"] or "" for p in policies(e)]
+        if r["kind"] == "approval": texts += [*map(r["detail"].get, ("event", "id", "session")), r["detail"].get("scope", "exact")]
+        if r["kind"] == "approval" and r["detail"].get("scope", "exact") not in ("exact", "task"): return False
         if r["kind"] not in ("decision", "outcome"): return isinstance(r["detail"], dict) and fits(TEXT, *texts)
         texts += [r["action"][k] for k in ("arguments_digest", "fingerprint", "id")] + [r["action"].get("output_digest", "")]
         texts += [r["session"]["id"], *(r["approval"][k] for k in ("fingerprint", "id", "state") if "approval" in r)]
@@ -225,8 +236,9 @@ def verify(data, options, report):
     demand((None, point["size"] - 1), included(point["head"], point["size"] - 1), "head_mismatch")
     proven = {f"{r['seq']:.0f}" for r in records} | {str(point["size"] - 1)}
     demand(("proofs.json",), proven == set(proofs), "bad_inclusion")
-    gaps = tell(records, m["session"])
-    report["warnings"] = [{"reason": "time_reversed", "seq": int(r["seq"])} for before, r in zip(records, records[1:]) if r["time"] < before["time"]]
+    gaps, odd = tell(records, m["session"])
+    odd = [(r["seq"], "time_reversed") for before, r in zip(records, records[1:]) if r["time"] < before["time"]] + odd
+    report["warnings"] = [{"reason": reason, "seq": int(seq)} for seq, reason in sorted(odd, key=lambda each: each[0])]
     check_fields(records, read(files[FIELDS], FIELDS), m.get("redacted"))
     evaluations = [r["evaluation"] for r in records if "evaluation" in r]
     used = {jcs({**{k: p[k] for k in ("digest", "kind", "name", "signer", "version")}, "trust": "signed" if p["signer"] is not None else "unsigned"})
@@ -240,7 +252,7 @@ def verify(data, options, report):
         demand(("consistency.json",), count(c.get("first")) and count(c.get("second")), "bad_schema", (c.get("first"), c.get("second")) == (first, point["size"]), "bad_consistency",
                first <= point["size"] and roots(first, point["size"], c.get("proof"), known[1]["root"], False) == [known[1]["root"], point["root"]], "bad_consistency")
     kept = check_witness(open(options.witness, encoding="utf8", newline="").read(), m, known, keys) if options.witness else False
-    for seq, reason in sorted(gaps): raise Breach(reason, RECORDS, seq)
+    for seq, reason in sorted(gaps, key=lambda each: each[0]): raise Breach(reason, RECORDS, seq)
     age = time.time() - calendar.timegm(time.strptime(point["time"][:19], "%Y-%m-%dT%H:%M:%S"))
     demand(("checkpoint.txt",), options.max_age is None or age <= options.max_age, "stale")
     return "witnessed" if kept and options.key else "self-attested"

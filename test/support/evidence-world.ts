@@ -112,16 +112,32 @@ function step(name: string): Draft {
   };
 }
 
-export const approvalOf = (name: string): Draft => ({
-  fingerprint: contentDigest(`fingerprint of ${name}`),
+const fingerprintOf = (name: string): string => contentDigest(`fingerprint of ${name}`);
+
+/** What a decision says of the approval `apr_1`, given for the action named `name`. */
+export const approvalOf = (name: string, changed: Draft = {}): Draft => ({
+  fingerprint: fingerprintOf(name),
   id: "apr_1",
   reviewer: "principal-v1-2",
   state: "consumed",
+  ...changed,
 });
+
+/** A decision that was held and dispatched on an approval. */
+export function approved(name: string, approval: Draft = approvalOf(name)): Draft {
+  return decision(name, "review", { effect: "dispatched", approval });
+}
+
+/** What happened to the approval `apr_1`, bound to the action named `name`. */
+export function approvalEvent(happened: string, name: string, changed: Draft = {}): Draft {
+  return event("approval", { event: happened, fingerprint: fingerprintOf(name), id: "apr_1", session, ...changed });
+}
+
+/** What the approval of a task is bound to beside the task's fingerprint. */
+export const taskOf = { capability: "write", protocol: "mcp", target: "files", task: null, tool: "write_file" };
 
 /** A session with all that can happen to an action, in a chain with another session and a change of keys. */
 export function goodDrafts(): Draft[] {
-  const approval = { id: "apr_1", session, fingerprint: contentDigest("fingerprint of d") };
   return [
     event("genesis", genesisDetail(keys.first.public)),
     event("configuration", { event: "started", policies: [] }),
@@ -131,10 +147,10 @@ export function goodDrafts(): Draft[] {
     decision("other-1", "allow"),
     outcome("other-1", "success"),
     decision("b", "block"),
-    decision("c", "review"),
-    event("approval", { ...approval, event: "requested" }),
-    event("approval", { ...approval, event: "approved", reviewer: "principal-v1-2" }),
-    decision("d", "allow", { approval: approvalOf("d") }),
+    decision("c", "review", { approval: approvalOf("d", { reviewer: null, state: "pending" }) }),
+    approvalEvent("endorsed", "d", { reviewer: "principal-v1-3", comment: "looks <b>fine</b>" }),
+    approvalEvent("approved", "d", { reviewer: "principal-v1-2", scope: "exact" }),
+    approved("d"),
     outcome("d", "error"),
     event("key", { rotation: true }),
     decision("e", "allow"),

@@ -1,5 +1,6 @@
 import { canonicalJson } from "../../kernel/canonical-json.ts";
 import type { Json } from "../../kernel/json.ts";
+import { ApprovalRules } from "../approval-rule.ts";
 import type { ActionRecord, EventRecord, RecordedAction } from "../record.ts";
 import { noHash } from "../record.ts";
 import { isAction } from "../record-text.ts";
@@ -23,12 +24,12 @@ interface Told {
  * parts of each action. Throws Breach at the first record that contradicts an earlier one; remarks what is missing.
  */
 export class ActionStory {
+  /** In the order of the chain once `finish` was called. */
   readonly remarks: Remark[] = [];
   readonly #session: string;
   readonly #actions = new Map<string, Told>();
-  /** Approvals given, by id: the fingerprint each is for. */
-  readonly #approved = new Map<string, Json>();
-  readonly #consumed = new Set<string>();
+  /** A bundle holds what it is judged by: none of it is forgotten. */
+  readonly #approvals = new ApprovalRules({ live: Number.POSITIVE_INFINITY, consumed: Number.POSITIVE_INFINITY });
   #isKilled = false;
   #before: BundledRecord | undefined;
   #sessionEnd: { readonly index: number; readonly hash: string } = { index: -1, hash: noHash };
@@ -48,11 +49,13 @@ export class ActionStory {
     this.#before = next;
   }
 
-  /** After the last record: what was dispatched and has no outcome. */
+  /** After the last record: what was dispatched and has no outcome, and break-glass without a post-mortem. */
   finish(): void {
     for (const { record, isSettled } of this.#actions.values()) {
       if (record.effect === "dispatched" && !isSettled) this.#remark("open_outcome", record.seq);
     }
+    for (const seq of this.#approvals.owed) this.#remark("post_mortem_missing", seq);
+    this.remarks.sort((a, b) => a.seq - b.seq);
   }
 
   #link({ record }: BundledRecord): void {
@@ -73,24 +76,14 @@ export class ActionStory {
   }
 
   #decide(record: ActionRecord): void {
-    const { action, approval, seq } = record;
+    const { action, seq } = record;
     if (this.#actions.has(action.id)) throw breach("second_decision", seq);
     if (record.effect === "dispatched") {
-      if (record.evaluation?.decision !== "allow") throw breach("dispatch_without_allow", seq);
       if (this.#isKilled) throw breach("allow_after_kill", seq);
-      if (approval !== undefined) this.#consume(record);
+      const broken = this.#approvals.check(record);
+      if (broken !== undefined) throw breach(broken, seq);
     }
     this.#actions.set(action.id, { record, isSettled: false });
-  }
-
-  #consume({ action, approval, seq }: ActionRecord): void {
-    if (approval === undefined) return;
-    const { id, fingerprint, state } = approval;
-    if (this.#consumed.has(id)) throw breach("approval_consumed_twice", seq);
-    const isGiven =
-      state === "consumed" && fingerprint === action.fingerprint && this.#approved.get(id) === fingerprint;
-    if (!isGiven) throw breach("approval_mismatch", seq);
-    this.#consumed.add(id);
   }
 
   #settle(record: ActionRecord): void {
@@ -103,11 +96,9 @@ export class ActionStory {
     told.isSettled = true;
   }
 
-  #happen({ kind, detail }: EventRecord): void {
-    if (kind === "approval" && typeof detail.id === "string") {
-      if (detail.event === "approved") this.#approved.set(detail.id, detail.fingerprint ?? null);
-      if (detail.event === "denied" || detail.event === "expired") this.#approved.delete(detail.id);
-    }
+  #happen(record: EventRecord): void {
+    const { kind, detail } = record;
+    if (kind === "approval") this.#approvals.note(record);
     if (kind === "session" && detail.session === this.#session) {
       if (detail.event === "killed") this.#isKilled = true;
       if (detail.event === "released") this.#isKilled = false;

@@ -32,7 +32,10 @@ const table = {
   stale_epoch: { grade: "invalid", text: "a writer wrote after its successor had begun" },
   bad_session_link: { grade: "invalid", text: "the record does not follow the session's record before" },
   session_gap: { grade: "incomplete", text: "records of the session are missing" },
-  dispatch_without_allow: { grade: "invalid", text: "the action was dispatched though it was not allowed" },
+  dispatch_without_allow: {
+    grade: "invalid",
+    text: "the action was dispatched though it was neither allowed nor approved",
+  },
   second_decision: { grade: "invalid", text: "one action was decided about twice" },
   outcome_without_decision: { grade: "invalid", text: "there is an outcome of an action nobody decided about" },
   outcome_after_block: { grade: "invalid", text: "there is an outcome of an action that was not dispatched" },
@@ -48,6 +51,7 @@ const table = {
   behind_witness: { grade: "diverged", text: "the bundle ends before what the witness had seen when it was made" },
   forked: { grade: "diverged", text: "the witness has seen another history of this chain" },
   stale: { grade: "stale", text: "the checkpoint is older than asked for" },
+  post_mortem_missing: { grade: "warning", text: "the gateway was overruled by break-glass, and nobody wrote why" },
   time_reversed: { grade: "warning", text: "the clock was set back before this record" },
 } as const;
 

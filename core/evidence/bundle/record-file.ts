@@ -1,4 +1,5 @@
 import { sha256Hex } from "../../kernel/digest.ts";
+import type { Json } from "../../kernel/json.ts";
 import { type EvidenceRecord, effects, eventKinds, recordSchema } from "../record.ts";
 import { Breach } from "./breach.ts";
 import { readCanonicalJson } from "./canonical-file.ts";
@@ -22,6 +23,13 @@ const policy = objectWith({
   version: text,
 });
 const evaluation = objectWith({ decision: text, policies: listOf(policy), shadow: listOf(policy) });
+const approvalEvent = objectWith({
+  event: text,
+  id: text,
+  session: text,
+  scope: oneOf(absent, exactly("exact"), exactly("task")),
+});
+const otherKinds = eventKinds.filter((kind) => kind !== "genesis" && kind !== "approval");
 const frame = {
   chain: text,
   config_digest: text,
@@ -29,7 +37,7 @@ const frame = {
   prev_hash: digest,
   salt: text,
   schema: exactly(recordSchema),
-  seq: count,
+  seq: (value: Json | undefined): boolean => isCount(value) && value > 0,
   tenant: text,
   time,
   writer: objectWith({ epoch: count }),
@@ -51,12 +59,8 @@ const recordShape: Shape = oneOf(
     evaluation: oneOf(absent, evaluation),
   }),
   objectWith({ ...frame, kind: exactly("genesis"), detail: objectWith({}), seq: exactly(0) }),
-  objectWith({
-    ...frame,
-    kind: oneOf(...eventKinds.filter((kind) => kind !== "genesis").map(exactly)),
-    detail: objectWith({}),
-    seq: (value) => isCount(value) && value > 0,
-  }),
+  objectWith({ ...frame, kind: exactly("approval"), detail: approvalEvent }),
+  objectWith({ ...frame, kind: oneOf(...otherKinds.map(exactly)), detail: objectWith({}) }),
 );
 
 /**

@@ -158,8 +158,32 @@ const table: readonly (readonly [string, number, Reason, string, Tamper])[] = [
     "a blocked action dispatched",
     3,
     "dispatch_without_allow",
-    "expected only an allowed action to be dispatched",
+    "expected only an action that was allowed or approved to be dispatched",
     relinked((c) => set(c, 3, "effect", "dispatched")),
+  ],
+  [
+    "a held action dispatched without an approval",
+    3,
+    "dispatch_without_allow",
+    "expected only an action that was allowed or approved to be dispatched",
+    relinked((c) => approve(c, 3, undefined)),
+  ],
+  [
+    "an approval nobody gave",
+    3,
+    "approval_mismatch",
+    "the approval was not given for this action, or no longer stood",
+    relinked((c) => approve(c, 3, "apr_1")),
+  ],
+  [
+    "an approval used twice",
+    4,
+    "approval_consumed_twice",
+    "expected an approval to be used once, got a second use",
+    relinked((c) => {
+      for (const seq of [1, 3]) approve(c, seq, "apr_1");
+      c.texts.splice(1, 0, approvalEventOf(c, 4, 1));
+    }),
   ],
   ["a gap in a session", 2, "session_gap", "expected session index 1, got 2", (c) => session(c, 2, { index: 2 })],
   [
@@ -328,6 +352,25 @@ function relinked(tamper: Tamper): Tamper {
     tamper(chain);
     chain.relink();
   };
+}
+
+/** Makes a decision one that was held, and dispatched on the approval `id`. */
+function approve(chain: Forgery, seq: number, id: string | undefined): void {
+  chain.rewrite(seq, (record) => {
+    const { fingerprint } = record.action as { fingerprint: string };
+    record.effect = "dispatched";
+    record.evaluation = { ...(record.evaluation as object), decision: "review" } as Json;
+    if (id !== undefined) record.approval = { fingerprint, id, reviewer: "principal-v1-2", state: "consumed" };
+  });
+}
+
+/** The event, in the frame of another record, that gives `apr_1` for the action of the decision `seq`. */
+function approvalEventOf(chain: Forgery, frame: number, seq: number): string {
+  const decision = JSON.parse(chain.texts[seq] as string) as ActionRecord;
+  const record = JSON.parse(chain.texts[frame] as string) as Record<string, Json>;
+  const { action, session } = decision;
+  const detail = { event: "approved", fingerprint: action.fingerprint, id: "apr_1", session: session.id };
+  return canonicalJson({ ...record, kind: "approval", detail });
 }
 
 function outcomeOf(chain: Forgery, seq: number): string {

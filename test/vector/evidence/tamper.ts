@@ -9,8 +9,8 @@ import { witnessFile } from "../../../core/evidence/bundle/witness-check.ts";
 import { parseCheckpoint, signCheckpoint, type SignedCheckpoint } from "../../../core/evidence/checkpoint.ts";
 import { genesisDetail } from "../../../core/evidence/rotation.ts";
 import {
-  approvalOf, bundleOf, checkpointOf, contentOf, decision, type Draft, event, goodDrafts, inclusionOf, keys, noHash,
-  otherSession, outcome, placeChain, session,
+  approvalEvent, approvalOf, approved, bundleOf, checkpointOf, contentOf, decision, type Draft, event, goodDrafts, inclusionOf, keys, noHash,
+  otherSession, outcome, placeChain, session, taskOf,
 } from "../../support/evidence-world.ts";
 import {
   distort, editJson, editLine, editLines, editText, forgeChain, goodChain, goodWitness, meddle, misstate, present,
@@ -187,12 +187,43 @@ const storyRows: readonly Row[] = [
   ["an outcome of another action", "outcome_mismatch", at(4), () => forgeChain(same, (record, seq) => { if (seq === 4) (record.action as Draft).tool = "read_file"; })],
   ["a second outcome", "second_outcome", at(5), () => forgeChain(insert(5, outcome("a", "error")))],
   ["an action decided about twice", "second_decision", at(5), () => forgeChain(insert(5, decision("a", "allow")))],
-  ["an approval used for two actions", "approval_consumed_twice", at(13), () => forgeChain(insert(13, decision("d2", "allow", { approval: approvalOf("d") })))],
-  ["an approval for another action", "approval_mismatch", at(11), () => forgeChain(replace(11, decision("d", "allow", { approval: approvalOf("c") })))],
-  ["an approval nobody gave", "approval_mismatch", at(10), () => forgeChain(remove(10))],
-  ["an approval that was denied after all", "approval_mismatch", at(12), () => forgeChain(insert(11, event("approval", { id: "apr_1", session, event: "denied" })))],
-  ["an approval not consumed", "approval_mismatch", at(11), () => forgeChain(replace(11, decision("d", "allow", { approval: { ...approvalOf("d"), state: "approved" } })))],
   ["an action allowed after its session was stopped", "allow_after_kill", at(4), () => forgeChain(insert(3, event("session", { session, event: "killed" })))],
+];
+
+/** The approval of the world's action `d` is given by record 10 and used by record 11. */
+const breakGlass = { break_glass: { reason: "pager" }, reviewer: "principal-v1-2" };
+const asTask = (changed: Draft = {}): Draft => approvalEvent("approved", "task", { action: { ...taskOf, ...changed }, scope: "task" });
+const approvalRows: readonly Row[] = [
+  ["an approval used for two actions", "approval_consumed_twice", at(13), () => forgeChain(insert(13, approved("d2", approvalOf("d"))))],
+  ["an approval given again after its use", "approval_consumed_twice", at(14), () => forgeChain(insert(13, approvalEvent("approved", "d2"), approved("d2")))],
+  ["an approval for another action", "approval_mismatch", at(11), () => forgeChain(replace(11, approved("d", approvalOf("c"))))],
+  ["an approval whose fingerprint was adapted", "approval_mismatch", at(11), () => forgeChain(replace(10, approvalEvent("approved", "c")))],
+  ["an approval used for an action of another fingerprint", "approval_mismatch", at(11), () => forgeChain(replace(11, approved("c2", approvalOf("d"))))],
+  ["an approval nobody gave", "approval_mismatch", at(10), () => forgeChain(remove(10))],
+  ["an approval that was only endorsed", "approval_mismatch", at(11), () => forgeChain(replace(10, approvalEvent("endorsed", "d")))],
+  ["an approval given after its use", "approval_mismatch", at(10), () => forgeChain((drafts) => drafts.with(10, approved("d")).with(11, drafts[10] as Draft))],
+  ["an approval that was denied after all", "approval_mismatch", at(12), () => forgeChain(insert(11, approvalEvent("denied", "d")))],
+  ["an approval that had expired", "approval_mismatch", at(12), () => forgeChain(insert(11, approvalEvent("expired", "d", { reason: "not_used_in_time" })))],
+  ["an approval given in another session", "approval_mismatch", at(11), () => forgeChain(replace(10, approvalEvent("approved", "d", { session: otherSession })))],
+  ["an approval not consumed", "approval_mismatch", at(11), () => forgeChain(replace(11, approved("d", approvalOf("d", { state: "approved" }))))],
+  ["an approval used where none was due", "approval_mismatch", at(11), () => forgeChain(replace(11, decision("d", "allow", { approval: approvalOf("d") })))],
+  ["a held action dispatched without an approval", "dispatch_without_allow", at(11), () => forgeChain(replace(11, decision("d", "review", { effect: "dispatched" })))],
+  ["a blocked action dispatched on an approval", "dispatch_without_allow", at(11), () => forgeChain(replace(11, decision("d", "block", { approval: approvalOf("d"), effect: "dispatched" })))],
+  ["an approval in scope `task` used for another tool", "approval_mismatch", at(11), () => forgeChain((drafts) => drafts.with(10, asTask({ tool: "delete_file" })).with(11, approved("d", approvalOf("task"))))],
+  ["an approval in scope `task` used for another task", "approval_mismatch", at(11), () => forgeChain((drafts) => drafts.with(10, asTask({ task: "t" })).with(11, approved("d", approvalOf("task"))))],
+  ["an approval in scope `task` that names no action", "approval_mismatch", at(11), () => forgeChain((drafts) => drafts.with(10, approvalEvent("approved", "task", { scope: "task" })).with(11, approved("d", approvalOf("task"))))],
+  ["an approval in scope `task` under the action's fingerprint", "approval_mismatch", at(11), () => forgeChain(replace(10, asTask()))],
+  ["an approval in a scope nobody knows", "bad_schema", at(10), () => forgeChain(replace(10, approvalEvent("approved", "d", { scope: "all" })))],
+  ["an approval's event that names no approval", "bad_schema", at(10), () => forgeChain(replace(10, approvalEvent("approved", "d", { id: 1 })))],
+];
+
+/** Chains with approvals in them that are sound, and what both verifiers remark. */
+export const soundStories: readonly (readonly [string, readonly { reason: Reason; seq: number }[], () => Presented])[] = [
+  ["held, endorsed, approved, used and answered", [], () => forgeChain(same)],
+  ["approved in scope `task`, and used with other values", [], () => forgeChain((drafts) => drafts.with(10, asTask()).with(11, approved("d", approvalOf("task"))))],
+  ["denied at first, and approved when asked for again", [], () => forgeChain((drafts) => drafts.with(9, approvalEvent("denied", "c", { id: "apr_0" })))],
+  ["approved by break-glass and accounted for", [], () => forgeChain((drafts) => drafts.with(10, approvalEvent("approved", "d", breakGlass)).toSpliced(13, 0, approvalEvent("post_mortem", "d", { by: "principal-v1-2", text: "why" })))],
+  ["approved by break-glass and not accounted for", [{ reason: "post_mortem_missing", seq: 10 }], () => forgeChain(replace(10, approvalEvent("approved", "d", breakGlass)))],
 ];
 
 const fieldRows: readonly Row[] = [
@@ -247,5 +278,5 @@ function field(all: Draft, seq: number, member: string, index: number): Draft {
 /** Every way to falsify evidence that both verifiers must see through alike. */
 export const tamperCases: readonly TamperCase[] = [
   ...memberRows, ...fileRows, ...archiveRows, ...manifestRows, ...keyRows, ...noteRows, ...proofRows, ...lineRows,
-  ...storyRows, ...fieldRows, ...witnessRows,
+  ...storyRows, ...approvalRows, ...fieldRows, ...witnessRows,
 ].map(([name, reason, place, make]) => ({ name, reason, ...place, make }));

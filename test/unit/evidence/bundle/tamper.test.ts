@@ -9,7 +9,7 @@ import { VerifyingKey } from "../../../../core/evidence/signing-key.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
 import { bundleOf } from "../../../support/evidence-world.ts";
 import { goodChain, type Presented, present } from "../../../support/forgery.ts";
-import { tamperCases } from "../../../vector/evidence/tamper.ts";
+import { soundStories, tamperCases } from "../../../vector/evidence/tamper.ts";
 
 const verifier = join(repositoryRoot, "sdk", "evidence", "verify.py");
 
@@ -39,6 +39,14 @@ describe("verification of a bundle", function () {
     it(`is ${what}`, async () => {
       const { ours, theirs } = await sayBoth(presented);
       expect(ours).to.include({ verdict, exit: exitCodes[verdict], first_bad: null, records: 14 });
+      expect(theirs).to.deep.equal(ours);
+    });
+  }
+
+  for (const [what, warnings, make] of soundStories) {
+    it(`passes an action that was ${what} [S46]`, async () => {
+      const { ours, theirs } = await sayBoth({ ...make(), witness: "" });
+      expect(ours).to.deep.include({ verdict: "self-attested", first_bad: null, warnings });
       expect(theirs).to.deep.equal(ours);
     });
   }
