@@ -1,9 +1,9 @@
-import { userInfo } from "node:os";
 import { resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import type { Erased, ErasureRequest } from "../evidence/erasure.ts";
 import { compactRange } from "../store/compact.ts";
 import { changeEvidence } from "./offline-ledger.ts";
+import { currentUser, parseText } from "./requester.ts";
 
 interface EraseOptions {
   readonly data: string;
@@ -16,7 +16,6 @@ interface EraseOptions {
   readonly json?: true;
 }
 
-const longestText = 1_024;
 const fieldPattern = /^(?:\*|(?:arguments|output)\.[^\p{Cc}\p{Cs}]{0,256})$/u;
 
 /** `gateway evidence erase`. */
@@ -59,14 +58,6 @@ function report(tenant: string, { seqs, fields }: Erased, json: true | undefined
   process.stderr.write("gateway: nothing erased: no kept field of these records fits\n");
 }
 
-function currentUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return `user ${process.getuid?.() ?? "unknown"}`; // a container's user needs no name
-  }
-}
-
 function addField(text: string, fields: readonly string[] = []): readonly string[] {
   if (fieldPattern.test(text)) return [...fields, text];
   throw new InvalidArgumentError("expected `arguments.<name>`, `output.<name>` or `*`");
@@ -75,9 +66,4 @@ function addField(text: string, fields: readonly string[] = []): readonly string
 function parseSeq(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("expected the number of a record");
-}
-
-function parseText(text: string): string {
-  if (text.length > 0 && text.length <= longestText && text.isWellFormed()) return text;
-  throw new InvalidArgumentError(`expected 1 to ${longestText} characters`);
 }

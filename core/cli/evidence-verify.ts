@@ -115,10 +115,11 @@ function report(found: FolderReport, json: true | undefined): void {
   process.stdout.write(`list of chains: ${verdict}, ${bad.reason}: ${bad.detail}\n`);
 }
 
-function describeChain({ tenant, verdict, first_bad: bad, records }: ChainVerdict): string {
-  if (bad === null) return `${tenant}: ${verdict}, ${records} records\n`;
+function describeChain({ tenant, verdict, first_bad: bad, records, first_kept: first }: ChainVerdict): string {
+  const found = `${tenant}: ${verdict}, ${records} records${first === undefined ? "" : `, pruned before ${first}`}`;
+  if (bad === null) return `${found}\n`;
   const place = bad.seq === undefined ? "" : ` at record ${bad.seq}`;
-  return `${tenant}: ${verdict}, ${records} records, then ${bad.reason}${place}: ${bad.detail}\n`;
+  return `${found}, then ${bad.reason}${place}: ${bad.detail}\n`;
 }
 
 function progressOf(tenant: string): (checked: number) => void {

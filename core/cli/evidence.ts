@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { evidenceEraseCommand } from "./evidence-erase.ts";
 import { evidenceExportCommand, evidenceReportCommand } from "./evidence-export.ts";
 import { evidenceKeysCommand } from "./evidence-keys.ts";
+import { evidencePruneCommand } from "./evidence-prune.ts";
 import { evidenceVerifyCommand } from "./evidence-verify.ts";
 
 /** `gateway evidence`. */
@@ -12,5 +13,6 @@ export function evidenceCommand(): Command {
     .addCommand(evidenceExportCommand())
     .addCommand(evidenceReportCommand())
     .addCommand(evidenceKeysCommand())
-    .addCommand(evidenceEraseCommand());
+    .addCommand(evidenceEraseCommand())
+    .addCommand(evidencePruneCommand());
 }

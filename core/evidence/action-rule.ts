@@ -3,9 +3,11 @@ import { ApprovalRules } from "./approval-rule.ts";
 import type { Reason } from "./bundle/reason.ts";
 import { type Fault, fault, isFault } from "./fault.ts";
 import { openKey, recordKey, sessionRecordKey } from "./key-space.ts";
+import { isLeafOf } from "./merkle.ts";
+import type { PrunedLeaves } from "./pruned-leaf.ts";
 import { type ActionRecord, type EvidenceRecord, noHash } from "./record.ts";
 import { isAction, isApprovalEvent, readRecord } from "./record-text.ts";
-import type { Reader } from "./tile-reader.ts";
+import type { Reader } from "./store-view.ts";
 
 export interface FirstBad {
   readonly seq: number;
@@ -39,14 +41,17 @@ const outOfPlace = "expected an outcome to follow a dispatched decision of its a
 export class ActionRules {
   readonly #reader: Reader;
   readonly #tenant: string;
+  readonly #pruned: PrunedLeaves | undefined;
   readonly #sessions = new Map<string, SessionEnd>();
   /** Dispatched decisions without outcome so far: action to sequence number. */
   readonly #open = new Map<string, number>();
   readonly #approvals = new ApprovalRules(remembered);
 
-  constructor(reader: Reader, tenant: string) {
+  /** `pruned`: what is left of the records before the first one that is checked. */
+  constructor(reader: Reader, tenant: string, pruned?: PrunedLeaves) {
     this.#reader = reader;
     this.#tenant = tenant;
+    this.#pruned = pruned;
   }
 
   /** Takes the next record of the chain; says which rule it breaks. */
@@ -114,8 +119,16 @@ export class ActionRules {
     const seq = Number(await this.#reader.get(sessionRecordKey(this.#tenant, id, index - 1)));
     if (!Number.isSafeInteger(seq) || seq >= record.seq) return undefined;
     const text = await this.#reader.get(recordKey(this.#tenant, seq));
-    const before = text === undefined ? undefined : readRecord(text);
-    if (text === undefined || before === undefined || isFault(before) || !isAction(before)) return undefined;
+    if (text === undefined) return this.#recallPruned(record, seq);
+    const before = readRecord(text);
+    if (isFault(before) || !isAction(before)) return undefined;
     return before.session.id === id ? { index: before.session.index, hash: sha256Hex(text) } : undefined;
+  }
+
+  /** A session that goes on after the cut: its record before must be the very leaf that the index leads to. */
+  async #recallPruned({ session }: ActionRecord, seq: number): Promise<SessionEnd | undefined> {
+    const { index, prev_hash: hash } = session;
+    if (this.#pruned === undefined || seq >= this.#pruned.prefix.firstKept) return undefined;
+    return isLeafOf(await this.#pruned.at(seq), hash) ? { index: index - 1, hash } : undefined;
   }
 }

@@ -1,6 +1,7 @@
 import { sha256Hex } from "../kernel/digest.ts";
 import { type Fault, fault, isFault } from "./fault.ts";
 import { recordKey } from "./key-space.ts";
+import { isLeafOf } from "./merkle.ts";
 import { type EvidenceRecord, noHash } from "./record.ts";
 import { readRecord } from "./record-text.ts";
 
@@ -25,8 +26,10 @@ export class ChainWalk {
   readonly #tenant: string;
   #chain: string | null;
   #seq: number;
-  /** Null before the first record of a walk that starts inside the chain: its link is not known. */
+  /** Null before the first record of a walk that starts inside the chain, and after records that were pruned. */
   #hash: string | null;
+  /** Leaf of the record before, where that is all that is left of it. */
+  #leaf: Buffer | null = null;
   #epoch = 0;
 
   /** Starts before record `from`. `chain` null takes the chain's name from the first record. */
@@ -41,6 +44,14 @@ export class ChainWalk {
     return { seq: this.#seq, hash: this.#hash ?? noHash };
   }
 
+  /** Passes over pruned records; `leaf` is that of the last one, which the next record's link must lead to. */
+  skip(to: number, leaf: Buffer): void {
+    if (to === this.#seq + 1) return;
+    this.#seq = to - 1;
+    this.#hash = null;
+    this.#leaf = leaf;
+  }
+
   /** Takes the next key and text of the store; says what is wrong with them, or moves on. */
   accept(key: string, text: string): Step | Fault {
     const record = readRecord(text);
@@ -51,6 +62,7 @@ export class ChainWalk {
     this.#chain = record.chain;
     this.#seq = record.seq;
     this.#hash = hash;
+    this.#leaf = null;
     this.#epoch = record.writer.epoch;
     return { record, hash };
   }
@@ -69,10 +81,15 @@ export class ChainWalk {
   #link(record: EvidenceRecord): Fault | undefined {
     if (this.#chain !== null && record.chain !== this.#chain)
       return fault("foreign_chain", "expected the same chain, got another");
-    if (this.#hash !== null && record.prev_hash !== this.#hash)
+    if (!this.#follows(record.prev_hash))
       return fault("bad_prev_hash", "`prev_hash` is not the digest of the record before");
     if (record.writer.epoch < this.#epoch)
       return fault("stale_epoch", `expected writer epoch ${this.#epoch} or later, got an earlier one`);
     return undefined;
+  }
+
+  #follows(prevHash: string): boolean {
+    if (this.#hash !== null) return prevHash === this.#hash;
+    return this.#leaf === null || isLeafOf(this.#leaf, prevHash);
   }
 }

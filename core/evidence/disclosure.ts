@@ -6,7 +6,7 @@ import { fieldsDigest } from "./field-commitment.ts";
 import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore } from "./key-space.ts";
 import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
 import type { ActionRecord } from "./record.ts";
-import type { Reader } from "./tile-reader.ts";
+import type { Reader } from "./store-view.ts";
 import type { WrappingKey } from "./wrapping-key.ts";
 
 /** The private fields of one record, by the member they belong to. */

@@ -25,8 +25,10 @@ export interface ChainVerdict {
   readonly verdict: Verdict;
   readonly exit: number;
   readonly first_bad: { readonly seq?: number; readonly reason: Reason; readonly detail: string } | null;
-  /** Sound records from the first on. */
+  /** Sound records from the first on, pruned ones included. */
   readonly records: number;
+  /** Where the chain begins since it was pruned; absent where it was not. */
+  readonly first_kept?: number;
   readonly head: string | null;
 }
 
@@ -45,7 +47,8 @@ export async function judgeChain(
   onProgress: (checked: number) => void,
 ): Promise<ChainVerdict> {
   const report = await verifyChain(store, tenant, mark, onProgress);
-  const place = { tenant, records: report.records, head: report.head?.hash ?? null };
+  const pruned = report.firstKept === undefined ? {} : { first_kept: report.firstKept };
+  const place = { tenant, records: report.records, ...pruned, head: report.head?.hash ?? null };
   if (report.firstBad !== undefined) return { ...place, ...graded(report.firstBad.reason), first_bad: report.firstBad };
   const weighed = await weigh(store, report, mark?.chain ?? "", trust);
   if (typeof weighed !== "string") return { ...place, ...graded(weighed.reason), first_bad: weighed };

@@ -3,7 +3,7 @@ import type { Operation } from "../kernel/operation.ts";
 import type { Random } from "../kernel/port.ts";
 import type { DisclosurePlace } from "./disclosure.ts";
 import { heldKey } from "./key-space.ts";
-import type { Reader } from "./tile-reader.ts";
+import type { Reader } from "./store-view.ts";
 import type { WrappingKey } from "./wrapping-key.ts";
 
 /** Keeps the text of a held action sealed beside the decision that held it: its arguments are private. */

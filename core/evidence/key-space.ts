@@ -131,6 +131,11 @@ export function keyRecordRange(tenant: string): KeyRange {
   return range(`${tenantPrefix(tenant)}signing-key/`);
 }
 
+/** What is left of the records that were pruned: where the chain begins, and the hashes that no full tile holds. */
+export function prunedKey(tenant: string): string {
+  return `${tenantPrefix(tenant)}pruned`;
+}
+
 /** What hides a tenant's chain in the list of chains that witnesses are told. */
 export function metaSaltKey(tenant: string): string {
   return `${tenantPrefix(tenant)}meta-salt`;
@@ -143,6 +148,11 @@ export function eventKey(tenant: string, kind: string, seq: number): string {
 
 export function eventRange(tenant: string, kind: string): KeyRange {
   return range(`${tenantPrefix(tenant)}event/${kind}/`);
+}
+
+/** All that the store holds of a tenant. */
+export function tenantRange(tenant: string): KeyRange {
+  return range(tenantPrefix(tenant));
 }
 
 /** Every tenant that has a key in the store. One look-up each, however many records they have. */

@@ -22,14 +22,15 @@ import type { ActionRecord, EventKind, EvidenceRecord } from "./record.ts";
 import { checkIntegers } from "./record-body.ts";
 import { Recovery } from "./recovery.ts";
 import { Repair } from "./repair.ts";
+import { type Pruned, type PruneRequest, type PruneTools, Retention } from "./retention.ts";
 import type { SessionSummary } from "./session-head.ts";
 import { listRecords, listSessions, type Page, type PageRequest } from "./session-page.ts";
 import { readFault, rootMessage } from "./store-fault.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 import { Writer } from "./writer.ts";
 
-/** Kinds that callers record; those that introduce a signing key are the ledger's own. */
-export type RecordableKind = Exclude<EventKind, "genesis" | "key">;
+/** Kinds that callers record; those that introduce a signing key, or tell of pruning, are the ledger's own. */
+export type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
 
 const defaultQueueLimit = 10_000;
 const writeFailed = "evidence write failed";
@@ -53,6 +54,7 @@ export class Ledger {
   readonly #actions: ActionLog;
   readonly #approvals: ApprovalEvidence;
   readonly #erasure: Erasure;
+  readonly #retention: Retention;
   readonly #recovery: Recovery;
   readonly #repair: Repair;
 
@@ -84,13 +86,9 @@ export class Ledger {
       writable: () => this.writable,
       record: (tenant, detail, operations) => this.recordEvent(tenant, "approval", detail, operations),
     });
-    this.#erasure = new Erasure({
-      store,
-      chains: this.#chains,
-      writer: this.#writer,
-      random,
-      admit: () => this.#admit("bounded"),
-    });
+    const upkeep = { store, chains: this.#chains, writer: this.#writer, random, admit: () => this.#admit("bounded") };
+    this.#erasure = new Erasure(upkeep);
+    this.#retention = new Retention({ ...upkeep, verify: (tenant, heard) => this.verify(tenant, heard) });
     this.#recovery = new Recovery({
       store,
       chains: this.#chains,
@@ -166,6 +164,11 @@ export class Ledger {
   /** Erases private fields for good; see `Erasure.erase`. */
   async erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
     return this.#read(tenant, () => this.#erasure.erase(tenant, request, compact));
+  }
+
+  /** Deletes a tenant's oldest records for good; see `Retention.prune`. */
+  async prune(tenant: string, request: PruneRequest, tools: PruneTools): Promise<Pruned> {
+    return this.#read(tenant, () => this.#retention.prune(tenant, request, tools));
   }
 
   /** A tenant's sessions, the latest begun first. */

@@ -17,6 +17,11 @@ export function leafHash(recordDigest: string): Buffer {
   return hash("sha256", leafInput, "buffer");
 }
 
+/** Whether a leaf's content is this digest. Any text may be asked about. */
+export function isLeafOf(leaf: Uint8Array, recordDigest: string): boolean {
+  return /^[0-9a-f]{64}$/.test(recordDigest) && Buffer.compare(leafHash(recordDigest), leaf) === 0;
+}
+
 /** RFC 6962 hash of an inner node. */
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   nodeInput.set(left, 1);

@@ -1,4 +1,5 @@
 import { eventRange, keyRecordRange, sessionRecordRange } from "./key-space.ts";
+import { readFirstKept } from "./pruned-prefix.ts";
 import type { StoreView } from "./store-view.ts";
 
 /** Events of a tenant that bear on every session: keys, configuration, extensions, what was erased or pruned. */
@@ -7,7 +8,7 @@ const sharedKinds = ["configuration", "extension", "redaction", "retention"] as 
 const ownKinds = ["approval", "session"] as const;
 
 /**
- * The numbers of a session's records, and of the events a verifier needs beside them, in the order of the chain;
+ * The numbers of a session's records, but for pruned ones, and of the events a verifier needs beside them, in the order of the chain;
  * undefined where they are more than `most`.
  */
 export async function readSessionSeqs(
@@ -16,7 +17,12 @@ export async function readSessionSeqs(
   session: string,
   most: number,
 ): Promise<readonly number[] | undefined> {
-  const seqs = (await view.values({ ...sessionRecordRange(tenant, session), limit: most + 1 })).map(Number);
+  const firstKept = await readFirstKept(view, tenant);
+  const seqs: number[] = [];
+  for await (const [, at] of view.entries(sessionRecordRange(tenant, session))) {
+    // One entry before the cut stays where the session goes on after it, more while it is being pruned.
+    if (Number(at) >= firstKept && seqs.push(Number(at)) > most) return undefined;
+  }
   for (const range of [keyRecordRange(tenant), ...sharedKinds.map((kind) => eventRange(tenant, kind))]) {
     for await (const [key] of view.entries({ ...range, limit: most + 1 })) seqs.push(seqIn(key));
   }

@@ -1,6 +1,11 @@
 import type { AbstractSnapshot } from "abstract-level";
 import type { EvidenceStore, KeyRange } from "./key-space.ts";
 
+/** The store, as of one moment. */
+export interface Reader {
+  get(key: string): Promise<string | undefined>;
+}
+
 /** The store as it was at one moment. */
 export class StoreView {
   readonly #store: EvidenceStore;

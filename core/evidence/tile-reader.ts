@@ -2,23 +2,20 @@ import { sha256Hex } from "../kernel/digest.ts";
 import { CompactRange } from "./compact-range.ts";
 import { recordKey, tileKey } from "./key-space.ts";
 import { consistencyPath, hashBytes, inclusionPath, type LeafRange, leafHash } from "./merkle.ts";
+import { type PrunedPrefix, readPruned } from "./pruned-prefix.ts";
+import type { Reader } from "./store-view.ts";
 import { type PartialTile, subtreeRoot, TileTree, tileHeight, tileWidth } from "./tile.ts";
-
-/** The store, as of one moment. */
-export interface Reader {
-  get(key: string): Promise<string | undefined>;
-}
-
-/** A stored tree has a hole: a tile or record is missing, or is not what it should be. */
-export class TreeFault extends Error {}
+import { TreeFault } from "./tree-fault.ts";
 
 /**
- * Reads nodes, roots and proofs of a tenant's tree out of its full tiles, and of its records where no tile is full yet.
+ * Reads nodes, roots and proofs of a tenant's tree out of its full tiles, and of its records where no tile is full yet;
+ * of pruned ones, out of what was kept for this.
  * Checks nothing: what it reads is good for a checkpoint if its root is the checkpoint's. Throws TreeFault for holes.
  */
 export class TileReader {
   readonly #reader: Reader;
   readonly #tenant: string;
+  #pruned: Promise<PrunedPrefix | undefined> | undefined;
 
   constructor(reader: Reader, tenant: string) {
     this.#reader = reader;
@@ -33,6 +30,11 @@ export class TileReader {
       edge.push({ index, hashes: await this.#nodes(level, index * tileWidth, count % tileWidth) });
     }
     return new TileTree(edge);
+  }
+
+  /** The leaf hashes of the records `first` up to, not including, `end`, all of one tile. */
+  async leaves(first: number, end: number): Promise<Buffer> {
+    return this.#nodes(0, first, end - first);
   }
 
   /** RFC 6962 root of the first `size` records. */
@@ -103,7 +105,10 @@ export class TileReader {
 
   async #leaf(seq: number): Promise<Buffer> {
     const text = await this.#reader.get(recordKey(this.#tenant, seq));
-    if (text === undefined) throw new TreeFault(`record ${seq} is missing`);
-    return leafHash(sha256Hex(text));
+    if (text !== undefined) return leafHash(sha256Hex(text));
+    this.#pruned ??= readPruned(this.#reader, this.#tenant);
+    const leaf = (await this.#pruned)?.edgeLeaf(seq);
+    if (leaf === undefined) throw new TreeFault(`record ${seq} is missing`);
+    return leaf;
   }
 }

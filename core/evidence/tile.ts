@@ -40,7 +40,12 @@ export class TileTree {
 
   /** Adds a record by its digest (hex). Returns the tiles it makes full, lowest level first. */
   append(recordDigest: string): FullTile[] {
-    const path = this.#range.append(leafHash(recordDigest));
+    return this.appendLeaf(leafHash(recordDigest));
+  }
+
+  /** Adds a record by its leaf hash, which is all that stays of a pruned one. */
+  appendLeaf(leaf: Buffer): FullTile[] {
+    const path = this.#range.append(leaf);
     const full: FullTile[] = [];
     for (let level = 0; level * tileHeight < path.length; level++) {
       this.#levels[level] ??= new TileLevel({ index: 0, hashes: Buffer.alloc(0) });

@@ -4,12 +4,20 @@ import { isCheckpointSignedBy, parseCheckpoint } from "./checkpoint.ts";
 import { type Fault, fault } from "./fault.ts";
 import { KeyHistory } from "./key-history.ts";
 import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "./key-space.ts";
+import { isLeafOf, leafHash } from "./merkle.ts";
 import type { EvidenceRecord } from "./record.ts";
+import type { Reader } from "./store-view.ts";
 import { TileTree } from "./tile.ts";
-import type { Reader } from "./tile-reader.ts";
 
 /** The stored checkpoints that stay, in order. */
 export type CheckpointIterator = AbstractIterator<EvidenceStore, string, string>;
+
+/** The record taken last; its time is not known where it was pruned. */
+interface Last {
+  readonly seq: number;
+  readonly leaf: Buffer;
+  readonly time: string | undefined;
+}
 
 /**
  * What must hold between a chain's records, its tree and its checkpoints: every tile is the one the records make, every
@@ -23,7 +31,8 @@ export class TreeRules {
   readonly #tree = new TileTree();
   readonly #history = new KeyHistory();
   #next: readonly [key: string, note: string] | undefined;
-  #last: { readonly record: EvidenceRecord; readonly hash: string } | undefined;
+  #chain = "";
+  #last: Last | undefined;
 
   private constructor(reader: Reader, tenant: string, stored: CheckpointIterator) {
     this.#reader = reader;
@@ -44,16 +53,15 @@ export class TreeRules {
 
   /** Takes the next record of the chain; says which rule it breaks. */
   async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
-    this.#last = { record, hash };
+    this.#chain = record.chain;
     const introduces = record.kind === "genesis" || record.kind === "key";
     const broken = introduces ? await this.#checkKey(record) : undefined;
-    for (const { level, index, hashes } of this.#tree.append(hash)) {
-      const stored = await this.#reader.get(tileKey(this.#tenant, level, index));
-      if (stored !== hashes.toString("hex")) {
-        return fault("bad_inclusion", `tile ${index} of level ${level} is not that of the records`);
-      }
-    }
-    return broken ?? (await this.#checkStored(record, hash));
+    return broken ?? (await this.#grow({ seq: record.seq, leaf: leafHash(hash), time: record.time }));
+  }
+
+  /** Takes the next record where its leaf is all that is left of it. */
+  async checkPruned(seq: number, leaf: Buffer): Promise<Fault | undefined> {
+    return this.#grow({ seq, leaf, time: undefined });
   }
 
   /** After the last record: the latest checkpoint must be over it, and none over more. */
@@ -70,10 +78,19 @@ export class TreeRules {
         : { seq, reason: "missing_record", detail: "there is a checkpoint over nothing" };
     }
     const broken =
-      note === undefined
-        ? fault("bad_checkpoint", "the chain has no checkpoint")
-        : this.#misfit(note, last.record, last.hash);
-    return broken === undefined ? undefined : { seq: last.record.seq, reason: broken.reason, detail: broken.fault };
+      note === undefined ? fault("bad_checkpoint", "the chain has no checkpoint") : this.#misfit(note, last);
+    return broken === undefined ? undefined : { seq: last.seq, reason: broken.reason, detail: broken.fault };
+  }
+
+  async #grow(last: Last): Promise<Fault | undefined> {
+    this.#last = last;
+    for (const { level, index, hashes } of this.#tree.appendLeaf(last.leaf)) {
+      const stored = await this.#reader.get(tileKey(this.#tenant, level, index));
+      if (stored !== hashes.toString("hex")) {
+        return fault("bad_inclusion", `tile ${index} of level ${level} is not that of the records`);
+      }
+    }
+    return this.#checkStored(last);
   }
 
   async #checkKey(record: EvidenceRecord): Promise<Fault | undefined> {
@@ -87,22 +104,22 @@ export class TreeRules {
     return fault("unknown_key", "the list of signing keys does not name the record's key");
   }
 
-  async #checkStored(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
+  async #checkStored(last: Last): Promise<Fault | undefined> {
     if (this.#next === undefined || this.#next[0] !== checkpointAtKey(this.#tenant, this.#tree.size)) return undefined;
     const [, note] = this.#next;
     this.#next = await this.#stored.next();
-    return this.#misfit(note, record, hash);
+    return this.#misfit(note, last);
   }
 
-  #misfit(note: string, last: EvidenceRecord, hash: string): Fault | undefined {
+  #misfit(note: string, { leaf, time }: Last): Fault | undefined {
     const checkpoint = parseCheckpoint(note);
     if (checkpoint === undefined) return fault("bad_checkpoint", "expected a checkpoint, got another text");
-    if (checkpoint.chain !== last.chain)
+    if (checkpoint.chain !== this.#chain)
       return fault("foreign_chain", "expected a checkpoint of this chain, got one of another");
     const { size } = this.#tree;
     if (checkpoint.size !== size)
       return fault("bad_checkpoint", `expected a checkpoint over ${size} records, got one over ${checkpoint.size}`);
-    if (checkpoint.head !== hash || checkpoint.time !== last.time)
+    if (!isLeafOf(leaf, checkpoint.head) || checkpoint.time !== (time ?? checkpoint.time))
       return fault("head_mismatch", "the checkpoint is over another last record");
     if (!checkpoint.root.equals(this.#tree.root()))
       return fault("bad_inclusion", "the checkpoint's root is not that of the records");

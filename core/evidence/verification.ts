@@ -3,21 +3,27 @@ import { ActionRules, type FirstBad } from "./action-rule.ts";
 import { type ChainHead, ChainWalk, type Step } from "./chain-walk.ts";
 import { type Fault, isFault } from "./fault.ts";
 import type { Mark } from "./high-water.ts";
-import { checkpointAtRange, type EvidenceStore, recordRange } from "./key-space.ts";
+import { checkpointAtRange, type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
+import { PrunedLeaves } from "./pruned-leaf.ts";
+import { readPruned } from "./pruned-prefix.ts";
+import { PrunedWalk } from "./pruned-walk.ts";
+import { RetentionRules } from "./retention-rule.ts";
 import { isClosedFault, readFault } from "./store-fault.ts";
-import type { Reader } from "./tile-reader.ts";
+import type { Reader } from "./store-view.ts";
 import { TreeRules } from "./tree-rule.ts";
 
 export interface VerifyReport {
   readonly ok: boolean;
   readonly tenant: string;
-  /** Records that are sound, from the first on. */
+  /** Records that are sound, from the first on; those that were pruned are sound by their leaves. */
   readonly records: number;
   /** The last record of a sound chain; null for an empty one and for one that is not sound. */
   readonly head: ChainHead | null;
   readonly firstBad?: FirstBad;
   /** Of sound records: why the tenant is refused nevertheless, such as the word of a witness. */
   readonly refused?: string;
+  /** The first record after those that were pruned; absent where none were. */
+  readonly firstKept?: number;
 }
 
 type ChainIterator = AbstractIterator<EvidenceStore, string, string>;
@@ -28,7 +34,8 @@ const chunkSize: object = { highWaterMarkBytes: 1_048_576 };
 
 /**
  * Reads a tenant's whole chain and checks every record, link and rule, the tree over it, every stored checkpoint and
- * its signatures, and that the chain reaches its high-water mark with the marked digest. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
+ * its signatures, that the chain reaches its high-water mark with the marked digest, and that what was pruned is proven
+ * and said. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
  * A store that cannot be read is a bad record, not an error. `onProgress` hears the number of sound records so far.
  * Throws EVIDENCE_UNAVAILABLE when the store is closed meanwhile.
  */
@@ -43,16 +50,23 @@ export async function verifyChain(
     await using snapshot = store.snapshot();
     const reader: Reader = { get: (key) => store.get(key, { snapshot }) };
     await using stored = store.iterator({ ...checkpointAtRange(tenant), snapshot });
+    const prefix = await readPruned(reader, tenant);
+    const leaves = prefix && new PrunedLeaves(reader, tenant, prefix);
     const check = {
       walk,
-      actions: new ActionRules(reader, tenant),
+      actions: new ActionRules(reader, tenant, leaves),
       tree: await TreeRules.begin(reader, tenant, stored),
+      retention: new RetentionRules(prefix?.firstKept ?? 0),
       mark,
       onProgress,
     };
-    const iterator = store.iterator({ ...recordRange(tenant), snapshot, ...chunkSize });
-    const bad = (await findBadRecord(iterator, check)) ?? (await findBadEnd(check));
-    return report(tenant, walk.head, bad);
+    const range = { ...recordRange(tenant), snapshot, ...chunkSize };
+    const cut = recordKey(tenant, prefix?.firstKept ?? 0);
+    const bad =
+      (leaves && (await findBadPruned(store.iterator({ ...range, lt: cut }), tenant, leaves, check))) ??
+      (await findBadRecord(store.iterator({ ...range, gte: cut }), check)) ??
+      (await findBadEnd(check));
+    return report(tenant, walk.head, bad, prefix?.firstKept);
   } catch (error) {
     if (isClosedFault(error)) throw readFault(error);
     const detail = `the store cannot be read: ${error instanceof Error ? error.message : String(error)}`;
@@ -64,8 +78,22 @@ interface Check {
   readonly walk: ChainWalk;
   readonly actions: ActionRules;
   readonly tree: TreeRules;
+  readonly retention: RetentionRules;
   readonly mark: Mark | undefined;
   readonly onProgress: (checked: number) => void;
+}
+
+async function findBadPruned(
+  entries: ChainIterator,
+  tenant: string,
+  leaves: PrunedLeaves,
+  check: Check,
+): Promise<FirstBad | undefined> {
+  try {
+    return await new PrunedWalk({ tenant, entries, leaves, ...check }).findBad(check.onProgress);
+  } finally {
+    await entries.close();
+  }
 }
 
 async function findBadRecord(iterator: ChainIterator, check: Check): Promise<FirstBad | undefined> {
@@ -91,12 +119,14 @@ async function findBadRecord(iterator: ChainIterator, check: Check): Promise<Fir
   }
 }
 
-async function findBrokenRule({ record, hash }: Step, { actions, tree }: Check): Promise<Fault | undefined> {
-  return (await actions.check(record, hash)) ?? (await tree.check(record, hash));
+async function findBrokenRule({ record, hash }: Step, { actions, tree, retention }: Check): Promise<Fault | undefined> {
+  return (await actions.check(record, hash)) ?? retention.check(record) ?? (await tree.check(record, hash));
 }
 
-async function findBadEnd({ walk, actions, tree, mark }: Check): Promise<FirstBad | undefined> {
-  return checkEnd(walk.head, mark) ?? (await tree.checkEnd()) ?? (await actions.findForgotten());
+async function findBadEnd({ walk, actions, tree, retention, mark }: Check): Promise<FirstBad | undefined> {
+  return (
+    checkEnd(walk.head, mark) ?? retention.findUnsaid() ?? (await tree.checkEnd()) ?? (await actions.findForgotten())
+  );
 }
 
 function checkEnd(head: ChainHead, mark: Mark | undefined): FirstBad | undefined {
@@ -112,8 +142,9 @@ function badAt(seq: number, { reason, fault }: Fault): FirstBad {
   return { seq, reason, detail: fault };
 }
 
-function report(tenant: string, head: ChainHead, bad: FirstBad | undefined): VerifyReport {
+function report(tenant: string, head: ChainHead, bad: FirstBad | undefined, firstKept?: number): VerifyReport {
   const read = head.seq + 1;
-  if (bad === undefined) return { ok: true, tenant, records: read, head: read === 0 ? null : head };
-  return { ok: false, tenant, records: Math.min(read, bad.seq), head: null, firstBad: bad };
+  const pruned = firstKept === undefined ? {} : { firstKept };
+  if (bad === undefined) return { ok: true, tenant, records: read, head: read === 0 ? null : head, ...pruned };
+  return { ok: false, tenant, records: Math.min(read, bad.seq), head: null, firstBad: bad, ...pruned };
 }

@@ -87,6 +87,11 @@ export class Writer {
     return appended;
   }
 
+  /** After sessions were changed in the store. Call while nothing waits for the disk. */
+  forgetSessions(): void {
+    this.#sessions.clear();
+  }
+
   /** After a failure: forgets what was sealed and takes records again. The caller has read the chains' heads back. */
   resume(): void {
     this.#sessions.clear();

@@ -75,7 +75,7 @@ export class LedgerWorld {
   #ledger: Ledger | null = null;
   #store: Store | null = null;
 
-  private constructor(dir: string) {
+  protected constructor(dir: string) {
     this.dir = dir;
   }
 

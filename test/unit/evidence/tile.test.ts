@@ -3,7 +3,8 @@ import { rootOf } from "../../../core/evidence/compact-range.ts";
 import { recordKey, tileKey } from "../../../core/evidence/key-space.ts";
 import { leafHash, verifyConsistency, verifyInclusion } from "../../../core/evidence/merkle.ts";
 import { TileTree } from "../../../core/evidence/tile.ts";
-import { TileReader, TreeFault } from "../../../core/evidence/tile-reader.ts";
+import { TileReader } from "../../../core/evidence/tile-reader.ts";
+import { TreeFault } from "../../../core/evidence/tree-fault.ts";
 import { sha256Hex } from "../../../core/kernel/digest.ts";
 import { rejection } from "../../support/ledger-world.ts";
 

@@ -1,0 +1,37 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { forgetApprovals } from "../../core/approval/retention.ts";
+import type { Pruned, PruneRequest, PruneTools } from "../../core/evidence/retention.ts";
+import { compactRange } from "../../core/store/compact.ts";
+import { LedgerWorld } from "./ledger-world.ts";
+
+/** Between the night, in which a world begins, and the day. */
+export const before = "2026-05-02T00:00:00.000Z";
+
+/** A ledger whose records are of the night until `wakeUp`, and of the day from then on. */
+export class PruneWorld extends LedgerWorld {
+  static override async create(): Promise<PruneWorld> {
+    return new PruneWorld(await mkdtemp(join(tmpdir(), "prune-")));
+  }
+
+  wakeUp(): void {
+    this.clock.nowMs = Date.parse(before);
+  }
+
+  async events(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, () => this.ledger.recordEvent("acme", "admin", {})));
+  }
+
+  async reopen(): Promise<void> {
+    await this.close();
+    await this.open();
+  }
+
+  /** Deletes what is of the night. */
+  prune(over: Partial<PruneRequest> = {}, tenant = "acme", tools: Partial<PruneTools> = {}): Promise<Pruned> {
+    const compact: PruneTools["compact"] = (range) => compactRange(this.store, range);
+    const forget = (firstKept: number): Promise<void> => forgetApprovals(this.store, tenant, firstKept);
+    return this.ledger.prune(tenant, { before, by: "dpo", ...over }, { compact, forget, ...tools });
+  }
+}
