@@ -52,8 +52,8 @@ export class Gateway {
    * last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
    */
   async reload(config: GatewayConfig): Promise<void> {
-    const { keys, chain, ledger, endpoint, log, config: started } = this.#parts;
-    const policies = await loadPolicies(config);
+    const { keys, chain, killSwitch, ledger, endpoint, log, config: started } = this.#parts;
+    const policies = [killSwitch, ...(await loadPolicies(config))];
     const refs = policies.map(({ ref }) => ref);
     // Evidence names what is in force: the rest of the file is not, until the next start.
     const now = { ...started, keys: config.keys, policy: { ...started.policy, packs: config.policy.packs } };

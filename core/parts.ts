@@ -4,14 +4,17 @@ import { Approvals } from "./approval/approvals.ts";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { Custody } from "./evidence/custody.ts";
+import { readEvents } from "./evidence/event-reader.ts";
 import { openKeyStores } from "./evidence/key-store.ts";
 import { Ledger } from "./evidence/ledger.ts";
 import { SessionExport } from "./evidence/session-export.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
+import { InFlight } from "./ingress/mcp/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
+import { GatewayError } from "./kernel/error.ts";
 import type { Policy } from "./kernel/policy.ts";
 import { poolRandom } from "./kernel/random-pool.ts";
 import type { JsonBounds } from "./kernel/strict-json.ts";
@@ -23,6 +26,9 @@ import { noticeOf } from "./pipeline/approval-notice.ts";
 import { Road } from "./pipeline/road.ts";
 import { Chain } from "./policy/chain.ts";
 import { loadPacks } from "./policy/pack.ts";
+import type { KillSwitch } from "./session/kill-switch.ts";
+import type { ReviewFlood } from "./session/review-flood.ts";
+import { openSessionControl } from "./session/session-control.ts";
 import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
@@ -41,6 +47,7 @@ export interface Parts {
   readonly notifier: WebhookFeed;
   readonly exporter: SessionExport;
   readonly approvals: Approvals;
+  readonly killSwitch: KillSwitch;
   readonly keys: KeyRing;
   readonly chain: Chain;
   readonly fleet: UpstreamFleet;
@@ -56,8 +63,21 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const metrics = new Metrics();
   const fleet = openFleet(config, log);
   const evidence = await openEvidence(config, log, metrics);
+  const inFlight = new InFlight();
+  const control = await openSessionControl({
+    ...evidence,
+    reviewFlood: config.sessions.reviewFlood,
+    clock: Date.now,
+    elapsedMs: () => performance.now(),
+    events: readEvents,
+    onKilled: ({ session, reason }) => {
+      metrics.sessionKilled(reason);
+      log.warn({ session, reason }, "session stopped");
+      inFlight.cancel(session, new GatewayError("SESSION_KILLED"));
+    },
+  });
   const chain = new Chain({
-    policies,
+    policies: [control.killSwitch, ...policies],
     defaultDecision: config.policy.defaultDecision,
     deadlineMs: config.policy.deadlineMs,
     newId,
@@ -72,6 +92,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   });
   const approvals = await openApprovals(config, log, metrics, evidence);
   const endpoints = openEndpoints(config, log, {
+    ...control,
+    inFlight,
     ledger: evidence.ledger,
     approvals,
     metrics,
@@ -86,6 +108,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     metrics,
     ...evidence,
     approvals,
+    killSwitch: control.killSwitch,
     keys,
     chain,
     fleet,
@@ -163,17 +186,22 @@ function openApprovals(
   });
 }
 
-type RoadParts = Pick<Parts, "ledger" | "approvals" | "metrics" | "chain" | "fleet" | "sessions">;
+interface RoadParts extends Pick<Parts, "ledger" | "approvals" | "metrics" | "chain" | "fleet" | "sessions"> {
+  readonly killSwitch: KillSwitch;
+  readonly reviews: ReviewFlood;
+  readonly inFlight: InFlight;
+}
 
 function openEndpoints(config: GatewayConfig, log: Log, open: RoadParts): Pick<Parts, "endpoint" | "sse"> {
-  const { ledger, approvals, metrics, chain, fleet, sessions } = open;
+  const { ledger, approvals, metrics, chain, killSwitch, reviews, fleet, sessions, inFlight } = open;
   const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
     ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
   const parts: SseParts = {
     identity,
     fleet,
     sessions,
-    road: new Road({ chain, log: ledger, desk: approvals.queue, observer: metrics, newId }),
+    road: new Road({ chain, killSwitch, reviews, log: ledger, desk: approvals.queue, observer: metrics, newId }),
+    inFlight,
     actions: new ActionFactory(Date.now, newId),
     newId,
     metaPassthrough: config.mcpGateway.metaPassthrough,
@@ -200,6 +228,7 @@ export async function loadPolicies(config: GatewayConfig): Promise<readonly Poli
 export async function closeParts(parts: Parts): Promise<void> {
   // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close()]);
+  parts.killSwitch.close();
   await parts.approvals.close();
   await parts.notifier.close();
   await parts.custody.stop();

@@ -68,7 +68,7 @@ S53 | 4      | open | Requester approves own action; reviewer field; approve via
 S54 | 4      | open | Clock back 1 h / forward → expired stays expired
 S55 | 4      | open | Tool description/schema hash changed since request → approval void
 S56 | 4      | open | Key rotated, label changed, SSE reconnected, HTTP<->SSE, restart → per spec table, exactly
-S57 | 4, 7   | open | Review flood → bounded queue, kill switch, list still pages
+S57 | 4, 7   | part | Review flood → bounded queue, kill switch, list still pages
 
 ## Tools, output, sessions
 S58 | -      | open | Poisoned tool definitions → hidden or flagged; real ones → ≤ 1 % flagged; unlisted tool call → block

@@ -1,5 +1,6 @@
 import { Option } from "commander";
 import { GatewayError } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
 
 /** Where a command finds a running gateway. */
 export interface AdminOptions {
@@ -16,23 +17,29 @@ export function adminOption(): Option {
 }
 
 /**
- * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200. Throws KEY_MISSING where there
- * is no key, UPSTREAM_UNAVAILABLE where nobody answers, and the gateway's own words for any other answer. Follows no
+ * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200; a POST carries `order`.
+ * Throws KEY_MISSING where there is no key, UPSTREAM_UNAVAILABLE where nobody answers, and the gateway's own words for any other answer. Follows no
  * redirect: the key is for this address alone.
  */
-export async function askAdmin({ admin }: AdminOptions, path: string, method: "GET" | "POST" = "GET"): Promise<Buffer> {
+export async function askAdmin(
+  { admin }: AdminOptions,
+  path: string,
+  method: "GET" | "POST" = "GET",
+  order?: JsonObject,
+): Promise<Buffer> {
   const key = process.env.GATEWAY_API_KEY;
   if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
-  const response = await reach(`${admin.replace(/\/$/, "")}${path}`, key, method);
+  const response = await reach(`${admin.replace(/\/$/, "")}${path}`, key, method, order);
   const body = Buffer.from(await response.arrayBuffer());
   if (response.status === 200) return body;
   throw new GatewayError("INVALID_REQUEST", `the gateway answered ${response.status}: ${detailOf(body)}`);
 }
 
-async function reach(url: string, key: string, method: string): Promise<Response> {
+async function reach(url: string, key: string, method: string, order: JsonObject | undefined): Promise<Response> {
+  const headers = { "x-api-key": key, ...(order === undefined ? {} : { "content-type": "application/json" }) };
+  const body = order === undefined ? null : JSON.stringify(order);
   try {
-    const headers = { "x-api-key": key };
-    return await fetch(url, { method, headers, redirect: "error", signal: AbortSignal.timeout(deadlineMs) });
+    return await fetch(url, { method, headers, body, redirect: "error", signal: AbortSignal.timeout(deadlineMs) });
   } catch (cause) {
     throw new GatewayError("UPSTREAM_UNAVAILABLE", `no gateway answers at \`${url}\`; is \`--admin\` right?`, {
       cause,

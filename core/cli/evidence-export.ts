@@ -1,7 +1,8 @@
 import { writeFile } from "node:fs/promises";
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import { GatewayError } from "../kernel/error.ts";
 import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { parseSessionId } from "./session-id.ts";
 
 interface ExportOptions extends AdminOptions {
   readonly file: string;
@@ -29,7 +30,7 @@ export function evidenceReportCommand(): Command {
 
 function sessionCommand(name: string): Command {
   return new Command(name)
-    .argument("<session-id>", "as `GET /admin/v1/evidence/sessions` lists it", parseSession)
+    .argument("<session-id>", "as `GET /admin/v1/evidence/sessions` lists it", parseSessionId)
     .requiredOption("--file <path>", "where to write; must not exist yet")
     .option("--redact <seq.member.field>", "withhold a field: `12.arguments.password`; repeatable", addText, [])
     .addOption(adminOption());
@@ -54,11 +55,6 @@ async function save(session: string, what: string, query: URLSearchParams, optio
     throw new GatewayError("INVALID_REQUEST", `\`${options.file}\` ${why}; choose another --file`, { cause });
   }
   process.stderr.write(`gateway: wrote ${options.file}, ${body.length} bytes\n`);
-}
-
-function parseSession(text: string): string {
-  if (/^[A-Za-z0-9_-]{1,256}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected a session's id, like `session-v1-…`");
 }
 
 function addText(text: string, texts: readonly string[]): readonly string[] {

@@ -7,6 +7,7 @@ import { evidenceCommand } from "./evidence.ts";
 import { keysCommand } from "./keys.ts";
 import { packCommand } from "./pack.ts";
 import { serveCommand } from "./serve.ts";
+import { sessionsCommand } from "./sessions.ts";
 import { applyUsage } from "./usage.ts";
 import { webhookCommand } from "./webhook.ts";
 
@@ -18,7 +19,8 @@ const program = new Command("gateway")
   .addCommand(configCommand())
   .addCommand(packCommand())
   .addCommand(evidenceCommand())
-  .addCommand(webhookCommand());
+  .addCommand(webhookCommand())
+  .addCommand(sessionsCommand());
 
 try {
   await applyUsage(program).parseAsync();

@@ -18,6 +18,7 @@ export function configDigest(config: GatewayConfig): string {
     mcpGateway: { ...config.mcpGateway },
     upstreams: upstreams.map(withoutSecrets),
     policy: { ...config.policy, packs: config.policy.packs.map((pack) => ({ ...pack })) },
+    sessions: { reviewFlood: { ...config.sessions.reviewFlood } },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
     approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
     limits: { ...config.limits },

@@ -18,6 +18,7 @@ export interface GatewayConfig {
   readonly mcpGateway: McpGatewayConfig;
   readonly upstreams: readonly UpstreamConfig[];
   readonly policy: PolicyConfig;
+  readonly sessions: SessionConfig;
   readonly evidence: EvidenceConfig;
   readonly approvals: ApprovalConfig;
   readonly limits: LimitConfig;
@@ -70,6 +71,11 @@ export interface PolicyConfig {
   /** The decision about an action no policy speaks of. */
   readonly defaultDecision: Decision;
   readonly deadlineMs: number;
+}
+
+export interface SessionConfig {
+  /** 0 reviews: no session is stopped for them. */
+  readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
 }
 
 export interface EvidenceConfig {

@@ -64,6 +64,12 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
       defaultDecision: policy.default_decision,
       deadlineMs: policy.deadline_ms,
     },
+    sessions: {
+      reviewFlood: {
+        reviews: form.sessions.review_flood.reviews,
+        windowMs: form.sessions.review_flood.window_seconds * 1_000,
+      },
+    },
     evidence: {
       storeValues: evidence.store_values,
       storeLabels: evidence.store_labels,

@@ -2,7 +2,7 @@ import { keysSchema, listenSchema, mcpGatewaySchema } from "./access-schema.ts";
 import { approvalSchema } from "./approval-schema.ts";
 import { evidenceSchema } from "./evidence-schema.ts";
 import type { Field, Form, ObjectField } from "./field.ts";
-import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
+import { dataDirSchema, limitsSchema, logSchema, policySchema, sessionsSchema, stateSchema } from "./runtime-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
 
 /** The file as checked: its own spelling, every default filled in. */
@@ -14,6 +14,7 @@ export interface FileForm {
   readonly mcp_gateway: Form<typeof mcpGatewaySchema>;
   readonly upstreams: readonly UpstreamForm[];
   readonly policy: Form<typeof policySchema>;
+  readonly sessions: Form<typeof sessionsSchema>;
   readonly evidence: Form<typeof evidenceSchema>;
   readonly approvals: Form<typeof approvalSchema>;
   readonly limits: Form<typeof limitsSchema>;
@@ -32,6 +33,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   mcp_gateway: mcpGatewaySchema,
   upstreams: { type: "list", default: [], description: "The MCP servers behind the gateway.", of: upstreamSchema },
   policy: policySchema,
+  sessions: sessionsSchema,
   evidence: evidenceSchema,
   approvals: approvalSchema,
   limits: limitsSchema,

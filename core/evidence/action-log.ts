@@ -25,6 +25,12 @@ export interface ActionLogParts {
   readonly admit: (kind: "bounded" | "outcome") => void;
 }
 
+/**
+ * Has the last word on an action that is not blocked, in the turn in which its decision gets its place in the chain: what
+ * this throws refuses the record.
+ */
+export type LastCheck = (action: ActionEnvelope) => void;
+
 /** The two steps of each action: what was decided, and what came of it. Their values lie apart from the chain. */
 export class ActionLog {
   readonly #parts: ActionLogParts;
@@ -33,11 +39,17 @@ export class ActionLog {
     this.#parts = parts;
   }
 
-  async recordDecision(action: ActionEnvelope, evaluation: Evaluation, step?: ApprovalStep): Promise<DurableDecision> {
+  async recordDecision(
+    action: ActionEnvelope,
+    evaluation: Evaluation,
+    step?: ApprovalStep,
+    check?: LastCheck,
+  ): Promise<DurableDecision> {
     const { chains, open, writer, hider, admit } = this.#parts;
     checkSubject(action, evaluation);
     const chain = await chains.open(action.tenant);
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
+    if (evaluation.decision !== "block") check?.(action);
     if (dispatched) open.checkRoom(action.tenant, action.id);
     admit("bounded");
     const hidden = hider.hide(action.tool, action.arguments);

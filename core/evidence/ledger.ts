@@ -1,4 +1,3 @@
-import type { ApprovalStep } from "../kernel/approval-step.ts";
 import type { DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
@@ -125,8 +124,8 @@ export class Ledger {
    * Records what was decided; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
    * consumes an approval (an outcome is then owed), and `not_dispatched` otherwise.
    */
-  async recordDecision(action: ActionEnvelope, evaluation: Evaluation, step?: ApprovalStep): Promise<DurableDecision> {
-    return this.#actions.recordDecision(action, evaluation, step);
+  async recordDecision(...decided: Parameters<ActionLog["recordDecision"]>): Promise<DurableDecision> {
+    return this.#actions.recordDecision(...decided);
   }
 
   /** What the approval queue needs of the evidence. */

@@ -7,8 +7,9 @@ import { type ApprovalParts, approvalHandlers } from "./approval-admin.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
+import { type SessionKillParts, sessionKillHandlers } from "./session-kill.ts";
 
-export interface HandlerParts extends Omit<AdminParts, "policies">, ApprovalParts {
+export interface HandlerParts extends Omit<AdminParts, "policies">, ApprovalParts, SessionKillParts {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly chain: Chain;
@@ -23,6 +24,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
   return {
     ...adminHandlers({ ...parts, policies: () => parts.chain.policies }),
     ...approvalHandlers(parts),
+    ...sessionKillHandlers(parts),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),

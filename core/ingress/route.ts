@@ -84,6 +84,9 @@ const table = {
     path: "/admin/v1/webhooks/dead-letters/:id/redeliver",
     access: "webhook.redeliver",
   },
+  "admin.killed": { port: "admin", method: "GET", path: "/admin/v1/sessions/killed", access: "evidence.read" },
+  "admin.kill": { port: "admin", method: "POST", path: "/admin/v1/sessions/:id/kill", access: "session.kill" },
+  "admin.release": { port: "admin", method: "POST", path: "/admin/v1/sessions/:id/release", access: "session.kill" },
   "metrics.health": { port: "metrics", method: "GET", path: "/health", access: "public" },
   "metrics.scrape": { port: "metrics", method: "GET", path: "/metrics", access: "public" },
 } as const;

@@ -29,6 +29,8 @@ const table = {
   ORIGIN_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "origin not allowed" },
   NOT_FOUND: { status: 404, jsonRpc: 1404, expose: true, text: "not found" },
   SESSION_UNKNOWN: { status: 404, jsonRpc: 1404, expose: true, text: "session not found" },
+  SESSION_STATE: { status: 409, jsonRpc: 1409, expose: true, text: "not in this state of the session" },
+  SESSION_KILLED: { status: 403, jsonRpc: 1403, expose: true, text: "the session is stopped" },
   METHOD_NOT_ALLOWED: { status: 405, jsonRpc: -32600, expose: true, text: "method not allowed" },
   METHOD_UNKNOWN: { status: 404, jsonRpc: -32601, expose: true, text: "method not found" },
   TOOL_UNKNOWN: { status: 404, jsonRpc: -32602, expose: true, text: "unknown tool" },

@@ -14,7 +14,8 @@ export type Permission =
   | "policy.read"
   | "metrics.read"
   | "webhook.read"
-  | "webhook.redeliver";
+  | "webhook.redeliver"
+  | "session.kill";
 
 const granted: Readonly<Record<Role, readonly Permission[]>> = {
   admin: [
@@ -30,6 +31,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "metrics.read",
     "webhook.read",
     "webhook.redeliver",
+    "session.kill",
   ],
   operator: [
     "evidence.read",
@@ -41,6 +43,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "policy.read",
     "metrics.read",
     "webhook.read",
+    "session.kill",
   ],
   viewer: ["evidence.read", "approval.read", "upstream.read", "policy.read", "metrics.read"],
 };

@@ -21,6 +21,7 @@ export class Metrics {
   readonly #approvals: Counter<"state">;
   readonly #sessions: Gauge;
   readonly #witnessed: Counter<"result">;
+  readonly #kills: Counter<"reason">;
   readonly #webhooks: Counter<"result">;
 
   constructor() {
@@ -75,6 +76,12 @@ export class Metrics {
       labelNames: ["result"],
       registers,
     });
+    this.#kills = new Counter({
+      name: "gateway_session_kills_total",
+      help: "Sessions stopped, by why",
+      labelNames: ["reason"],
+      registers,
+    });
     this.#webhooks = new Counter({
       name: "gateway_webhook_deliveries_total",
       help: "Notices delivered, attempts that failed, and notices given up: dead letters, or lost beyond a bound",
@@ -111,6 +118,10 @@ export class Metrics {
 
   webhookDelivery(result: "delivered" | "failed" | "dead" | "lost"): void {
     this.#webhooks.inc({ result });
+  }
+
+  sessionKilled(reason: "operator" | "review_flood"): void {
+    this.#kills.inc({ reason });
   }
 
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;

@@ -7,7 +7,7 @@ import type { Json } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
-import { type DecisionLog, passGate, type ReviewDesk, type Waiting } from "./gate.ts";
+import { type DecisionLog, type Gated, type GateParts, passGate, type Waiting } from "./gate.ts";
 
 /** Where outcomes become durable before anything is answered. */
 export interface OutcomeLog extends DecisionLog {
@@ -19,10 +19,9 @@ export interface RoadObserver {
   settled(protocol: Protocol, status: Outcome["status"]): void;
 }
 
-export interface RoadParts {
+export interface RoadParts extends GateParts {
   readonly chain: Evaluator;
   readonly log: OutcomeLog;
-  readonly desk: ReviewDesk;
   readonly observer: RoadObserver;
   readonly newId: () => string;
 }
@@ -67,8 +66,7 @@ export class Road {
    * EVIDENCE_UNAVAILABLE when a record cannot be made durable. An approval is used up whatever the dispatch does.
    */
   async travel<Reply>(action: ActionEnvelope, dispatch: Dispatch<Reply>): Promise<Passage<Reply>> {
-    const evaluation = await this.evaluate(action);
-    const gated = await passGate(this.#parts.log, this.#parts.desk, action, evaluation);
+    const { evaluation, gated } = await this.#decide(action);
     const { permission } = gated;
     if (permission === null) return refuse(action, evaluation, gated.review);
     const answer = await this.#dispatch(permission, dispatch);
@@ -76,6 +74,21 @@ export class Road {
     await this.#settle(action, { status: answer.status, output: answer.output }, judged);
     if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged };
     return { kind: "answered", answer, approvalId: permission.approvalId };
+  }
+
+  /** An action whose session is stopped while it is judged is judged again, so that its block is on record. */
+  async #decide(action: ActionEnvelope): Promise<Decided> {
+    try {
+      return await this.#decideOnce(action);
+    } catch (cause) {
+      if (!(cause instanceof GatewayError && cause.code === "SESSION_KILLED")) throw cause;
+      return this.#decideOnce(action);
+    }
+  }
+
+  async #decideOnce(action: ActionEnvelope): Promise<Decided> {
+    const evaluation = await this.evaluate(action);
+    return { evaluation, gated: await passGate(this.#parts, action, evaluation) };
   }
 
   async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply>> {
@@ -92,6 +105,11 @@ export class Road {
     await this.#parts.log.recordOutcome(action, outcome, judged);
     this.#parts.observer.settled(action.protocol, outcome.status);
   }
+}
+
+interface Decided {
+  readonly evaluation: Evaluation;
+  readonly gated: Gated;
 }
 
 /** The same error, and that the approval is gone with it. */

@@ -11,6 +11,7 @@ import { receiveAnswer, receiveNotification } from "./client-message.ts";
 import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { mcpErrorBody, mcpStatus } from "./error.ts";
 import { type HandshakeParts, openSession } from "./handshake.ts";
+import type { InFlight } from "./in-flight.ts";
 import { Reply } from "./reply.ts";
 import { type ServiceParts, serveRequest } from "./service.ts";
 import { McpSession } from "./session.ts";
@@ -19,6 +20,7 @@ import type { SessionTable } from "./session-table.ts";
 export interface EndpointParts extends HandshakeParts, ServiceParts {
   readonly body: BodyLimits;
   readonly sessions: SessionTable;
+  readonly inFlight: InFlight;
 }
 
 /** The verbs of `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
@@ -130,12 +132,14 @@ export class McpEndpoint {
     const caller = this.#callerOf(ctx, principal, scope, era);
     const abort = new AbortController();
     caller.session?.begin(request.id, reply, abort);
+    this.#parts.inFlight.begin(scope.id, abort);
     if (era.era === "modern") reply.onGone(() => abort.abort(new GatewayError("CANCELLED")));
     try {
       if (request.method === "subscriptions/listen") this.#watch(abort, principal);
       return await serveRequest(this.#parts, caller, request, reply, abort.signal);
     } finally {
       this.#subscriptions.delete(abort);
+      this.#parts.inFlight.finish(scope.id, abort);
       caller.session?.finish(request.id);
     }
   }

@@ -15,6 +15,7 @@ const inBand: ReadonlySet<ErrorCode> = new Set([
   "PROMPT_UNKNOWN",
   "POLICY_BLOCKED",
   "REVIEW_REQUIRED",
+  "SESSION_KILLED",
   "APPROVAL_DENIED",
   "APPROVAL_QUEUE_FULL",
   "CANCELLED",

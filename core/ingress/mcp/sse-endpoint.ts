@@ -92,7 +92,7 @@ export class SseEndpoint {
       this.#parts.onFault(requestId, error);
       answer = mcpErrorBody(error, request.id, requestId);
     }
-    connection.finish(request.id, abort.signal.aborted ? null : answer);
+    connection.finish(request.id, isCancelled(abort.signal) ? null : answer);
   }
 
   async #answer(
@@ -117,9 +117,11 @@ export class SseEndpoint {
     const { group, owner } = session;
     const caller = { principal, scope, client: owner.client, era: { era: "legacy" }, group, session } as const;
     session.begin(request.id, stream, abort);
+    this.#parts.inFlight.begin(scope.id, abort);
     try {
       return await serveRequest(this.#parts, caller, request, stream, abort.signal);
     } finally {
+      this.#parts.inFlight.finish(scope.id, abort);
       session.finish(request.id);
     }
   }
@@ -128,6 +130,10 @@ export class SseEndpoint {
 /** Before the handshake nothing but `ping` is accepted. */
 function pong({ id }: JsonRpcRequest): JsonRpcResponse {
   return { jsonrpc: "2.0", id, result: {} };
+}
+
+function isCancelled({ aborted, reason }: AbortSignal): boolean {
+  return aborted && GatewayError.from(reason).code === "CANCELLED";
 }
 
 /** A label that had no effect would let two agents believe that they are apart. */

@@ -33,6 +33,12 @@ function rule(members: string): string {
   return `rules:\n  - { id: test.more, title: More, match: { tool: get-sum }, ${members} }\n`;
 }
 
+interface ListedPolicy {
+  readonly kind: string;
+  readonly name: string;
+  readonly digest: string;
+}
+
 describe("a policy pack that changes while the gateway runs", () => {
   let world: World;
   let client: McpClient;
@@ -51,11 +57,12 @@ describe("a policy pack that changes while the gateway runs", () => {
     return isError === true ? "blocked" : "allowed";
   }
 
-  async function packs(): Promise<readonly { readonly name: string; readonly digest: string }[]> {
+  async function packs(): Promise<readonly ListedPolicy[]> {
     const response = await fetch(`${world.gateway.adminUrl}/admin/v1/policies`, {
       headers: { "x-api-key": world.key },
     });
-    return ((await response.json()) as { items: readonly { name: string; digest: string }[] }).items;
+    const { items } = (await response.json()) as { items: readonly ListedPolicy[] };
+    return items.filter(({ kind }) => kind === "pack");
   }
 
   /** Writes the file (null: removes it), sends SIGHUP, and resolves with the log's next entry about a reload. */

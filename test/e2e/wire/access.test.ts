@@ -45,6 +45,9 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.upstreams": everyKey,
   "admin.dead_letters": [200, 200, 403, 200, 401, 401],
   "admin.redeliver": [404, 403, 403, 404, 401, 401],
+  "admin.killed": everyKey,
+  "admin.kill": [400, 400, 403, 404, 401, 401], // the body of a tool call is none of theirs
+  "admin.release": [400, 400, 403, 404, 401, 401],
   "metrics.health": everyone,
   "metrics.scrape": everyone,
 };

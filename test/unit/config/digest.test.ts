@@ -35,6 +35,8 @@ describe("configDigest(config)", () => {
       witnessed("TOKEN"),
       witnessed("TOKEN_2"),
       "{data_dir: /data, listen: {gateway_port: 1}}",
+      "{data_dir: /data, sessions: {review_flood: {reviews: 0}}}",
+      "{data_dir: /data, sessions: {review_flood: {window_seconds: 60}}}",
       "{data_dir: /data, mcp_gateway: {max_sessions: 1}}",
       "{data_dir: /data, policy: {packs: [{path: /p}]}}",
       "{data_dir: /data, policy: {packs: [{path: /p, settings: {a: 1}}]}}",

@@ -1,0 +1,42 @@
+import type { Clock } from "../kernel/port.ts";
+import type { Kill } from "./kill.ts";
+import type { SessionStore } from "./kill-index.ts";
+import { KillSwitch, type SessionLog } from "./kill-switch.ts";
+import { restoreKills, type SessionEvent } from "./restore.ts";
+import { ReviewFlood } from "./review-flood.ts";
+
+/** The evidence, as far as sessions need it. */
+export interface SessionLedger extends SessionLog {
+  status(): readonly { readonly tenant: string }[];
+  refuse(tenant: string, reason: string): void;
+}
+
+export interface SessionControlOptions {
+  readonly store: SessionStore;
+  readonly ledger: SessionLedger;
+  readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
+  readonly clock: Clock;
+  /** Monotonic, milliseconds. */
+  readonly elapsedMs: () => number;
+  /** A tenant's session events in the order of its chain. */
+  readonly events: (store: SessionStore, tenant: string, kind: "session") => AsyncIterable<SessionEvent>;
+  /** Called in the turn in which a session is stopped. */
+  readonly onKilled: (kill: Kill) => void;
+}
+
+export interface SessionControl {
+  readonly killSwitch: KillSwitch;
+  readonly reviews: ReviewFlood;
+}
+
+/** What stops sessions, with every kill in force that a former process left. */
+export async function openSessionControl(options: SessionControlOptions): Promise<SessionControl> {
+  const { store, ledger, clock, events, onKilled, elapsedMs, reviewFlood } = options;
+  const killSwitch = new KillSwitch({ store, log: ledger, clock, onKilled });
+  await restoreKills(killSwitch, {
+    tenants: ledger.status().map(({ tenant }) => tenant),
+    events: (tenant) => events(store, tenant, "session"),
+    refuse: (tenant, reason) => ledger.refuse(tenant, reason),
+  });
+  return { killSwitch, reviews: new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs }) };
+}
