@@ -139,7 +139,7 @@ R3.2-7  | 4 | open | Approvals expire, so that stale ones cannot be used.
 R3.2-8  | 4 | open | Approval scope is this task or exactly this action.
 R3.2-9  | 7 | open | The risk score accumulates as actions drift from the task manifest.
 R3.2-10 | 7 | open | The kill switch triggers when the score exceeds a threshold.
-R3.2-11 | 7 | open | The kill switch blocks sessions that generate excessive review requests.
+R3.2-11 | 7 | met  | The kill switch blocks sessions that generate excessive review requests.
 R3.2-12 | 7 | open | Shadow mode exists for the gradual rollout of drift enforcement.
 R3.2-13 | 2 | met  | When policy evaluation errors, the action is blocked.
 

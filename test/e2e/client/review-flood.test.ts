@@ -1,0 +1,88 @@
+import { expect } from "chai";
+import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { clientKinds, type McpClient, type ToolResult } from "../../support/mcp-client.ts";
+import { everythingServer } from "./server-program.ts";
+import { openWorld, type World } from "./world.ts";
+
+const rules = `rules:
+  - id: test.all
+    title: Everything is allowed
+    decision: allow
+    severity: info
+    risk: 0
+    match: { phase: [list, input, output] }
+    message: allowed
+  - id: test.sum
+    title: Sums are reviewed
+    decision: review
+    severity: medium
+    risk: 50
+    match: { phase: input, tool: get-sum }
+    message: sums are reviewed
+`;
+
+for (const kind of clientKinds) {
+  describe(`reviews that a session asks for with the client ${kind}`, function () {
+    this.timeout(60_000);
+    let world: World;
+    let client: McpClient;
+
+    afterEach(() => world?.stop());
+
+    async function open(sessions: string): Promise<void> {
+      world = await openWorld({ servers: () => ({ every: everythingServer() }), rules, more: `sessions: ${sessions}` });
+      client = await world.connect(kind);
+    }
+
+    /** Asks for that many sums, none like another, and says what came of each. */
+    async function ask(count: number, first = 0): Promise<readonly string[]> {
+      const said: string[] = [];
+      for (let a = first; a < first + count; a++) said.push(answerOf(await client.callTool("get-sum", { a, b: 1 })));
+      return said;
+    }
+
+    it("stop it where they are too many: with the one that is too many, and for good [R3.2-11, S57]", async () => {
+      await open("{ review_flood: { reviews: 3 } }");
+      expect(await ask(5)).to.deep.equal(["Held", "Held", "Held", "Blocked", "Blocked"]);
+      const refused = await client.callTool("echo", { message: "allowed until then" });
+      expect(refused.content[0]?.text).to.match(/is stopped until an operator or admin .* \(rule session\.killed\)/);
+      expect(world.calls("every")).to.deep.equal([]);
+      const [session] = await new EvidenceReader(world.gateway.adminUrl, world.key).sessions();
+      expect([session?.review, session?.block]).to.deep.equal([3, 3]);
+      expect(await world.evidence.verify()).to.include({ ok: true });
+      expect(await kills()).to.include('gateway_session_kills_total{reason="review_flood"} 1');
+    });
+
+    it("count once where they are for the same call", async () => {
+      await open("{ review_flood: { reviews: 1 } }");
+      for (let time = 0; time < 4; time++) expect(await ask(1)).to.deep.equal(["Held"]);
+      expect(await ask(1, 9)).to.deep.equal(["Blocked"]);
+    });
+
+    it("stop it at the sixth within five minutes, where nothing is configured", async () => {
+      await open("{}");
+      expect(await ask(6)).to.deep.equal([...Array<string>(5).fill("Held"), "Blocked"]);
+    });
+
+    it("stop nobody where that is off", async () => {
+      await open("{ review_flood: { reviews: 0 } }");
+      expect(await ask(12)).to.deep.equal(Array<string>(12).fill("Held"));
+      const { isError } = await client.callTool("echo", { message: "goes on" });
+      expect(isError ?? false).to.equal(false);
+      expect(await kills()).to.not.include("review_flood");
+    });
+
+    async function kills(): Promise<string> {
+      const text = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
+      return text
+        .split("\n")
+        .filter((line) => line.startsWith("gateway_session_kills_total"))
+        .join("\n");
+    }
+  });
+}
+
+/** The first word of a refusal; what an upstream said is none. */
+function answerOf({ isError, content }: ToolResult): string {
+  return isError === true ? (content[0]?.text?.split(" ")[0] ?? "") : "answered";
+}
