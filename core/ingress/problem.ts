@@ -6,7 +6,6 @@ export function answerProblem(ctx: Context, error: GatewayError, requestId: stri
   ctx.status = error.row.status;
   ctx.type = "application/problem+json";
   ctx.body = {
-    ...error.data,
     type: "about:blank",
     title: error.row.text,
     status: error.row.status,

@@ -113,11 +113,11 @@ describe("stopping a session", function () {
     const { id } = await begin("ordered");
     const early = await order("operator", id, "release", { reason: "x" });
     expect(early.status).to.equal(409);
-    expect(JSON.parse(early.body)).to.include({ code: "SESSION_STATE", state: "active" });
+    expect(JSON.parse(early.body)).to.deep.include({ code: "SESSION_STATE", data: { state: "active" } });
     await order("operator", id, "kill");
     const again = await order("operator", id, "kill");
     expect(again.status).to.equal(409);
-    expect(JSON.parse(again.body)).to.include({ code: "SESSION_STATE", state: "killed" });
+    expect(JSON.parse(again.body)).to.deep.include({ code: "SESSION_STATE", data: { state: "killed" } });
     for (const body of [
       undefined,
       {},
