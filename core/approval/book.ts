@@ -1,11 +1,11 @@
 import type { AbstractLevel } from "abstract-level";
-import { type Approval, isFinal, type ToldApproval } from "../kernel/approval.ts";
+import { type Approval, isFinal, type ToldApprovals } from "../kernel/approval.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Clock } from "../kernel/port.ts";
-import { putEntry, readEntry } from "./entry.ts";
+import { putEntry, readEntry, type Seal } from "./entry.ts";
 import { FormerApprovals } from "./former-approval.ts";
 import { approvalKey } from "./key-space.ts";
 import { type Fingerprints, LiveTable } from "./live-table.ts";
@@ -21,8 +21,9 @@ export interface ApprovalJournal {
   /** The sealed text of the action that a decision held; undefined where it is kept no more. */
   held(tenant: string, seq: number): Promise<string | undefined>;
   release(tenant: string, seq: number): Operation;
-  told(tenant: string, from: number): Promise<ReadonlyMap<string, ToldApproval>>;
-  latestTime(tenant: string): Promise<string | undefined>;
+  /** Vouches for the text of an entry: who can write the store cannot. */
+  seal(tenant: string, text: string): string;
+  told(tenant: string, from: number): Promise<ToldApprovals>;
 }
 
 export interface ApprovalLimits {
@@ -73,9 +74,24 @@ export class ApprovalBook {
     const live = this.live.get(tenant, id);
     if (live !== undefined) return live.approval;
     const text = /^apr_[0-9a-f]{32}$/.test(id) ? await this.parts.store.get(approvalKey(tenant, id)) : undefined;
-    const approval = text === undefined ? undefined : readEntry(text, tenant, id);
+    const approval = text === undefined ? undefined : this.read(tenant, id, text);
     if (approval === undefined) throw new GatewayError("NOT_FOUND", "no such approval");
     return approval;
+  }
+
+  /** The approval that a stored text is; undefined for one that was not written here, for this tenant and id. */
+  read(tenant: string, id: string, text: string): Approval | undefined {
+    const found = readEntry(text, tenant, id, this.#sealOf(tenant));
+    return typeof found === "string" ? undefined : found;
+  }
+
+  /** What makes `approval` the stored one. */
+  put(approval: Approval): readonly Operation[] {
+    return putEntry(approval, this.#sealOf(approval.tenant));
+  }
+
+  #sealOf(tenant: string): Seal {
+    return (text) => this.parts.journal.seal(tenant, text);
   }
 
   /** Makes `next` durable together with the record that tells of it. Memory is the caller's. */
@@ -84,7 +100,7 @@ export class ApprovalBook {
     const { id, session, tenant, held_seq: seq } = next;
     const released = isFinal(next.state) ? [journal.release(tenant, seq)] : [];
     const told = { id, session: session.id, fingerprint: boundFingerprint(next), ...detail };
-    await journal.record(tenant, told, [...putEntry(next), ...released, ...more]);
+    await journal.record(tenant, told, [...this.put(next), ...released, ...more]);
   }
 
   /** Tells everyone who waits, and who listens, of a state that is durable. */

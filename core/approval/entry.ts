@@ -1,34 +1,52 @@
 import { type Approval, approvalScopes, approvalStates, isFinal } from "../kernel/approval.ts";
-import { isJsonObject, type Json } from "../kernel/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import { approvalKey, liveKey } from "./key-space.ts";
 
+/** Vouches for the text of an entry with the key of its tenant's chain. */
+export type Seal = (text: string) => string;
+
 /** What makes `approval` the stored one. */
-export function putEntry(approval: Approval): readonly Operation[] {
+export function putEntry(approval: Approval, seal: Seal): readonly Operation[] {
   const { id, tenant, state } = approval;
   const live = liveKey(tenant, id);
   return [
-    { type: "put", key: approvalKey(tenant, id), value: JSON.stringify(approval) },
+    {
+      type: "put",
+      key: approvalKey(tenant, id),
+      value: JSON.stringify({ ...approval, seal: seal(JSON.stringify(approval)) }),
+    },
     isFinal(state) ? { type: "del", key: live } : { type: "put", key: live, value: "" },
   ];
 }
 
 /**
- * An approval from its stored text; undefined for one that is not bound to an identity in full, as entries of former
- * versions and of other hands are not.
+ * An approval from its stored text, or why it is none: entries of former versions, and of other hands, are not bound to
+ * an identity; those that were changed say something else than what was sealed.
  */
-export function readEntry(text: string, tenant: string, id: string): Approval | undefined {
-  let value: Json;
-  try {
-    value = JSON.parse(text) as Json;
-  } catch {
-    return undefined;
-  }
-  return isBound(value) && value.tenant === tenant && value.id === id ? (value as unknown as Approval) : undefined;
+export function readEntry(
+  text: string,
+  tenant: string,
+  id: string,
+  seal: Seal,
+): Approval | "identity_not_bound" | "contradicted_by_evidence" {
+  const value = parse(text);
+  if (!isJsonObject(value)) return "identity_not_bound";
+  const { seal: sealed, ...approval } = value;
+  if (sealed === undefined || !isBound(approval)) return "identity_not_bound";
+  const isOwn = approval.tenant === tenant && approval.id === id && seal(JSON.stringify(approval)) === sealed;
+  return isOwn ? (approval as unknown as Approval) : "contradicted_by_evidence";
 }
 
-function isBound(value: Json): value is { readonly [member: string]: Json } {
-  if (!isJsonObject(value)) return false;
+function parse(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return null;
+  }
+}
+
+function isBound(value: JsonObject): boolean {
   const { principal, session, action, bound, evaluation } = value;
   const texts = [value.fingerprint, value.task_fingerprint, value.requested_at, value.expires_at];
   return (

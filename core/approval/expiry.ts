@@ -1,10 +1,12 @@
 import { type Approval, type ExpiryReason, isFinal, stateAfter } from "../kernel/approval.ts";
 import type { ApprovalBook } from "./book.ts";
-import { readEntry } from "./entry.ts";
 import { approvalKey } from "./key-space.ts";
 import type { LiveApproval } from "./live-table.ts";
 
 const sweepMs = 1_000;
+
+/** `held_seq` until the decision that holds the action has its place: record 0 is the genesis record. */
+export const unplaced = 0;
 
 /**
  * How approvals end without being used: by time, with their connection, by a change of what was reviewed, or in doubt.
@@ -15,7 +17,9 @@ export class Expiry {
   readonly #warn: (message: string, fields: object) => void;
   /** Ended in memory, and not yet on record. */
   readonly #owed = new Map<string, Approval>();
-  /** Used in memory, and perhaps not on record: nothing was dispatched for them. */
+  /** Ended before their decision has its place in the chain: their end is recorded behind it. */
+  readonly #early = new Map<string, Approval>();
+  /** What was written of them may be on disk or not. Nothing was dispatched for them. */
   readonly #doubtful = new Map<string, Approval>();
   /** A reviewer's answer about these is being recorded. */
   readonly reviewed: Set<string> = new Set();
@@ -43,12 +47,22 @@ export class Expiry {
     const { tenant, id } = approval;
     this.#book.live.remove(tenant, id);
     const state = stateAfter(approval.state, "expire");
-    return state === undefined ? approval : { ...approval, state, reason };
+    if (state === undefined) return approval;
+    const ended: Approval = { ...approval, state, reason };
+    if (ended.held_seq === unplaced) this.#early.set(id, ended);
+    return ended;
+  }
+
+  /** The decision that holds the action of an approval that `begin` ended has its place now. */
+  place(placed: Approval): void {
+    const ended = this.#early.get(placed.id);
+    this.#early.delete(placed.id);
+    if (ended !== undefined) this.#owe({ ...ended, held_seq: placed.held_seq });
   }
 
   /** Puts an ending on record. */
   async finish(ended: Approval): Promise<void> {
-    if (ended.state !== "expired") return;
+    if (ended.state !== "expired" || ended.held_seq === unplaced) return;
     try {
       await this.#book.record(ended, { event: "expired", reason: ended.reason ?? "" });
     } catch (error) {
@@ -64,9 +78,10 @@ export class Expiry {
     await this.#endAll(live.map((each) => this.begin(each, "connection_closed")));
   }
 
-  /** Takes an approval whose use may not have been recorded. It is never used again; what it is, the store will say. */
-  doubt(used: Approval): void {
-    this.#doubtful.set(used.id, used);
+  /** Takes an approval of which nobody knows whether its last step was recorded. What it is, the store will say. */
+  doubt(approval: Approval): void {
+    this.#early.delete(approval.id);
+    this.#doubtful.set(approval.id, approval);
   }
 
   /** Ends what is past its time, and settles what is owed or doubtful, as far as records can be written. */
@@ -79,7 +94,8 @@ export class Expiry {
       .map((each) => this.begin(each, endingOf(each.approval)));
     for (const ended of late) this.#owe(ended);
     if (!journal.writable) return;
-    const owed = [...this.#owed.values(), ...(await this.#settleDoubts())];
+    for (const doubtful of [...this.#doubtful.values()]) await this.#settle(doubtful);
+    const owed = [...this.#owed.values()];
     this.#owed.clear();
     await this.#endAll(owed);
   }
@@ -90,21 +106,28 @@ export class Expiry {
   }
 
   #owe(ended: Approval): void {
-    if (ended.state === "expired") this.#owed.set(ended.id, ended);
+    if (ended.state === "expired" && ended.held_seq !== unplaced) this.#owed.set(ended.id, ended);
   }
 
-  /** What the store holds of each doubtful use is the truth once records can be written again. */
-  async #settleDoubts(): Promise<readonly Approval[]> {
-    const unused: Approval[] = [];
-    for (const used of this.#doubtful.values()) {
-      const text = await this.#book.parts.store.get(approvalKey(used.tenant, used.id));
-      const stored = text === undefined ? undefined : readEntry(text, used.tenant, used.id);
-      this.#doubtful.delete(used.id);
-      if (stored !== undefined && !isFinal(stored.state)) {
-        unused.push({ ...stored, state: "expired", reason: "use_not_recorded" });
-      }
-    }
-    return unused;
+  /** What the store holds is the truth once records can be written again. */
+  async #settle({ tenant, id }: Approval): Promise<void> {
+    const text = await this.#book.parts.store.get(approvalKey(tenant, id));
+    this.#doubtful.delete(id);
+    const stored = text === undefined ? undefined : this.#book.read(tenant, id, text);
+    if (stored === undefined) return;
+    const live = this.#book.live.get(tenant, id);
+    if (live !== undefined) this.#follow(live, stored);
+    else if (stored.state === "approved") this.#owe({ ...stored, state: "expired", reason: "use_not_recorded" });
+    else if (stored.state === "pending") this.#owe({ ...stored, state: "expired", reason: "request_not_recorded" });
+  }
+
+  /** A reviewer's answer was on disk after all. */
+  #follow({ approval, deadlineMs, heldBytes }: LiveApproval, stored: Approval): void {
+    const { limits, monotonicMs } = this.#book.parts;
+    if (approval.state !== "pending" || this.reviewed.has(approval.id)) return;
+    const deadline = stored.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
+    this.#book.live.put({ approval: stored, deadlineMs: deadline, heldBytes: isFinal(stored.state) ? 0 : heldBytes });
+    if (stored.state !== "pending") this.#book.announce(stored);
   }
 
   async #endAll(ended: readonly Approval[]): Promise<void> {

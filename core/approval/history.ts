@@ -1,6 +1,5 @@
 import { type Approval, type ApprovalState, isFinal } from "../kernel/approval.ts";
 import type { ApprovalBook } from "./book.ts";
-import { readEntry } from "./entry.ts";
 import { approvalKey, approvalRange, breakGlassRange } from "./key-space.ts";
 
 export interface ApprovalPageRequest {
@@ -46,7 +45,7 @@ export async function listPast(
   let read = 0;
   for await (const [key, text] of book.parts.store.iterator(range)) {
     const id = key.slice(key.lastIndexOf("/") + 1);
-    const approval = readEntry(text, tenant, id);
+    const approval = book.read(tenant, id, text);
     if (approval !== undefined && (state === undefined ? isFinal(approval.state) : approval.state === state)) {
       items.push(approval);
     }
@@ -65,7 +64,7 @@ export async function listBreakGlass(book: ApprovalBook, tenant: string): Promis
 export async function findLastUsed(book: ApprovalBook, { tenant, action }: Approval): Promise<Approval | undefined> {
   let read = 0;
   for await (const [key, text] of book.parts.store.iterator({ ...approvalRange(tenant), reverse: true })) {
-    const used = readEntry(text, tenant, key.slice(key.lastIndexOf("/") + 1));
+    const used = book.read(tenant, key.slice(key.lastIndexOf("/") + 1), text);
     const isSame = used?.action.tool === action.tool && used.action.target === action.target;
     if (isSame && used.state === "consumed" && used.consumed_seq !== undefined) return used;
     if (++read === mostRead) return undefined;

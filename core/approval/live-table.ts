@@ -30,11 +30,11 @@ export class LiveTable {
     return this.#shelves.get(tenant)?.byId.get(id);
   }
 
-  /** The approval that answers for an action: one of the exact action that is approved, one of its task, or any. */
+  /** The approval that answers for an action: what was decided about this very action, one of its task, or any. */
   find(tenant: string, { exact, task }: Fingerprints): LiveApproval | undefined {
     const shelf = this.#shelves.get(tenant);
     const own = shelf?.byFingerprint.get(exact);
-    if (own?.approval.state === "approved") return own;
+    if (own !== undefined && own.approval.state !== "pending") return own;
     return shelf?.byFingerprint.get(task) ?? own;
   }
 

@@ -4,8 +4,7 @@ import type { ApprovalStep } from "../kernel/approval-step.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { type ApprovalBook, boundFingerprint } from "./book.ts";
-import { putEntry } from "./entry.ts";
-import { type Expiry, endingOf } from "./expiry.ts";
+import { type Expiry, endingOf, unplaced } from "./expiry.ts";
 import type { FormerApproval } from "./former-approval.ts";
 import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";
 
@@ -78,6 +77,7 @@ export class ApprovalQueue {
     if (presented.kind !== "held" || !presented.isNew) return;
     const { tenant, id } = presented.approval;
     this.#book.live.remove(tenant, id);
+    this.#expiry.doubt(presented.approval);
   }
 
   #whyOver(known: LiveApproval, action: ActionEnvelope, evaluation: Evaluation): ExpiryReason | undefined {
@@ -106,7 +106,7 @@ export class ApprovalQueue {
     const step: ApprovalStep = {
       ...stepOf(approval),
       releases: approval.held_seq,
-      operations: (seq) => putEntry({ ...approval, consumed_seq: seq }),
+      operations: (seq) => this.#book.put({ ...approval, consumed_seq: seq }),
     };
     return { kind: "granted", approval, step, grant: ApprovalGrant.grantUse(approval.id, action) };
   }
@@ -127,11 +127,14 @@ export class ApprovalQueue {
     if (isFull) return { kind: "full" };
     const approval = this.#make(action, evaluation, fingerprints);
     const deadlineMs = parts.monotonicMs() + limits.reviewMs;
-    live.put({ approval, deadlineMs, heldBytes });
+    const asked: LiveApproval = { approval, deadlineMs, heldBytes };
+    live.put(asked);
     const operations: ApprovalStep["operations"] = (seq) => {
       const placed = { ...approval, held_seq: seq };
-      live.put({ approval: placed, deadlineMs, heldBytes });
-      return putEntry(placed);
+      // Another call may have ended it since: then it is not to come back.
+      if (live.get(approval.tenant, approval.id) === asked) live.put({ approval: placed, deadlineMs, heldBytes });
+      else this.#expiry.place(placed);
+      return this.#book.put(placed);
     };
     const step = { ...stepOf(approval), holds, operations };
     return { kind: "held", approval, step, isNew: true, former };
@@ -158,7 +161,7 @@ export class ApprovalQueue {
       bound: boundBy(action, evaluation),
       required: evaluation.approvals,
       endorsements: [],
-      held_seq: 0,
+      held_seq: unplaced,
       requested_at: this.#book.now(),
       expires_at: this.#book.after(this.#book.parts.limits.reviewMs),
     };

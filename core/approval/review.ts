@@ -2,6 +2,7 @@ import {
   type Approval,
   type ApprovalScope,
   type ApprovalTransition,
+  type BreakGlass,
   type Endorsement,
   type HeldAction,
   isFinal,
@@ -82,13 +83,10 @@ export class ApprovalReview {
 
   /** Closes a break-glass use with what happened. Throws NOT_FOUND or APPROVAL_STATE, also while it can still be used. */
   async account(id: string, by: Principal, text: string): Promise<Approval> {
-    const approval = await this.#book.find(by.tenant, id);
-    const { break_glass: use } = approval;
-    if (use === undefined || use.post_mortem !== undefined || !isFinal(approval.state)) {
-      const found = use === undefined ? "no break-glass use" : use.post_mortem ? "accounted for" : approval.state;
-      throw wrongState(approval, `expected a break-glass use that is over and open, got \`${found}\``);
-    }
-    return this.#exclusively(approval, async () => {
+    return this.#exclusively(await this.#book.find(by.tenant, id), async () => {
+      // Read again: another post-mortem may have been written since.
+      const approval = await this.#book.find(by.tenant, id);
+      const use = openUse(approval);
       const postMortem = { by: by.id, text, at: this.#book.now() };
       const next = { ...approval, break_glass: { ...use, post_mortem: postMortem } };
       const closed: Operation = { type: "del", key: breakGlassKey(approval.tenant, id) };
@@ -110,11 +108,26 @@ export class ApprovalReview {
       await this.#checkTime(live);
       const { next, detail, operations } = await decide(live);
       this.#checkStill(live);
-      await this.#book.record(next, detail, operations);
+      await this.#record(live, next, detail, operations);
       this.#checkStill(live);
       this.#settle(live, next);
       return next;
     });
+  }
+
+  /** Where nobody knows whether the answer is on disk, the store will say. */
+  async #record(
+    { approval }: LiveApproval,
+    next: Approval,
+    detail: JsonObject,
+    more?: Answer["operations"],
+  ): Promise<void> {
+    try {
+      await this.#book.record(next, detail, more);
+    } catch (error) {
+      this.#expiry.doubt(approval);
+      throw error;
+    }
   }
 
   /** One answer at a time: whoever comes meanwhile is told to look again. */
@@ -211,6 +224,14 @@ interface Answer {
   readonly next: Approval;
   readonly detail: JsonObject;
   readonly operations?: readonly Operation[];
+}
+
+/** Throws APPROVAL_STATE unless the approval was used in an emergency that nobody has accounted for. */
+function openUse(approval: Approval): BreakGlass {
+  const { break_glass: use } = approval;
+  if (use !== undefined && use.post_mortem === undefined && isFinal(approval.state)) return use;
+  const found = use === undefined ? "no break-glass use" : use.post_mortem ? "accounted for" : approval.state;
+  throw wrongState(approval, `expected a break-glass use that is over and open, got \`${found}\``);
 }
 
 function taskOf({ action }: Approval): JsonObject {

@@ -1,8 +1,9 @@
 import { type Approval, type ExpiryReason, isFinal, type ToldApproval } from "../kernel/approval.ts";
+import type { Operation } from "../kernel/operation.ts";
 import { type ApprovalBook, boundFingerprint } from "./book.ts";
-import { putEntry, readEntry } from "./entry.ts";
+import { readEntry, type Seal } from "./entry.ts";
 import type { Expiry } from "./expiry.ts";
-import { approvalKey, liveRange } from "./key-space.ts";
+import { approvalKey, liveKey, liveRange } from "./key-space.ts";
 
 /**
  * Brings back what was pending or approved when the gateway stopped. An approval goes on only where it is bound to an
@@ -30,37 +31,44 @@ export async function bringBack(
 }
 
 async function bringBackTenant(book: ApprovalBook, expiry: Expiry, tenant: string): Promise<void> {
-  const { journal } = book.parts;
   const stored = await readStored(book, tenant);
   if (stored.length === 0) return;
-  const bound = stored.flatMap(({ approval }) => (approval === undefined ? [] : [approval.held_seq]));
-  const told = bound.length === 0 ? new Map<string, ToldApproval>() : await journal.told(tenant, Math.min(...bound));
-  const latest = Date.parse((await journal.latestTime(tenant)) ?? "");
-  for (const { id, approval } of stored) {
-    if (approval === undefined) {
-      await endUnbound(book, tenant, id);
-      continue;
-    }
-    const teller = told.get(id);
-    if (teller !== undefined && isFinal(teller.state)) await adopt(book, approval, teller.state);
+  const told = await book.parts.journal.told(tenant, firstNamed(stored));
+  for (const entry of stored) {
+    const teller = told.byId.get(entry.id);
+    const { found } = entry;
+    if (teller !== undefined && isFinal(teller.state)) await adopt(book, tenant, entry, teller.state);
+    else if (typeof found === "string") await endUnread(book, tenant, entry, found);
     else {
-      const reason = whyOver(book, approval, teller, latest);
-      if (reason === undefined) await goOn(book, approval);
-      else await expiry.finish({ ...approval, state: "expired", reason });
+      const reason = whyOver(book, found, teller, told.latestMs);
+      if (reason === undefined) await goOn(book, found);
+      else await expiry.finish({ ...found, state: "expired", reason });
     }
   }
 }
 
 interface Stored {
   readonly id: string;
-  readonly approval: Approval | undefined;
+  readonly text: string;
+  /** Or why it is none. */
+  readonly found: Approval | ExpiryReason;
 }
 
 async function readStored({ parts }: ApprovalBook, tenant: string): Promise<readonly Stored[]> {
   const keys = await parts.store.keys(liveRange(tenant)).all();
   const ids = keys.map((key) => key.slice(key.lastIndexOf("/") + 1));
   const texts = await parts.store.getMany(ids.map((id) => approvalKey(tenant, id)));
-  return ids.map((id, at) => ({ id, approval: readEntry(texts[at] ?? "", tenant, id) }));
+  const seal: Seal = (text) => parts.journal.seal(tenant, text);
+  return ids.map((id, at) => {
+    const text = texts[at] ?? "";
+    return { id, text, found: readEntry(text, tenant, id, seal) };
+  });
+}
+
+/** The first record that can tell of any of them, as far as their entries say: a wrong one finds nothing for it. */
+function firstNamed(stored: readonly Stored[]): number {
+  const claims = stored.map(({ text }) => Number(/"held_seq":([1-9]\d{0,15})[,}]/.exec(text)?.[1] ?? Number.NaN));
+  return Math.min(...claims.filter(Number.isSafeInteger));
 }
 
 function whyOver(
@@ -69,12 +77,12 @@ function whyOver(
   told: ToldApproval | undefined,
   latestMs: number,
 ): ExpiryReason | undefined {
-  const { state, session, requested_at: requested, expires_at: expires } = approval;
+  const { state, session, expires_at: expires } = approval;
   const now = parts.clock();
   if (session.transport !== "http") return "connection_closed";
   if (told?.state !== state || told.fingerprint !== boundFingerprint(approval)) return "contradicted_by_evidence";
-  // The clock ran ahead of the last record when that was written: how much time passed since, nobody can say.
-  if (now < latestMs || now < Date.parse(requested)) return "clock_set_back";
+  // The clock ran ahead of now when a record was written: how much time passed since, nobody can say.
+  if (now < latestMs) return "clock_set_back";
   if (Date.parse(expires) > now) return undefined;
   return state === "approved" ? "not_used_in_time" : "not_reviewed_in_time";
 }
@@ -87,25 +95,30 @@ async function goOn(book: ApprovalBook, approval: Approval): Promise<void> {
 }
 
 /** The chain knows of an end that the entry does not: the entry follows. */
-async function adopt(book: ApprovalBook, approval: Approval, state: Approval["state"]): Promise<void> {
-  const { journal, store } = book.parts;
-  const release = journal.release(approval.tenant, approval.held_seq);
-  await store.batch([...putEntry({ ...approval, state }), release], { sync: true } as object);
+async function adopt(book: ApprovalBook, tenant: string, entry: Stored, state: Approval["state"]): Promise<void> {
+  const { found } = entry;
+  const operations =
+    typeof found === "string"
+      ? overwrite(tenant, entry, { state })
+      : [...book.put({ ...found, state }), book.parts.journal.release(tenant, found.held_seq)];
+  await book.parts.store.batch([...operations], { sync: true } as object);
 }
 
-/** An entry that names no identity in full cannot be shown or used; it leaves the live ones, and that is on record. */
-async function endUnbound({ parts }: ApprovalBook, tenant: string, id: string): Promise<void> {
-  const { journal, store } = parts;
-  const text = (await store.get(approvalKey(tenant, id))) ?? "{}";
-  const [live] = putEntry({ tenant, id, state: "expired" } as Approval).filter(({ type }) => type === "del");
-  const entry = { type: "put", key: approvalKey(tenant, id), value: expiredText(text) } as const;
-  const detail = { event: "expired", id, session: "", fingerprint: "", reason: "identity_not_bound" };
-  await journal.record(tenant, detail, live === undefined ? [entry] : [entry, live]);
+/** An entry that this chain did not seal cannot be shown or used; it leaves the live ones, and that is on record. */
+async function endUnread(book: ApprovalBook, tenant: string, entry: Stored, reason: ExpiryReason): Promise<void> {
+  const detail = { event: "expired", id: entry.id, session: "", fingerprint: "", reason };
+  await book.parts.journal.record(tenant, detail, overwrite(tenant, entry, { state: "expired", reason }));
 }
 
-/** The entry as it was, marked as expired as far as it can be read. */
-function expiredText(text: string): string {
-  const end = { state: "expired", reason: "identity_not_bound" } satisfies Partial<Approval>;
+/** The entry as it was, marked with its end as far as it can be read. */
+function overwrite(tenant: string, { id, text }: Stored, end: Partial<Approval>): readonly Operation[] {
+  return [
+    { type: "put", key: approvalKey(tenant, id), value: endedText(text, end) },
+    { type: "del", key: liveKey(tenant, id) },
+  ];
+}
+
+function endedText(text: string, end: Partial<Approval>): string {
   try {
     return JSON.stringify({ ...(JSON.parse(text) as object), ...end });
   } catch {

@@ -38,7 +38,7 @@ async function pruneRecords({ data, tenant, before, reason, by, json }: PruneOpt
   const pruned = await changeEvidence(resolve(data), tenant, "gateway evidence prune", (ledger, store) => {
     return ledger.prune(tenant, request, {
       compact: (range) => compactRange(store, range),
-      forget: (firstKept) => forgetApprovals(store, tenant, firstKept),
+      forget: (firstKept) => forgetApprovals({ store, journal: ledger.approvals }, tenant, firstKept),
       onProgress: progressOf(tenant),
     });
   });

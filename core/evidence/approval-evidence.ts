@@ -1,15 +1,17 @@
-import type { ApprovalState, ToldApproval } from "../kernel/approval.ts";
+import type { ApprovalState, ToldApproval, ToldApprovals } from "../kernel/approval.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { GatewayError } from "../kernel/error.ts";
 import { fingerprint, taskFingerprint } from "../kernel/fingerprint.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { ChainTable } from "./chain-table.ts";
-import { parseCheckpoint } from "./checkpoint.ts";
+import { ChainWalk } from "./chain-walk.ts";
 import { isFault } from "./fault.ts";
 import { openHeld, releaseHeld } from "./held-action.ts";
-import { checkpointKey, type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
+import type { Mark } from "./high-water.ts";
+import { type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
 import type { EvidenceRecord } from "./record.ts";
-import { isAction, readRecord } from "./record-text.ts";
+import { isAction } from "./record-text.ts";
 import { readFault } from "./store-fault.ts";
 
 /** What an action binds an approval to, as evidence says it: keyed commitments. */
@@ -21,6 +23,8 @@ export interface CommittedFingerprints {
 export interface ApprovalEvidenceParts {
   readonly store: EvidenceStore;
   readonly chains: ChainTable;
+  /** The last record of a tenant that is durable. */
+  readonly markOf: (tenant: string) => Mark | undefined;
   readonly writable: () => boolean;
   readonly record: (tenant: string, detail: JsonObject, operations: readonly Operation[]) => Promise<void>;
 }
@@ -66,23 +70,39 @@ export class ApprovalEvidence {
     return releaseHeld(tenant, seq);
   }
 
-  /** What the chain says of every approval that record `from` or a later one names. Reads all of them. */
-  async told(tenant: string, from: number): Promise<ReadonlyMap<string, ToldApproval>> {
-    const told = new Map<string, ToldApproval>();
-    const range = { ...recordRange(tenant), gte: recordKey(tenant, from) };
-    for await (const text of this.#parts.store.values(range)) {
-      // Most records name none, and reading one costs far more than looking.
-      if (!text.includes('"apr_')) continue;
-      const record = readRecord(text);
-      if (!isFault(record)) tell(told, record);
-    }
-    return told;
+  /** Vouches for the text of an approval's entry with the key of the chain. */
+  seal(tenant: string, text: string): string {
+    return this.#parts.chains.get(tenant).wrapping.authenticate("approval-entry-v1", text);
   }
 
-  /** The time of the chain's last record, RFC 3339; undefined before there is one. */
-  async latestTime(tenant: string): Promise<string | undefined> {
-    const note = await this.#parts.store.get(checkpointKey(tenant));
-    return note === undefined ? undefined : parseCheckpoint(note)?.time;
+  /**
+   * What the chain says of every approval that record `from` or a later one names. Reads all of them, each linked to the
+   * next, past the high-water mark. A tenant whose chain is broken there is refused: EVIDENCE_UNAVAILABLE.
+   */
+  async told(tenant: string, from: number): Promise<ToldApprovals> {
+    const { chains, markOf, store } = this.#parts;
+    const { id } = chains.get(tenant);
+    const mark = markOf(tenant);
+    const first = Math.min(from, mark?.seq ?? 0);
+    const byId = new Map<string, ToldApproval>();
+    const walk = new ChainWalk(tenant, id, first);
+    let latestMs = 0;
+    let isMarked = false;
+    for await (const [key, text] of store.iterator({ ...recordRange(tenant), gte: recordKey(tenant, first) })) {
+      const step = walk.accept(key, text);
+      if (isFault(step)) throw this.#refuse(tenant, walk.head.seq + 1, step.fault);
+      isMarked ||= step.record.seq === mark?.seq && step.hash === mark.head;
+      latestMs = Math.max(latestMs, Date.parse(step.record.time));
+      tell(byId, step.record);
+    }
+    if (isMarked) return { byId, latestMs };
+    throw this.#refuse(tenant, walk.head.seq + 1, "expected to pass the high-water mark");
+  }
+
+  #refuse(tenant: string, seq: number, fault: string): GatewayError {
+    const reason = `chain of tenant \`${tenant}\` is broken at record ${seq}: ${fault}`;
+    this.#parts.chains.refuse(tenant, reason);
+    return new GatewayError("EVIDENCE_UNAVAILABLE", reason);
   }
 }
 

@@ -82,6 +82,7 @@ export class Ledger {
     this.#approvals = new ApprovalEvidence({
       store,
       chains: this.#chains,
+      markOf: (tenant) => highWater.marks.get(tenant),
       writable: () => this.writable,
       record: (tenant, detail, operations) => this.recordEvent(tenant, "approval", detail, operations),
     });

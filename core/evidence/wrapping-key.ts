@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { contentDigest, sha256Hex } from "../kernel/digest.ts";
 import type { Random } from "../kernel/port.ts";
@@ -57,5 +58,10 @@ export class WrappingKey {
    */
   commitFingerprint(fingerprint: string): string {
     return contentDigest(canonicalJson(["fingerprint-commitment-v1", this.#secret, fingerprint]));
+  }
+
+  /** `hmac-sha256:<hex>` of `text` for one purpose: who can write the store, and has no key, cannot make one. */
+  authenticate(purpose: string, text: string): string {
+    return `hmac-sha256:${createHmac("sha256", this.#secret).update(`${purpose}\n${text}`).digest("hex")}`;
   }
 }

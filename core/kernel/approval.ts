@@ -44,6 +44,7 @@ export const expiryReasons = [
   "identity_not_bound",
   "contradicted_by_evidence",
   "use_not_recorded",
+  "request_not_recorded",
 ] as const;
 /** Why an approval ended without being used. */
 export type ExpiryReason = (typeof expiryReasons)[number];
@@ -133,6 +134,13 @@ export interface ToldApproval {
   readonly state: ApprovalState;
   /** Of the action that was held; of what was approved once it is. */
   readonly fingerprint: string;
+}
+
+/** What evidence says of a tenant's approvals. */
+export interface ToldApprovals {
+  readonly byId: ReadonlyMap<string, ToldApproval>;
+  /** The latest time that any record bears, not that of the last one: the clock may have been set back between. */
+  readonly latestMs: number;
 }
 
 /** Everything a reviewer must see to decide: the action as it would be dispatched, and why it is held. */

@@ -43,7 +43,7 @@ export type Dispatch<Reply> = (permission: AuthorizedAction) => Promise<Answer<R
 export type Passage<Reply> =
   | { readonly kind: "answered"; readonly answer: Answer<Reply>; readonly approvalId: string | undefined }
   | { readonly kind: "refused"; readonly evaluation: Evaluation; readonly review: Waiting | null }
-  | { readonly kind: "withheld"; readonly evaluation: Evaluation };
+  | { readonly kind: "withheld"; readonly evaluation: Evaluation; readonly approvalId: string | undefined };
 
 /** The one road every action travels: evaluate, record, dispatch, judge the answer, record, answer. */
 export class Road {
@@ -69,11 +69,22 @@ export class Road {
     const { evaluation, gated } = await this.#decide(action);
     const { permission } = gated;
     if (permission === null) return refuse(action, evaluation, gated.review);
+    const { approvalId } = permission;
+    try {
+      return await this.#run(permission, dispatch);
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      throw approvalId === undefined ? error : usedUp(error, approvalId);
+    }
+  }
+
+  async #run<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Passage<Reply>> {
+    const { action, approvalId } = permission;
     const answer = await this.#dispatch(permission, dispatch);
     const judged = await this.evaluate(withOutput(action, answer.output));
     await this.#settle(action, { status: answer.status, output: answer.output }, judged);
-    if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged };
-    return { kind: "answered", answer, approvalId: permission.approvalId };
+    if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged, approvalId };
+    return { kind: "answered", answer, approvalId };
   }
 
   /** An action whose session is stopped while it is judged is judged again, so that its block is on record. */
@@ -97,7 +108,7 @@ export class Road {
     } catch (cause) {
       const error = GatewayError.from(cause);
       await this.#settle(permission.action, { status: "unknown", reason: error.code });
-      throw permission.approvalId === undefined ? error : usedUp(error, permission.approvalId);
+      throw error;
     }
   }
 

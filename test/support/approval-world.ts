@@ -29,6 +29,8 @@ export class ApprovalWorld {
   readonly ledger: LedgerWorld;
   readonly announced: Approval[] = [];
   monotonicMs = 0;
+  /** Asked before and after each write: false before loses it, false after keeps it and calls it failed. */
+  holdsStore: () => boolean = () => true;
   #approvals: Approvals | null = null;
 
   private constructor(ledger: LedgerWorld) {
@@ -47,7 +49,7 @@ export class ApprovalWorld {
   }
 
   async open(over: Partial<ApprovalsParts> = {}): Promise<void> {
-    const ledger = await this.ledger.open();
+    const ledger = await this.ledger.open({ holdsStore: () => this.holdsStore() });
     this.#approvals = await Approvals.open({
       store: this.ledger.store,
       journal: ledger.approvals,
@@ -95,11 +97,27 @@ export class ApprovalWorld {
     return attempted(gated);
   }
 
+  /** The judgement that holds an action until so many have said yes. */
+  evaluate(action: ActionEnvelope, approvals: number): Evaluation {
+    return { ...makeEvaluation(action, "review"), approvals };
+  }
+
   /** The id of the approval that an action waits for. */
   async hold(action: ActionEnvelope): Promise<string> {
     const { approval } = await this.attempt(action);
     if (approval === undefined) throw new Error("expected the action to be held");
     return approval.id;
+  }
+
+  /** The text of the entry as it lies in the store. */
+  async stored(id: string, tenant = "acme"): Promise<Approval> {
+    return JSON.parse((await this.ledger.store.get(`${tenant}/approval/${id}`)) ?? "null") as Approval;
+  }
+
+  /** Lays an entry into the store by hand, among the live ones. */
+  async lay(id: string, text: string, tenant = "acme"): Promise<void> {
+    await this.ledger.store.put(`${tenant}/approval/${id}`, text);
+    await this.ledger.store.put(`${tenant}/approval-live/${id}`, "");
   }
 
   async approve(id: string, by: Principal = reviewer("rita")): Promise<Approval> {

@@ -31,7 +31,8 @@ export class PruneWorld extends LedgerWorld {
   /** Deletes what is of the night. */
   prune(over: Partial<PruneRequest> = {}, tenant = "acme", tools: Partial<PruneTools> = {}): Promise<Pruned> {
     const compact: PruneTools["compact"] = (range) => compactRange(this.store, range);
-    const forget = (firstKept: number): Promise<void> => forgetApprovals(this.store, tenant, firstKept);
+    const shelved = { store: this.store, journal: this.ledger.approvals };
+    const forget = (firstKept: number): Promise<void> => forgetApprovals(shelved, tenant, firstKept);
     return this.ledger.prune(tenant, { before, by: "dpo", ...over }, { compact, forget, ...tools });
   }
 }

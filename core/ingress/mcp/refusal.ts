@@ -50,8 +50,9 @@ function refusalCode(refusal: Refusal): ErrorCode {
 
 function refusalText(refusal: Refusal): string {
   if (refusal.kind === "withheld") {
-    const { evaluation } = refusal;
-    return `The action ran, but policy withheld its answer: ${reason(evaluation)}. Decision ${evaluation.id}.`;
+    const { approvalId, evaluation } = refusal;
+    const lost = approvalId === undefined ? "" : ` Approval ${approvalId} is used up.`;
+    return `The action ran, but policy withheld its answer: ${reason(evaluation)}.${lost} Decision ${evaluation.id}.`;
   }
   const verb = refusal.evaluation.decision === "review" ? "Held for review" : "Blocked by policy";
   return `${verb}: ${refusalDetail(refusal)}`;
@@ -80,6 +81,11 @@ function refusalData(refusal: Refusal): JsonObject {
     action_id: evaluation.actionId,
     executed: refusal.kind === "withheld",
     rules: evaluation.determining.map(({ rule, message, severity }) => ({ rule, message, severity })),
-    ...(refusal.kind === "refused" && refusal.review !== null ? waitingData(refusal.review) : {}),
+    ...approvalData(refusal),
   };
+}
+
+function approvalData(refusal: Refusal): JsonObject {
+  if (refusal.kind === "refused") return refusal.review === null ? {} : waitingData(refusal.review);
+  return refusal.approvalId === undefined ? {} : { approval: { id: refusal.approvalId, state: "consumed" } };
 }

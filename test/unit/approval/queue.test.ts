@@ -69,6 +69,36 @@ describe("ApprovalQueue.present(action, evaluation)", () => {
     expect(changed).to.deep.include({ permitted: false, former: { id, state: "expired", reason: "policy_changed" } });
   });
 
+  it("brings nothing back that another call ended before its own decision was recorded", async () => {
+    const [before, after] = ["sha256:aa", "sha256:bb"].map((digest) => ({
+      tool_definition: { digest, annotations: {} },
+    }));
+    const [first, second] = await Promise.all([world.attempt(newAction(before)), world.attempt(newAction(after))]);
+    const [old, current] = [first.approval?.id ?? "", second.approval?.id ?? ""];
+    expect(second).to.deep.include({ review: "held", former: { id: old, state: "expired", reason: "tool_changed" } });
+    await world.approvals.expiry.sweep();
+    expect(await world.stored(old)).to.include({ state: "expired", reason: "tool_changed" });
+    expect((await rejection(world.approve(old))).message).to.contain("`expired`");
+    expect(await world.hold(newAction(after))).to.equal(current);
+    await world.restart();
+    expect(await world.hold(newAction(after))).to.equal(current);
+  });
+
+  it("lets a no about the very action stand against a yes to its task", async () => {
+    const denied = newAction({ arguments: { path: "/etc/passwd" } });
+    await world.approvals.review.deny(await world.hold(denied), reviewer("rita"), undefined);
+    await world.approvals.review.approve(
+      await world.hold(newAction({ arguments: { path: "/srv" } })),
+      reviewer("rob"),
+      {
+        scope: "task",
+      },
+    );
+    expect(await world.attempt(newAction(denied))).to.include({ permitted: false, review: "denied" });
+    expect(await world.attempt(newAction({ arguments: { path: "/tmp" } }))).to.include({ permitted: true });
+    expect(await world.attempt(newAction({ arguments: { path: "/var" } }))).to.include({ permitted: false });
+  });
+
   it("refuses one more than the tenant may have, and says so; another tenant is not concerned", async () => {
     await world.restart({ limits: { reviewMs: 1_000, useMs: 1_000, mostLive: 2, mostHeldBytes: 1_000_000 } });
     for (const path of ["a", "b"]) await world.hold(newAction({ arguments: { path } }));

@@ -72,7 +72,10 @@ describe("pruning and approvals", () => {
     return ledger.prune(
       "acme",
       { before, by: "dpo" },
-      { compact: (range) => compactRange(store, range), forget: (first) => forgetApprovals(store, "acme", first) },
+      {
+        compact: (range) => compactRange(store, range),
+        forget: (first) => forgetApprovals({ store, journal: ledger.approvals }, "acme", first),
+      },
     );
   }
 });
