@@ -40,13 +40,16 @@ export function sessionKillHandlers(
   };
 }
 
-/** Throws NOT_FOUND. Evidence that cannot be read keeps nobody from stopping a session. */
-async function findSession({ ledger }: SessionKillParts, ctx: Context, caller: Principal): Promise<string> {
+/**
+ * Throws NOT_FOUND. Evidence that cannot be read keeps nobody from stopping a session, nor does evidence that was pruned
+ * from releasing one.
+ */
+async function findSession(parts: SessionKillParts, ctx: Context, { tenant }: Principal): Promise<string> {
   const session = ctx.params.id as string;
   try {
-    await ledger.records(caller.tenant, session, { limit: 1 });
+    if (!parts.killSwitch.isKilled(tenant, session)) await parts.ledger.records(tenant, session, { limit: 1 });
   } catch (cause) {
-    if (GatewayError.from(cause).code !== "EVIDENCE_UNAVAILABLE") throw cause;
+    if (GatewayError.from(cause).code === "NOT_FOUND") throw cause;
   }
   return session;
 }

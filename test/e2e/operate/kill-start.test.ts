@@ -44,8 +44,8 @@ describe("a session that was stopped before the gateway was killed", function ()
     }
   }
 
-  async function order(what: "kill" | "release"): Promise<number> {
-    const url = `${gateway.adminUrl}/admin/v1/sessions/${id}/${what}`;
+  async function order(what: "kill" | "release", session = id): Promise<number> {
+    const url = `${gateway.adminUrl}/admin/v1/sessions/${session}/${what}`;
     const headers = { "x-api-key": siteKey, "content-type": "application/json" };
     const body = what === "release" ? JSON.stringify({ reason: "seen to" }) : null;
     return (await fetch(url, { method: "POST", headers, body })).status;
@@ -66,6 +66,17 @@ describe("a session that was stopped before the gateway was killed", function ()
     await start();
     expect(isBlocked(await call())).to.equal(true);
     expect((await readCalls(log)).length).to.equal(1);
+  });
+
+  it("can be released when all its records were pruned", async () => {
+    await gateway.kill9();
+    const store = await openStore({ dir: join(folder, "data"), enabled: true });
+    const kept = await store.get(killKey("acme", id));
+    await store.put(killKey("acme", "session-v1-gone"), kept?.replaceAll(id, "session-v1-gone") ?? "");
+    await store.close();
+    await start();
+    expect(await order("release", "session-v1-gone")).to.equal(200);
+    expect(await order("release", "session-v1-gone")).to.equal(404);
   });
 
   it("goes on once it was released, after the next kill -9 too", async () => {

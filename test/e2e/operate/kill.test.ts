@@ -204,6 +204,37 @@ describe("stopping a session", function () {
     await Promise.all(raced.map((agent) => agent.hangUp()));
   });
 
+  it("comes by itself when 100 actions at once ask for review: no sixth waits, and the list still pages [R3.2-11, S57]", async () => {
+    const reviewed = await openWorld("", "", "policy: { default_decision: review }");
+    try {
+      const flood = Array.from({ length: agents }, () => new Agent(reviewed.gateway.url, keys.operator, "flood"));
+      const first = flood[0] as Agent;
+      const early = [await first.call("echo", { early: 1 }), await first.call("echo", { early: 2 })];
+      const late = await Promise.all(flood.map((agent, index) => agent.call("echo", { index })));
+      const said = [...early, ...late].map((answer) => textOf(answer).split(" ")[0]);
+      const held = said.filter((word) => word === "Held").length;
+      expect(held).to.be.within(2, 5);
+      expect(said.filter((word) => word === "Blocked").length).to.equal(agents + 2 - held);
+      expect(await reviewed.upstream.calls()).to.deep.equal([]);
+      const waiting: string[] = [];
+      for (let cursor: string | null = ""; cursor !== null; ) {
+        const target: string = `/admin/v1/approvals?limit=1${cursor === "" ? "" : `&cursor=${cursor}`}`;
+        const { body } = await send(reviewed.gateway.adminUrl, { target, headers: [["x-api-key", keys.viewer]] });
+        const page = JSON.parse(body) as { items: readonly { id: string }[]; next: string | null };
+        waiting.push(...page.items.map((approval) => approval.id));
+        cursor = page.next;
+      }
+      expect([waiting.length, new Set(waiting).size]).to.deep.equal([held, held]);
+      const evidence = new EvidenceReader(reviewed.gateway.adminUrl, keys.operator);
+      const [session] = await evidence.sessions();
+      expect([session?.review, session?.block]).to.deep.equal([held, agents + 2 - held]);
+      expect(await evidence.verify()).to.include({ ok: true });
+      await Promise.all(flood.map((agent) => agent.hangUp()));
+    } finally {
+      await reviewed.stop();
+    }
+  });
+
   /** The records of a session's bundle, once both verifiers have found it sound. */
   async function exportRecords(id: string, exit = 10): Promise<readonly EvidenceRecord[]> {
     const folder = await mkdtemp(join(tmpdir(), "kill-export-"));
