@@ -56,13 +56,15 @@ class Sweep {
   }
 
   async operations(records: readonly EvidenceRecord[]): Promise<Operation[]> {
-    const operations: Operation[] = [];
-    for (const record of records) {
-      operations.push(this.#delete(recordKey(this.#tenant, record.seq)));
-      if (isAction(record)) operations.push(...(await this.#forgetAction(record)));
-      else operations.push(this.#delete(eventKey(this.#tenant, record.kind, record.seq)));
-    }
-    return operations;
+    return (await Promise.all(records.map((record) => this.#forget(record)))).flat();
+  }
+
+  async #forget(record: EvidenceRecord): Promise<Operation[]> {
+    const { kind, seq } = record;
+    const more = isAction(record)
+      ? await this.#forgetAction(record)
+      : [this.#delete(eventKey(this.#tenant, kind, seq))];
+    return [this.#delete(recordKey(this.#tenant, seq)), ...more];
   }
 
   /**
