@@ -23,8 +23,18 @@ export interface SignedCheckpoint extends Checkpoint {
 const originPrefix = "agent-governance-gateway/evidence/";
 const chainPattern = /^[A-Za-z0-9_-]{1,64}$/;
 const digestPattern = /^[0-9a-f]{64}$/;
-const sizePattern = /^[1-9]\d{0,15}$/;
+const sizePattern = /^[1-9]\d{0,14}$/;
 const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+const base64 = "[A-Za-z0-9+/]";
+const hash = `${base64}{42}[AEIMQUYcgkosw048]=`;
+/** Finds checkpoints in a text: each is one that `parseCheckpoint` reads. */
+export const notePattern: RegExp = new RegExp(
+  `(?<![^\\n])${originPrefix}([\\w-]{1,64})\\n[1-9]\\d{0,14}\\n${hash}\\nhead [0-9a-f]{64}\\n` +
+    "time \\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z\\n\\n" +
+    `(?:— evidence/\\1/[0-9a-f]{16} ${base64}{90}[AEIMQUYcgkosw048]=\\n){1,16}`,
+  "g",
+);
 
 /** The first line of every checkpoint of a chain. */
 export function checkpointOrigin(chain: string): string {
@@ -53,11 +63,17 @@ export function parseCheckpoint(text: string): SignedCheckpoint | undefined {
   if (note === undefined || rest.length !== 1 || !origin.startsWith(originPrefix)) return undefined;
   const chain = origin.slice(originPrefix.length);
   const root = Buffer.from(rootText, "base64");
-  if (!chainPattern.test(chain) || !sizePattern.test(size) || !Number.isSafeInteger(Number(size))) return undefined;
+  if (!chainPattern.test(chain) || !sizePattern.test(size)) return undefined;
   if (root.length !== hashBytes || root.toString("base64") !== rootText) return undefined;
   if (!head.startsWith("head ") || !digestPattern.test(head.slice(5))) return undefined;
   if (!time.startsWith("time ") || !timePattern.test(time.slice(5))) return undefined;
+  if (!note.signatures.every(({ name }) => isKeyNameOf(chain, name))) return undefined;
   return { chain, size: Number(size), root, head: head.slice(5), time: time.slice(5), note };
+}
+
+function isKeyNameOf(chain: string, name: string): boolean {
+  const prefix = checkpointKeyName(chain, "");
+  return name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length));
 }
 
 /** Whether the checkpoint carries good signatures of all these keys. No key at all is no signature. */

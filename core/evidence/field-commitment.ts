@@ -9,9 +9,14 @@ export interface SaltedField {
   readonly value: Json;
 }
 
-/** SHA-256 (hex) over the RFC 8785 bytes of `["field-v1", salt, name, value]`. */
-export function fieldCommitment({ name, salt, value }: SaltedField): string {
-  return sha256Hex(canonicalJson(["field-v1", salt, name, value]));
+/** What a commitment is over, and what discloses it: the RFC 8785 text of `["field-v1", salt, name, value]`. */
+export function fieldText({ name, salt, value }: SaltedField): string {
+  return canonicalJson(["field-v1", salt, name, value]);
+}
+
+/** SHA-256 (hex) of a field's text. */
+export function fieldCommitment(field: SaltedField): string {
+  return sha256Hex(fieldText(field));
 }
 
 /**

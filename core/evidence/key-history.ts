@@ -49,6 +49,7 @@ export class KeyHistory {
     const place = { chain: record.chain, seq: record.seq, prevHash: record.prev_hash };
     const key = last === undefined ? undefined : readRotationKey(record.detail, place, last.key);
     if (last === undefined || key === undefined) return false;
+    if (this.#tenures.some((tenure) => tenure.key.id === key.id)) return false; // a key that was handed over is over
     const size = record.seq + 1;
     this.#tenures[this.#tenures.length - 1] = { ...last, toSize: size };
     this.#tenures.push({ key, fromSize: size, toSize: null });

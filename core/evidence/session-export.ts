@@ -4,14 +4,12 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Clock } from "../kernel/port.ts";
 import { readKeyHistory } from "./attested-head.ts";
 import { type BundleContent, buildBundle, type ShownField, type ShownFields, type Witnessed } from "./bundle/build.ts";
-import { keyRanges } from "./bundle/key-check.ts";
 import type { BundledRecord } from "./bundle/record-file.ts";
 import { type Redaction, withhold } from "./bundle/redaction.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "./checkpoint.ts";
 import type { Disclosure } from "./disclosure.ts";
 import { isFault } from "./fault.ts";
 import type { KeyStore } from "./key-folder.ts";
-import type { KeyHistory } from "./key-history.ts";
 import { checkpointAtRange, checkpointKey, type EvidenceStore, recordKey } from "./key-space.ts";
 import type { PrivateField } from "./private-field.ts";
 import type { ActionRecord } from "./record.ts";
@@ -67,7 +65,7 @@ export class SessionExport {
    */
   async bundle(tenant: string, request: ExportRequest): Promise<Buffer> {
     const { content } = await this.collect(tenant, "evidence.export", request);
-    const keyId = content.keys.at(-1)?.key_id ?? "";
+    const { keyId } = content;
     const key = await this.#parts.keys.find(keyId);
     if (key === undefined) throw unavailable(tenant, `is signed by key \`${keyId}\`, which is not in the key folder`);
     return buildBundle(content, key);
@@ -105,7 +103,7 @@ export class SessionExport {
       texts: read.map(({ text }) => text),
       checkpoint: note,
       proofs: await this.#prove(view, tenant, checkpoint, seqs),
-      keys: keyRangesAt(history, checkpoint),
+      keyId: history.keysAt(checkpoint.size).at(-1)?.id ?? "",
       fields: withhold(await this.#readFields(read, request.disclose), request.redact),
     };
     const witnessed = await readWitnessed(view, tenant, checkpoint);
@@ -154,13 +152,6 @@ async function readRecords(view: StoreView, tenant: string, seqs: readonly numbe
     }
     return { record, text, hash: sha256Hex(text) };
   });
-}
-
-/** The keys up to the checkpoint: a rotation that came since is of no concern here. */
-function keyRangesAt(history: KeyHistory, { size }: SignedCheckpoint): BundleContent["keys"] {
-  return keyRanges(history)
-    .filter(({ from_size: from }) => from <= size)
-    .map((range) => ({ ...range, to_size: range.to_size !== null && range.to_size <= size ? range.to_size : null }));
 }
 
 /** The latest checkpoint that stays, if any: where there is a witness, that is what it has seen. */

@@ -4,7 +4,6 @@ import {
   type ShownField,
   type ShownFields,
 } from "../../core/evidence/bundle/build.ts";
-import type { KeyRange } from "../../core/evidence/bundle/manifest.ts";
 import { signCheckpoint } from "../../core/evidence/checkpoint.ts";
 import { rootOf } from "../../core/evidence/compact-range.ts";
 import { fieldCommitment, fieldsDigest } from "../../core/evidence/field-commitment.ts";
@@ -270,21 +269,13 @@ export function contentOf(chain: readonly Placed[]): BundleContent {
     texts: own.map(({ text }) => text),
     checkpoint: checkpointOf(chain, size),
     proofs: new Map(seqs.map((seq) => [seq, inclusionOf(chain, seq, size)])),
-    keys: rangesOf(chain),
+    keyId: (signersAt(chain, size).at(-1) as SigningKey).id,
     fields: new Map(own.flatMap(({ record }) => fieldsOf(record))),
     witnessed: {
       note: checkpointOf(chain, witnessedSize),
       proof: hashesOf(chain, consistencyPath(witnessedSize, size)),
     },
   };
-}
-
-function rangesOf(chain: readonly Placed[]): KeyRange[] {
-  const handOver = handOverSize(chain) ?? null;
-  const { first, second } = keys;
-  const elder = { key_id: first.id, public_key: first.public.text, from_size: 1, to_size: handOver };
-  if (handOver === null) return [elder];
-  return [elder, { key_id: second.id, public_key: second.public.text, from_size: handOver, to_size: null }];
 }
 
 /** One argument of every action is withheld. */

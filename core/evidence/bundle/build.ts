@@ -1,18 +1,17 @@
 import { canonicalJson } from "../../kernel/canonical-json.ts";
 import { sha256Hex } from "../../kernel/digest.ts";
 import type { Json, JsonObject } from "../../kernel/json.ts";
-import { parseCheckpoint } from "../checkpoint.ts";
-import type { EvidenceRecord } from "../record.ts";
+import { type Checkpoint, parseCheckpoint } from "../checkpoint.ts";
+import { fieldsDigest, fieldText } from "../field-commitment.ts";
+import type { PrivateMember } from "../private-field.ts";
 import type { SigningKey } from "../signing-key.ts";
 import { checkpointFile, readmeFile } from "./bundle-file.ts";
 import { disclosureFile } from "./disclosure-check.ts";
-import { bundleSchema, type KeyRange, manifestFile, type Redacted, signManifest } from "./manifest.ts";
+import { bundleSchema, manifestFile, signManifest } from "./manifest.ts";
 import { consistencyFile, proofFile } from "./proof-check.ts";
-import { provenanceFile, provenanceJson } from "./provenance.ts";
 import { readmeText } from "./readme.ts";
-import { type BundledRecord, recordFile } from "./record-file.ts";
+import { recordFile } from "./record-file.ts";
 import { packTar } from "./tar.ts";
-import { witnessFile } from "./witness-check.ts";
 
 /** A field as a bundle shows it: whole, or its commitment alone. */
 export type ShownField =
@@ -20,7 +19,7 @@ export type ShownField =
   | { readonly commitment: string; readonly salt: string; readonly name: string; readonly value: Json };
 
 /** The fields of one record, by the member they belong to. */
-export type ShownFields = Partial<Readonly<Record<Redacted["member"], readonly ShownField[]>>>;
+export type ShownFields = Partial<Readonly<Record<PrivateMember, readonly ShownField[]>>>;
 
 /** A witness's note about an earlier size of the chain, and what leads from there to the checkpoint. */
 export interface Witnessed {
@@ -40,7 +39,8 @@ export interface BundleContent {
   readonly checkpoint: string;
   /** Inclusion proofs (hex) by sequence number: of each record, and of the checkpoint's last. */
   readonly proofs: ReadonlyMap<number, readonly string[]>;
-  readonly keys: readonly KeyRange[];
+  /** The id of the key that signs. */
+  readonly keyId: string;
   readonly fields: ReadonlyMap<number, ShownFields>;
   readonly witnessed?: Witnessed;
 }
@@ -49,57 +49,44 @@ export interface BundleContent {
 export function buildBundle(content: BundleContent, key: SigningKey): Buffer {
   const checkpoint = parseCheckpoint(content.checkpoint);
   if (checkpoint === undefined) throw new TypeError("buildBundle: expected a checkpoint's note");
-  const files = contentFiles(content, checkpoint.size);
+  const files = contentFiles(content, checkpoint);
   const manifest = {
     schema: bundleSchema,
     tenant: content.tenant,
     chain: checkpoint.chain,
     session: content.session,
     created: content.created,
-    size: checkpoint.size,
-    root: checkpoint.root.toString("hex"),
     files: Object.fromEntries([...files].map(([name, text]) => [name, sha256Hex(text)])),
-    redacted: countRedacted(content.fields),
-    public_keys: content.keys,
   } as const;
   files.set(manifestFile, signManifest(manifest, key));
   return packTar(new Map([...files].map(([name, text]) => [name, Buffer.from(text)])));
 }
 
-function contentFiles(content: BundleContent, size: number): Map<string, string> {
-  const records = content.texts.map(readOwn);
-  const files = new Map([
+function contentFiles(content: BundleContent, checkpoint: Checkpoint): Map<string, string> {
+  return new Map([
     [readmeFile, readmeText(content.session)],
     [checkpointFile, content.checkpoint],
-    [disclosureFile, canonicalJson(numbered(content.fields))],
-    [proofFile, canonicalJson(numbered(content.proofs))],
-    [provenanceFile, canonicalJson(provenanceJson(records))],
+    [consistencyFile, canonicalJson(growthOf(content, checkpoint))],
+    [disclosureFile, canonicalJson(disclose([...content.fields.values()]))],
+    [proofFile, canonicalJson(Object.fromEntries(content.proofs))],
     [recordFile, content.texts.map((text) => `${text}\n`).join("")],
   ]);
-  const { witnessed } = content;
-  const first = witnessed === undefined ? undefined : parseCheckpoint(witnessed.note)?.size;
-  if (witnessed === undefined || first === undefined) return files;
-  const consistency = canonicalJson({ first, second: size, proof: witnessed.proof });
-  return files.set(witnessFile, witnessed.note).set(consistencyFile, consistency);
 }
 
-/** The withheld fields of each record and member, in the order of the chain. */
-function countRedacted(fields: BundleContent["fields"]): readonly Redacted[] {
-  return [...fields]
-    .sort(([a], [b]) => a - b)
-    .flatMap(([seq, shown]) =>
-      (["arguments", "output"] as const).map((member) => {
-        const count = (shown[member] ?? []).filter((field) => !("salt" in field)).length;
-        return { seq, member, count };
-      }),
-    )
-    .filter(({ count }) => count > 0);
+/** What a witness saw last, and that this tree began like it; where there was no witness, this tree itself. */
+function growthOf({ witnessed }: BundleContent, { root, size }: Checkpoint): JsonObject {
+  const seen = witnessed === undefined ? undefined : parseCheckpoint(witnessed.note);
+  if (witnessed === undefined || seen === undefined) return { first: size, proof: [], root: root.toString("hex") };
+  return { first: seen.size, proof: witnessed.proof, root: seen.root.toString("hex") };
 }
 
-function numbered(entries: ReadonlyMap<number, unknown>): JsonObject {
-  return Object.fromEntries(entries) as JsonObject;
-}
-
-function readOwn(text: string): BundledRecord {
-  return { record: JSON.parse(text) as EvidenceRecord, hash: sha256Hex(text) };
+/** By the digest that a record carries: the text of each field, or its commitment where it is withheld. */
+function disclose(fields: readonly ShownFields[]): JsonObject {
+  const lists = fields.flatMap((shown) => Object.values(shown));
+  return Object.fromEntries(
+    lists.map((list) => [
+      fieldsDigest(list.map(({ commitment }) => commitment)),
+      list.map((field) => ("salt" in field ? fieldText(field) : field.commitment)),
+    ]),
+  );
 }

@@ -3,17 +3,13 @@ import { Breach } from "./breach.ts";
 import { disclosureFile } from "./disclosure-check.ts";
 import { type Manifest, manifestFile } from "./manifest.ts";
 import { consistencyFile, proofFile } from "./proof-check.ts";
-import { provenanceFile } from "./provenance.ts";
 import { recordFile } from "./record-file.ts";
 import type { TarFiles } from "./tar.ts";
-import { witnessFile } from "./witness-check.ts";
 
 export const checkpointFile = "checkpoint.txt";
 export const readmeFile = "README.txt";
 
-const required = [checkpointFile, disclosureFile, proofFile, provenanceFile, readmeFile, recordFile];
-/** Both, or neither. */
-const witnessed = [consistencyFile, witnessFile];
+const known = new Set([checkpointFile, consistencyFile, disclosureFile, proofFile, readmeFile, recordFile]);
 
 /** The files of an archive, as its manifest lists them. */
 export class BundleFiles {
@@ -28,8 +24,6 @@ export class BundleFiles {
    * has the digest stated there; none is missing. Throws Breach `unlisted_file`, `missing_file`, `manifest_mismatch`.
    */
   static check(files: TarFiles, manifest: Manifest): BundleFiles {
-    const hasWitness = witnessed.some((name) => files.has(name) || Object.hasOwn(manifest.files, name));
-    const known = new Set(hasWitness ? [...required, ...witnessed] : required);
     for (const name of [...new Set([...files.keys(), ...Object.keys(manifest.files), ...known])].sort()) {
       if (name === manifestFile) continue;
       const content = files.get(name);
@@ -39,10 +33,6 @@ export class BundleFiles {
       if (stated !== sha256Hex(content)) throw new Breach("manifest_mismatch", { file: name });
     }
     return new BundleFiles(files);
-  }
-
-  get hasWitness(): boolean {
-    return this.#files.has(witnessFile);
   }
 
   /** The bytes of a file that `check` found. */

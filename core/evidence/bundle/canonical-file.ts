@@ -9,20 +9,20 @@ const deepest = 128;
 
 /**
  * Reads JSON that has only one spelling: its bytes are the RFC 8785 text of what they say. So no member is read twice,
- * and no two readers see two things. Throws Breach `malformed`, `not_canonical` or `bad_schema`, with the `seq` that the
+ * and no two readers see two things. Throws Breach `malformed`, `not_canonical`, or `bad_schema` with the `seq` that the
  * JSON gives. The caller vouches that `T` says no more than `shape`.
  */
 export function readCanonicalJson<T>(bytes: Uint8Array, file: string, shape: Shape): T {
   const text = readText(bytes, { file });
   const value = parse(text, { file });
-  const place = { file, seq: isJsonObject(value) && isCount(value.seq) ? value.seq : undefined };
-  if (!isCanonical(value, text)) throw new Breach("not_canonical", place);
-  if (!shape(value)) throw new Breach("bad_schema", place);
+  if (!isCanonical(value, text)) throw new Breach("not_canonical", { file });
+  const seq = isJsonObject(value) && isCount(value.seq) ? value.seq : undefined;
+  if (!shape(value)) throw new Breach("bad_schema", { file, seq });
   return value as T;
 }
 
 /** Throws Breach `malformed` for what is not UTF-8. */
-export function readText(bytes: Uint8Array, place: BreachPlace): string {
+function readText(bytes: Uint8Array, place: BreachPlace): string {
   if (!isUtf8(bytes)) throw new Breach("malformed", place);
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
@@ -45,10 +45,16 @@ function parse(text: string, place: BreachPlace): Json {
 
 function isCanonical(value: Json, text: string): boolean {
   try {
-    return canonicalJson(value) === text;
+    return hasPlainNumbers(value) && canonicalJson(value) === text;
   } catch {
     return false; // says what RFC 8785 cannot: an overflowing number, a lone surrogate
   }
+}
+
+/** Integers of at most 15 digits: every language reads and prints these alike. */
+function hasPlainNumbers(value: Json): boolean {
+  if (typeof value === "number") return Number.isSafeInteger(value) && String(value).length < 16;
+  return typeof value !== "object" || value === null || Object.values(value).every(hasPlainNumbers);
 }
 
 /** The deepest nesting, found before anything is built. Texts that are no JSON get some number. */

@@ -2,7 +2,7 @@ import { type Checkpoint, checkpointKeyName, isCheckpointSignedBy, type SignedCh
 import { KeyHistory } from "../key-history.ts";
 import type { VerifyingKey } from "../signing-key.ts";
 import { Breach } from "./breach.ts";
-import { type KeyRange, manifestFile, type SignedManifest } from "./manifest.ts";
+import { manifestFile, type SignedManifest } from "./manifest.ts";
 import { type BundledRecord, recordFile } from "./record-file.ts";
 
 /**
@@ -26,19 +26,10 @@ export function checkTrusted(history: KeyHistory, trusted: readonly VerifyingKey
   throw new Breach("unknown_key", { file: recordFile, seq: 0 });
 }
 
-export function keyRanges(history: KeyHistory): readonly KeyRange[] {
-  return history.tenures.map(({ key, fromSize, toSize }) => ({
-    key_id: key.id,
-    public_key: key.text,
-    from_size: fromSize,
-    to_size: toSize,
-  }));
-}
-
-/** Throws Breach where the manifest is not signed by a key valid at the size it states. */
-export function checkManifestSignature(history: KeyHistory, envelope: SignedManifest): void {
-  const { manifest, keyId, signature, signed } = envelope;
-  const key = keyAt(history, keyId, manifest.size, manifestFile);
+/** Throws Breach where the manifest is not signed by a key valid at the size of its checkpoint. */
+export function checkManifestSignature(history: KeyHistory, { size }: Checkpoint, envelope: SignedManifest): void {
+  const { keyId, signature, signed } = envelope;
+  const key = keyAt(history, keyId, size, manifestFile);
   if (!key.verify(signed, signature)) throw new Breach("bad_signature", { file: manifestFile });
 }
 

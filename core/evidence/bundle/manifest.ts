@@ -3,28 +3,12 @@ import type { Json } from "../../kernel/json.ts";
 import type { SigningKey } from "../signing-key.ts";
 import { Breach } from "./breach.ts";
 import { readBase64, readCanonicalJson } from "./canonical-file.ts";
-import { digest, exactly, isCount, listOf, matching, objectWith, type Shape, text, time } from "./shape.ts";
+import { exactly, listOf, matching, objectWith, type Shape, text, time } from "./shape.ts";
 
 /** The name of the manifest's shape. A reader refuses any other. */
 export const bundleSchema = "evidence-bundle-v1";
 export const manifestFile = "manifest.json";
 const payloadType = "application/vnd.agent-governance-gateway.evidence-manifest+json";
-
-/** A key and the sizes of the chain whose checkpoints it may sign; `to_size` null while it is the current one. */
-export interface KeyRange {
-  readonly key_id: string;
-  /** Base64 of the raw 32 bytes. */
-  readonly public_key: string;
-  readonly from_size: number;
-  readonly to_size: number | null;
-}
-
-/** How many fields of a record's member are withheld. */
-export interface Redacted {
-  readonly seq: number;
-  readonly member: "arguments" | "output";
-  readonly count: number;
-}
 
 /** What a bundle says of itself, signed by the tenant's key. */
 export interface Manifest {
@@ -34,13 +18,8 @@ export interface Manifest {
   readonly session: string;
   /** RFC 3339 time of the export; every record after the checkpoint is younger. */
   readonly created: string;
-  /** Records of the chain that the checkpoint covers, and their RFC 6962 root in hex. */
-  readonly size: number;
-  readonly root: string;
   /** SHA-256 (hex) of every other file. */
   readonly files: Readonly<Record<string, string>>;
-  readonly redacted: readonly Redacted[];
-  readonly public_keys: readonly KeyRange[];
 }
 
 /** A manifest as it was read, with the signature that is still to be checked. */
@@ -90,14 +69,12 @@ const envelopeShape: Shape = objectWith({
   signatures: listOf(objectWith({ keyid: text, sig: signature })),
 });
 
-/** `files`, `public_keys` and `redacted` are compared whole with what they must be. */
+/** `files` is compared whole with what it must be. */
 const manifestShape: Shape = objectWith({
   schema: exactly(bundleSchema),
   tenant: text,
   chain: text,
   session: text,
   created: time,
-  size: (value) => isCount(value) && value > 0,
-  root: digest,
   files: objectWith({}),
 });

@@ -4,7 +4,7 @@ import { leafHash, verifyConsistency, verifyInclusion } from "../merkle.ts";
 import { Breach } from "./breach.ts";
 import { readCanonicalJson } from "./canonical-file.ts";
 import { type BundledRecord, recordFile } from "./record-file.ts";
-import { count, isDigest, objectWith } from "./shape.ts";
+import { count, digest, isDigest, listOf, objectWith } from "./shape.ts";
 
 export const proofFile = "proofs.json";
 export const consistencyFile = "consistency.json";
@@ -26,24 +26,25 @@ export function checkInclusion(records: readonly BundledRecord[], checkpoint: Ch
   if (Object.keys(proofs).length !== expected.size) throw new Breach("bad_inclusion", { file: proofFile });
 }
 
-/** The tree of a witness's note is the beginning of the checkpoint's. Throws Breach `bad_schema` or `bad_consistency`. */
-export function checkConsistency(earlier: Checkpoint, checkpoint: Checkpoint, bytes: Uint8Array): void {
-  const shape = objectWith({ first: count, second: count });
-  const { first, proof, second } = readCanonicalJson<Consistency>(bytes, consistencyFile, shape);
-  const hashes = readProof(proof);
-  const isSound =
-    hashes !== undefined &&
-    first === earlier.size &&
-    second === checkpoint.size &&
-    verifyConsistency(first, earlier.root, second, checkpoint.root, hashes);
-  if (!isSound) throw new Breach("bad_consistency", { file: consistencyFile });
+/** A tree of the chain at one of its sizes. */
+export type Tree = Pick<Checkpoint, "root" | "size">;
+
+/** The tree that a witness saw last, proven to be the beginning of the checkpoint's. Throws Breach `bad_consistency`. */
+export function readEarlierTree(checkpoint: Tree, bytes: Uint8Array): Tree {
+  const { first: size, proof, root } = readCanonicalJson<Consistency>(bytes, consistencyFile, consistency);
+  const earlier = { root: Buffer.from(root, "hex"), size };
+  const hashes = proof.map((hash) => Buffer.from(hash, "hex"));
+  if (verifyConsistency(size, earlier.root, checkpoint.size, checkpoint.root, hashes)) return earlier;
+  throw new Breach("bad_consistency", { file: consistencyFile });
 }
 
 interface Consistency {
   readonly first: number;
-  readonly second: number;
-  readonly proof?: Json;
+  readonly proof: readonly string[];
+  readonly root: string;
 }
+
+const consistency = objectWith({ first: count, proof: listOf(digest), root: digest });
 
 function isIncluded(digest: string, seq: number, { size, root }: Checkpoint, proof: Json | undefined): boolean {
   const hashes = readProof(proof);

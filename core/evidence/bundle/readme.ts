@@ -18,9 +18,8 @@ another history. 40: not sound. 50: something is missing.
 records.jsonl       the records, byte for byte as the chain holds them
 proofs.json         for each record, its inclusion proof (RFC 6962) in the checkpoint's tree
 checkpoint.txt      the signed note (C2SP) over the whole chain
-disclosures.json    the fields behind the records' digests; withheld ones show their commitment only
-provenance.json     the policies that took part, and who signed them
+disclosures.json    the fields behind the records' digests, as the texts that were hashed; of withheld ones the hash only
+consistency.json    the tree as a witness had last seen it, and the proof (RFC 6962) that it only grew since
 manifest.json       the digests of these files, signed (DSSE)
-witness.txt, consistency.json   what a witness had last seen, and that the chain only grew since
 `;
 }

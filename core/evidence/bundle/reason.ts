@@ -46,7 +46,6 @@ const table = {
   approval_consumed_twice: { grade: "invalid", text: "one approval let two actions pass" },
   allow_after_kill: { grade: "invalid", text: "an action of a stopped session was dispatched" },
   bad_disclosure: { grade: "invalid", text: "the disclosed fields are not those the record commits to" },
-  provenance_mismatch: { grade: "invalid", text: "the listed extensions are not those the records name" },
   bad_consistency: { grade: "invalid", text: "the proof does not lead from the witness's note to the checkpoint" },
   behind_witness: { grade: "diverged", text: "the bundle ends before what the witness had seen when it was made" },
   forked: { grade: "diverged", text: "the witness has seen another history of this chain" },

@@ -1,9 +1,9 @@
 import { sha256Hex } from "../../kernel/digest.ts";
-import type { Json } from "../../kernel/json.ts";
 import { type EvidenceRecord, effects, eventKinds, recordSchema } from "../record.ts";
 import { Breach } from "./breach.ts";
 import { readCanonicalJson } from "./canonical-file.ts";
-import { count, digest, exactly, isCount, listOf, objectWith, oneOf, type Shape, text, time } from "./shape.ts";
+import type { Manifest } from "./manifest.ts";
+import { count, digest, exactly, objectWith, oneOf, type Shape, text, time } from "./shape.ts";
 
 export const recordFile = "records.jsonl";
 
@@ -15,14 +15,7 @@ export interface BundledRecord {
 
 const newline = 0x0a;
 const absent = exactly(undefined);
-const policy = objectWith({
-  digest: text,
-  kind: text,
-  name: text,
-  signer: oneOf(exactly(null), text),
-  version: text,
-});
-const evaluation = objectWith({ decision: text, policies: listOf(policy), shadow: listOf(policy) });
+const evaluation = objectWith({ decision: text });
 const approvalEvent = objectWith({
   event: text,
   id: text,
@@ -32,12 +25,9 @@ const approvalEvent = objectWith({
 const otherKinds = eventKinds.filter((kind) => kind !== "genesis" && kind !== "approval");
 const frame = {
   chain: text,
-  config_digest: text,
-  id: text,
   prev_hash: digest,
-  salt: text,
   schema: exactly(recordSchema),
-  seq: (value: Json | undefined): boolean => isCount(value) && value > 0,
+  seq: count,
   tenant: text,
   time,
   writer: objectWith({ epoch: count }),
@@ -56,23 +46,26 @@ const recordShape: Shape = oneOf(
     ...step,
     kind: exactly("outcome"),
     effect: oneOf(...effects.slice(2).map(exactly)),
-    evaluation: oneOf(absent, evaluation),
   }),
-  objectWith({ ...frame, kind: exactly("genesis"), detail: objectWith({}), seq: exactly(0) }),
+  objectWith({ ...frame, kind: exactly("genesis"), detail: objectWith({}) }),
   objectWith({ ...frame, kind: exactly("approval"), detail: approvalEvent }),
   objectWith({ ...frame, kind: oneOf(...otherKinds.map(exactly)), detail: objectWith({}) }),
 );
 
 /**
- * Reads the records of a bundle, one on each line. Throws Breach for what is not a record in its canonical bytes, and
- * `seq_gap` for numbers that do not rise. Says nothing of links, proofs and rules.
+ * Reads the records of a bundle, one on each line. Throws Breach for what is not a record in its canonical bytes, of
+ * another tenant or chain, and `seq_gap` for numbers that do not rise. Says nothing of links, proofs and rules.
  */
-export function readRecords(bytes: Uint8Array): readonly BundledRecord[] {
+export function readRecords(bytes: Uint8Array, manifest: Manifest): readonly BundledRecord[] {
   const records: BundledRecord[] = [];
   let before = -1;
   for (const line of splitLines(bytes)) {
     const record = readCanonicalJson<EvidenceRecord>(line, recordFile, recordShape);
-    if (record.seq <= before) throw new Breach("seq_gap", { file: recordFile, seq: record.seq });
+    const place = { file: recordFile, seq: record.seq };
+    if ((record.kind === "genesis") !== (record.seq === 0)) throw new Breach("bad_schema", place);
+    if (record.seq <= before) throw new Breach("seq_gap", place);
+    if (record.tenant !== manifest.tenant) throw new Breach("foreign_tenant", place);
+    if (record.chain !== manifest.chain) throw new Breach("foreign_chain", place);
     before = record.seq;
     records.push({ record, hash: sha256Hex(line) });
   }

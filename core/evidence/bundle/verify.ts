@@ -4,22 +4,14 @@ import type { VerifyingKey } from "../signing-key.ts";
 import { ActionStory, type Remark } from "./action-story.ts";
 import { Breach } from "./breach.ts";
 import { BundleFiles, checkpointFile } from "./bundle-file.ts";
-import { readText } from "./canonical-file.ts";
 import { checkDisclosures, disclosureFile } from "./disclosure-check.ts";
-import {
-  checkCheckpointSignatures,
-  checkManifestSignature,
-  checkTrusted,
-  keyRanges,
-  readKeyHistory,
-} from "./key-check.ts";
+import { checkCheckpointSignatures, checkManifestSignature, checkTrusted, readKeyHistory } from "./key-check.ts";
 import { type Manifest, manifestFile, readManifest } from "./manifest.ts";
-import { checkConsistency, checkInclusion, consistencyFile, proofFile } from "./proof-check.ts";
-import { checkProvenance, provenanceFile } from "./provenance.ts";
+import { checkInclusion, consistencyFile, proofFile, readEarlierTree } from "./proof-check.ts";
 import { exitCodes, type Reason, reasons, type Verdict } from "./reason.ts";
 import { type BundledRecord, readRecords, recordFile } from "./record-file.ts";
 import { readTar } from "./tar.ts";
-import { checkWitness, outsideWitness, witnessFile } from "./witness-check.ts";
+import { checkWitness, outsideWitness } from "./witness-check.ts";
 
 /** What an auditor brings along; nothing in a bundle can vouch for the bundle. */
 export interface Trust {
@@ -98,24 +90,25 @@ class Verification {
     const { manifest } = envelope;
     const files = BundleFiles.check(archive, manifest);
     this.#pass("files");
-    this.#records = readRecords(files.read(recordFile));
-    checkPlace(this.#records, manifest);
+    this.#records = readRecords(files.read(recordFile), manifest);
     const history = readKeyHistory(this.#records);
     checkTrusted(history, this.#trust.keys);
-    checkManifestSignature(history, envelope);
-    checkKeyRanges(history, manifest);
-    this.#pass("manifest");
-    this.#checkpoint = readCheckpoint(files, checkpointFile, manifest, history);
-    checkStatedTree(this.#checkpoint, manifest);
+    this.#pass("records");
+    const checkpoint = readCheckpoint(files, manifest, history);
+    this.#checkpoint = checkpoint;
     this.#pass("checkpoint");
-    checkInclusion(this.#records, this.#checkpoint, files.read(proofFile));
+    checkManifestSignature(history, checkpoint, envelope);
+    this.#pass("manifest");
+    checkInclusion(this.#records, checkpoint, files.read(proofFile));
     this.#pass("inclusion");
     this.#remarks = tellStory(this.#records, manifest);
     this.#pass("story");
-    checkDisclosures(this.#records, manifest, files.read(disclosureFile));
-    checkProvenance(this.#records, files.read(provenanceFile));
+    checkDisclosures(this.#records, files.read(disclosureFile));
     this.#pass("disclosures");
-    this.#checkWitnesses(files, manifest, history, this.#checkpoint);
+    const earlier = readEarlierTree(checkpoint, files.read(consistencyFile));
+    if (this.#trust.witness === undefined) return;
+    this.#isWitnessed = checkWitness(this.#trust.witness, manifest, [checkpoint, earlier], history);
+    if (this.#isWitnessed) this.#pass(outsideWitness);
   }
 
   /** The first thing missing, or that all is too old. */
@@ -123,8 +116,10 @@ class Verification {
     const missed = this.#remarks.find(({ reason }) => reasons[reason].grade === "incomplete");
     if (missed !== undefined) return { ...missed, file: recordFile };
     const { maxAgeMs, nowMs } = this.#trust;
-    const ageMs = nowMs - Date.parse(this.#checkpoint?.time ?? "");
-    return maxAgeMs !== undefined && ageMs > maxAgeMs ? { reason: "stale", file: checkpointFile } : null;
+    if (maxAgeMs === undefined || this.#checkpoint === undefined) return null;
+    // As texts: a date that no calendar has is compared like any other.
+    const oldest = new Date(Math.max(0, nowMs - maxAgeMs)).toISOString().slice(0, "2026-01-01T00:00:00".length);
+    return this.#checkpoint.time < oldest ? { reason: "stale", file: checkpointFile } : null;
   }
 
   report(bad: FirstBad | null): BundleReport {
@@ -144,18 +139,6 @@ class Verification {
     return this.#isWitnessed && this.#trust.keys.length > 0 ? "witnessed" : "self-attested";
   }
 
-  #checkWitnesses(files: BundleFiles, manifest: Manifest, history: KeyHistory, checkpoint: SignedCheckpoint): void {
-    const known = [checkpoint];
-    if (files.hasWitness) {
-      const earlier = readCheckpoint(files, witnessFile, manifest, history);
-      checkConsistency(earlier, checkpoint, files.read(consistencyFile));
-      known.push(earlier);
-    }
-    if (this.#trust.witness === undefined) return;
-    this.#isWitnessed = checkWitness(this.#trust.witness, manifest, known, history);
-    if (this.#isWitnessed) this.#pass(outsideWitness);
-  }
-
   #pass(check: string): void {
     this.#checks.push(check);
   }
@@ -170,35 +153,14 @@ function placeOf({ reason, place }: Breach): FirstBad {
   return { reason, ...(file === undefined ? {} : { file }), ...(seq === undefined ? {} : { seq }) };
 }
 
-function checkPlace(records: readonly BundledRecord[], manifest: Manifest): void {
-  for (const { record } of records) {
-    const place = { file: recordFile, seq: record.seq };
-    if (record.tenant !== manifest.tenant) throw new Breach("foreign_tenant", place);
-    if (record.chain !== manifest.chain) throw new Breach("foreign_chain", place);
-  }
-}
-
-function checkKeyRanges(history: KeyHistory, manifest: Manifest): void {
-  if (JSON.stringify(keyRanges(history).map(sorted)) === JSON.stringify(manifest.public_keys)) return;
-  throw new Breach("manifest_mismatch", { file: manifestFile });
-}
-
-function sorted<T extends object>(value: T): object {
-  return Object.fromEntries(Object.entries(value).sort());
-}
-
-/** A note of this chain under the keys of its size. Throws Breach `bad_checkpoint` for anything else. */
-function readCheckpoint(files: BundleFiles, file: string, manifest: Manifest, history: KeyHistory): SignedCheckpoint {
-  const checkpoint = parseCheckpoint(readText(files.read(file), { file }));
-  if (checkpoint === undefined) throw new Breach("bad_checkpoint", { file });
-  if (checkpoint.chain !== manifest.chain) throw new Breach("foreign_chain", { file });
-  checkCheckpointSignatures(history, checkpoint, file);
+/** The note of this chain under the keys of its size. Throws Breach `bad_checkpoint` for anything else. */
+function readCheckpoint(files: BundleFiles, manifest: Manifest, history: KeyHistory): SignedCheckpoint {
+  const place = { file: checkpointFile };
+  const checkpoint = parseCheckpoint(Buffer.from(files.read(checkpointFile)).toString("utf8"));
+  if (checkpoint === undefined) throw new Breach("bad_checkpoint", place);
+  if (checkpoint.chain !== manifest.chain) throw new Breach("foreign_chain", place);
+  checkCheckpointSignatures(history, checkpoint, checkpointFile);
   return checkpoint;
-}
-
-function checkStatedTree({ size, root }: SignedCheckpoint, manifest: Manifest): void {
-  if (size === manifest.size && root.toString("hex") === manifest.root) return;
-  throw new Breach("manifest_mismatch", { file: manifestFile });
 }
 
 function tellStory(records: readonly BundledRecord[], manifest: Manifest): readonly Remark[] {

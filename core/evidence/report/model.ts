@@ -1,10 +1,10 @@
 import type { Json, JsonObject } from "../../kernel/json.ts";
 import type { ShownField } from "../bundle/build.ts";
-import { listProvenance, type Provenance } from "../bundle/provenance.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
 import type { ActionRecord, EventRecord, RecordedApproval } from "../record.ts";
 import { isAction } from "../record-text.ts";
 import type { CollectedSession } from "../session-export.ts";
+import { listProvenance, type Provenance } from "./provenance.ts";
 
 /** The name of the report's JSON shape. */
 export const reportSchema = "evidence-report-v1";
@@ -99,7 +99,7 @@ export function buildReport({ content, records }: CollectedSession): SessionRepo
     session: content.session,
     label: steps[0]?.session.label ?? null,
     created: content.created,
-    checkpoint: { size, head, time, key_id: content.keys.at(-1)?.key_id ?? "" },
+    checkpoint: { size, head, time, key_id: content.keyId },
     summary: summarize(actions),
     extensions: listProvenance(records),
     actions,

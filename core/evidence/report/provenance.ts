@@ -1,13 +1,7 @@
 import { canonicalJson } from "../../kernel/canonical-json.ts";
-import type { Json, JsonObject } from "../../kernel/json.ts";
+import type { BundledRecord } from "../bundle/record-file.ts";
 import type { RecordedPolicy } from "../record.ts";
 import { isAction } from "../record-text.ts";
-import { Breach } from "./breach.ts";
-import { readCanonicalJson } from "./canonical-file.ts";
-import type { BundledRecord } from "./record-file.ts";
-import { objectWith } from "./shape.ts";
-
-export const provenanceFile = "provenance.json";
 
 /** An extension that took part, and what vouched for it. */
 export interface Provenance {
@@ -31,17 +25,6 @@ export function listProvenance(records: readonly BundledRecord[]): readonly Prov
     }
   }
   return [...found.keys()].sort().map((key) => found.get(key) as Provenance);
-}
-
-/** The list is that of the records: none missing, none added. Throws Breach `provenance_mismatch`. */
-export function checkProvenance(records: readonly BundledRecord[], bytes: Uint8Array): void {
-  const listed = readCanonicalJson<JsonObject>(bytes, provenanceFile, objectWith({}));
-  if (canonicalJson(listed) === canonicalJson(provenanceJson(records))) return;
-  throw new Breach("provenance_mismatch", { file: provenanceFile });
-}
-
-export function provenanceJson(records: readonly BundledRecord[]): Json {
-  return { extensions: listProvenance(records).map((each) => ({ ...each })) };
 }
 
 function provenanceOf({ digest, kind, name, signer, version }: RecordedPolicy): Provenance {
