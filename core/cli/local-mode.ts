@@ -2,11 +2,12 @@ import { randomBytes } from "node:crypto";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { GatewayConfig, KeyConfig } from "../config/gateway-config.ts";
 import { localConfig } from "../config/local.ts";
 import { generateKey } from "../identity/generate-key.ts";
 import { contentDigest } from "../kernel/digest.ts";
 import { GatewayError } from "../kernel/error.ts";
+import type { Role } from "../kernel/role.ts";
 import { makeFolder } from "../store/folder.ts";
 import { stateFault } from "../store/open.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
@@ -17,29 +18,46 @@ const shippedPacks = fileURLToPath(new URL("../../../policy-packs/", import.meta
 /** An empty or cut file must not become the hash of a key that is easy to guess. */
 const generatedKey = /^agw_[A-Za-z0-9_-]{43}$/;
 
-/** A configuration made without a file, and where its one key is kept. */
+/** Agents get a key that cannot review what they ask for. */
+const localRoles = { agent: "viewer", operator: "operator" } as const;
+
+/** A key of local mode, and the file that keeps it. */
+export interface LocalKey {
+  readonly id: keyof typeof localRoles;
+  readonly role: Role;
+  readonly path: string;
+  /** The key, when this start made it; null when an earlier one did. */
+  readonly made: string | null;
+}
+
+/** A configuration made without a file, and where its keys are kept. */
 export interface LocalMode {
   readonly config: GatewayConfig;
-  readonly keyPath: string;
-  /** The key, when this start made it; null when an earlier one did. */
-  readonly newKey: string | null;
+  readonly keys: readonly LocalKey[];
 }
 
 /**
- * Local mode: an embedded store in `dataDir`, the baseline pack, the demo upstream, and one operator key.
- * Throws STATE_UNUSABLE with the next step where the folder or the key cannot be used.
+ * Local mode: an embedded store in `dataDir`, the baseline pack, the demo upstream, a key for agents and one for the
+ * person who reviews. Throws STATE_UNUSABLE with the next step where the folder or a key cannot be used.
  */
 export async function openLocalMode(dataDir: string, firstPort?: number): Promise<LocalMode> {
-  const keyPath = join(dataDir, "operator.key");
-  const { key, isNew } = await readOrMakeKey(dataDir, keyPath);
+  const keys: LocalKey[] = [];
+  const configured: KeyConfig[] = [];
+  for (const id of ["agent", "operator"] as const) {
+    const path = join(dataDir, `${id}.key`);
+    const { key, isNew } = await readOrMakeKey(dataDir, path);
+    const role = localRoles[id];
+    keys.push({ id, role, path, made: isNew ? key : null });
+    configured.push({ id, tenant: "local", role, keyHash: contentDigest(key) });
+  }
   const config = localConfig({
     dataDir,
     packs: [{ path: join(shippedPacks, "baseline"), mode: "enforce", settings: {} }],
     upstreams: [demoUpstream()],
-    keys: [{ id: "operator", tenant: "local", role: "operator", keyHash: contentDigest(key) }],
+    keys: configured,
     ...(firstPort === undefined ? {} : { firstPort }),
   });
-  return { config, keyPath, newKey: isNew ? key : null };
+  return { config, keys };
 }
 
 async function readOrMakeKey(dataDir: string, path: string): Promise<{ key: string; isNew: boolean }> {

@@ -21,7 +21,7 @@ const highestPort = 65_533;
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
 export function serveCommand(): Command {
   return new Command("serve")
-    .description("run the gateway; without --config in local mode: the demo upstream, the baseline pack, one made key")
+    .description("run the gateway; without --config in local mode: the demo upstream, the baseline pack, two made keys")
     .option("-c, --config <file>", "configuration file (gateway.yaml)")
     .addOption(
       new Option("-d, --data <folder>", "local mode: data folder (default: data)")
@@ -53,9 +53,12 @@ async function serve(options: ServeOptions): Promise<void> {
 }
 
 async function openLocal({ data, port }: ServeOptions): Promise<GatewayConfig> {
-  const { config, keyPath, newKey } = await openLocalMode(resolve(data ?? "data"), port);
-  const told = newKey === null ? `the key is in ${keyPath}` : `made the key ${newKey}, kept in ${keyPath}`;
-  process.stderr.write(`gateway: local mode, tenant \`local\`, role \`operator\`; ${told}\n`);
+  const { config, keys } = await openLocalMode(resolve(data ?? "data"), port);
+  process.stderr.write("gateway: local mode, tenant `local`\n");
+  for (const { id, role, path, made } of keys) {
+    const told = made === null ? `the key is in ${path}` : `made the key ${made}, kept in ${path}`;
+    process.stderr.write(`gateway: for the ${id}, role \`${role}\`: ${told}\n`);
+  }
   return config;
 }
 

@@ -16,11 +16,13 @@ describe("gateway serve without a configuration file", function () {
   let data: string;
   let gateway: ReadyProcess;
   let key: string;
+  let agentKey: string;
 
   before(async () => {
     data = join(await mkdtemp(join(tmpdir(), "gateway-local-")), "data");
     gateway = await startLocal(data);
     key = (await readFile(join(data, "operator.key"), "utf8")).trim();
+    agentKey = (await readFile(join(data, "agent.key"), "utf8")).trim();
   });
 
   after(async () => {
@@ -28,10 +30,13 @@ describe("gateway serve without a configuration file", function () {
     await rm(join(data, ".."), { recursive: true });
   });
 
-  it("makes a key that only its owner can read", async () => {
-    expect(key).to.match(/^agw_[A-Za-z0-9_-]{43}$/);
-    const { mode } = await stat(join(data, "operator.key"));
-    expect((mode & 0o777).toString(8)).to.equal("600");
+  it("makes a key for the agent and one for the operator, which only their owner can read", async () => {
+    expect(agentKey).not.to.equal(key);
+    for (const name of ["agent.key", "operator.key"]) {
+      expect((await readFile(join(data, name), "utf8")).trim()).to.match(/^agw_[A-Za-z0-9_-]{43}$/);
+      const { mode } = await stat(join(data, name));
+      expect((mode & 0o777).toString(8)).to.equal("600");
+    }
     expect(((await stat(data)).mode & 0o777).toString(8)).to.equal("700");
   });
 
@@ -51,7 +56,7 @@ describe("gateway serve without a configuration file", function () {
     const stranger = new Agent(urlOf("gateway_port"), "agw_not-the-key-that-was-made-at-the-start-00");
     expect((await stranger.call("list_notes")).status).to.equal(401);
     await stranger.hangUp();
-    const agent = new Agent(urlOf("gateway_port"), key);
+    const agent = new Agent(urlOf("gateway_port"), agentKey);
     const results = [];
     for (const [tool, args] of calls) results.push((await agent.call(tool, args)).result);
     await agent.hangUp();
@@ -73,6 +78,26 @@ describe("gateway serve without a configuration file", function () {
     expect(await reader.verify()).to.include({ ok: true, tenant: "local" });
   });
 
+  it("lets the operator approve what the agent asked for, and not the agent", async () => {
+    const agent = new Agent(urlOf("gateway_port"), agentKey);
+    const [, [tool, args]] = calls;
+    const held = (await agent.call(tool, args)).result as { _meta?: Record<string, { approval: { id: string } }> };
+    const { id } = Object.values(held._meta ?? {})[0]?.approval ?? { id: "" };
+    const target = `/admin/v1/approvals/${id}/approve`;
+    const review = (by: string) => {
+      const headers = [
+        ["x-api-key", by],
+        ["content-type", "application/json"],
+      ] as const;
+      return send(urlOf("admin_port"), { method: "POST", target, headers, body: "{}" });
+    };
+    expect((await review(agentKey)).status).to.equal(403);
+    expect((await agent.call(tool, args)).result?.isError).to.equal(true);
+    expect((await review(key)).status).to.equal(200);
+    expect((await agent.call(tool, args)).result?.isError ?? false).to.equal(false);
+    await agent.hangUp();
+  });
+
   it("serves metrics on the admin port [R1.1-28]", async () => {
     const headers = [["x-api-key", key]] as const;
     const { status, body } = await send(urlOf("admin_port"), { target: "/metrics", headers });
@@ -80,13 +105,13 @@ describe("gateway serve without a configuration file", function () {
     expect(body).to.include("gateway_decisions_total{");
   });
 
-  it("prints the key at the first start only, and keeps it", async () => {
-    expect(gateway.stderr().split(key)).to.have.length(2);
-    expect(gateway.stdout()).to.not.include(key);
+  it("prints the keys at the first start only, and keeps them", async () => {
+    for (const each of [key, agentKey]) expect(gateway.stderr().split(each)).to.have.length(2);
+    for (const each of [key, agentKey]) expect(gateway.stdout()).to.not.include(each);
     expect(await gateway.stop("SIGTERM", 10_000)).to.equal(0);
     gateway = await startLocal(data);
-    expect(gateway.stderr() + gateway.stdout()).to.not.include(key);
-    const agent = new Agent(urlOf("gateway_port"), key);
+    for (const each of [key, agentKey]) expect(gateway.stderr() + gateway.stdout()).to.not.include(each);
+    const agent = new Agent(urlOf("gateway_port"), agentKey);
     expect((await agent.call("list_notes")).status).to.equal(200);
     await agent.hangUp();
   });
