@@ -73,6 +73,8 @@ export interface SessionReport {
   readonly label: string | null;
   readonly created: string;
   readonly checkpoint: { readonly size: number; readonly head: string; readonly time: string; readonly key_id: string };
+  /** Records of the session that came before the first one here: they were pruned. */
+  readonly pruned_records: number;
   /** How many actions came to what. */
   readonly summary: Readonly<Record<"actions" | "allow" | "review" | "block" | Ending, number>>;
   readonly extensions: readonly Provenance[];
@@ -100,6 +102,7 @@ export function buildReport({ content, records }: CollectedSession): SessionRepo
     label: steps[0]?.session.label ?? null,
     created: content.created,
     checkpoint: { size, head, time, key_id: content.keyId },
+    pruned_records: steps[0]?.session.index ?? 0,
     summary: summarize(actions),
     extensions: listProvenance(records),
     actions,

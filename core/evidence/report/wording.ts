@@ -49,11 +49,12 @@ export function tellName(field: ShownField): string {
   return field.name === "" ? "(the whole value)" : field.name;
 }
 
-export function tellSummary({ summary }: SessionReport): string {
+export function tellSummary({ pruned_records: pruned, summary }: SessionReport): string {
   const { actions, allow, review, block, success, error, unknown, open } = summary;
   const asked = `${actions} action${actions === 1 ? "" : "s"} attempted: ${allow} allowed, ${review} held for review, ${block} blocked.`;
   const ended = `Of those allowed, ${success} succeeded, ${error} ended in an error, ${unknown} ended unknown`;
-  return `${asked} ${ended}${open === 0 ? "" : `, ${open} still on the way`}.`;
+  const missing = pruned === 0 ? "" : ` Not the whole session: its first ${pruned} records were pruned.`;
+  return `${asked} ${ended}${open === 0 ? "" : `, ${open} still on the way`}.${missing}`;
 }
 
 /** What a terminal, a browser or a diff would hide or obey, made visible. */

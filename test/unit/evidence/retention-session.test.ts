@@ -3,7 +3,9 @@ import { type BundleReport, verifyBundle } from "../../../core/evidence/bundle/v
 import { KeyFolder } from "../../../core/evidence/key-folder.ts";
 import { sessionKey, sessionOrderKey, sessionRecordKey, sessionRecordRange } from "../../../core/evidence/key-space.ts";
 import type { ActionRecord } from "../../../core/evidence/record.ts";
-import { SessionExport } from "../../../core/evidence/session-export.ts";
+import { renderMarkdown } from "../../../core/evidence/report/markdown.ts";
+import { buildReport } from "../../../core/evidence/report/model.ts";
+import { type ExportRequest, SessionExport } from "../../../core/evidence/session-export.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
 import { before as dawn, PruneWorld } from "../../support/prune-world.ts";
 
@@ -85,6 +87,20 @@ describe("the sessions of a pruned chain", () => {
     expect(await rejection(exported("old"))).to.include({ code: "NOT_FOUND" });
   });
 
+  it("are reported as what they are", async () => {
+    await world.prune();
+    for (const [label, pruned] of [
+      ["young", 0],
+      ["long", 4],
+    ] as const) {
+      const report = buildReport(await exporter().collect("acme", "evidence.report", requestFor(label)));
+      expect(report.pruned_records).to.equal(pruned);
+      expect(
+        renderMarkdown(report).includes(`Not the whole session: its first ${pruned} records were pruned.`),
+      ).to.equal(pruned > 0);
+    }
+  });
+
   it("may not hide a record after the cut behind it", async () => {
     await world.prune();
     await world.store.put(sessionRecordKey("acme", sessionOf("long"), 3), "7");
@@ -146,10 +162,17 @@ describe("the sessions of a pruned chain", () => {
     expect((await rejection(world.prune({ before: until }, "acme", { onProgress }))).message).to.equal("stopped");
   }
 
-  async function exported(label: string): Promise<BundleReport> {
+  function exporter(): SessionExport {
     const keys = new KeyFolder(world.keysPath, () => new Uint8Array(32));
-    const exporter = new SessionExport({ store: world.store, keys, ledger: world.ledger, clock: world.clock.now });
-    const request = { session: sessionOf(label), by: "auditor", disclose: true, redact: [] };
-    return verifyBundle(await exporter.bundle("acme", request), { keys: [], nowMs: Date.parse(dawn) });
+    return new SessionExport({ store: world.store, keys, ledger: world.ledger, clock: world.clock.now });
+  }
+
+  async function exported(label: string): Promise<BundleReport> {
+    const bundle = await exporter().bundle("acme", requestFor(label));
+    return verifyBundle(bundle, { keys: [], nowMs: Date.parse(dawn) });
   }
 });
+
+function requestFor(label: string): ExportRequest {
+  return { session: sessionOf(label), by: "auditor", disclose: true, redact: [] };
+}
