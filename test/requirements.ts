@@ -118,10 +118,10 @@ R2.9-2  | 6 | open | A mock model name exists for the mock provider.
 R2.9-3  | 6 | open | The response carries choices whose first element holds a message with content.
 
 ## 3.1 Approval states
-R3.1-1  | 4 | open | An authenticated tool call evaluated as review becomes pending in the caller's tenant.
-R3.1-2  | 4 | open | An operator or admin of the same tenant approves a pending entry; the reviewer is recorded.
-R3.1-3  | 4 | open | An operator or admin of the same tenant denies a pending entry; the reviewer is recorded.
-R3.1-4  | 4 | open | A retry of the same action with the same key and session consumes the approval.
+R3.1-1  | 4 | met  | An authenticated tool call evaluated as review becomes pending in the caller's tenant.
+R3.1-2  | 4 | met  | An operator or admin of the same tenant approves a pending entry; the reviewer is recorded.
+R3.1-3  | 4 | met  | An operator or admin of the same tenant denies a pending entry; the reviewer is recorded.
+R3.1-4  | 4 | met  | A retry of the same action with the same key and session consumes the approval.
 R3.1-5  | 4 | open | The action executes at most once even with concurrent retries.
 R3.1-6  | 4 | open | An approval whose upstream attempt fails is still consumed; a new approval is required.
 R3.1-7  | 4 | open | At startup, pending and approved entries without the trusted identity binding expire, persisted.
@@ -129,14 +129,14 @@ R3.1-8  | 4 | open | At startup, consumed state is retained.
 R3.1-9  | 4 | open | A bound HTTP approval survives a restart with the same configuration, key and label.
 
 ## 3.2 Rules
-R3.2-1  | 4 | open | Viewer keys cannot approve or deny.
-R3.2-2  | 4 | open | Keys of another tenant, admin keys included, cannot review or read this tenant's approvals.
-R3.2-3  | 4 | open | A JSON reviewer field in a request grants no authority.
+R3.2-1  | 4 | met  | Viewer keys cannot approve or deny.
+R3.2-2  | 4 | met  | Keys of another tenant, admin keys included, cannot review or read this tenant's approvals.
+R3.2-3  | 4 | met  | A JSON reviewer field in a request grants no authority.
 R3.2-4  | 4 | open | An SSE approval is valid only on the live connection where it was requested.
 R3.2-5  | 4 | open | Reconnecting creates a new scope and needs fresh approval.
 R3.2-6  | 4 | open | HTTP and SSE approvals do not transfer between transports.
-R3.2-7  | 4 | open | Approvals expire, so that stale ones cannot be used.
-R3.2-8  | 4 | open | Approval scope is this task or exactly this action.
+R3.2-7  | 4 | met  | Approvals expire, so that stale ones cannot be used.
+R3.2-8  | 4 | met  | Approval scope is this task or exactly this action.
 R3.2-9  | 7 | open | The risk score accumulates as actions drift from the task manifest.
 R3.2-10 | 7 | open | The kill switch triggers when the score exceeds a threshold.
 R3.2-11 | 7 | met  | The kill switch blocks sessions that generate excessive review requests.
@@ -168,9 +168,9 @@ R4.2-5  | 3 | met  | POST /admin/v1/audit/verify verifies the audit chain.
 R4.2-6  | 2 | open | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.
 R4.2-7  | 8 | open | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
 R4.2-8  | 8 | open | GET /admin/v1/resilience/backups lists snapshots, only when resilience is enabled.
-R4.2-9  | 4 | open | Approval lists, history, single approvals, approve and deny require authentication.
+R4.2-9  | 4 | met  | Approval lists, history, single approvals, approve and deny require authentication.
 R4.2-10 | 3 | met  | Evidence export, verification and reports require authentication.
-R4.2-11 | 4 | open | Approval endpoints return only the caller's tenant data.
+R4.2-11 | 4 | met  | Approval endpoints return only the caller's tenant data.
 R4.2-12 | 3 | met  | Evidence endpoints return only the caller's tenant data.
 R4.2-13 | 8 | open | A GraphQL interface exists.
 R4.2-14 | 8 | open | The dashboard shows an authentication notice for protected views.
@@ -194,8 +194,8 @@ R5-5    | 2 | met  | There are no isolated anonymous identities.
 R5-6    | 4 | met  | /sse always requires authentication.
 R5-7    | 2 | met  | /health is public for GET and HEAD.
 R5-8    | 6 | open | Chat requests need a configured tenant key.
-R5-9    | 4 | open | Admin and operator approve and deny within their own tenant.
-R5-10   | 4 | open | A viewer cannot review.
+R5-9    | 4 | met  | Admin and operator approve and deny within their own tenant.
+R5-10   | 4 | met  | A viewer cannot review.
 R5-11   | 2 | open | Admin does not grant cross-tenant access.
 R5-12   | 8 | open | test-action requires operator.
 R5-13   | 4 | open | Retries of an approved action must use the same key and the same session label.
@@ -203,7 +203,7 @@ R5-14   | 2 | open | Clients that share one key and label share identity.
 R5-15   | 4 | open | After key rotation earlier approvals do not carry over.
 R5-16   | 2 | met  | The admin API runs on a separate port from the gateway.
 R5-17   | 3 | open | All admin actions are audited in the evidence chain.
-R5-18   | 3 | open | Break-glass use is audited and requires a postmortem.
+R5-18   | 3 | met  | Break-glass use is audited and requires a postmortem.
 
 ## 6 Events
 R6-1    | 2 | met  | Evidence records are written for decisions.

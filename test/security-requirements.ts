@@ -63,7 +63,7 @@ S48 | 4      | open | Change each of the 9 fingerprint inputs alone, any nested 
 S49 | 4      | open | ("a","bc") vs ("ab","c"), null vs missing vs "" → different fingerprints
 S50 | 4      | open | New JSON-RPC id, progressToken, traceparent → same; inputResponses, any _meta that reaches the tool → new
 S51 | 4, 8   | part | Long, bidi, zero-width, ANSI arguments in list/GET/CLI/dashboard → whole and escaped; if cut, approve refused
-S52 | 4      | open | Approve+deny race, double approve, approve after expiry/deny/consume, two reviewers → one terminal state, rest 409
+S52 | 4      | met  | Approve+deny race, double approve, approve after expiry/deny/consume, two reviewers → one terminal state, rest 409
 S53 | 4      | open | Requester approves own action; reviewer field; approve via tool call, chat text, header → no effect
 S54 | 4      | open | Clock back 1 h / forward → expired stays expired
 S55 | 4      | open | Tool description/schema hash changed since request → approval void

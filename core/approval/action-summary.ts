@@ -49,7 +49,7 @@ function listFacts<T>(name: string, { items, more }: Facts<T>, show: (fact: T) =
 }
 
 /** A word as it is, or between quotes where it could be taken for several, or for something else. */
-function showWord(word: string): string {
+export function showWord(word: string): string {
   if (/^[\w./~:@%+*\\-]+$/.test(word)) return word;
   const note = scriptNote(word);
   return note === undefined ? quoteVisible(word) : `${quoteVisible(word)} [${note}]`;

@@ -1,6 +1,7 @@
 import { Option } from "commander";
 import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
+import { escapeHidden } from "../kernel/visible-text.ts";
 
 /** Where a command finds a running gateway. */
 export interface AdminOptions {
@@ -17,29 +18,34 @@ export function adminOption(): Option {
 }
 
 /**
- * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200; a POST carries `order`.
- * Throws KEY_MISSING where there is no key, UPSTREAM_UNAVAILABLE where nobody answers, and the gateway's own words for any other answer. Follows no
- * redirect: the key is for this address alone.
+ * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200. Throws KEY_MISSING where there
+ * is no key, UPSTREAM_UNAVAILABLE where nobody answers, and the gateway's own words for any other answer, with its status
+ * as `data.status`. Follows no redirect: the key is for this address alone.
  */
 export async function askAdmin(
   { admin }: AdminOptions,
   path: string,
   method: "GET" | "POST" = "GET",
-  order?: JsonObject,
+  message?: JsonObject,
 ): Promise<Buffer> {
   const key = process.env.GATEWAY_API_KEY;
   if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
-  const response = await reach(`${admin.replace(/\/$/, "")}${path}`, key, method, order);
-  const body = Buffer.from(await response.arrayBuffer());
-  if (response.status === 200) return body;
-  throw new GatewayError("INVALID_REQUEST", `the gateway answered ${response.status}: ${detailOf(body)}`);
+  const url = `${admin.replace(/\/$/, "")}${path}`;
+  const content = message === undefined ? {} : { "content-type": "application/json" };
+  const { status, body } = await reach(url, {
+    method,
+    headers: { "x-api-key": key, ...content },
+    ...(message === undefined ? {} : { body: JSON.stringify(message) }),
+  });
+  if (status === 200) return body;
+  throw new GatewayError("INVALID_REQUEST", `the gateway answered ${status}: ${detailOf(body)}`, { data: { status } });
 }
 
-async function reach(url: string, key: string, method: string, order: JsonObject | undefined): Promise<Response> {
-  const headers = { "x-api-key": key, ...(order === undefined ? {} : { "content-type": "application/json" }) };
-  const body = order === undefined ? null : JSON.stringify(order);
+async function reach(url: string, request: RequestInit): Promise<{ status: number; body: Buffer }> {
   try {
-    return await fetch(url, { method, headers, body, redirect: "error", signal: AbortSignal.timeout(deadlineMs) });
+    const signal = AbortSignal.timeout(deadlineMs);
+    const response = await fetch(url, { ...request, redirect: "error", signal });
+    return { status: response.status, body: Buffer.from(await response.arrayBuffer()) };
   } catch (cause) {
     throw new GatewayError("UPSTREAM_UNAVAILABLE", `no gateway answers at \`${url}\`; is \`--admin\` right?`, {
       cause,
@@ -47,13 +53,13 @@ async function reach(url: string, key: string, method: string, order: JsonObject
   }
 }
 
-/** The `detail` of a problem+json answer; its whole text where it is something else. */
+/** The `detail` of a problem+json answer; its whole text where it is something else. It may quote what agents said. */
 function detailOf(body: Buffer): string {
   const text = body.toString("utf8", 0, 1_024);
   try {
     const { detail } = JSON.parse(text) as { readonly detail?: unknown };
-    return typeof detail === "string" ? detail : text;
+    return escapeHidden(typeof detail === "string" ? detail : text);
   } catch {
-    return text;
+    return escapeHidden(text);
   }
 }

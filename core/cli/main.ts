@@ -2,6 +2,8 @@
 import { Command } from "commander";
 import { GatewayError } from "../kernel/error.ts";
 import { identity } from "../parts.ts";
+import { approvalsCommand } from "./approvals.ts";
+import { breakGlassCommand } from "./break-glass.ts";
 import { configCommand } from "./config.ts";
 import { evidenceCommand } from "./evidence.ts";
 import { keysCommand } from "./keys.ts";
@@ -18,6 +20,8 @@ const program = new Command("gateway")
   .addCommand(keysCommand())
   .addCommand(configCommand())
   .addCommand(packCommand())
+  .addCommand(approvalsCommand())
+  .addCommand(breakGlassCommand())
   .addCommand(evidenceCommand())
   .addCommand(webhookCommand())
   .addCommand(sessionsCommand());

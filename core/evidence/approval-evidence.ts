@@ -12,6 +12,7 @@ import type { Mark } from "./high-water.ts";
 import { type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
 import type { EvidenceRecord } from "./record.ts";
 import { isAction } from "./record-text.ts";
+import { readArguments, readTail, type SessionTail } from "./review-evidence.ts";
 import { readFault } from "./store-fault.ts";
 
 /** What an action binds an approval to, as evidence says it: keyed commitments. */
@@ -58,14 +59,22 @@ export class ApprovalEvidence {
   /** The text of the action that the decision `seq` held; undefined where it is kept no more. */
   async held(tenant: string, seq: number): Promise<string | undefined> {
     const { id, wrapping } = this.#parts.chains.get(tenant);
-    try {
-      return await openHeld(this.#parts.store, wrapping, { tenant, chain: id, seq });
-    } catch (error) {
-      throw readFault(error);
-    }
+    return this.#read(() => openHeld(this.#parts.store, wrapping, { tenant, chain: id, seq }));
   }
 
-  /** What deletes it. */
+  /** The arguments of the action that the decision `seq` is about; undefined where they are not kept whole. */
+  async arguments(tenant: string, seq: number): Promise<JsonObject | undefined> {
+    const { wrapping } = this.#parts.chains.get(tenant);
+    return this.#read(() => readArguments(this.#parts.store, wrapping, { tenant, seq }));
+  }
+
+  /** A session and its last records, `most` of them; undefined for one that the tenant does not have. */
+  async session(tenant: string, id: string, most: number): Promise<SessionTail | undefined> {
+    this.#parts.chains.checkTrusted(tenant);
+    return this.#read(() => readTail(this.#parts.store, tenant, id, most));
+  }
+
+  /** What deletes a held action. */
   release(tenant: string, seq: number): Operation {
     return releaseHeld(tenant, seq);
   }
@@ -103,6 +112,14 @@ export class ApprovalEvidence {
     const reason = `chain of tenant \`${tenant}\` is broken at record ${seq}: ${fault}`;
     this.#parts.chains.refuse(tenant, reason);
     return new GatewayError("EVIDENCE_UNAVAILABLE", reason);
+  }
+
+  async #read<T>(read: () => Promise<T>): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      throw readFault(error);
+    }
   }
 }
 

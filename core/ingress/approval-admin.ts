@@ -1,19 +1,13 @@
 import type { Context } from "koa";
-import type { Approvals } from "../approval/approvals.ts";
 import { listBreakGlass, listLive, listPast } from "../approval/history.ts";
-import type { Ledger } from "../evidence/ledger.ts";
 import { type ApprovalScope, type ApprovalState, approvalScopes } from "../kernel/approval.ts";
 import { asciiJson } from "../kernel/ascii-json.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Handlers } from "./app.ts";
+import { type ApprovalParts, viewApproval } from "./approval-view.ts";
 import { type Page, readPage } from "./page.ts";
 import { readTexts } from "./text-body.ts";
-
-export interface ApprovalParts {
-  readonly approvals: Approvals;
-  readonly ledger: Ledger;
-}
 
 type ApprovalRouteId =
   | "admin.approvals"
@@ -42,8 +36,8 @@ export function approvalHandlers(parts: ApprovalParts): Pick<Handlers, ApprovalR
       const page = readApprovalPage(ctx);
       answer(ctx, await listPast(book, tenant, readState(ctx, pastStates), page));
     },
-    "admin.approval": async (ctx, { tenant }) => {
-      answer(ctx, { approval: await book.find(tenant, idOf(ctx)) });
+    "admin.approval": async (ctx, caller) => {
+      answer(ctx, await viewApproval(parts, caller, idOf(ctx)));
     },
     "admin.approve": (ctx, caller) => approve(parts, ctx, caller),
     "admin.deny": (ctx, caller) => deny(parts, ctx, caller),

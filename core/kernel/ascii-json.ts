@@ -1,5 +1,7 @@
 const hex = Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
-const longest = "\\uffff".length;
+/** Code units from here on are escaped; JSON itself escapes those below the space. */
+const firstEscaped = 0x7f;
+const escapeLength = "\\uffff".length;
 
 /**
  * A value as JSON in printable ASCII: every other character is escaped, so the text is inert wherever it is shown, and
@@ -12,16 +14,22 @@ export function asciiJson(value: unknown): string {
 
 /** A callback a character is too slow for hostile megabytes. */
 function escapeText(text: string): string {
-  const bytes = Buffer.allocUnsafe(text.length * longest);
+  const bytes = Buffer.allocUnsafe(escapedLength(text));
   let length = 0;
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
-    if (unit < 0x7f) bytes[length++] = unit;
+    if (unit < firstEscaped) bytes[length++] = unit;
     else {
-      bytes[length++] = 0x5c;
-      bytes[length++] = 0x75;
+      bytes[length++] = 0x5c; // backslash
+      bytes[length++] = 0x75; // u
       for (let shift = 12; shift >= 0; shift -= 4) bytes[length++] = hex[(unit >> shift) & 15] as number;
     }
   }
-  return bytes.toString("latin1", 0, length);
+  return bytes.toString("latin1");
+}
+
+function escapedLength(text: string): number {
+  let length = 0;
+  for (let at = 0; at < text.length; at += 1) length += text.charCodeAt(at) < firstEscaped ? 1 : escapeLength;
+  return length;
 }

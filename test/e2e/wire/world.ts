@@ -86,7 +86,7 @@ export function echoCall(args: string = "{}", id: string = "1"): string {
 export async function holdCall(world: World, holder: KeyHolder = "operator"): Promise<string> {
   const args = JSON.stringify({ please_review: randomBytes(8).toString("hex") });
   const { body } = await post(world, echoCall(args), { headers: messageHeaders(holder) });
-  const [id] = /apr_[0-9a-f]{32}/.exec(body) ?? [];
+  const [, id] = /Approval (apr_[0-9a-f]{32}) is pending/.exec(body) ?? [];
   if (id === undefined) throw new Error(`expected a call held for review, got \`${body}\``);
   return id;
 }

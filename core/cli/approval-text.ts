@@ -1,0 +1,143 @@
+import { summarizeAction, summaryLine } from "../approval/action-summary.ts";
+import type { ArgumentChange } from "../approval/argument-diff.ts";
+import type { ApprovalView, ChangeView, RecentAction } from "../ingress/approval-view.ts";
+import { type Approval, isFinal } from "../kernel/approval.ts";
+import { visibleJson } from "../kernel/visible-json.ts";
+import { quoteVisible, visibleText } from "../kernel/visible-text.ts";
+import { actionWords, timeLeft } from "./approval-line.ts";
+
+/**
+ * All that a reviewer needs to decide, as text fit for a terminal: the arguments whole, every character that is not
+ * seen as itself escaped, whatever an agent wrote. `where`: what the commands to type next need behind them.
+ */
+export function describeView(view: ApprovalView, nowMs: number, where: string): string {
+  const parts = [
+    headOf(view, nowMs),
+    argumentsOf(view),
+    ...(view.changes === null ? [] : [changesOf(view.changes)]),
+    ...(view.recent.length === 0 ? [] : [section("the session's last actions", view.recent.map(recentLine))]),
+    ...nextOf(view, where),
+  ];
+  return parts.map((lines) => `${lines.join("\n")}\n`).join("\n");
+}
+
+function headOf({ approval, held, session, risk }: ApprovalView, nowMs: number): readonly string[] {
+  const { id, state, principal, action, evaluation, requested_at: requested, reason } = approval;
+  const left = isFinal(state) ? "" : `, ${timeLeft(approval, nowMs)} left`;
+  return [
+    `${id}  ${state}${reason === undefined ? "" : ` (${reason})`}${left}`,
+    "",
+    row("asked by", `${visibleText(principal.key_id)} (${principal.role}), ${principal.id}`),
+    ...clientOf(held),
+    row("asked at", requested),
+    row("session", sessionText(approval, session)),
+    ...(action.task === null ? [] : [row("task", quoteVisible(action.task))]),
+    row("action", held === null ? actionWords(action) : summaryLine(summarizeAction(held.action))),
+    row("risk", `${risk} of 100`),
+    ...rulesOf({ held, evaluation }),
+    ...reviewOf(approval),
+  ];
+}
+
+function clientOf(held: ApprovalView["held"]): readonly string[] {
+  if (held === null) return [];
+  const { name, version, address } = held.action.client;
+  return [row("through", `${quoteVisible(name)} ${quoteVisible(version)} at ${visibleText(address)}`)];
+}
+
+function sessionText({ session: { id, transport } }: Approval, session: ApprovalView["session"]): string {
+  if (session === null) return `${id} over ${transport}`;
+  const { label, allow, review, block, started_at: started } = session;
+  const name = label === undefined ? "" : ` ${quoteVisible(label)}`;
+  return `${id}${name} over ${transport}: ${allow} allowed, ${review} held, ${block} blocked since ${started}`;
+}
+
+function rulesOf({
+  held,
+  evaluation,
+}: {
+  held: ApprovalView["held"];
+  evaluation: Approval["evaluation"];
+}): readonly string[] {
+  if (evaluation.by_default) return [row("held by", "the default: no rule is about it")];
+  if (held === null) return evaluation.rules.map((rule) => row("held by", visibleText(rule)));
+  return held.rules.map(({ rule, severity, message }) =>
+    row("held by", `${visibleText(rule)} (${severity}): ${quoteVisible(message)}`),
+  );
+}
+
+function reviewOf({
+  required,
+  endorsements,
+  reviewer,
+  state,
+  comment,
+  break_glass: glass,
+}: Approval): readonly string[] {
+  return [
+    row("reviewers", `${endorsements.length} of ${required} said yes`),
+    ...endorsements.map(({ key_id: key, at, scope, comment: said }) =>
+      row("", `${visibleText(key)} at ${at}, scope ${scope}${said === undefined ? "" : `: ${quoteVisible(said)}`}`),
+    ),
+    ...(state === "denied"
+      ? [row("denied by", `${reviewer}${comment === undefined ? "" : `: ${quoteVisible(comment)}`}`)]
+      : []),
+    ...(glass === undefined
+      ? []
+      : [row("break-glass", `by ${glass.by} at ${glass.at}: ${quoteVisible(glass.reason)}`)]),
+    ...(glass?.post_mortem === undefined ? [] : [row("post-mortem", quoteVisible(glass.post_mortem.text))]),
+  ];
+}
+
+function argumentsOf({ held, withheld }: ApprovalView): readonly string[] {
+  if (held !== null) {
+    const { continuation } = held.action;
+    const more = continuation === undefined ? [] : ["", "continued with", visibleJson(continuation)];
+    return ["arguments, whole", visibleJson(held.action.arguments), ...more];
+  }
+  if (withheld === "role") return ["arguments are shown to reviewers only"];
+  if (withheld === "over") return ["arguments are kept with the evidence only: nothing is left to decide"];
+  return ["arguments are not kept whole any more: this cannot be approved. Whoever asked may ask again."];
+}
+
+function changesOf({ since, items, omitted }: ChangeView): readonly string[] {
+  if (items.length === 0)
+    return [`nothing changed since ${since}, the last call of this tool that was approved and ran`];
+  const more = omitted === 0 ? [] : [`and ${omitted} changes more`];
+  return section(`changed since ${since}, the last call of this tool that was approved and ran`, [
+    ...items.flatMap(changeLines),
+    ...more,
+  ]);
+}
+
+function changeLines(change: ArgumentChange): readonly string[] {
+  const pointer = quoteVisible(change.pointer);
+  const before = "before" in change ? valueLines("-", change.before) : [];
+  const after = "after" in change ? valueLines("+", change.after) : [];
+  return [`${change.kind} ${pointer}`, ...before, ...after];
+}
+
+function valueLines(sign: string, value: Parameters<typeof visibleJson>[0]): readonly string[] {
+  return visibleJson(value)
+    .split("\n")
+    .map((line) => `${sign} ${line}`);
+}
+
+function recentLine({ time, decision, effect, approval, ...action }: RecentAction): string {
+  const review = approval === null ? "" : `  ${approval.id} ${approval.state}`;
+  return `${time}  ${decision ?? "unknown"}  ${effect.replace("_", " ")}  ${actionWords(action)}${review}`;
+}
+
+function nextOf({ approval: { id, state }, withheld }: ApprovalView, where: string): readonly (readonly string[])[] {
+  if (state !== "pending" || withheld === "role") return [];
+  const deny = `gateway approvals deny ${id}${where}`;
+  return [section("next", withheld === null ? [`gateway approvals approve ${id}${where}`, deny] : [deny])];
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return [title, ...lines.map((line) => `  ${line}`)];
+}
+
+function row(name: string, text: string): string {
+  return `${name.padEnd(12)}${text}`;
+}

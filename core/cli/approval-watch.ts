@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ApprovalPage } from "../approval/history.ts";
+import type { Approval } from "../kernel/approval.ts";
+import { asciiJson } from "../kernel/ascii-json.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { type AdminOptions, askAdmin } from "./admin-client.ts";
+import { approvalLine } from "./approval-line.ts";
+import { approvalsPath } from "./approval-path.ts";
+
+const everyMs = 2_000;
+
+/**
+ * Prints each approval once, as it begins to wait for a reviewer, until SIGINT or SIGTERM. A gateway that does not answer
+ * from the start is an error; one that goes away later is waited for.
+ */
+export async function watchPending(options: AdminOptions & { readonly json?: true }): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  let seen: ReadonlySet<string> | undefined;
+  let isAway = false;
+  while (!stop.signal.aborted) {
+    try {
+      const pending = await readPending(options);
+      if (isAway) process.stderr.write("gateway: it answers again\n");
+      isAway = false;
+      for (const approval of pending.filter(({ id }) => !seen?.has(id))) {
+        process.stdout.write(options.json ? `${asciiJson(approval)}\n` : approvalLine(approval, Date.now()));
+      }
+      seen = new Set(pending.map(({ id }) => id));
+    } catch (error) {
+      if (seen === undefined || !isPassing(GatewayError.from(error))) throw error;
+      if (!isAway) process.stderr.write("gateway: no answer; waiting for it to come back\n");
+      isAway = true;
+    }
+    await sleep(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
+  }
+}
+
+/** All that wait: ids made in one millisecond are in no order, so none can be skipped by those before it. */
+async function readPending(options: AdminOptions): Promise<readonly Approval[]> {
+  const pending: Approval[] = [];
+  for (let query: string | null = "limit=500"; query !== null; ) {
+    const page: ApprovalPage = JSON.parse((await askAdmin(options, `${approvalsPath}?${query}`)).toString("utf8"));
+    pending.push(...page.items);
+    query = page.next === null ? null : `limit=500&cursor=${page.next}`;
+  }
+  return pending;
+}
+
+/** Nobody answers, or somebody who says that it is not for long. */
+function isPassing({ code, data }: GatewayError): boolean {
+  return code === "UPSTREAM_UNAVAILABLE" || Number(data?.status) >= 500;
+}

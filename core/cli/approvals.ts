@@ -1,0 +1,151 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import type { ApprovalPage } from "../approval/history.ts";
+import type { ApprovalView } from "../ingress/approval-view.ts";
+import { type Approval, approvalScopes } from "../kernel/approval.ts";
+import { asciiJson } from "../kernel/ascii-json.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { approvalLine, timeLeft } from "./approval-line.ts";
+import { approvalsPath, parseApprovalId } from "./approval-path.ts";
+import { describeView } from "./approval-text.ts";
+import { watchPending } from "./approval-watch.ts";
+
+interface Output {
+  readonly json?: true;
+}
+
+interface ListOptions extends AdminOptions, Output {
+  readonly state?: string;
+  readonly limit: number;
+}
+
+interface AnswerOptions extends AdminOptions, Output {
+  readonly comment?: string;
+}
+
+interface ApproveOptions extends AnswerOptions {
+  readonly scope: string;
+  readonly breakGlass?: string;
+}
+
+const largestPage = 500;
+
+/** `gateway approvals`. */
+export function approvalsCommand(): Command {
+  const approvals = new Command("approvals").description("what agents wait for, and what people say of it");
+  approvals.addCommand(listCommand("list", "list what waits for a reviewer, or may be used", ["pending", "approved"]));
+  approvals.addCommand(
+    listCommand("history", "list what is over, the latest first", ["denied", "expired", "consumed"]),
+  );
+  answering("show", "show all that is needed to decide").action(showApproval);
+  answering("approve", "say yes: the action may be repeated, and then runs once")
+    .option("--comment <text>", "kept with the answer, in evidence")
+    .addOption(
+      new Option("--scope <scope>", "`task`: whatever values its arguments have")
+        .choices(approvalScopes)
+        .default("exact"),
+    )
+    .option("--break-glass <reason>", "as an admin, alone and at once; a post-mortem is owed")
+    .action(approve);
+  answering("deny", "say no, for good").option("--comment <text>", "kept with the answer, in evidence").action(deny);
+  approvals
+    .command("watch")
+    .description("print each action as it begins to wait, until interrupted")
+    .addOption(adminOption())
+    .option("--json", "print JSON, one line each")
+    .action(watchPending);
+  return approvals;
+
+  function answering(name: string, description: string): Command {
+    return approvals
+      .command(name)
+      .description(description)
+      .argument("<id>", "as `gateway approvals list` shows it", parseApprovalId)
+      .addOption(adminOption())
+      .option("--json", "print JSON");
+  }
+}
+
+function listCommand(name: string, description: string, states: readonly string[]): Command {
+  return new Command(name)
+    .description(description)
+    .addOption(new Option("--state <state>", "only these").choices(states))
+    .option("--limit <count>", "at most so many", parseCount, 50)
+    .addOption(adminOption())
+    .option("--json", "print JSON, one line each")
+    .action((options: ListOptions) => list(options, name === "history" ? `${approvalsPath}/history` : approvalsPath));
+}
+
+async function list(options: ListOptions, path: string): Promise<void> {
+  let rest = options.limit;
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const query = new URLSearchParams({ limit: String(Math.min(rest, largestPage)) });
+    if (options.state !== undefined) query.set("state", options.state);
+    if (cursor !== "") query.set("cursor", cursor);
+    const { items, next }: ApprovalPage = JSON.parse((await askAdmin(options, `${path}?${query}`)).toString("utf8"));
+    for (const approval of items) print(options, approval, approvalLine(approval, Date.now()));
+    rest -= items.length;
+    if (rest <= 0 && next !== null)
+      process.stderr.write("gateway: there are more; `--limit` says how many are listed\n");
+    cursor = rest > 0 ? next : null;
+  }
+}
+
+async function showApproval(id: string, options: AdminOptions & Output, command: Command): Promise<void> {
+  const view: ApprovalView = JSON.parse((await askAdmin(options, `${approvalsPath}/${id}`)).toString("utf8"));
+  const where = command.getOptionValueSource("admin") === "cli" ? ` --admin ${options.admin}` : "";
+  print(options, view, options.json ? "" : describeView(view, Date.now(), where));
+}
+
+async function approve(id: string, options: ApproveOptions): Promise<void> {
+  const { comment, scope, breakGlass } = options;
+  const said = comment === undefined ? {} : { comment };
+  const glass = breakGlass === undefined ? {} : { break_glass: breakGlass };
+  const approval = await answer(id, "approve", { scope, ...said, ...glass }, options);
+  if (approval.state === "pending") {
+    say(`${approval.endorsements.length} of ${approval.required} have said yes to ${id}`);
+    return;
+  }
+  say(
+    `approved ${id} for one use: whoever asked has ${timeLeft(approval, Date.now())} to repeat exactly the same call`,
+  );
+  if (breakGlass !== undefined) say(`once it is over, \`gateway break-glass close ${id}\` says what happened`);
+}
+
+async function deny(id: string, options: AnswerOptions): Promise<void> {
+  const { comment } = options;
+  await answer(id, "deny", comment === undefined ? {} : { comment }, options);
+  say(`denied ${id}`);
+}
+
+async function answer(id: string, what: string, message: JsonObject, options: AnswerOptions): Promise<Approval> {
+  try {
+    const body = await askAdmin(options, `${approvalsPath}/${id}/${what}`, "POST", message);
+    const { approval } = JSON.parse(body.toString("utf8")) as { readonly approval: Approval };
+    if (options.json) print(options, approval, "");
+    return approval;
+  } catch (error) {
+    throw withNextStep(GatewayError.from(error), id);
+  }
+}
+
+function withNextStep(error: GatewayError, id: string): GatewayError {
+  if (error.data?.status !== 409) return error;
+  const detail = `${error.detail}; \`gateway approvals show ${id}\` says how it stands`;
+  return new GatewayError(error.code, detail, { cause: error });
+}
+
+function print({ json }: Output, value: object, text: string): void {
+  process.stdout.write(json ? `${asciiJson(value)}\n` : text);
+}
+
+function say(text: string): void {
+  process.stderr.write(`gateway: ${text}\n`);
+}
+
+function parseCount(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 1 && count <= 1_000_000) return count;
+  throw new InvalidArgumentError("expected a whole number from 1 to 1000000");
+}

@@ -1,0 +1,71 @@
+import { readFile } from "node:fs/promises";
+import { Command, Option } from "commander";
+import type { ApprovalPage } from "../approval/history.ts";
+import type { Approval } from "../kernel/approval.ts";
+import { asciiJson } from "../kernel/ascii-json.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { quoteVisible } from "../kernel/visible-text.ts";
+import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { actionWords } from "./approval-line.ts";
+import { parseApprovalId } from "./approval-path.ts";
+
+interface ListOptions extends AdminOptions {
+  readonly json?: true;
+}
+
+interface CloseOptions extends ListOptions {
+  readonly postMortem?: string;
+  readonly file?: string;
+}
+
+const path = "/admin/v1/break-glass";
+
+/** `gateway break-glass`. */
+export function breakGlassCommand(): Command {
+  const glass = new Command("break-glass").description("approvals given against the rules of review");
+  glass
+    .command("list")
+    .description("list those that nobody has accounted for")
+    .addOption(adminOption())
+    .option("--json", "print JSON, one line each")
+    .action(listOpen);
+  glass
+    .command("close")
+    .description("say what happened; the text is kept in evidence")
+    .argument("<id>", "as `gateway break-glass list` shows it", parseApprovalId)
+    .addOption(new Option("--post-mortem <text>", "20 to 20,000 characters").conflicts("file"))
+    .option("--file <path>", "the same, from a file")
+    .addOption(adminOption())
+    .option("--json", "print JSON")
+    .action(close);
+  return glass;
+}
+
+async function listOpen(options: ListOptions): Promise<void> {
+  const { items }: ApprovalPage = JSON.parse((await askAdmin(options, path)).toString("utf8"));
+  for (const approval of items) process.stdout.write(options.json ? `${asciiJson(approval)}\n` : describe(approval));
+}
+
+function describe({ id, state, action, break_glass: use }: Approval): string {
+  return `${id}  ${state}  ${use?.at}  ${actionWords(action)}  ${quoteVisible(use?.reason ?? "")}\n`;
+}
+
+async function close(id: string, options: CloseOptions, command: Command): Promise<void> {
+  const { postMortem, file, json } = options;
+  if (postMortem === undefined && file === undefined) {
+    return command.error("error: expected `--post-mortem <text>` or `--file <path>`");
+  }
+  const text = postMortem ?? (await readText(file as string));
+  const body = await askAdmin(options, `${path}/${id}/close`, "POST", { post_mortem: text });
+  const { approval } = JSON.parse(body.toString("utf8")) as { readonly approval: Approval };
+  if (json) process.stdout.write(`${asciiJson(approval)}\n`);
+  process.stderr.write(`gateway: closed ${id}\n`);
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    throw new GatewayError("INVALID_REQUEST", `\`${file}\` cannot be read; name another --file`, { cause });
+  }
+}
