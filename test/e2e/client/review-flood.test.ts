@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { clientKinds, type McpClient, type ToolResult } from "../../support/mcp-client.ts";
@@ -62,6 +63,13 @@ for (const kind of clientKinds) {
     it("stop it at the sixth within five minutes, where nothing is configured", async () => {
       await open("{}");
       expect(await ask(6)).to.deep.equal([...Array<string>(5).fill("Held"), "Blocked"]);
+    });
+
+    it("count for as long as the window says", async () => {
+      await open("{ review_flood: { reviews: 1, window_seconds: 1 } }");
+      expect(await ask(1)).to.deep.equal(["Held"]);
+      await sleep(1_100);
+      expect(await ask(2, 1)).to.deep.equal(["Held", "Blocked"]);
     });
 
     it("stop nobody where that is off", async () => {

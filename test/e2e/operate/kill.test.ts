@@ -109,6 +109,15 @@ describe("stopping a session", function () {
     expect(refused).to.deep.equal({ calls: 0, records: 1 });
   });
 
+  it("outlasts a reload of the packs", async () => {
+    const { agent, id } = await begin("reloaded");
+    await order("operator", id, "kill");
+    const said = world.gateway.stderr().length;
+    world.gateway.process.kill("SIGHUP");
+    await until(async () => world.gateway.stderr().slice(said).includes("reloaded"));
+    expect(textOf(await agent.call("echo"))).to.include("(rule session.killed)");
+  });
+
   it("says 409 and the state where there is nothing to do, and 400 where the order is not understood", async () => {
     const { id } = await begin("ordered");
     const early = await order("operator", id, "release", { reason: "x" });

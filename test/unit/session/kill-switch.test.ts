@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { recordKey } from "../../../core/evidence/key-space.ts";
 import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/record.ts";
 import { GatewayError } from "../../../core/kernel/error.ts";
 import { killKey } from "../../../core/session/kill.ts";
@@ -127,6 +128,16 @@ describe("KillSwitch", () => {
       const { items } = await world.killSwitch.list("acme", 10);
       expect(items.map(({ session, by, note }) => [session, by, note])).to.deep.equal([["s", "principal", "odd"]]);
       expect((await world.events()).map(({ event }) => event)).to.deep.equal(["killed", "killed"]);
+    });
+
+    it("refuses a tenant whose events cannot be read: nobody knows which of its sessions are stopped", async () => {
+      await world.killSwitch.kill("acme", order);
+      const record = (await world.evidence.recordsOf()).find(({ kind }) => kind === "session");
+      await world.evidence.act();
+      await world.evidence.store.put(recordKey("acme", record?.seq ?? -1), "{}");
+      await world.restart();
+      expect(world.ledger.status()[0]).to.include({ tenant: "acme", state: "refused" });
+      expect(await rejection(world.evidence.act())).to.include({ code: "EVIDENCE_UNAVAILABLE" });
     });
 
     it("leaves stopped what has an entry, whatever the chain says", async () => {
