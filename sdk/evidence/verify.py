@@ -157,7 +157,8 @@ def check_fields(actions, shown):  # a field is the text that was hashed, or the
     demand((FIELDS,), set(shown) == due and all(fits([HEX + r'|\["field-v1",.*'], fields) for fields in shown.values()), "bad_disclosure")
     for digest, fields in shown.items():
         hashes = [field if fits(HEX, field) else sha(field.encode()) for field in fields]
-        demand((FIELDS,), digest == "sha256:" + sha(jcs(["fields-v1", hashes]).encode()) and hashes == sorted(set(hashes)), "bad_disclosure")
+        whole = digest == "sha256:" + sha(jcs(["fields-v1", hashes]).encode()) and hashes == sorted(set(hashes))
+        demand((FIELDS,), whole, "bad_disclosure")
 def is_kept(text, m, known, keys):  # whether the witness kept this very history; `known`: the roots of the sizes that the bundle proves
     notes, kept = [note for note in re.finditer(NOTE, text) if note["chain"] == m["chain"]], False
     demand(("witness",), notes or f"\n{ORIGIN}{m['chain']}\n" not in "\n" + text, "bad_checkpoint")
@@ -179,12 +180,13 @@ def verify(data, trusted, witness, max_age, report):  # what is authentic comes 
         demand((name,), name in files, "missing_file", name in FILES and name in m["files"], "unlisted_file",
                sha(files.get(name, b"")) == m["files"].get(name), "manifest_mismatch")
     records = read_records(files[RECORDS], m)
-    report["records"], keys = len(records), read_keys(records, trusted)
+    report["records"] = len(records)
+    keys = read_keys(records, trusted)
     note = re.fullmatch(NOTE, files[CHECKPOINT].decode("utf8", "replace"))
     size, root = check_note(note, m["chain"], keys, CHECKPOINT)
-    report["head"], signer = note["head"], key_at(keys, signature["keyid"], size, MANIFEST)
+    report["head"] = note["head"]
     message = f"DSSEv1 {len(TYPE)} {TYPE} {len(payload)} ".encode() + payload  # lengths: neither part can pass for the other
-    demand((MANIFEST,), signed(signer, message, raw(signature["sig"])), "bad_signature")
+    demand((MANIFEST,), signed(key_at(keys, signature["keyid"], size, MANIFEST), message, raw(signature["sig"])), "bad_signature")
     check_inclusion(records, size, note["head"], root, read(files[PROOFS], PROOFS, {}))
     missing, report["warnings"] = tell(records, m["session"])
     check_fields([r["action"] for r in records if r["kind"] in STEPS], read(files[FIELDS], FIELDS, {}))

@@ -1,0 +1,215 @@
+import { checkpointFile } from "../../core/evidence/bundle/bundle-file.ts";
+import { disclosureFile } from "../../core/evidence/bundle/disclosure-check.ts";
+import { manifestFile } from "../../core/evidence/bundle/manifest.ts";
+import { consistencyFile, proofFile } from "../../core/evidence/bundle/proof-check.ts";
+import { recordFile } from "../../core/evidence/bundle/record-file.ts";
+import { canonicalJson } from "../../core/kernel/canonical-json.ts";
+import { isJsonObject, type Json } from "../../core/kernel/json.ts";
+import type { Draft } from "./evidence-world.ts";
+import { distort, editLines, editText, forgeChain, goodWitness, meddle, type Presented, resign } from "./forgery.ts";
+
+/** A whole number from 0 up to, not including, its argument. */
+export type Dice = (sides: number) => number;
+
+/** The same throws for the same seed (mulberry32). */
+export function seededDice(seed: number): Dice {
+  let state = seed;
+  return (sides) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % sides;
+  };
+}
+
+/** Falsifies a good bundle in one of many ways: its bytes, one file's text, or one member, with or without a signature. */
+export function mutate(dice: Dice): Presented {
+  return pick(dice, ways)(dice);
+}
+
+const files = [recordFile, disclosureFile, proofFile, consistencyFile, checkpointFile];
+
+const ways: readonly ((dice: Dice) => Presented)[] = [
+  (dice) => ({ ...distort((bundle) => bundle), witness: mutateText(goodWitness, dice) }),
+  (dice) => distort((bundle) => mutateBytes(bundle, dice)),
+  (dice) => meddle((open) => editText(open, pick(dice, [...files, manifestFile]), (text) => mutateText(text, dice))),
+  (dice) => resign((open) => editText(open, pick(dice, files), (text) => mutateText(text, dice))),
+  (dice) =>
+    resign((open) => {
+      const file = pick(dice, [disclosureFile, proofFile, consistencyFile]);
+      editText(open, file, (text) => canonicalJson(mutateJson(JSON.parse(text) as Json, dice)));
+    }),
+  (dice) =>
+    resign((open) =>
+      editLines(open, (lines) => {
+        const at = dice(lines.length);
+        return lines.with(at, canonicalJson(mutateJson(JSON.parse(lines[at] as string) as Json, dice)));
+      }),
+    ),
+  (dice) => resign((open) => editLines(open, (lines) => shuffleLines(lines, dice))),
+  (dice) =>
+    resign(
+      () => undefined,
+      (manifest) => void Object.assign(manifest, mutateJson(manifest, dice)),
+    ),
+  (dice) =>
+    forgeChain((drafts) => {
+      const at = 1 + dice(drafts.length - 1);
+      return dice(3) === 0 ? drafts.toSpliced(at, dice(2), drafts[1 + dice(12)] as Draft) : drafts;
+    }, recordMutation(dice)),
+];
+
+/** Changes one member of a record before it is hashed: proofs, links and signatures follow. */
+function recordMutation(dice: Dice): (record: Draft, seq: number) => void {
+  const target = dice(18);
+  return (record, seq) => {
+    if (seq !== target) return;
+    const name = pick(
+      dice,
+      Object.keys(record).filter((each) => each !== "seq" && each !== "time"),
+    );
+    const mutated = mutateJson(record[name] as Json, dice);
+    // The world looks for these two to be there.
+    if ((name !== "action" && name !== "session") || isJsonObject(mutated)) record[name] = mutated;
+  };
+}
+
+const odd: readonly Json[] = [
+  null,
+  true,
+  false,
+  0,
+  1,
+  -1,
+  2,
+  15,
+  17,
+  1.5,
+  1e21,
+  1e-7,
+  999_999_999_999_999,
+  1_000_000_000_000_000,
+  Number.MAX_SAFE_INTEGER,
+  "",
+  "a",
+  "\u0000",
+  "é",
+  "\u{1f600}",
+  "\uffff",
+  "\u2028",
+  "__proto__",
+  "0".repeat(64),
+  "approved",
+  "denied",
+  "expired",
+  "post_mortem",
+  "killed",
+  "allow",
+  "review",
+  "block",
+  "dispatched",
+  "consumed",
+  "task",
+  "exact",
+  "apr_1",
+  [],
+  [[]],
+  {},
+  { a: 1 },
+  { "\u{1f600}": 1, "\uffff": 2 },
+];
+
+/** One member somewhere inside: changed, added, taken out, or given the value of another. */
+function mutateJson(value: Json, dice: Dice): Json {
+  const isInner = typeof value === "object" && value !== null && Object.keys(value).length > 0;
+  if (!isInner) return pick(dice, odd);
+  if (dice(8) === 0) return addMember(value, dice);
+  const name = pick(dice, Object.keys(value));
+  const copy = structuredClone(value) as Draft;
+  const inner = copy[name] as Json;
+  if (dice(10) === 0 && !Array.isArray(copy)) delete copy[name];
+  else
+    copy[name] = dice(3) === 0 ? pick(dice, [...odd, inner, pick(dice, Object.values(copy))]) : mutateJson(inner, dice);
+  return copy;
+}
+
+function addMember(value: Json, dice: Dice): Json {
+  if (Array.isArray(value)) return [...value, pick(dice, [...odd, value[0] as Json])];
+  const name = pick(dice, [
+    "a",
+    "seq",
+    "é",
+    "\u{1f600}",
+    "\uffff",
+    "approval",
+    "break_glass",
+    "scope",
+    "session",
+    "detail",
+  ]);
+  return { ...(value as Draft), [name]: pick(dice, [...odd, { fingerprint: "f", id: "apr_1", state: "consumed" }]) };
+}
+
+const snippets = [
+  " ",
+  "\n",
+  "\u0000",
+  "\\u0000",
+  "\\ud800",
+  "\ufeff",
+  ",",
+  "0",
+  "1.0",
+  "1e3",
+  "-0",
+  "1e400",
+  "NaN",
+  "Infinity",
+  '"',
+  "{}",
+  "[]",
+  "[".repeat(200),
+  "1".repeat(20),
+  "9007199254740993",
+  '"a":1,',
+  "é",
+  "\u{1f600}",
+  "=",
+  "/",
+  "— ",
+  "\r",
+  "\u2028",
+  "\\/",
+  "\\u0061",
+  "true",
+  "null",
+];
+
+function mutateText(text: string, dice: Dice): string {
+  const at = dice(text.length + 1);
+  const cut = dice(3) === 0 ? dice(4) : 0;
+  return text.slice(0, at) + (dice(6) === 0 ? "" : pick(dice, snippets)) + text.slice(at + cut);
+}
+
+function mutateBytes(bundle: Buffer, dice: Dice): Buffer {
+  const bytes = Buffer.from(bundle);
+  const at = dice(2) === 0 ? dice(bytes.length) : (512 * dice(bytes.length / 512) + dice(160)) % bytes.length;
+  if (dice(4) === 0) return Buffer.concat([bytes.subarray(0, at), Buffer.alloc(dice(600)), bytes.subarray(at)]);
+  if (dice(8) === 0) return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + dice(1200))]);
+  bytes[at] = dice(256);
+  return bytes;
+}
+
+function shuffleLines(lines: string[], dice: Dice): string[] {
+  const at = dice(lines.length);
+  const other = dice(lines.length);
+  if (dice(3) === 0) return lines.toSpliced(at, 1);
+  if (dice(20) === 0) return [];
+  return dice(2) === 0
+    ? lines.toSpliced(at, 0, lines[other] as string)
+    : lines.with(at, lines[other] as string).with(other, lines[at] as string);
+}
+
+function pick<T>(dice: Dice, values: readonly T[]): T {
+  return values[dice(values.length)] as T;
+}

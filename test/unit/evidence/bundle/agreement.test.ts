@@ -1,0 +1,49 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type Reason, reasons } from "../../../../core/evidence/bundle/reason.ts";
+import { verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
+import { VerifyingKey } from "../../../../core/evidence/signing-key.ts";
+import { repositoryRoot } from "../../../check/source-tree.ts";
+import type { Presented } from "../../../support/forgery.ts";
+import { mutate, seededDice } from "../../../support/mutation.ts";
+import { PythonVerifier, type Said } from "../../../support/python-verifier.ts";
+
+const rounds = Number(process.env.AGREEMENT_ROUNDS ?? 2_000);
+const seed = Number(process.env.AGREEMENT_SEED ?? 1);
+
+describe("verify.py and our verifier", function () {
+  this.timeout(120_000 + rounds * 40);
+  let python: PythonVerifier;
+  before(async () => {
+    python = await PythonVerifier.start();
+  });
+  after(() => python.stop());
+
+  it(`say the same of ${rounds} bundles falsified at random (AGREEMENT_SEED=${seed})`, async () => {
+    const heard = new Set<Reason>();
+    for (let round = 0; round < rounds; round++) {
+      const presented = mutate(seededDice(seed * 1_000_003 + round));
+      const ours = verify(presented);
+      expect(await python.judge(presented), `round ${round}`).to.deep.equal(ours);
+      if (ours.first_bad !== null) heard.add(ours.first_bad.reason);
+    }
+    expect([...heard].every((reason) => reason in reasons)).to.equal(true);
+    expect(heard.size, [...heard].join()).to.be.at.least(Math.min(20, rounds / 50));
+  });
+
+  it("is short enough to be read before it is run", async () => {
+    const lines = (await readFile(join(repositoryRoot, "sdk/evidence/verify.py"), "utf8")).split("\n");
+    expect(lines.filter((line) => line.length > 140)).to.deep.equal([]);
+    expect(lines.length - 1).to.be.at.most(220);
+  });
+});
+
+function verify({ bundle, keys, witness }: Presented): Said {
+  const { checks: _, ...said } = verifyBundle(bundle, {
+    keys: keys.map((key) => VerifyingKey.parse(key) as VerifyingKey),
+    nowMs: Date.now(),
+    ...(witness === undefined ? {} : { witness }),
+  });
+  return said;
+}
