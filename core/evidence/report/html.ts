@@ -27,7 +27,7 @@ dd { margin: 0; overflow-wrap: anywhere }
 code { font: .875em ui-monospace, monospace; overflow-wrap: anywhere; white-space: pre-wrap }
 article { border: 1px solid var(--line); border-left: 4px solid var(--soft); border-radius: 8px; padding: .9rem 1.1rem; margin: 0 0 .9rem }
 article.allow { border-left-color: var(--allow) } article.review { border-left-color: var(--review) } article.block { border-left-color: var(--block) }
-article p { margin: .35rem 0; overflow-wrap: anywhere }
+article p, article ul { margin: .35rem 0; overflow-wrap: anywhere }
 article.allow .verdict { color: var(--allow) } article.review .verdict { color: var(--review) } article.block .verdict { color: var(--block) }
 .verdict { font-weight: 600 }
 table { border-collapse: collapse; width: 100%; font-size: .9rem } th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0; border-bottom: 1px solid var(--line) }
@@ -90,7 +90,7 @@ function renderAction(action: ReportedAction, at: number): string {
     `<p class="soft">${escapeHtml(time)} · ${escapeHtml(keyId)} (${escapeHtml(role)}) through ${escapeHtml(client)} · ${escapeHtml(capability)} · records ${seqs}</p>`,
     renderFields(action.arguments),
     ...(judged === null ? [] : [`<p class="verdict">${escapeHtml(tellDecision(judged))}</p>`]),
-    ...(approval === undefined ? [] : [`<p>${escapeHtml(approval)}</p>`]),
+    ...(approval.length === 0 ? [] : [`<ul>${approval.map((line) => `<li>${escapeHtml(line)}</li>`).join("")}</ul>`]),
     `<p>${escapeHtml(tellOutcome(action))}</p>`,
     renderFields(outcome?.fields ?? []),
     "</article>",

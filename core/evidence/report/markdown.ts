@@ -57,7 +57,7 @@ function renderAction(action: ReportedAction, at: number): string[] {
     ...(action.judged === null
       ? []
       : [`- **${escapeMarkdown(tellDecision(action.judged))}** (risk ${action.judged.risk})`]),
-    ...(approval === undefined ? [] : [`- ${escapeMarkdown(approval)}`]),
+    ...(approval.length === 0 ? [] : ["- Approval", ...approval.map((line) => `  - ${escapeMarkdown(line)}`)]),
     `- **${escapeMarkdown(tellOutcome(action))}**`,
     ...renderFields("Answered", action.outcome?.fields ?? []),
     `- Records ${[action.seq, ...(action.outcome === null ? [] : [action.outcome.seq])].join(", ")}`,

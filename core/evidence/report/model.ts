@@ -1,9 +1,10 @@
 import type { Json, JsonObject } from "../../kernel/json.ts";
 import type { ShownField } from "../bundle/build.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
-import type { ActionRecord, EventRecord, RecordedApproval } from "../record.ts";
+import type { ActionRecord, EventRecord } from "../record.ts";
 import { isAction } from "../record-text.ts";
 import type { CollectedSession } from "../session-export.ts";
+import { listApprovals, type ReportedApproval } from "./approval-story.ts";
 import { listProvenance, type Provenance } from "./provenance.ts";
 
 /** The name of the report's JSON shape. */
@@ -51,7 +52,8 @@ export interface ReportedAction {
   readonly client: string;
   readonly arguments: readonly ShownField[];
   readonly judged: ReportedDecision | null;
-  readonly approval: RecordedApproval | null;
+  /** What it was held for, or passed on: the whole story of the approval, before and after this action. */
+  readonly approval: ReportedApproval | null;
   /** Null for what was not dispatched, and for what is still on its way. */
   readonly outcome: ReportedOutcome | null;
   readonly dispatched: boolean;
@@ -90,9 +92,13 @@ export function buildReport({ content, records }: CollectedSession): SessionRepo
   if (checkpoint === undefined) throw new TypeError("buildReport: expected a checkpoint's note");
   const steps = records.flatMap(({ record }) => (isAction(record) ? [record] : []));
   const outcomes = new Map(steps.filter(({ kind }) => kind === "outcome").map((step) => [step.action.id, step]));
+  const approvals = listApprovals(records.map(({ record }) => record));
   const actions = steps
     .filter(({ kind }) => kind === "decision")
-    .map((step) => reportAction(step, outcomes.get(step.action.id), content.fields));
+    .map((step) => ({
+      ...reportAction(step, outcomes.get(step.action.id), content.fields),
+      approval: approvals.get(step.approval?.id ?? "") ?? null,
+    }));
   const { chain, size, head, time } = checkpoint;
   return {
     schema: reportSchema,
@@ -112,7 +118,11 @@ export function buildReport({ content, records }: CollectedSession): SessionRepo
 
 type Fields = CollectedSession["content"]["fields"];
 
-function reportAction(decision: ActionRecord, outcome: ActionRecord | undefined, fields: Fields): ReportedAction {
+function reportAction(
+  decision: ActionRecord,
+  outcome: ActionRecord | undefined,
+  fields: Fields,
+): Omit<ReportedAction, "approval"> {
   const { action, principal, client, seq, time } = decision;
   return {
     id: action.id,
@@ -127,7 +137,6 @@ function reportAction(decision: ActionRecord, outcome: ActionRecord | undefined,
     client: `${client.name} ${client.version}`,
     arguments: fields.get(seq)?.arguments ?? [],
     judged: reportDecision(decision),
-    approval: decision.approval ?? null,
     outcome: outcome === undefined ? null : reportOutcome(outcome, fields),
     dispatched: decision.effect === "dispatched",
   };

@@ -1,4 +1,5 @@
 import type { ShownField } from "../bundle/build.ts";
+import type { ReportedApprovalStep } from "./approval-story.ts";
 import type { ReportedAction, ReportedDecision, ReportedPolicy, SessionReport } from "./model.ts";
 
 /** What a person is told, in words; both renderers escape it as a whole. */
@@ -23,10 +24,35 @@ export function tellPolicy({ name, version, signer }: Pick<ReportedPolicy, "name
   return `${name} ${version}, ${signer === null ? "unsigned" : `signed by ${signer}`}`;
 }
 
-/** "Approved by … (apr_1)"; undefined where nobody was asked. */
-export function tellApproval({ approval }: ReportedAction): string | undefined {
-  if (approval === null) return undefined;
-  return `Approved by ${approval.reviewer ?? "nobody named"} (${approval.id}, ${approval.state})`;
+const happened: Readonly<Record<string, string>> = {
+  approved: "Approved",
+  denied: "Denied",
+  endorsed: "Endorsed",
+  expired: "Expired",
+  post_mortem: "Post-mortem written",
+};
+const scopes: Readonly<Record<string, string>> = {
+  exact: "for exactly this action",
+  task: "for this task, with other values too",
+};
+
+/** The story of the approval, a line for each step; empty where nobody was asked. */
+export function tellApproval({ approval }: ReportedAction): readonly string[] {
+  if (approval === null) return [];
+  const { break_glass: glass, held, id, steps, used } = approval;
+  return [
+    held === null ? `Approval ${id}` : `Held as ${id} by record ${held}`,
+    ...steps.map(tellStep),
+    ...(glass === null ? [] : [`Break-glass: ${glass.reason}`]),
+    ...(glass === null || glass.post_mortem !== null ? [] : ["Post-mortem still open"]),
+    used === null ? "Not used" : `Used by record ${used}`,
+  ];
+}
+
+function tellStep({ by, event, scope, seq, text, time }: ReportedApprovalStep): string {
+  const who = by === null ? "" : ` by ${by}`;
+  const what = event === "approved" && scope !== null ? `, ${scopes[scope] ?? scope}` : "";
+  return `${happened[event] ?? event}${who} at ${time} (record ${seq})${what}${text === null ? "" : `: ${text}`}`;
 }
 
 /** How it ended: "Succeeded", "Not carried out", "Still on its way". */
