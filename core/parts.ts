@@ -11,6 +11,7 @@ import { SessionExport } from "./evidence/session-export.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
+import { Hold } from "./ingress/mcp/hold.ts";
 import { InFlight } from "./ingress/mcp/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
@@ -203,6 +204,7 @@ function openEndpoints(config: GatewayConfig, log: Log, open: RoadParts): Pick<P
     road: new Road({ chain, killSwitch, reviews, log: ledger, desk: approvals.queue, observer: metrics, newId }),
     inFlight,
     actions: new ActionFactory(Date.now, newId),
+    hold: new Hold({ ...config.approvals, book: approvals.book, newId }),
     newId,
     metaPassthrough: config.mcpGateway.metaPassthrough,
     body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },

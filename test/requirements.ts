@@ -188,8 +188,8 @@ R4.3-7  | 8 | open | test-action is a policy diagnostic: it executes nothing ups
 ## 5 Authentication
 R5-1    | 2 | met  | The credential is X-API-Key or Authorization: Bearer.
 R5-2    | 2 | open | With require_auth true, all MCP requests require authentication.
-R5-3    | 2 | open | Reviewed tool calls require authentication even when require_auth is false.
-R5-4    | 2 | open | With require_auth false, unauthenticated direct calls still follow allow and block policy.
+R5-3    | 2 | met  | Reviewed tool calls require authentication even when require_auth is false.
+R5-4    | 2 | met  | With require_auth false, unauthenticated direct calls still follow allow and block policy.
 R5-5    | 2 | met  | There are no isolated anonymous identities.
 R5-6    | 4 | met  | /sse always requires authentication.
 R5-7    | 2 | met  | /health is public for GET and HEAD.
@@ -214,7 +214,7 @@ R6-4    | 2 | met  | MCP responses are streamed over SSE.
 ## 7 Errors
 R7-1    | 6 | open | An unsupported provider-version is rejected with a JSON error in the messages format.
 R7-2    | 6 | open | A missing provider-version defaults to 2023-06-01.
-R7-3    | 2 | open | An unauthenticated call that is reviewed is rejected because authentication is required.
+R7-3    | 2 | met  | An unauthenticated call that is reviewed is rejected because authentication is required.
 R7-4    | 4 | met  | An unauthenticated /sse request is rejected because authentication is required.
 R7-5    | 4 | open | A viewer key's attempt to review is not permitted.
 R7-6    | 4 | open | A cross-tenant read or review is not permitted.

@@ -13,11 +13,11 @@ export class Agent {
   readonly #headers: Readonly<Record<string, string>>;
   #id = 0;
 
-  /** `url`: of the gateway port. `label`: the session's, where it has one. */
-  constructor(url: string, key: string, label?: string) {
+  /** `url`: of the gateway port. `key`: null for a caller without one. `label`: the session's, where it has one. */
+  constructor(url: string, key: string | null, label?: string) {
     this.#client = new Client(url, { pipelining: 1, headersTimeout: 30_000 });
     const session = label === undefined ? {} : { "x-gateway-session-id": label };
-    this.#headers = { "content-type": "application/json", "x-api-key": key, ...session };
+    this.#headers = { "content-type": "application/json", ...(key === null ? {} : { "x-api-key": key }), ...session };
   }
 
   /** Calls a tool. Rejects when no whole answer comes. */

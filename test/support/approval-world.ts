@@ -7,7 +7,7 @@ import type { Evaluation } from "../../core/kernel/evaluation.ts";
 import { type Principal, principalId } from "../../core/kernel/principal.ts";
 import type { Role } from "../../core/kernel/role.ts";
 import { uuidV7 } from "../../core/kernel/uuid.ts";
-import { type Gated, passGate } from "../../core/pipeline/gate.ts";
+import { type Gated, type GateParts, passGate } from "../../core/pipeline/gate.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
 
 /** A reviewer of tenant `acme`, or of another. */
@@ -126,7 +126,10 @@ export class ApprovalWorld {
 }
 
 /** No session is stopped here. */
-const unstopped = { killSwitch: { check: () => undefined }, reviews: { count: () => undefined } };
+export const unstopped: Pick<GateParts, "killSwitch" | "reviews"> = {
+  killSwitch: { check: () => undefined },
+  reviews: { count: () => undefined },
+};
 
 function attempted(gated: Gated): Attempted {
   const review = gated.permission === null ? gated.review : null;

@@ -17,11 +17,19 @@ export type Endpoint =
 export interface ClientSide {
   readonly sampling?: (params: JsonObject) => JsonObject;
   readonly elicitation?: (params: JsonObject) => JsonObject;
+  /** Declares that it opens URLs, and is asked to. Not together with `elicitation`. */
+  readonly page?: (params: JsonObject) => JsonObject | Promise<JsonObject>;
   readonly roots?: () => JsonObject;
 }
 
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number | undefined;
+  readonly message?: string | undefined;
+}
+
 export interface CallOptions {
-  readonly onProgress?: (progress: { readonly progress: number; readonly total?: number | undefined }) => void;
+  readonly onProgress?: (progress: Progress) => void;
   readonly signal?: AbortSignal;
   readonly meta?: JsonObject;
 }

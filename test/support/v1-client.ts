@@ -19,6 +19,7 @@ export async function connectV1(kind: "v1" | "v1 sse", endpoint: Endpoint, side:
   const capabilities = {
     ...(side.sampling === undefined ? {} : { sampling: {} }),
     ...(side.elicitation === undefined ? {} : { elicitation: {} }),
+    ...(side.page === undefined ? {} : { elicitation: { url: {} } }),
     ...(side.roots === undefined ? {} : { roots: { listChanged: true } }),
   };
   const client = new Client({ name: "v1-test", version: "1.0.0" }, { capabilities });
@@ -41,13 +42,15 @@ function transportFor(endpoint: Endpoint): StreamableHTTPClientTransport | SSECl
   return endpoint.sse === true ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options);
 }
 
-function answerRequests(client: Client, { sampling, elicitation, roots }: ClientSide): void {
+function answerRequests(client: Client, { sampling, elicitation, page, roots }: ClientSide): void {
   if (sampling !== undefined) {
     const answer = (params: unknown): CreateMessageResult => sampling(params as JsonObject) as CreateMessageResult;
     client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => answer(params));
   }
-  if (elicitation !== undefined) {
-    const answer = (params: unknown): ElicitResult => elicitation(params as JsonObject) as ElicitResult;
+  const asked = elicitation ?? page;
+  if (asked !== undefined) {
+    const answer = async (params: unknown): Promise<ElicitResult> =>
+      (await asked(params as JsonObject)) as ElicitResult;
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params));
   }
   if (roots !== undefined) {

@@ -23,6 +23,7 @@ export async function connectV2(
       capabilities: {
         ...(side.sampling === undefined ? {} : { sampling: {} }),
         ...(side.elicitation === undefined ? {} : { elicitation: {} }),
+        ...(side.page === undefined ? {} : { elicitation: { url: {} } }),
         ...(side.roots === undefined ? {} : { roots: { listChanged: true } }),
       },
       versionNegotiation: { mode: kind === "v2 legacy" ? "legacy" : { pin: modernRevision } },
@@ -47,13 +48,15 @@ function transportFor(endpoint: Endpoint): StreamableHTTPClientTransport | Stdio
   });
 }
 
-function answerRequests(client: Client, { sampling, elicitation, roots }: ClientSide): void {
+function answerRequests(client: Client, { sampling, elicitation, page, roots }: ClientSide): void {
   if (sampling !== undefined) {
     const answer = (params: unknown): CreateMessageResult => sampling(params as JsonObject) as CreateMessageResult;
     client.setRequestHandler("sampling/createMessage", ({ params }) => answer(params));
   }
-  if (elicitation !== undefined) {
-    const answer = (params: unknown): ElicitResult => elicitation(params as JsonObject) as ElicitResult;
+  const asked = elicitation ?? page;
+  if (asked !== undefined) {
+    const answer = async (params: unknown): Promise<ElicitResult> =>
+      (await asked(params as JsonObject)) as ElicitResult;
     client.setRequestHandler("elicitation/create", ({ params }) => answer(params));
   }
   if (roots !== undefined) client.setRequestHandler("roots/list", () => roots() as unknown as ListRootsResult);

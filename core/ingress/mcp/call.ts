@@ -1,14 +1,15 @@
 import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
-import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
-import type { Answer, Road } from "../../pipeline/road.ts";
+import type { JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import type { Answer, Passage, Road } from "../../pipeline/road.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction } from "../../upstream/dispatch.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ActionFactory, Attempt } from "./action-factory.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller, OpenRequest } from "./caller.ts";
 import { checkParamHeaders } from "./era.ts";
+import type { Hold } from "./hold.ts";
 import type { McpMethod } from "./method.ts";
 import { pickParams } from "./method.ts";
 import { refusedToolResult, replyOf } from "./refusal.ts";
@@ -17,6 +18,7 @@ import { continuationOf } from "./request-meta.ts";
 export interface CallParts {
   readonly road: Road;
   readonly actions: ActionFactory;
+  readonly hold: Hold;
   /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
   readonly metaPassthrough: readonly string[];
 }
@@ -24,22 +26,28 @@ export interface CallParts {
 /** Takes one request to the upstream that owns what it names, and answers with what that upstream said. */
 export async function serveCall(
   parts: CallParts,
-  caller: Caller,
+  open: OpenRequest,
   row: McpMethod,
-  request: JsonRpcRequest,
   exchangeWith: (upstream: string) => Exchange,
 ): Promise<JsonRpcResponse> {
+  const { caller, request } = open;
+  const travel = async (): Promise<Passage<JsonRpcResponse | GatewayError>> => {
+    const action = parts.actions.make(caller, await attemptOf(parts, open, row));
+    return parts.road.travel(action, (permission) => dispatch(caller, permission, exchangeWith));
+  };
+  const passage = row.routing === "tool" ? await parts.hold.travel(open, travel) : await travel();
+  if (passage.kind === "answered" || row.routing !== "tool") {
+    return { ...replyOf<JsonRpcResponse>(passage), id: request.id };
+  }
+  return parts.hold.page.ask(open, passage) ?? refusedToolResult(request.id, caller.era.era, passage);
+}
+
+async function attemptOf(parts: CallParts, { caller, request }: OpenRequest, row: McpMethod): Promise<Attempt> {
   const params = pickParams(row, request.params);
-  const attempt = {
+  return {
     ...(await findOwner(caller, row, request.method, params)),
     continuation: continuationOf(caller, request, parts.metaPassthrough),
   };
-  const action = parts.actions.make(caller, attempt);
-  const passage = await parts.road.travel(action, (permission) => dispatch(caller, permission, exchangeWith));
-  if (passage.kind !== "answered" && row.routing === "tool") {
-    return refusedToolResult(request.id, caller.era.era, passage);
-  }
-  return { ...replyOf<JsonRpcResponse>(passage), id: request.id };
 }
 
 async function findOwner(caller: Caller, row: McpMethod, method: string, params: JsonObject): Promise<Attempt> {

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { ClientIdentity } from "../../kernel/envelope.ts";
 import type { JsonObject } from "../../kernel/json.ts";
+import type { JsonRpcRequest } from "../../kernel/json-rpc.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import type { SessionScope } from "../../kernel/session-scope.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";
 import type { Era } from "./era.ts";
+import type { Reply } from "./reply.ts";
 import type { McpSession } from "./session.ts";
 
 /** Who sent one MCP request, and through what. */
@@ -17,6 +19,16 @@ export interface Caller {
   readonly group: UpstreamGroup;
   /** The session a handshake opened; null for stateless and direct requests. */
   readonly session: McpSession | null;
+}
+
+/** A request for as long as it is served. */
+export interface OpenRequest {
+  readonly caller: Caller;
+  readonly request: JsonRpcRequest;
+  /** Where its answer goes, and what is said before that. */
+  readonly reply: Reply;
+  /** Aborts when the client wants no answer any more. */
+  readonly signal: AbortSignal;
 }
 
 const longestClientText = 128;

@@ -71,18 +71,20 @@ export class McpEndpoint {
     ctx.status = 204;
   }
 
-  /** Ends what would never end by itself, subscriptions and standing streams, and lets none begin. Other requests go on. */
+  /** Ends what waits for others, subscriptions, standing streams and held calls, and lets none begin. The rest goes on. */
   endStreams(): void {
     this.#stopping = true;
     for (const abort of this.#subscriptions.keys()) abort.abort(new GatewayError("STOPPING"));
+    this.#parts.hold.stop();
     this.#parts.sessions.endStreams();
   }
 
-  /** Ends the sessions and subscriptions of everyone who is not `known` any more: nothing further is said to them. */
+  /** Ends the sessions, subscriptions and held calls of everyone who is not `known` any more: nothing further is said to them. */
   async endRevoked(known: (principal: Principal) => boolean): Promise<void> {
     for (const [abort, principal] of this.#subscriptions) {
       if (!known(principal)) abort.abort(new GatewayError("KEY_UNKNOWN"));
     }
+    this.#parts.hold.endRevoked(known);
     await this.#parts.sessions.endRevoked(known);
   }
 

@@ -20,7 +20,7 @@ export function refusedToolResult(id: RequestId, era: McpEra, refusal: Refusal):
   const result: JsonObject = {
     content: [{ type: "text", text: refusalText(refusal) }],
     isError: true,
-    _meta: { [refusalMetaKey]: refusalData(refusal) },
+    _meta: refusalMeta(refusal),
     ...(era === "modern" ? { resultType: "complete" } : {}),
   };
   return { jsonrpc: "2.0", id, result };
@@ -37,9 +37,13 @@ export function replyOf<Reply>(passage: Passage<Reply | GatewayError>): Reply {
   throw approvalId === undefined ? answer.reply : usedUp(answer.reply, approvalId);
 }
 
+/** What a refusal tells machines. */
+export function refusalMeta(refusal: Refusal): JsonObject {
+  return { [refusalMetaKey]: refusalData(refusal) };
+}
+
 function refusedRequest(refusal: Refusal): GatewayError {
-  const data = { [refusalMetaKey]: refusalData(refusal) };
-  return new GatewayError(refusalCode(refusal), refusalDetail(refusal), { data });
+  return new GatewayError(refusalCode(refusal), refusalDetail(refusal), { data: refusalMeta(refusal) });
 }
 
 function refusalCode(refusal: Refusal): ErrorCode {

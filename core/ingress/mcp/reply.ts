@@ -22,7 +22,8 @@ export class Reply {
   readonly #mayStream: boolean;
   #keepAlive: NodeJS.Timeout | undefined;
   #closed = false;
-  readonly #closeListeners: (() => void)[] = [];
+  #followed = false;
+  readonly #closeListeners = new Set<() => void>();
 
   /** `mayStream`: whether the client reads `text/event-stream`. */
   constructor(response: ServerResponse, mayStream: boolean) {
@@ -87,9 +88,11 @@ export class Reply {
     this.#response.end();
   }
 
-  /** Hears once that nothing can be sent any more, whoever ended it. */
-  onClosed(listener: () => void): void {
-    this.#closeListeners.push(listener);
+  /** Hears once that nothing can be sent any more, whoever ended it. What it returns stops that. */
+  onClosed(listener: () => void): () => void {
+    this.#followConnection();
+    this.#closeListeners.add(listener);
+    return () => void this.#closeListeners.delete(listener);
   }
 
   onGone(listener: () => void): void {
@@ -100,10 +103,12 @@ export class Reply {
 
   /** A response whose turn on its connection has not come is not told when that closes; a stream would stay for ever. */
   #followConnection(): void {
+    if (this.#followed) return;
+    this.#followed = true;
     const { socket } = this.#response.req;
     const close = (): void => this.#close();
     socket.once("close", close);
-    this.onClosed(() => socket.off("close", close));
+    this.#closeListeners.add(() => socket.off("close", close));
   }
 
   #close(): void {

@@ -13,8 +13,8 @@ const steering: readonly string[] = [
 ];
 const longestSteeringText = 512;
 
-/** The members of a request that continue an interrupted one; they reach the upstream, so they are judged. */
-const continuing = ["inputResponses", "requestState"] as const;
+/** With what the gateway's own questions begin; an answer to one is for nobody else. */
+export const ownQuestion = "io.agent-governance-gateway/review/";
 
 /** The part of a request's `_meta` that is relayed beside the action. */
 export function steeringMeta(request: JsonRpcRequest): JsonObject {
@@ -29,7 +29,7 @@ export function steeringMeta(request: JsonRpcRequest): JsonObject {
 
 /**
  * What a request carries to the upstream beyond its arguments: the answers to an interrupted request (stateless
- * revision only), and the `_meta` keys the operator lets through. Undefined where there is nothing.
+ * revision only), and the `_meta` keys the operator lets through. All of it is judged. Undefined where there is nothing.
  */
 export function continuationOf(
   caller: Caller,
@@ -39,11 +39,22 @@ export function continuationOf(
   const params = request.params ?? {};
   const carried: Record<string, Json> = {};
   if (caller.era.era === "modern") {
-    for (const name of continuing) if (params[name] !== undefined) carried[name] = params[name];
+    const responses = withoutOwn(params.inputResponses);
+    if (responses !== undefined) carried.inputResponses = responses;
+    if (params.requestState !== undefined) carried.requestState = params.requestState;
   }
   const meta = passedMeta(params._meta, passthrough);
   if (meta !== undefined) carried._meta = meta;
   return Object.keys(carried).length === 0 ? undefined : carried;
+}
+
+/** Answers to the gateway go no further; where there are no others, the request is the one that was interrupted. */
+function withoutOwn(responses: Json | undefined): Json | undefined {
+  if (!isJsonObject(responses)) return responses;
+  const entries = Object.entries(responses);
+  const others = entries.filter(([key]) => !key.startsWith(ownQuestion));
+  if (others.length === entries.length) return responses;
+  return others.length === 0 ? undefined : Object.fromEntries(others);
 }
 
 function passedMeta(meta: Json | undefined, passthrough: readonly string[]): JsonObject | undefined {

@@ -3,7 +3,7 @@ import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Exchange } from "../../upstream/connection.ts";
 import { serveBroadcast } from "./broadcast.ts";
 import { type CallParts, serveCall } from "./call.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller, OpenRequest } from "./caller.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
 import { serveList } from "./list.ts";
 import { type ListenParts, serveListen } from "./listen.ts";
@@ -32,9 +32,8 @@ export async function serveRequest(
   if (row.routing === "list") return serveList(parts, caller, request);
   if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
   if (row.routing === "listen") return serveListen(parts, caller, row, request, reply, signal);
-  return serveCall(parts, caller, row, request, (upstream) =>
-    exchangeOf(parts, caller, upstream, request, reply, signal),
-  );
+  const open = { caller, request, reply, signal };
+  return serveCall(parts, open, row, (upstream) => exchangeOf(parts, open, upstream));
 }
 
 async function discover(parts: ServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
@@ -49,14 +48,7 @@ async function requireCapability(caller: Caller, row: McpMethod, method: string)
 }
 
 /** What travels beside a call: its `_meta`, its cancellation, and everything the upstream says before it answers. */
-function exchangeOf(
-  parts: ServiceParts,
-  caller: Caller,
-  upstream: string,
-  request: JsonRpcRequest,
-  reply: Reply,
-  signal: AbortSignal,
-): Exchange {
+function exchangeOf(parts: ServiceParts, { caller, request, reply, signal }: OpenRequest, upstream: string): Exchange {
   const { session } = caller;
   return {
     meta: steeringMeta(request),

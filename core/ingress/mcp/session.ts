@@ -23,6 +23,7 @@ export class McpSession implements Occupant {
   readonly group: UpstreamGroup;
   #stream: Reply | null = null;
   readonly #backlog = new Backlog();
+  readonly #ended = new AbortController();
   #questionCount = 0;
   readonly #questions = new Map<RequestId, (answer: JsonRpcResponse) => void>();
   readonly #inFlight = new Map<RequestId, { readonly reply: Reply; readonly abort: AbortController }>();
@@ -39,6 +40,16 @@ export class McpSession implements Occupant {
 
   get busy(): boolean {
     return this.#inFlight.size > 0 || this.#stream?.open === true;
+  }
+
+  /** Aborts when it is over. */
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** Whether the client reads a stream now: `via`, or its standing one. */
+  reads(via: Reply): boolean {
+    return via.mayStream || this.#stream?.open === true;
   }
 
   /** Registers a client request for as long as it is served. Throws INVALID_REQUEST for an id already in flight. */
@@ -114,6 +125,7 @@ export class McpSession implements Occupant {
 
   /** Cancels what is in flight, ends the stream, closes the connections. */
   async close(): Promise<void> {
+    this.#ended.abort();
     for (const id of this.#inFlight.keys()) this.cancel(id);
     this.endStream();
     await this.group.close();

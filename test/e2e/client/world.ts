@@ -56,6 +56,8 @@ export interface World {
   /** For files of the servers. */
   readonly folder: string;
   readonly key: string;
+  /** Of an operator of the same tenant, who may review what `key` asks for. */
+  readonly reviewerKey: string;
   connect(kind: ClientKind, side?: ClientSide): Promise<McpClient>;
   /** Every message that reached the server so far, of all its processes. */
   received(server: string): readonly Logged[];
@@ -71,8 +73,8 @@ const tee = fileURLToPath(new URL("../../fixture/stdio-tee.js", import.meta.url)
 export async function openWorld(options: WorldOptions): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), "client-world-"));
   await mkdir(join(folder, "log"));
-  const key = `test-${randomBytes(32).toString("base64url")}`;
-  const config = configFor(folder, key, options);
+  const [key, reviewerKey] = [newKey(), newKey()];
+  const config = configFor(folder, key, reviewerKey, options);
   const files = packFiles(options.rules);
   const gateway = await startGateway({ config, files, env: options.env ?? {} }).catch(async (error: unknown) => {
     await rm(folder, { recursive: true, force: true });
@@ -87,6 +89,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     endpoint,
     folder,
     key,
+    reviewerKey,
     connect: async (kind, side) => {
       const client = await connectClient(kind, endpoint, side);
       clients.push(client);
@@ -102,8 +105,16 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   };
 }
 
-function configFor(folder: string, key: string, options: WorldOptions): string {
-  const keyHash = createHash("sha256").update(key).digest("hex");
+function newKey(): string {
+  return `test-${randomBytes(32).toString("base64url")}`;
+}
+
+function keyEntry(id: string, role: string, key: string): string {
+  const hash = createHash("sha256").update(key).digest("hex");
+  return `  - { id: ${id}, tenant: acme, role: ${role}, key_hash: "sha256:${hash}" }`;
+}
+
+function configFor(folder: string, key: string, reviewerKey: string, options: WorldOptions): string {
   const servers = Object.entries(options.servers?.(folder) ?? {}).map(([name, program]) => {
     const args = JSON.stringify([tee, join(folder, "log", name), program.command, ...program.args]);
     const more = options.keys?.[name] === undefined ? "" : `, ${options.keys[name]}`;
@@ -112,7 +123,9 @@ function configFor(folder: string, key: string, options: WorldOptions): string {
   });
   return `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
-keys: [{ id: ci, tenant: acme, role: admin, key_hash: "sha256:${keyHash}" }]
+keys:
+${keyEntry("ci", "admin", key)}
+${keyEntry("reviewer", "operator", reviewerKey)}
 upstreams:
 ${[...servers, ...(options.upstreams ?? [])].map((one) => `  - ${one}`).join("\n")}
 policy: { packs: [{ path: ${options.rules === "baseline" ? baseline : "packs/test"} }]${options.policy === undefined ? "" : `, ${options.policy}`} }

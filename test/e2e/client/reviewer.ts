@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Approval } from "../../../core/kernel/approval.ts";
+import type { World } from "./world.ts";
+
+/** Who reviews what the agents of a world ask for, over the admin port. */
+export class Reviewer {
+  readonly #url: string;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor({ gateway, reviewerKey }: World) {
+    this.#url = `${gateway.adminUrl}/admin/v1`;
+    this.#headers = { "x-api-key": reviewerKey, "content-type": "application/json" };
+  }
+
+  async list(state: "pending" | "approved" = "pending"): Promise<readonly Approval[]> {
+    const response = await fetch(`${this.#url}/approvals?state=${state}&limit=100`, { headers: this.#headers });
+    return ((await response.json()) as { items: readonly Approval[] }).items;
+  }
+
+  /** The one approval that is pending, as soon as there is one. Rejects after 5 s, and where there are more. */
+  async awaitPending(): Promise<Approval> {
+    for (const end = performance.now() + 5_000; performance.now() < end; await sleep(20)) {
+      const items = await this.list();
+      if (items.length > 1) throw new Error(`expected one pending approval, got ${items.length}`);
+      if (items[0] !== undefined) return items[0];
+    }
+    throw new Error("expected a pending approval within 5 s");
+  }
+
+  approve(id: string): Promise<void> {
+    return this.#post(`approvals/${id}/approve`, {});
+  }
+
+  deny(id: string, comment: string): Promise<void> {
+    return this.#post(`approvals/${id}/deny`, { comment });
+  }
+
+  /** Says no to everything, so that nothing of one test waits for the next. */
+  async clear(): Promise<void> {
+    for (const { id } of await this.list()) await this.deny(id, "the test is over");
+  }
+
+  killSession(id: string): Promise<void> {
+    return this.#post(`sessions/${id}/kill`, { note: "of the test" });
+  }
+
+  async #post(path: string, body: object): Promise<void> {
+    const request = { method: "POST", headers: this.#headers, body: JSON.stringify(body) };
+    const response = await fetch(`${this.#url}/${path}`, request);
+    if (response.status !== 200) throw new Error(`expected 200, got ${response.status}: ${await response.text()}`);
+  }
+}

@@ -1,0 +1,130 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { OpenRequest } from "../../../../core/ingress/mcp/caller.ts";
+import { Hold } from "../../../../core/ingress/mcp/hold.ts";
+import { Reply } from "../../../../core/ingress/mcp/reply.ts";
+import { httpSession } from "../../../../core/kernel/session-scope.ts";
+import { uuidV7 } from "../../../../core/kernel/uuid.ts";
+import { type Passage, Road } from "../../../../core/pipeline/road.ts";
+import { UpstreamGroup } from "../../../../core/upstream/group.ts";
+import { ApprovalWorld, reviewer, unstopped } from "../../../support/approval-world.ts";
+import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
+import { dial } from "../../../support/wire.ts";
+
+describe("Hold", function () {
+  this.timeout(30_000);
+  let world: ApprovalWorld;
+  let server: Server;
+  let client: Socket;
+  let reply: Reply;
+  let road: Road;
+  let hold: Hold;
+  /** Roads travelled so far. */
+  let travelled: number;
+
+  beforeEach(async () => {
+    travelled = 0;
+    world = await ApprovalWorld.create();
+    server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    client = await dial(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    client.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    const [, response] = (await once(server, "request")) as [unknown, ServerResponse];
+    reply = new Reply(response, true);
+    const newId = (): string => uuidV7(Date.now(), randomBytes(10));
+    hold = new Hold({ holdMs: 25_000, reviewUrl: null, book: world.approvals.book, newId });
+    road = new Road({
+      chain: { evaluate: async (action) => makeEvaluation(action, action.phase === "input" ? "review" : "allow") },
+      log: world.ledger.ledger,
+      desk: world.approvals.queue,
+      ...unstopped,
+      observer: { decided: () => undefined, settled: () => undefined },
+      newId,
+    });
+  });
+
+  afterEach(async () => {
+    hold.stop();
+    client.destroy();
+    server.close();
+    await world.remove();
+  });
+
+  /** Resolves once so many calls have come as far as they come without a reviewer. Rejects after 10 s. */
+  async function untilTravelled(count: number): Promise<void> {
+    for (const end = performance.now() + 10_000; travelled < count; await sleep(10)) {
+      if (performance.now() > end) throw new Error(`expected ${count}, got ${travelled}`);
+    }
+    await sleep(50);
+  }
+
+  /** One call of the principal of that name, and whether its answer has come. */
+  function call(name: string): { readonly passage: Promise<Passage<string>>; answered: boolean } {
+    const principal = reviewer(name);
+    const open: OpenRequest = {
+      caller: {
+        principal,
+        scope: httpSession("acme", principal.id, "work"),
+        client: { name: "test", version: "1", address: "127.0.0.1" },
+        era: { era: "legacy" },
+        group: new UpstreamGroup([], new Set(), () => undefined),
+        session: null,
+      },
+      request: { jsonrpc: "2.0", id: 1, method: "tools/call", params: {} },
+      reply,
+      signal: new AbortController().signal,
+    };
+    const action = () => newAction({ principal: { id: principal.id, role: principal.role, keyId: principal.keyId } });
+    const passage = hold.travel(open, async () => {
+      const end = await road.travel(action(), async () => ({ status: "success", output: {}, reply: "ran" }));
+      travelled++;
+      return end;
+    });
+    const made = { passage, answered: false };
+    void passage.then(() => (made.answered = true));
+    return made;
+  }
+
+  it("lets 64 calls of a principal wait and 1,000 of all, answers the next at once, and all when it stops", async () => {
+    const others = Array.from({ length: 936 }, (_, index) => call(`p${Math.floor(index / 63)}`));
+    const own = Array.from({ length: 64 }, () => call("rita"));
+    await untilTravelled(1_000);
+    const sixtyFifth = await call("rita").passage;
+    const next = await call("olaf").passage;
+    expect([sixtyFifth, next].map(stateOf)).to.deep.equal(["pending", "pending"]);
+    expect([...others, ...own].filter(({ answered }) => answered).length).to.equal(0);
+    hold.stop();
+    const passages = await Promise.all([...others, ...own].map(({ passage }) => passage));
+    expect(new Set(passages.map(stateOf))).to.deep.equal(new Set(["pending"]));
+    expect(stateOf(await call("adam").passage)).to.equal("pending");
+  });
+
+  it("answers the calls of those whose key is gone with KEY_UNKNOWN, and no others", async () => {
+    const [gone, stays] = [call("gone"), call("stays")];
+    await untilTravelled(2);
+    hold.endRevoked(({ keyId }) => keyId === "stays");
+    const error = await gone.passage.catch((cause: unknown) => cause);
+    expect(error).to.include({ code: "KEY_UNKNOWN" });
+    expect(stays.answered).to.equal(false);
+  });
+
+  it("runs an approved call once for all that wait for it, and holds the others anew without a wait", async () => {
+    const calls = [call("vera"), call("vera")];
+    await untilTravelled(2);
+    const id = world.approvals.book.live.of("acme")[0]?.approval.id ?? "";
+    await world.approve(id);
+    const passages = await Promise.all(calls.map(({ passage }) => passage));
+    expect(passages.map(({ kind }) => kind).toSorted()).to.deep.equal(["answered", "refused"]);
+    expect(passages.map(stateOf)).to.include("pending");
+    expect(world.approvals.book.live.of("acme").map(({ approval }) => approval.id)).not.to.include(id);
+  });
+});
+
+function stateOf(passage: Passage<string>): string | undefined {
+  if (passage.kind !== "refused" || passage.review?.kind !== "held") return passage.kind;
+  return passage.review.approval.state;
+}
