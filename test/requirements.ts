@@ -74,7 +74,7 @@ R2.1-15 | 4 | met  | An SSE session scope is owned by the authenticating princip
 
 ## 2.2 Approval record
 R2.2-1  | 4 | open | An approval is bound to tenant, principal, session, task, protocol, tool, target, capability and arguments.
-R2.2-2  | 2 | open | A change in any one input yields a different fingerprint.
+R2.2-2  | 2 | met  | A change in any one input yields a different fingerprint.
 R2.2-3  | 4 | open | A changed fingerprint requires a new approval.
 R2.2-4  | 4 | open | The record holds a reviewer identity, taken from the authenticated principal only.
 R2.2-5  | 4 | open | Approvals are single-use.
@@ -122,7 +122,7 @@ R3.1-1  | 4 | met  | An authenticated tool call evaluated as review becomes pend
 R3.1-2  | 4 | met  | An operator or admin of the same tenant approves a pending entry; the reviewer is recorded.
 R3.1-3  | 4 | met  | An operator or admin of the same tenant denies a pending entry; the reviewer is recorded.
 R3.1-4  | 4 | met  | A retry of the same action with the same key and session consumes the approval.
-R3.1-5  | 4 | open | The action executes at most once even with concurrent retries.
+R3.1-5  | 4 | met  | The action executes at most once even with concurrent retries.
 R3.1-6  | 4 | open | An approval whose upstream attempt fails is still consumed; a new approval is required.
 R3.1-7  | 4 | open | At startup, pending and approved entries without the trusted identity binding expire, persisted.
 R3.1-8  | 4 | open | At startup, consumed state is retained.
@@ -225,7 +225,7 @@ R7-10   | 4 | open | A failed approval integrity check fails closed.
 R7-11   | 2 | met  | A policy evaluation error blocks the action.
 
 ## 8 Limits
-R8-1    | 4 | open | Each approval is single-use; concurrent retries execute the action at most once.
+R8-1    | 4 | met  | Each approval is single-use; concurrent retries execute the action at most once.
 R8-2    | 7 | open | The kill switch triggers when the risk score exceeds a threshold.
 R8-3    | 7 | open | The task manifest's maximum action count holds.
 R8-4    | 7 | open | Capability tickets carry a TTL.
