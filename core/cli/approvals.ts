@@ -30,6 +30,11 @@ interface ApproveOptions extends AnswerOptions {
 }
 
 const largestPage = 500;
+/** By what the gateway answered. */
+const nextSteps: ReadonlyMap<number, string> = new Map([
+  [404, "`gateway approvals list` says what waits"],
+  [409, "`gateway approvals show ID` says how it stands"],
+]);
 
 /** `gateway approvals`. */
 export function approvalsCommand(): Command {
@@ -93,7 +98,9 @@ async function list(options: ListOptions, path: string): Promise<void> {
 }
 
 async function showApproval(id: string, options: AdminOptions & Output, command: Command): Promise<void> {
-  const view: ApprovalView = JSON.parse((await askAdmin(options, `${approvalsPath}/${id}`)).toString("utf8"));
+  const view: ApprovalView = JSON.parse(
+    (await askAbout(id, () => askAdmin(options, `${approvalsPath}/${id}`))).toString("utf8"),
+  );
   const where = command.getOptionValueSource("admin") === "cli" ? ` --admin ${options.admin}` : "";
   print(options, view, options.json ? "" : describeView(view, Date.now(), where));
 }
@@ -120,20 +127,21 @@ async function deny(id: string, options: AnswerOptions): Promise<void> {
 }
 
 async function answer(id: string, what: string, message: JsonObject, options: AnswerOptions): Promise<Approval> {
-  try {
-    const body = await askAdmin(options, `${approvalsPath}/${id}/${what}`, "POST", message);
-    const { approval } = JSON.parse(body.toString("utf8")) as { readonly approval: Approval };
-    if (options.json) print(options, approval, "");
-    return approval;
-  } catch (error) {
-    throw withNextStep(GatewayError.from(error), id);
-  }
+  const body = await askAbout(id, () => askAdmin(options, `${approvalsPath}/${id}/${what}`, "POST", message));
+  const { approval } = JSON.parse(body.toString("utf8")) as { readonly approval: Approval };
+  if (options.json) print(options, approval, "");
+  return approval;
 }
 
-function withNextStep(error: GatewayError, id: string): GatewayError {
-  if (error.data?.status !== 409) return error;
-  const detail = `${error.detail}; \`gateway approvals show ${id}\` says how it stands`;
-  return new GatewayError(error.code, detail, { cause: error });
+/** What `ask` resolves with; a refusal names the command to type next. */
+async function askAbout(id: string, ask: () => Promise<Buffer>): Promise<Buffer> {
+  try {
+    return await ask();
+  } catch (cause) {
+    const { code, detail, data } = GatewayError.from(cause);
+    const next = nextSteps.get(Number(data?.status));
+    throw next === undefined ? cause : new GatewayError(code, `${detail}; ${next.replace("ID", id)}`, { cause });
+  }
 }
 
 function print({ json }: Output, value: object, text: string): void {

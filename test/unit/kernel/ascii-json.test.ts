@@ -1,0 +1,31 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { asciiJson } from "../../../core/kernel/ascii-json.ts";
+import { leastCpuMs } from "../../support/duration.ts";
+
+describe("asciiJson(value)", () => {
+  it("prints what `JSON.stringify` does where that is printable ASCII", () => {
+    const value = { a: ['"quoted" \\ ~', -5, null, true, "line\nbreak"], b: {} };
+    expect(asciiJson(value)).to.equal(JSON.stringify(value));
+  });
+
+  it("prints nothing else than printable ASCII, and reads back as the same value [S51]", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: "binary" }), (value) => {
+        const json = JSON.parse(JSON.stringify(value));
+        const text = asciiJson(json);
+        expect(text).to.match(/^[ -~]*$/);
+        expect(JSON.parse(text)).to.deep.equal(json);
+      }),
+    );
+  });
+
+  it("escapes bidi, zero-width, C1, DEL and letters beyond the first plane [S51]", () => {
+    expect(asciiJson("\u202e\u200b\u009b\u007f\u{1f600}~")).to.equal('"\\u202e\\u200b\\u009b\\u007f\\ud83d\\ude00~"');
+  });
+
+  it("takes a time that grows with the text alone", () => {
+    const text = "\u202e".repeat(1_000_000);
+    expect(leastCpuMs(3, () => asciiJson(text))).to.be.below(500);
+  });
+});
