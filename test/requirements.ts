@@ -207,7 +207,7 @@ R5-18   | 3 | met  | Break-glass use is audited and requires a postmortem.
 
 ## 6 Events
 R6-1    | 2 | met  | Evidence records are written for decisions.
-R6-2    | 4 | open | Evidence records are written for approvals.
+R6-2    | 4 | met  | Evidence records are written for approvals.
 R6-3    | 3 | open | Evidence records are written for admin actions.
 R6-4    | 2 | met  | MCP responses are streamed over SSE.
 

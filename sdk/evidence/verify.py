@@ -208,11 +208,12 @@ def judge(data, trusted=(), witness=None, max_age=None):
     return {**report, "exit": EXITS[report["verdict"]]}
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bundle", type=argparse.FileType("rb"))
+    parser.add_argument("bundle")
     parser.add_argument("--key", action="append", default=[], help="first public key of the chain, base64, from the operator")
-    parser.add_argument("--witness", type=argparse.FileType("rb"), help="file with the witness's notes")
+    parser.add_argument("--witness", help="file with the witness's notes")
     parser.add_argument("--max-age", type=float, help="oldest checkpoint accepted, in seconds")
     options = parser.parse_args()
-    found = judge(options.bundle.read(), options.key, options.witness and options.witness.read().decode("utf8", "replace"), options.max_age)
+    notes = options.witness and pathlib.Path(options.witness).read_bytes().decode("utf8", "replace")
+    found = judge(pathlib.Path(options.bundle).read_bytes(), options.key, notes, options.max_age)
     print(json.dumps(found, indent=2))
     sys.exit(found["exit"])
