@@ -14,11 +14,12 @@ const everyMs = 2_000;
  * from the start is an error; one that goes away later is waited for.
  */
 export async function watchPending(options: AdminOptions & { readonly json?: true }): Promise<void> {
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  // At once, whatever is being waited for; and when nobody reads any more.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(0));
+  process.stdout.once("error", () => process.exit(0));
   let seen: ReadonlySet<string> | undefined;
   let isAway = false;
-  while (!stop.signal.aborted) {
+  for (;;) {
     try {
       const pending = await readPending(options);
       if (isAway) process.stderr.write("gateway: it answers again\n");
@@ -32,7 +33,7 @@ export async function watchPending(options: AdminOptions & { readonly json?: tru
       if (!isAway) process.stderr.write("gateway: no answer; waiting for it to come back\n");
       isAway = true;
     }
-    await sleep(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
+    await sleep(everyMs);
   }
 }
 

@@ -1,10 +1,13 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ApprovalPage } from "../../core/approval/history.ts";
+import { recordRange } from "../../core/evidence/key-space.ts";
+import type { EventRecord } from "../../core/evidence/record.ts";
 import type { ApprovalView } from "../../core/ingress/approval-view.ts";
 import type { Approval } from "../../core/kernel/approval.ts";
 import type { JsonObject } from "../../core/kernel/json.ts";
 import { principalId } from "../../core/kernel/principal.ts";
 import type { Role } from "../../core/kernel/role.ts";
+import { openStore } from "../../core/store/open.ts";
 import { Agent, type Answer } from "./agent.ts";
 import { type RunningGateway, startGateway } from "./gateway.ts";
 import { allowEverything } from "./pack.ts";
@@ -191,6 +194,14 @@ export class ReviewWorld {
   async ran(): Promise<number> {
     return (await this.upstream.calls()).length;
   }
+}
+
+/** The chain of tenant `acme` in the data folder of a gateway that was stopped. */
+export async function recordsIn(folder: string): Promise<readonly EventRecord[]> {
+  const store = await openStore({ dir: folder, enabled: true });
+  const texts = await store.values(recordRange("acme")).all();
+  await store.close();
+  return texts.map((text) => JSON.parse(String(text)));
 }
 
 function optionsFor(

@@ -13,7 +13,7 @@ const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.u
 const inert = /^(?:[ -~\n]|\p{L})*$/u;
 
 describe("gateway approvals", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let folder: string;
   let world: ReviewWorld;
   before(async () => {

@@ -1,6 +1,9 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
-import { ReviewWorld } from "../../support/review-world.ts";
+import { ReviewWorld, recordsIn } from "../../support/review-world.ts";
 
 const reason = "production is down, nobody else awake";
 const account = "The database had to fail over; two reviewers were told in the morning.";
@@ -32,12 +35,12 @@ describe("approvals.review_seconds and use_seconds", function () {
   this.timeout(30_000);
 
   it("end what nobody answered, or nobody used, and a late answer is 409 [R3.2-7, S52]", async () => {
-    const world = await ReviewWorld.start("review_seconds: 2, use_seconds: 1");
+    const world = await ReviewWorld.start("review_seconds: 4, use_seconds: 1");
     try {
       const args = { text: "late" };
       const unused = await world.hold(args);
-      const unanswered = await world.hold({ text: "later" });
       expect((await world.as("rita").approve(unused)).status).to.equal(200);
+      const unanswered = await world.hold({ text: "later" });
       await ended(world, unused, "not_used_in_time");
       await ended(world, unanswered, "not_reviewed_in_time");
       await world.call("echo", args);
@@ -61,12 +64,18 @@ describe("approvals.review_seconds and use_seconds", function () {
   }
 });
 
-describe("approvals.allow_break_glass", () => {
+describe("approvals.allow_break_glass", function () {
+  this.timeout(30_000);
+  let folder: string;
   let world: ReviewWorld;
   before(async () => {
-    world = await ReviewWorld.start("allow_break_glass: true");
+    folder = await mkdtemp(join(tmpdir(), "break-glass-"));
+    world = await ReviewWorld.start("allow_break_glass: true", folder);
   });
-  after(() => world.stop());
+  after(async () => {
+    await world.stop();
+    await rm(folder, { recursive: true });
+  });
 
   it("lets an admin approve alone, once, and keeps the use open until somebody says what happened [R5-18]", async () => {
     const args = { text: "now" };
@@ -88,6 +97,14 @@ describe("approvals.allow_break_glass", () => {
     expect((await world.as("adam").closeBreakGlass(id, account)).status).to.equal(409);
     expect((await world.as("vera").openBreakGlass()).body.items).to.deep.equal([]);
     expect(await new EvidenceReader(world.gateway.adminUrl, world.key("adam")).verify()).to.include({ ok: true });
+    await world.gateway.stop();
+    const told = (await recordsIn(join(folder, "data"))).filter(
+      ({ kind, detail }) => kind === "approval" && detail.id === id,
+    );
+    await world.startAgain();
+    expect(told.map(({ detail }) => detail.event)).to.deep.equal(["approved", "post_mortem"]);
+    expect(told[0]?.detail).to.deep.include({ reviewer: world.principal("adam"), break_glass: { reason } });
+    expect(told[1]?.detail).to.include({ by: world.principal("adam"), text: account });
   });
 
   it("lets nobody else, not even with the reason [R5-18]", async () => {

@@ -2,9 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { recordRange } from "../../../core/evidence/key-space.ts";
-import { openStore } from "../../../core/store/open.ts";
-import { hostileArguments, ReviewWorld } from "../../support/review-world.ts";
+import { hostileArguments, ReviewWorld, recordsIn } from "../../support/review-world.ts";
 import { runGateway } from "../../unit/cli/run.ts";
 
 describe("GET /admin/v1/approvals/{id}", function () {
@@ -82,11 +80,9 @@ describe("GET /admin/v1/approvals/{id}", function () {
     const id = await world.hold({ text: "who looked" });
     for (const person of ["vera", "foreign", "olaf"] as const) await world.as(person).show(id);
     await world.gateway.stop();
-    const store = await openStore({ dir: join(folder, "data"), enabled: true });
-    const texts = await store.values(recordRange("acme")).all();
-    await store.close();
+    const records = await recordsIn(join(folder, "data"));
     await world.startAgain();
-    const looked = texts.map((text) => JSON.parse(text)).filter(({ detail }) => detail?.approval === id);
+    const looked = records.filter(({ detail }) => detail?.approval === id);
     expect(looked.map(({ kind, detail }) => [kind, detail])).to.deep.equal([
       ["admin", { action: "approval.disclose", approval: id, principal: world.principal("olaf") }],
     ]);
