@@ -42,9 +42,10 @@ def jcs(x):  # RFC 8785, of values whose only numbers are integers
     return "[%s]" % ",".join(map(jcs, x)) if isinstance(x, list) else json.dumps(x, ensure_ascii=False)
 def read(data, file, shape):  # JSON in its one spelling, so that no two readers see two things; what is no short integer differs, as null
     def integer(text): return int(text) if len(text) < 16 else None
-    try: value = json.loads(data.decode(), parse_int=integer, parse_float=lambda text: None, parse_constant=int)
+    try:
+        value = json.loads(data.decode(), parse_int=integer, parse_float=lambda text: None, parse_constant=int)
+        demand((file,), depth(value) <= 128, "malformed")
     except (ValueError, RecursionError): raise Breach("malformed", file) from None
-    demand((file,), depth(value) <= 128, "malformed")
     demand((file,), jcs(value).encode("utf8", "surrogatepass") == data, "not_canonical")
     demand((file, value["seq"] if fits({"seq": int}, value) else None), fits(shape, value), "bad_schema")
     return value

@@ -166,6 +166,10 @@ const lineRows: readonly Row[] = [
   ["a lone surrogate", "not_canonical", inFile(recordFile), () => resign((files) => editLines(files, (lines) => lines.with(3, (lines[3] as string).replace('"acme"', '"\\ud800"'))))],
   ["a record that is no JSON", "malformed", inFile(recordFile), () => resign((files) => editLines(files, (lines) => lines.with(3, "{")))],
   ["a record nested too deep", "malformed", inFile(recordFile), () => resign((files) => editLines(files, (lines) => lines.with(3, "[".repeat(129) + "]".repeat(129))))],
+  ...[128, 400, 900, 5_000, 200_000].map((depth): Row => [
+    `a record nested ${depth} deep, and one more`, "malformed", inFile(recordFile),
+    () => resign((files) => editLines(files, (lines) => lines.with(3, `{"a":${"[".repeat(depth)}${"]".repeat(depth)}}`))),
+  ]),
   ["bytes that are no UTF-8", "malformed", inFile(recordFile), () => resign((files) => files.set(recordFile, Buffer.concat([files.get(recordFile) as Buffer, Buffer.from([0xff, 0x0a])])))],
   ["a last line that does not end", "malformed", inFile(recordFile), () => resign((files) => editText(files, recordFile, (text) => text.slice(0, -1)))],
 ];
