@@ -106,6 +106,8 @@ export class Reply {
     if (this.#followed) return;
     this.#followed = true;
     const { socket } = this.#response.req;
+    // Requests can be sent ahead of their turn, and each that is answered late listens: that is no leak to warn of.
+    socket.setMaxListeners(0);
     const close = (): void => this.#close();
     socket.once("close", close);
     this.#closeListeners.add(() => socket.off("close", close));

@@ -138,6 +138,7 @@ describe("a tool call that is held for review", function () {
         const headers = [
           ["x-api-key", world.key],
           ["content-type", "application/json"],
+          ["connection", "keep-alive"],
         ] as const;
         const ask = encodeRequest(world.gateway.url, { method: "POST", target: "/mcp", headers, body });
         socket.write(Buffer.concat(Array.from({ length: place }, () => Buffer.from(ask))));

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { OpenRequest } from "../../../../core/ingress/mcp/caller.ts";
 import { Hold } from "../../../../core/ingress/mcp/hold.ts";
+import { type Refusal, refusedToolResult } from "../../../../core/ingress/mcp/refusal.ts";
 import { Reply } from "../../../../core/ingress/mcp/reply.ts";
 import { httpSession } from "../../../../core/kernel/session-scope.ts";
 import { uuidV7 } from "../../../../core/kernel/uuid.ts";
@@ -13,6 +14,7 @@ import { type Passage, Road } from "../../../../core/pipeline/road.ts";
 import { UpstreamGroup } from "../../../../core/upstream/group.ts";
 import { ApprovalWorld, reviewer, unstopped } from "../../../support/approval-world.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
+import type { ToolResult } from "../../../support/mcp-client.ts";
 import { dial } from "../../../support/wire.ts";
 
 describe("Hold", function () {
@@ -25,10 +27,12 @@ describe("Hold", function () {
   let hold: Hold;
   /** Roads travelled so far. */
   let travelled: number;
+  let onApproved: () => void;
 
   beforeEach(async () => {
     travelled = 0;
-    world = await ApprovalWorld.create();
+    onApproved = () => undefined;
+    world = await ApprovalWorld.create({ onChange: ({ state }) => state === "approved" && onApproved() });
     server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     client = await dial(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -112,6 +116,34 @@ describe("Hold", function () {
     expect(stays.answered).to.equal(false);
   });
 
+  it("does not run a call that is given up in the very turn in which it is approved", async () => {
+    const given = call("vera");
+    await untilTravelled(1);
+    onApproved = () => hold.stop();
+    await world.approve(world.approvals.book.live.of("acme")[0]?.approval.id ?? "");
+    const passage = await given.passage;
+    expect([stateOf(passage), travelled]).to.deep.equal(["approved", 1]);
+    if (passage.kind === "answered") return;
+    const { content } = refusedResult(passage);
+    expect(content[0]?.text).to.match(
+      /Nothing was executed\. Approval apr_\w+ is given: repeat exactly the same call before \S+Z\./,
+    );
+  });
+
+  it("says of an approval that ended meanwhile that it did, and asks for nothing by itself", async () => {
+    const waiting = call("vera");
+    await untilTravelled(1);
+    world.pass(1_800_000);
+    await world.approvals.expiry.sweep();
+    const passage = await waiting.passage;
+    expect([stateOf(passage), travelled]).to.deep.equal(["expired", 1]);
+    if (passage.kind === "answered") return;
+    const { content } = refusedResult(passage);
+    expect(content[0]?.text).to.match(
+      /Approval apr_\w+ holds no more \(not_reviewed_in_time\)\. Repeat the call to have it reviewed anew\./,
+    );
+  });
+
   it("runs an approved call once for all that wait for it, and holds the others anew without a wait", async () => {
     const calls = [call("vera"), call("vera")];
     await untilTravelled(2);
@@ -123,6 +155,12 @@ describe("Hold", function () {
     expect(world.approvals.book.live.of("acme").map(({ approval }) => approval.id)).not.to.include(id);
   });
 });
+
+function refusedResult(refusal: Refusal): ToolResult {
+  const response = refusedToolResult(1, "legacy", refusal);
+  if (!("result" in response)) throw new Error("expected a tool result");
+  return response.result as unknown as ToolResult;
+}
 
 function stateOf(passage: Passage<string>): string | undefined {
   if (passage.kind !== "refused" || passage.review?.kind !== "held") return passage.kind;

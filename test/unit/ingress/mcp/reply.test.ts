@@ -79,6 +79,25 @@ describe("Reply", () => {
     expect([closed, reply.open]).to.deep.equal([1, false]);
   });
 
+  it("says so of twenty that wait for their turn, to whoever still listens, and warns of no leak", async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error): void =>
+      void (warning.name === "MaxListenersExceededWarning" && warnings.push(warning));
+    process.on("warning", warned);
+    client.write(get.repeat(20));
+    await until(() => responses.length === 20);
+    const closed: number[] = [];
+    responses.forEach((response, index) => {
+      const stop = new Reply(response, false).onClosed(() => closed.push(index));
+      if (index === 7) stop();
+    });
+    client.destroy();
+    await until(() => closed.length === 19);
+    process.off("warning", warned);
+    expect(closed).not.to.include(7);
+    expect(warnings).to.deep.equal([]);
+  });
+
   it("leaves nothing on a connection that carries many streams one after another", async () => {
     const reply = await replyTo(1);
     const { socket } = (responses[0] as ServerResponse).req;
