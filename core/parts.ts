@@ -204,7 +204,7 @@ function openEndpoints(config: GatewayConfig, log: Log, open: RoadParts): Pick<P
     road: new Road({ chain, killSwitch, reviews, log: ledger, desk: approvals.queue, observer: metrics, newId }),
     inFlight,
     actions: new ActionFactory(Date.now, newId),
-    hold: new Hold({ ...config.approvals, book: approvals.book, newId }),
+    hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
     newId,
     metaPassthrough: config.mcpGateway.metaPassthrough,
     body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },

@@ -20,6 +20,7 @@ export class Metrics {
   readonly #outcomes: Counter<"protocol" | "status">;
   readonly #approvals: Counter<"state">;
   readonly #sessions: Gauge;
+  readonly #held: Gauge;
   readonly #witnessed: Counter<"result">;
   readonly #kills: Counter<"reason">;
   readonly #webhooks: Counter<"result">;
@@ -70,6 +71,11 @@ export class Metrics {
       help: "MCP sessions with a handshake and SSE connections that are open now",
       registers,
     });
+    this.#held = new Gauge({
+      name: "gateway_held_calls",
+      help: "Tool calls that wait for their review now, instead of being answered at once",
+      registers,
+    });
     this.#witnessed = new Counter({
       name: "gateway_witness_pushes_total",
       help: "Times a witness was told where the chains stand, or could not be",
@@ -110,6 +116,10 @@ export class Metrics {
 
   mcpSessions(count: number): void {
     this.#sessions.set(count);
+  }
+
+  heldCalls(count: number): void {
+    this.#held.set(count);
   }
 
   witnessed(result: "told" | "failed"): void {

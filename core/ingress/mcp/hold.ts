@@ -15,6 +15,8 @@ const progressMs = 2_000;
 export interface HoldParts extends ReviewPageParts {
   /** How long a call waits for its review; 0: not at all. */
   readonly holdMs: number;
+  /** Hears how many calls wait, each time that it changes. */
+  readonly onCount: (count: number) => void;
 }
 
 type Refused = Extract<Passage<never>, { readonly kind: "refused" }>;
@@ -85,11 +87,12 @@ export class Hold {
     const timer = setTimeout(end, holdMs);
     const stopListening = open.reply.onClosed(end);
     const stopTelling = tellProgress(open, pending.id, holdMs);
-    this.#waits.add(wait);
+    this.#parts.onCount(this.#waits.add(wait).size);
     try {
       return await book.decided(pending, over);
     } finally {
       this.#waits.delete(wait);
+      this.#parts.onCount(this.#waits.size);
       stopTelling();
       stopListening();
       clearTimeout(timer);

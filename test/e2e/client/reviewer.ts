@@ -17,12 +17,15 @@ export class Reviewer {
     return ((await response.json()) as { items: readonly Approval[] }).items;
   }
 
-  /** The one approval that is pending, as soon as there is one. Rejects after 5 s, and where there are more. */
+  /**
+   * The one approval that is pending, as soon as there is one and the record of it is on disk. Rejects after 5 s, and
+   * where there are more.
+   */
   async awaitPending(): Promise<Approval> {
     for (const end = performance.now() + 5_000; performance.now() < end; await sleep(20)) {
-      const items = await this.list();
-      if (items.length > 1) throw new Error(`expected one pending approval, got ${items.length}`);
-      if (items[0] !== undefined) return items[0];
+      const [pending, ...more] = await this.list();
+      if (more.length > 0) throw new Error(`expected one pending approval, got ${more.length + 1}`);
+      if (pending !== undefined && pending.held_seq > 0 && (await this.#head()) >= pending.held_seq) return pending;
     }
     throw new Error("expected a pending approval within 5 s");
   }
@@ -42,6 +45,12 @@ export class Reviewer {
 
   killSession(id: string): Promise<void> {
     return this.#post(`sessions/${id}/kill`, { note: "of the test" });
+  }
+
+  /** The sequence number of the tenant's last record. */
+  async #head(): Promise<number> {
+    const response = await fetch(`${this.#url}/audit/verify`, { method: "POST", headers: this.#headers });
+    return ((await response.json()) as { head: { seq: number } }).head.seq;
   }
 
   async #post(path: string, body: object): Promise<void> {

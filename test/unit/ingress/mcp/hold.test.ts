@@ -28,9 +28,11 @@ describe("Hold", function () {
   /** Roads travelled so far. */
   let travelled: number;
   let onApproved: () => void;
+  let counts: number[];
 
   beforeEach(async () => {
     travelled = 0;
+    counts = [];
     onApproved = () => undefined;
     world = await ApprovalWorld.create({ onChange: ({ state }) => state === "approved" && onApproved() });
     server = createServer().listen(0, "127.0.0.1");
@@ -40,7 +42,13 @@ describe("Hold", function () {
     const [, response] = (await once(server, "request")) as [unknown, ServerResponse];
     reply = new Reply(response, true);
     const newId = (): string => uuidV7(Date.now(), randomBytes(10));
-    hold = new Hold({ holdMs: 25_000, reviewUrl: null, book: world.approvals.book, newId });
+    hold = new Hold({
+      holdMs: 25_000,
+      reviewUrl: null,
+      book: world.approvals.book,
+      newId,
+      onCount: (count) => counts.push(count),
+    });
     road = new Road({
       chain: { evaluate: async (action) => makeEvaluation(action, action.phase === "input" ? "review" : "allow") },
       log: world.ledger.ledger,
@@ -105,6 +113,7 @@ describe("Hold", function () {
     const passages = await Promise.all([...others, ...own].map(({ passage }) => passage));
     expect(new Set(passages.map(stateOf))).to.deep.equal(new Set(["pending"]));
     expect(stateOf(await call("adam").passage)).to.equal("pending");
+    expect([Math.max(...counts), counts.at(-1)]).to.deep.equal([1_000, 0]);
   });
 
   it("answers the calls of those whose key is gone with KEY_UNKNOWN, and no others", async () => {
