@@ -73,9 +73,9 @@ R2.1-14 | 4 | met  | There is one session scope per SSE connection, identified b
 R2.1-15 | 4 | met  | An SSE session scope is owned by the authenticating principal.
 
 ## 2.2 Approval record
-R2.2-1  | 4 | open | An approval is bound to tenant, principal, session, task, protocol, tool, target, capability and arguments.
+R2.2-1  | 4 | met  | An approval is bound to tenant, principal, session, task, protocol, tool, target, capability and arguments.
 R2.2-2  | 2 | met  | A change in any one input yields a different fingerprint.
-R2.2-3  | 4 | open | A changed fingerprint requires a new approval.
+R2.2-3  | 4 | met  | A changed fingerprint requires a new approval.
 R2.2-4  | 4 | open | The record holds a reviewer identity, taken from the authenticated principal only.
 R2.2-5  | 4 | open | Approvals are single-use.
 
@@ -123,7 +123,7 @@ R3.1-2  | 4 | met  | An operator or admin of the same tenant approves a pending 
 R3.1-3  | 4 | met  | An operator or admin of the same tenant denies a pending entry; the reviewer is recorded.
 R3.1-4  | 4 | met  | A retry of the same action with the same key and session consumes the approval.
 R3.1-5  | 4 | met  | The action executes at most once even with concurrent retries.
-R3.1-6  | 4 | open | An approval whose upstream attempt fails is still consumed; a new approval is required.
+R3.1-6  | 4 | met  | An approval whose upstream attempt fails is still consumed; a new approval is required.
 R3.1-7  | 4 | open | At startup, pending and approved entries without the trusted identity binding expire, persisted.
 R3.1-8  | 4 | open | At startup, consumed state is retained.
 R3.1-9  | 4 | open | A bound HTTP approval survives a restart with the same configuration, key and label.
@@ -198,7 +198,7 @@ R5-9    | 4 | met  | Admin and operator approve and deny within their own tenant
 R5-10   | 4 | met  | A viewer cannot review.
 R5-11   | 2 | open | Admin does not grant cross-tenant access.
 R5-12   | 8 | open | test-action requires operator.
-R5-13   | 4 | open | Retries of an approved action must use the same key and the same session label.
+R5-13   | 4 | met  | Retries of an approved action must use the same key and the same session label.
 R5-14   | 2 | open | Clients that share one key and label share identity.
 R5-15   | 4 | open | After key rotation earlier approvals do not carry over.
 R5-16   | 2 | met  | The admin API runs on a separate port from the gateway.

@@ -58,10 +58,10 @@ S43 | 7      | open | Capability ticket reused nonce, expired, other principal, 
 S44 | 4      | met  | 200 concurrent retries of one approved action over many sockets → upstream sees exactly 1
 S45 | 4      | met  | kill -9 at random x 1,000 (claim, fsync, send, reply, evidence) → receipts per approval ≤ 1; after restart not approved again
 S46 | 3, 4   | part | Cut tail / flipped bit / removed file / older copy of the state → start refuses or expires all; consumed never becomes approved
-S47 | 4      | open | Upstream refuses, resets, times out, dies mid-stream → consumed; new approval needed
-S48 | 4      | open | Change each of the 9 fingerprint inputs alone, any nested value, array order, letter case, NFC/NFD → new approval; key order and whitespace → same
-S49 | 4      | open | ("a","bc") vs ("ab","c"), null vs missing vs "" → different fingerprints
-S50 | 4      | open | New JSON-RPC id, progressToken, traceparent → same; inputResponses, any _meta that reaches the tool → new
+S47 | 4      | met  | Upstream refuses, resets, times out, dies mid-stream → consumed; new approval needed
+S48 | 4      | met  | Change each of the 9 fingerprint inputs alone, any nested value, array order, letter case, NFC/NFD → new approval; key order and whitespace → same
+S49 | 4      | met  | ("a","bc") vs ("ab","c"), null vs missing vs "" → different fingerprints
+S50 | 4      | met  | New JSON-RPC id, progressToken, traceparent → same; inputResponses, any _meta that reaches the tool → new
 S51 | 4, 8   | part | Long, bidi, zero-width, ANSI arguments in list/GET/CLI/dashboard → whole and escaped; if cut, approve refused
 S52 | 4      | met  | Approve+deny race, double approve, approve after expiry/deny/consume, two reviewers → one terminal state, rest 409
 S53 | 4      | open | Requester approves own action; reviewer field; approve via tool call, chat text, header → no effect
