@@ -65,7 +65,7 @@ R2.1-6  | 2 | open | A key carries a configured role.
 R2.1-7  | 2 | open | A role is one of admin, operator, viewer.
 R2.1-8  | 2 | open | A principal is a stable identifier derived from tenant and key.
 R2.1-9  | 2 | open | The raw key is not stored in evidence.
-R2.1-10 | 2 | open | Rotating a key creates a new principal.
+R2.1-10 | 2 | met  | Rotating a key creates a new principal.
 R2.1-11 | 2 | met  | A session label is optional and sent in X-Gateway-Session-ID on direct requests.
 R2.1-12 | 2 | open | A session label is scoped to tenant and principal.
 R2.1-13 | 2 | open | An absent label selects the principal's default HTTP session.
@@ -77,7 +77,7 @@ R2.2-1  | 4 | met  | An approval is bound to tenant, principal, session, task, p
 R2.2-2  | 2 | met  | A change in any one input yields a different fingerprint.
 R2.2-3  | 4 | met  | A changed fingerprint requires a new approval.
 R2.2-4  | 4 | open | The record holds a reviewer identity, taken from the authenticated principal only.
-R2.2-5  | 4 | open | Approvals are single-use.
+R2.2-5  | 4 | met  | Approvals are single-use.
 
 ## 2.3 Evidence record and chain
 R2.3-1  | 2 | open | The chain is append-only; each record includes the SHA-256 hash of the previous record.
@@ -132,9 +132,9 @@ R3.1-9  | 4 | open | A bound HTTP approval survives a restart with the same conf
 R3.2-1  | 4 | met  | Viewer keys cannot approve or deny.
 R3.2-2  | 4 | met  | Keys of another tenant, admin keys included, cannot review or read this tenant's approvals.
 R3.2-3  | 4 | met  | A JSON reviewer field in a request grants no authority.
-R3.2-4  | 4 | open | An SSE approval is valid only on the live connection where it was requested.
-R3.2-5  | 4 | open | Reconnecting creates a new scope and needs fresh approval.
-R3.2-6  | 4 | open | HTTP and SSE approvals do not transfer between transports.
+R3.2-4  | 4 | met  | An SSE approval is valid only on the live connection where it was requested.
+R3.2-5  | 4 | met  | Reconnecting creates a new scope and needs fresh approval.
+R3.2-6  | 4 | met  | HTTP and SSE approvals do not transfer between transports.
 R3.2-7  | 4 | met  | Approvals expire, so that stale ones cannot be used.
 R3.2-8  | 4 | met  | Approval scope is this task or exactly this action.
 R3.2-9  | 7 | open | The risk score accumulates as actions drift from the task manifest.
@@ -200,7 +200,7 @@ R5-11   | 2 | open | Admin does not grant cross-tenant access.
 R5-12   | 8 | open | test-action requires operator.
 R5-13   | 4 | met  | Retries of an approved action must use the same key and the same session label.
 R5-14   | 2 | open | Clients that share one key and label share identity.
-R5-15   | 4 | open | After key rotation earlier approvals do not carry over.
+R5-15   | 4 | met  | After key rotation earlier approvals do not carry over.
 R5-16   | 2 | met  | The admin API runs on a separate port from the gateway.
 R5-17   | 3 | open | All admin actions are audited in the evidence chain.
 R5-18   | 3 | met  | Break-glass use is audited and requires a postmortem.
@@ -216,9 +216,9 @@ R7-1    | 6 | open | An unsupported provider-version is rejected with a JSON err
 R7-2    | 6 | open | A missing provider-version defaults to 2023-06-01.
 R7-3    | 2 | met  | An unauthenticated call that is reviewed is rejected because authentication is required.
 R7-4    | 4 | met  | An unauthenticated /sse request is rejected because authentication is required.
-R7-5    | 4 | open | A viewer key's attempt to review is not permitted.
-R7-6    | 4 | open | A cross-tenant read or review is not permitted.
-R7-7    | 4 | open | A reused approval or a changed fingerprint: not executed; a new approval is needed.
+R7-5    | 4 | met  | A viewer key's attempt to review is not permitted.
+R7-6    | 4 | met  | A cross-tenant read or review is not permitted.
+R7-7    | 4 | met  | A reused approval or a changed fingerprint: not executed; a new approval is needed.
 R7-8    | 2 | met  | POST to /health cannot execute tools.
 R7-9    | 3 | met  | Tampered signed evidence fails closed.
 R7-10   | 4 | open | A failed approval integrity check fails closed.
@@ -229,7 +229,7 @@ R8-1    | 4 | met  | Each approval is single-use; concurrent retries execute the
 R8-2    | 7 | open | The kill switch triggers when the risk score exceeds a threshold.
 R8-3    | 7 | open | The task manifest's maximum action count holds.
 R8-4    | 7 | open | Capability tickets carry a TTL.
-R8-5    | 4 | open | Approvals carry an expiry.
+R8-5    | 4 | met  | Approvals carry an expiry.
 R8-6    | 8 | open | Behind a reverse proxy /sse and /v1/ws work unbuffered with read timeouts of at least one hour.
 
 ## 9 Versioning

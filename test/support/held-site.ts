@@ -19,11 +19,11 @@ const people: Readonly<Record<Person, readonly [tenant: string, role: Role]>> = 
 
 export const reviewEverything = `rules:
   - id: open.review
-    title: Tool calls are reviewed
+    title: These tools are reviewed
     decision: review
     severity: high
     risk: 50
-    match: { phase: input }
+    match: { phase: input, tool: [echo, ECHO, reader, approve] }
     message: somebody has to look at it
 `;
 
