@@ -110,7 +110,7 @@ R2.8-1  | 2 | open | mcp_gateway.require_auth: when true, MCP requests require a
 R2.8-2  | 8 | open | resilience.enabled enables the snapshot backup endpoints.
 R2.8-3  | 8 | open | resilience.backup_dir says where local JSON snapshots are stored.
 R2.8-4  | 2 | open | state.enabled enables local persistent state for signed evidence.
-R2.8-5  | 4 | open | state.enabled enables local persistent state for approvals.
+R2.8-5  | 4 | met  | state.enabled enables local persistent state for approvals.
 
 ## 2.9 Chat request
 R2.9-1  | 6 | open | A chat request needs a model and messages with role and content.
@@ -124,9 +124,9 @@ R3.1-3  | 4 | met  | An operator or admin of the same tenant denies a pending en
 R3.1-4  | 4 | met  | A retry of the same action with the same key and session consumes the approval.
 R3.1-5  | 4 | met  | The action executes at most once even with concurrent retries.
 R3.1-6  | 4 | met  | An approval whose upstream attempt fails is still consumed; a new approval is required.
-R3.1-7  | 4 | open | At startup, pending and approved entries without the trusted identity binding expire, persisted.
-R3.1-8  | 4 | open | At startup, consumed state is retained.
-R3.1-9  | 4 | open | A bound HTTP approval survives a restart with the same configuration, key and label.
+R3.1-7  | 4 | met  | At startup, pending and approved entries without the trusted identity binding expire, persisted.
+R3.1-8  | 4 | met  | At startup, consumed state is retained.
+R3.1-9  | 4 | met  | A bound HTTP approval survives a restart with the same configuration, key and label.
 
 ## 3.2 Rules
 R3.2-1  | 4 | met  | Viewer keys cannot approve or deny.
@@ -221,7 +221,7 @@ R7-6    | 4 | met  | A cross-tenant read or review is not permitted.
 R7-7    | 4 | met  | A reused approval or a changed fingerprint: not executed; a new approval is needed.
 R7-8    | 2 | met  | POST to /health cannot execute tools.
 R7-9    | 3 | met  | Tampered signed evidence fails closed.
-R7-10   | 4 | open | A failed approval integrity check fails closed.
+R7-10   | 4 | met  | A failed approval integrity check fails closed.
 R7-11   | 2 | met  | A policy evaluation error blocks the action.
 
 ## 8 Limits
@@ -237,6 +237,6 @@ R9-1    | 2 | open | Admin paths begin with /admin/v1/.
 R9-2    | 6 | open | Gateway API paths begin with /v1/.
 R9-3    | 6 | open | An absent provider-version means 2023-06-01; an unsupported value is rejected.
 R9-4    | 6 | open | Valid provider versions are attached to the request context for auditing.
-R9-5    | 4 | open | At an upgrade, pending and approved entries without the trusted binding expire.
+R9-5    | 4 | met  | At an upgrade, pending and approved entries without the trusted binding expire.
 R9-6    | 8 | open | After a rollback to an older snapshot, approvals require fresh review.
 `);

@@ -57,7 +57,7 @@ S43 | 7      | open | Capability ticket reused nonce, expired, other principal, 
 ## Approvals
 S44 | 4      | met  | 200 concurrent retries of one approved action over many sockets → upstream sees exactly 1
 S45 | 4      | met  | kill -9 at random x 1,000 (claim, fsync, send, reply, evidence) → receipts per approval ≤ 1; after restart not approved again
-S46 | 3, 4   | part | Cut tail / flipped bit / removed file / older copy of the state → start refuses or expires all; consumed never becomes approved
+S46 | 3, 4   | met  | Cut tail / flipped bit / removed file / older copy of the state → start refuses or expires all; consumed never becomes approved
 S47 | 4      | met  | Upstream refuses, resets, times out, dies mid-stream → consumed; new approval needed
 S48 | 4      | met  | Change each of the 9 fingerprint inputs alone, any nested value, array order, letter case, NFC/NFD → new approval; key order and whitespace → same
 S49 | 4      | met  | ("a","bc") vs ("ab","c"), null vs missing vs "" → different fingerprints
