@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Answer } from "../../support/agent.ts";
+import type { Message } from "../../support/event-stream.ts";
 import { HeldSite, overHttp, reviewEverything, textOf, toldOf } from "../../support/held-site.ts";
 import { MoodyUpstream } from "../../support/moody-upstream.ts";
-import type { Message } from "../../support/event-stream.ts";
 import { SseAgent } from "../../support/sse-agent.ts";
 import { until } from "../../support/webhook-receiver.ts";
 
