@@ -64,7 +64,7 @@ S49 | 4      | met  | ("a","bc") vs ("ab","c"), null vs missing vs "" → differ
 S50 | 4      | met  | New JSON-RPC id, progressToken, traceparent → same; inputResponses, any _meta that reaches the tool → new
 S51 | 4, 8   | part | Long, bidi, zero-width, ANSI arguments in list/GET/CLI/dashboard → whole and escaped; if cut, approve refused
 S52 | 4      | met  | Approve+deny race, double approve, approve after expiry/deny/consume, two reviewers → one terminal state, rest 409
-S53 | 4      | open | Requester approves own action; reviewer field; approve via tool call, chat text, header → no effect
+S53 | 4      | met  | Requester approves own action; reviewer field; approve via tool call, chat text, header → no effect
 S54 | 4      | met  | Clock back 1 h / forward → expired stays expired
 S55 | 4      | met  | Tool description/schema hash changed since request → approval void
 S56 | 4      | met  | Key rotated, label changed, SSE reconnected, HTTP<->SSE, restart → per spec table, exactly

@@ -37,9 +37,11 @@ export class Expiry {
     }, sweepMs).unref();
   }
 
+  /** Ends the watch. What is owed or in doubt is settled first, as far as records can be written. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#sweeping;
+    await this.sweep().catch((cause: unknown) => this.#report(cause));
   }
 
   /** Ends an approval in memory, in this turn. A denial that nobody needs to remember any more just goes. */

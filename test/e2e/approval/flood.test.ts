@@ -1,0 +1,83 @@
+import { expect } from "chai";
+import { HeldSite, overHttp, textOf, toldOf } from "../../support/held-site.ts";
+import { MoodyUpstream } from "../../support/moody-upstream.ts";
+
+interface Page {
+  readonly items: readonly { readonly id: string }[];
+  readonly next: string | null;
+}
+
+/** Without `isFull` in `ApprovalQueue` one principal could fill memory and disk, and bury what a reviewer must see. */
+describe("a review queue that is full", () => {
+  let upstream: MoodyUpstream;
+  let site: HeldSite;
+
+  beforeEach(async () => {
+    upstream = await MoodyUpstream.start();
+    site = new HeldSite({ upstreams: [overHttp("moody", upstream.url)] });
+  });
+
+  afterEach(async () => {
+    await site.stop();
+    upstream.stop();
+  });
+
+  it("refuses one more in clear words; what waits still works, and the list still pages [S57]", async () => {
+    await site.start({ approvals: "max_pending: 3" });
+    const ids: string[] = [];
+    for (const to of ["a", "b", "c"]) ids.push(await site.hold("echo", { to }));
+    for (let turn = 0; turn < 50; turn++) await expectFull({ to: `flood ${turn}` });
+    expect(await listed(2)).to.deep.equal(ids);
+    expect(await site.hold("echo", { to: "a" })).to.equal(ids[0]);
+    await site.approve(ids[0] ?? "");
+    await expectFull({ to: "d" });
+    expect((await site.call("echo", { to: "a" })).result?.isError).to.equal(undefined);
+    await site.hold("echo", { to: "d" });
+    expect((await site.review(ids[1] ?? "", "deny")).status).to.equal(200);
+    await site.hold("echo", { to: "e" });
+    await expectFull({ to: "f" });
+    expect(upstream.calls).to.have.length(1);
+  });
+
+  it("of one tenant stops no other tenant [S57]", async () => {
+    await site.start({ approvals: "max_pending: 3" });
+    for (const to of ["a", "b", "c"]) await site.hold("echo", { to });
+    await expectFull({ to: "d" });
+    await site.hold("echo", { to: "d" }, "foreign");
+  });
+
+  it("counts bytes too: few large calls fill it, and a small one still fits [S57]", async () => {
+    await site.start({ approvals: "max_held_bytes: 20000" });
+    const id = await site.hold("echo", { to: "a", text: "x".repeat(15_000) });
+    await expectFull({ to: "b", text: "x".repeat(15_000) });
+    await site.hold("echo", { to: "small" });
+    expect((await site.review(id, "deny")).status).to.equal(200);
+    await site.hold("echo", { to: "b", text: "x".repeat(15_000) });
+    expect(upstream.calls).to.deep.equal([]);
+  });
+
+  async function expectFull(args: object): Promise<void> {
+    const answer = await site.call("echo", args);
+    expect(toldOf(answer)).to.deep.include({ code: "APPROVAL_QUEUE_FULL", executed: false, approval: null });
+    expect(textOf(answer)).to.contain(
+      "Nothing was executed. The review queue is full, so nobody was asked: try again later.",
+    );
+  }
+
+  /** Every pending approval, by pages of `limit`. */
+  async function listed(limit: number): Promise<readonly string[]> {
+    const ids: string[] = [];
+    let cursor: string | null = "";
+    for (let page = 0; cursor !== null && page < 20; page++) {
+      const query: string = `limit=${limit}${cursor === "" ? "" : `&cursor=${cursor}`}`;
+      const response = await fetch(`${site.gateway.adminUrl}/admin/v1/approvals?${query}`, {
+        headers: { "x-api-key": site.key("rita") },
+      });
+      const body = (await response.json()) as Page;
+      expect(body.items.length).to.be.at.most(limit);
+      ids.push(...body.items.map(({ id }) => id));
+      cursor = body.next;
+    }
+    return ids;
+  }
+});
