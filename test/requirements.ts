@@ -76,7 +76,7 @@ R2.1-15 | 4 | met  | An SSE session scope is owned by the authenticating princip
 R2.2-1  | 4 | met  | An approval is bound to tenant, principal, session, task, protocol, tool, target, capability and arguments.
 R2.2-2  | 2 | met  | A change in any one input yields a different fingerprint.
 R2.2-3  | 4 | met  | A changed fingerprint requires a new approval.
-R2.2-4  | 4 | open | The record holds a reviewer identity, taken from the authenticated principal only.
+R2.2-4  | 4 | met  | The record holds a reviewer identity, taken from the authenticated principal only.
 R2.2-5  | 4 | met  | Approvals are single-use.
 
 ## 2.3 Evidence record and chain
