@@ -202,13 +202,13 @@ R5-13   | 4 | met  | Retries of an approved action must use the same key and the
 R5-14   | 2 | open | Clients that share one key and label share identity.
 R5-15   | 4 | met  | After key rotation earlier approvals do not carry over.
 R5-16   | 2 | met  | The admin API runs on a separate port from the gateway.
-R5-17   | 3 | open | All admin actions are audited in the evidence chain.
+R5-17   | 3 | met  | All admin actions are audited in the evidence chain.
 R5-18   | 3 | met  | Break-glass use is audited and requires a postmortem.
 
 ## 6 Events
 R6-1    | 2 | met  | Evidence records are written for decisions.
 R6-2    | 4 | met  | Evidence records are written for approvals.
-R6-3    | 3 | open | Evidence records are written for admin actions.
+R6-3    | 3 | met  | Evidence records are written for admin actions.
 R6-4    | 2 | met  | MCP responses are streamed over SSE.
 
 ## 7 Errors

@@ -1,18 +1,23 @@
 import { createHash, randomBytes } from "node:crypto";
 import { refusalMetaKey } from "../../core/ingress/mcp/refusal.ts";
+import { principalId } from "../../core/kernel/principal.ts";
 import type { Role } from "../../core/kernel/role.ts";
 import { Agent, type Answer } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import { type RunningGateway, startGateway } from "./gateway.ts";
 import { allowEverything } from "./pack.ts";
 
-/** Who holds a key: `agent` asks, `rita` answers, `vera` may only look, `foreign` is an admin of another tenant. */
-export type Person = "agent" | "other" | "rita" | "vera" | "foreign";
+/**
+ * Who holds a key: `agent` asks, `rita` answers, `adam` is an admin, `vera` may only look, `foreign` is an admin of
+ * another tenant.
+ */
+export type Person = "agent" | "other" | "rita" | "adam" | "vera" | "foreign";
 
 const people: Readonly<Record<Person, readonly [tenant: string, role: Role]>> = {
   agent: ["acme", "operator"],
   other: ["acme", "operator"],
   rita: ["acme", "operator"],
+  adam: ["acme", "admin"],
   vera: ["acme", "viewer"],
   foreign: ["other", "admin"],
 };
@@ -78,6 +83,12 @@ export class HeldSite {
     return this.#keys[person];
   }
 
+  /** The id of the principal that somebody's key stands for. */
+  principal(person: Person): string {
+    const [tenant] = people[person];
+    return principalId(tenant, `sha256:${hashOf(this.#keys[person])}`);
+  }
+
   /** Gives somebody another key, from the next configuration on. */
   rotate(person: Person): void {
     this.#keys[person] = newKey();
@@ -98,9 +109,7 @@ export class HeldSite {
   config(over: Partial<HeldOptions> = {}): string {
     const { upstreams, approvals = "", more = "" } = { ...this.options, ...over };
     const keys = Object.entries(people).map(([person, [tenant, role]]) => {
-      const hash = createHash("sha256")
-        .update(this.#keys[person as Person])
-        .digest("hex");
+      const hash = hashOf(this.#keys[person as Person]);
       return `  - { id: ${person}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${hash}" }`;
     });
     return `
@@ -202,6 +211,10 @@ export function textOf({ result, error }: Answer): string {
 /** An upstream over HTTP, as an entry of the configuration. */
 export function overHttp(name: string, url: string, more = ""): string {
   return `{ name: ${name}, transport: http, url: "${url}", protocol: legacy, connection: shared${more} }`;
+}
+
+function hashOf(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
 }
 
 function newKey(): string {

@@ -1,0 +1,222 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parseCheckpoint } from "../../../core/evidence/checkpoint.ts";
+import type { EventRecord } from "../../../core/evidence/record.ts";
+import { type RouteId, routes } from "../../../core/ingress/route.ts";
+import type { JsonObject } from "../../../core/kernel/json.ts";
+import { HeldSite, overHttp } from "../../support/held-site.ts";
+import { webhookSecret } from "../../support/notify-world.ts";
+import { type Recorder, startRecorder } from "../../support/recorder.ts";
+import { recordsIn } from "../../support/review-world.ts";
+import { answer, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
+import { send } from "../../support/wire.ts";
+
+type AdminRouteId = Extract<RouteId, `admin.${string}`>;
+
+/** What a call of a route leaves in the chain of its caller's tenant. */
+interface Trail {
+  /** What stands for `:id` in its path, and in what it leaves. */
+  readonly about?: () => Promise<string>;
+  readonly query?: string;
+  readonly body?: object;
+  readonly kind: EventRecord["kind"];
+  /** Given the principal of the caller and the id it was about. */
+  readonly detail: (by: string, about: string) => JsonObject;
+}
+
+/** A call of a route: what it answered, and the chain's size before and after it. */
+interface Called {
+  readonly status: number;
+  readonly about: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Calls every route of the admin port as `adam`, then stops the gateway and reads what they left. */
+describe("what is done over the admin port is on record with who did it", function () {
+  this.timeout(60_000);
+  let folder: string;
+  let upstream: Recorder;
+  let receiver: WebhookReceiver;
+  let site: HeldSite;
+  let turn = 0;
+  const called = new Map<string, Called>();
+  let records: readonly EventRecord[];
+
+  const held = (): Promise<string> => site.hold("echo", { turn: ++turn });
+  const session = async (): Promise<string> => (await site.evidence.sessions())[0]?.id ?? "none";
+  const reason = "nobody else was awake";
+  const postMortem = "it was down; two people were told";
+
+  /**
+   * The compiler asks for an entry for each route of the admin port. Null: it changes nothing and shows no private field,
+   * and leaves no record.
+   */
+  const trails: Readonly<Record<AdminRouteId, Trail | null>> = {
+    "admin.health": null,
+    "admin.metrics": null,
+    "admin.sessions": null,
+    "admin.session": {
+      about: session,
+      query: "?disclose=true",
+      kind: "admin",
+      detail: (principal, about) => ({ action: "evidence.disclose", principal, session: about }),
+    },
+    "admin.export": {
+      about: session,
+      kind: "admin",
+      detail: (principal, about) => ({ action: "evidence.export", principal, session: about }),
+    },
+    "admin.report": {
+      about: session,
+      kind: "admin",
+      detail: (principal, about) => ({ action: "evidence.report", principal, session: about }),
+    },
+    "admin.verify": { kind: "admin", detail: (principal) => ({ action: "audit.verify", principal, ok: true }) },
+    "admin.evidence_verify": {
+      kind: "admin",
+      detail: (principal) => ({ action: "evidence.verify", principal, ok: true }),
+    },
+    "admin.checkpoint": null,
+    "admin.keys": null,
+    "admin.rotate": { kind: "admin", detail: (principal) => ({ action: "evidence.rotate", principal }) },
+    "admin.approvals": null,
+    "admin.approval_history": null,
+    "admin.approval": {
+      about: held,
+      kind: "admin",
+      detail: (principal, approval) => ({ action: "approval.disclose", principal, approval }),
+    },
+    "admin.approve": {
+      about: held,
+      body: { comment: "fine" },
+      kind: "approval",
+      detail: (reviewer, id) => ({ event: "approved", reviewer, id, comment: "fine" }),
+    },
+    "admin.deny": {
+      about: held,
+      kind: "approval",
+      detail: (reviewer, id) => ({ event: "denied", reviewer, id }),
+    },
+    "admin.break_glass": null,
+    "admin.break_glass_close": {
+      about: async () => {
+        const id = await held();
+        expect((await site.review(id, "approve", "adam", { break_glass: reason })).status).to.equal(200);
+        await site.call("echo", { turn });
+        return id;
+      },
+      body: { post_mortem: postMortem },
+      kind: "approval",
+      detail: (by, id) => ({ event: "post_mortem", by, id, text: postMortem }),
+    },
+    "admin.policies": null,
+    "admin.upstreams": null,
+    "admin.dead_letters": null,
+    "admin.redeliver": {
+      about: async () => {
+        await held();
+        await until(async () => (await deadLetters()).length > 0, "a dead letter");
+        return (await deadLetters())[0]?.id ?? "none";
+      },
+      kind: "admin",
+      detail: (principal, id) => ({ action: "webhook.redeliver", principal, webhook_id: id }),
+    },
+    "admin.killed": null,
+    "admin.kill": {
+      about: session,
+      body: { note: "odd" },
+      kind: "session",
+      detail: (by, about) => ({ event: "killed", by, session: about, note: "odd" }),
+    },
+    "admin.release": {
+      about: session,
+      body: { reason: "looked at" },
+      kind: "session",
+      detail: (by, about) => ({ event: "released", by, session: about }),
+    },
+  };
+  const entries = Object.entries(trails) as [AdminRouteId, Trail | null][];
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "audit-trail-"));
+    upstream = await startRecorder();
+    receiver = await WebhookReceiver.start();
+    receiver.respond = (response) => answer(response, 410);
+    const webhook = `{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }`;
+    site = new HeldSite({
+      upstreams: [overHttp("recorder", upstream.url)],
+      approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
+      env: { SECRET: webhookSecret },
+      folder,
+    });
+    await site.start();
+    await held();
+    for (const [id, trail] of entries) called.set(id, await call(id, trail));
+    await site.stop();
+    records = await recordsIn(join(folder, "data"));
+  });
+
+  after(async () => {
+    await upstream.stop();
+    receiver.stop();
+    await rm(folder, { recursive: true });
+  });
+
+  async function call(id: AdminRouteId, trail: Trail | null): Promise<Called> {
+    const about = (await trail?.about?.()) ?? (await session());
+    const { method, path } = routes[id];
+    const from = await size();
+    const { status } = await send(site.gateway.adminUrl, {
+      method,
+      target: path.replace(":id", about) + (trail?.query ?? ""),
+      headers: [
+        ["x-api-key", site.key("adam")],
+        ["content-type", "application/json"],
+      ],
+      ...(method === "POST" ? { body: JSON.stringify(trail?.body ?? {}) } : {}),
+    });
+    return { status, about, from, to: await size() };
+  }
+
+  /** Of the tenant's chain: how many records its checkpoint covers. */
+  async function size(): Promise<number> {
+    const { note } = await ask<{ note: string }>("evidence/checkpoint");
+    return parseCheckpoint(note)?.size ?? -1;
+  }
+
+  async function deadLetters(): Promise<readonly { readonly id: string }[]> {
+    return (await ask<{ items: { id: string }[] }>("webhooks/dead-letters")).items;
+  }
+
+  async function ask<T>(path: string): Promise<T> {
+    const headers = [["x-api-key", site.key("adam")]] as const;
+    return JSON.parse((await send(site.gateway.adminUrl, { target: `/admin/v1/${path}`, headers })).body) as T;
+  }
+
+  it("where it is asked for by POST, whatever it is [R5-17, R6-3]", () => {
+    const unheard = entries.filter(([id, trail]) => routes[id].method !== "GET" && trail === null);
+    expect(unheard.map(([id]) => id)).to.deep.equal([]);
+    const elsewhere = (Object.keys(routes) as RouteId[]).filter((id) => routes[id].port === "admin" && !(id in trails));
+    expect(elsewhere).to.deep.equal([]);
+  });
+
+  for (const [id, trail] of entries) {
+    if (trail === null) {
+      it(`${id}: only looked at, no record`, () => {
+        const { status, from, to } = called.get(id) as Called;
+        expect([status, to - from]).to.deep.equal([200, 0]);
+      });
+      continue;
+    }
+    it(`${id}: one ${trail.kind} record that names the caller [R5-17, R6-3]`, () => {
+      const { status, about, from, to } = called.get(id) as Called;
+      expect(status).to.equal(200);
+      const left = records.filter(({ seq, kind }) => seq >= from && seq < to && kind === trail.kind);
+      expect(left.map(({ tenant }) => tenant)).to.deep.equal(["acme"]);
+      expect(left[0]?.detail).to.deep.include(trail.detail(site.principal("adam"), about));
+    });
+  }
+});
