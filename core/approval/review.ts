@@ -12,6 +12,7 @@ import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Principal } from "../kernel/principal.ts";
+import { can } from "../kernel/role.ts";
 import type { ApprovalBook } from "./book.ts";
 import { type Expiry, endingOf } from "./expiry.ts";
 import { breakGlassKey, breakGlassRange } from "./key-space.ts";
@@ -101,6 +102,8 @@ export class ApprovalReview {
     transition: ApprovalTransition,
     decide: (live: LiveApproval) => Promise<Answer>,
   ): Promise<Approval> {
+    // The wall behind that of the route.
+    if (!can(reviewer.role, "approval.review")) throw new GatewayError("ROLE_FORBIDDEN", "expected who may review");
     const found = await this.#book.find(reviewer.tenant, id);
     const live = this.#book.live.get(reviewer.tenant, id);
     if (live === undefined || stateAfter(live.approval.state, transition) === undefined) throw wrongState(found);
@@ -158,10 +161,10 @@ export class ApprovalReview {
 
   async #checkYes(approval: Approval, reviewer: Principal, { breakGlass }: Yes): Promise<void> {
     if (breakGlass !== undefined) await this.#checkBreakGlass(reviewer);
-    else if (approval.principal.id === reviewer.id && !this.#rule.allowSelfReview) {
+    else if (isSame(reviewer, approval.principal.id, approval.principal.key_id) && !this.#rule.allowSelfReview) {
       throw new GatewayError("APPROVAL_SELF_REVIEW", "expected another principal than the one who asked");
     }
-    if (approval.endorsements.some((each) => each.reviewer === reviewer.id)) {
+    if (approval.endorsements.some((each) => isSame(reviewer, each.reviewer, each.key_id))) {
       throw new GatewayError("APPROVAL_ENDORSED", "expected another reviewer: this one has said yes already");
     }
     await this.held(approval);
@@ -224,6 +227,11 @@ interface Answer {
   readonly next: Approval;
   readonly detail: JsonObject;
   readonly operations?: readonly Operation[];
+}
+
+/** A key that was changed under its name is another principal, and still the same person. */
+function isSame(reviewer: Principal, id: string, keyId: string): boolean {
+  return reviewer.id === id || reviewer.keyId === keyId;
 }
 
 /** Throws APPROVAL_STATE unless the approval was used in an emergency that nobody has accounted for. */

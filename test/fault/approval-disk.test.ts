@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { Answer } from "../support/agent.ts";
 import { DiskFault } from "../support/disk-fault.ts";
 import { HeldSite, heldId, overHttp } from "../support/held-site.ts";
-import { MoodyUpstream } from "../support/moody-upstream.ts";
+import { MoodyUpstream, moods } from "../support/moody-upstream.ts";
 import { until } from "../support/webhook-receiver.ts";
 
 const { ENOSPC, EIO } = constants.errno;
@@ -57,6 +57,22 @@ describe("approvals while", function () {
       await until(async () => ["consumed", "expired"].includes((await site.show(id)).state), "an end");
       expect(runs(to)).to.equal(0);
       await expectOneRun(heldId(again), to);
+    });
+
+    it(`${what}: a use whose outcome cannot be written runs once, and says that the approval is used up [S65]`, async () => {
+      const to = mark("outcome");
+      const id = await site.holdAndApprove("echo", { to });
+      upstream.mood = moods.answersLate;
+      const calling = site.call("echo", { to });
+      await until(() => runs(to) === 1, "the call");
+      await disk.begin(...fault);
+      const answer = await calling;
+      upstream.mood = moods.answers;
+      expectRefused(answer);
+      expect(answer.error?.data).to.deep.include({ approval: { id, state: "consumed" } });
+      const again = await afterRepair(() => site.call("echo", { to }));
+      expect(heldId(again)).not.to.equal(id);
+      expect(runs(to)).to.equal(1);
     });
 
     it(`${what}: a yes is refused, and in force only if it is on disk [S65]`, async () => {

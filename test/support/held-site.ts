@@ -39,6 +39,8 @@ export interface HeldOptions {
   readonly approvals?: string;
   /** Further top-level keys of `gateway.yaml`. */
   readonly more?: string;
+  /** Text of a further rule file of the pack. */
+  readonly rules?: string;
   readonly folder?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly deadlineMs?: number;
@@ -96,10 +98,12 @@ export class HeldSite {
 
   /** Starts a gateway; `over` changes its options for this start. */
   async start(over: Partial<HeldOptions> = {}): Promise<void> {
-    const { folder, env, deadlineMs } = { ...this.options, ...over };
+    const { folder, env, deadlineMs, rules } = { ...this.options, ...over };
+    const review = { "packs/open/rules/review.yaml": reviewEverything };
+    const further = rules === undefined ? {} : { "packs/open/rules/further.yaml": rules };
     this.#gateway = await startGateway({
       config: this.config(over),
-      files: { ...allowEverything("packs/open"), "packs/open/rules/review.yaml": reviewEverything },
+      files: { ...allowEverything("packs/open"), ...review, ...further },
       ...(folder === undefined ? {} : { folder }),
       ...(env === undefined ? {} : { env }),
       ...(deadlineMs === undefined ? {} : { deadlineMs }),

@@ -69,6 +69,7 @@ const done = { content: [{ type: "text", text: "done" }] };
 
 type MoodName =
   | "answers"
+  | "answersLate"
   | "answersIsError"
   | "refuses"
   | "answers503"
@@ -81,6 +82,7 @@ type MoodName =
 
 export const moods: Readonly<Record<MoodName, Mood>> = {
   answers: (response, id) => reply(response, id, { result: done }),
+  answersLate: (response, id) => void setTimeout(() => reply(response, id, { result: done }), 600),
   answersIsError: (response, id) => reply(response, id, { result: { ...done, isError: true } }),
   refuses: (response, id) => reply(response, id, { error: { code: -32603, message: "refused" } }),
   answers503: (response) => void response.writeHead(503).end("down"),

@@ -58,6 +58,35 @@ describe("an approved call whose upstream", () => {
   }
 });
 
+describe("an approved call whose answer policy withholds", () => {
+  it("has used up its approval, and says so [S47]", async () => {
+    const upstream = await MoodyUpstream.start();
+    const site = new HeldSite({ upstreams: [overHttp("moody", upstream.url)], rules: withholdAnswers });
+    await site.start();
+    try {
+      const id = await site.holdAndApprove("echo", { to: "me" });
+      const withheld = await site.call("echo", { to: "me" });
+      expect(toldOf(withheld)).to.deep.include({ executed: true, approval: { id, state: "consumed" } });
+      expect(textOf(withheld)).to.contain(`policy withheld its answer`).and.contain(`Approval ${id} is used up.`);
+      expect(toldOf(await site.call("echo", { to: "me" }))).to.deep.include({ executed: false });
+      expect(upstream.calls).to.have.length(1);
+    } finally {
+      await site.stop();
+      upstream.stop();
+    }
+  });
+});
+
+const withholdAnswers = `rules:
+  - id: open.answer
+    title: No answer is returned
+    decision: block
+    severity: high
+    risk: 80
+    match: { phase: output, tool: echo }
+    message: it stays here
+`;
+
 function expectSaid({ result, error }: Answer, id: string, code: string | null): void {
   if (code === null) {
     expect(result?.isError ?? error?.message).to.be.oneOf([true, "refused"]);
