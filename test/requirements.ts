@@ -28,7 +28,7 @@ R1.1-15 | 2 | met  | A tool policy engine decides allow, review or block at runt
 R1.1-16 | 6 | open | Input and output policy are active at runtime.
 R1.1-17 | 7 | open | Behavioral session analysis with a kill switch is active at runtime.
 R1.1-18 | 2 | open | Role-based access control is active at runtime.
-R1.1-19 | 4 | open | The approval queue is active at runtime.
+R1.1-19 | 4 | met  | The approval queue is active at runtime.
 R1.1-20 | 3 | met  | The signed evidence chain is active at runtime.
 R1.1-21 | 8 | open | Execution-gate sandboxes and the identity hierarchy are not wired into the request path.
 R1.1-22 | 2 | open | Upstream credentials are not issued at runtime.
@@ -41,7 +41,7 @@ R1.1-28 | 2 | met  | Default local mode serves metrics on the admin port.
 R1.1-29 | 2 | open | Providers, tracing, caches, external databases and external policy engines are optional.
 R1.1-30 | 8 | open | Audit and usage records may go to an external relational database.
 R1.1-31 | 2 | met  | Evidence state uses a local embedded database when state.enabled is true.
-R1.1-32 | 4 | open | Approval state uses a local embedded database when state.enabled is true.
+R1.1-32 | 4 | met  | Approval state uses a local embedded database when state.enabled is true.
 
 ## 1.2 Ports
 R1.2-1  | 6 | open | Port 8080 serves the chat-completions-compatible API and the messages API.
@@ -50,14 +50,14 @@ R1.2-3  | 4 | met  | Port 8080 serves MCP at /sse.
 R1.2-4  | 8 | open | Port 8080 serves the WebSocket /v1/ws.
 R1.2-5  | 2 | open | Port 8081 serves the admin API below /admin/v1/.
 R1.2-6  | 2 | met  | Port 8081 serves /health and /metrics.
-R1.2-7  | 4 | open | Port 8081 serves approvals.
+R1.2-7  | 4 | met  | Port 8081 serves approvals.
 R1.2-8  | 2 | open | Port 8081 serves evidence.
 R1.2-9  | 2 | met  | Port 8082 is a scrape target for metrics.
 R1.2-10 | 8 | open | Port 8082 serves the dashboard and its JSON.
 
 ## 2.1 Tenant, key, role, principal
 R2.1-1  | 2 | open | Every API key is configured with a tenant.
-R2.1-2  | 4 | open | Approval and history data is scoped to the caller's tenant.
+R2.1-2  | 4 | met  | Approval and history data is scoped to the caller's tenant.
 R2.1-3  | 2 | open | Evidence data is scoped to the caller's tenant.
 R2.1-4  | 3 | met  | Verification and report data is scoped to the caller's tenant.
 R2.1-5  | 2 | met  | A key is presented in X-API-Key or as Authorization: Bearer.
@@ -84,7 +84,7 @@ R2.3-1  | 2 | open | The chain is append-only; each record includes the SHA-256 
 R2.3-2  | 2 | open | Each record carries a tenant.
 R2.3-3  | 3 | met  | Records without a tenant, or a chain of several tenants, are unavailable through tenant-scoped APIs.
 R2.3-4  | 3 | met  | Evidence is signed; integrity checks fail closed on tampering.
-R2.3-5  | 3 | open | The session manifest holds ordered action records per session.
+R2.3-5  | 3 | met  | The session manifest holds ordered action records per session.
 R2.3-6  | 3 | met  | The export bundle contains integrity metadata.
 R2.3-7  | 5 | open | Plugin provenance metadata is tracked in evidence.
 

@@ -19,7 +19,7 @@ describe("review over the admin port", function () {
     return { text: `text ${text}` };
   }
 
-  it("lists what waits, takes a yes, and the same call runs once [R3.1-1, R3.1-2, R3.1-4, R5-9]", async () => {
+  it("lists what waits, takes a yes, and the same call runs once [R1.1-19, R1.2-7, R3.1-1, R3.1-2, R3.1-4, R5-9]", async () => {
     const args = fresh();
     const id = await world.hold(args);
     const ran = await world.ran();
@@ -151,7 +151,7 @@ describe("review over the admin port", function () {
     expect((await world.as("rita").show(id)).body.approval.state).to.equal("pending");
   });
 
-  it("lets nobody review without a key, with a viewer's, or over the gateway port [R3.2-1, R4.2-9, R5-10]", async () => {
+  it("lets nobody review without a key, with a viewer's, or over the gateway port [R1.2-7, R3.2-1, R4.2-9, R5-10]", async () => {
     const id = await world.hold(fresh());
     const nobody = new Reviewer(world.gateway.adminUrl, undefined);
     for (const answer of [nobody.list(), nobody.history(), nobody.show(id), nobody.approve(id), nobody.deny(id)]) {
