@@ -67,8 +67,8 @@ R2.1-8  | 2 | open | A principal is a stable identifier derived from tenant and 
 R2.1-9  | 2 | open | The raw key is not stored in evidence.
 R2.1-10 | 2 | met  | Rotating a key creates a new principal.
 R2.1-11 | 2 | met  | A session label is optional and sent in X-Gateway-Session-ID on direct requests.
-R2.1-12 | 2 | open | A session label is scoped to tenant and principal.
-R2.1-13 | 2 | open | An absent label selects the principal's default HTTP session.
+R2.1-12 | 2 | met  | A session label is scoped to tenant and principal.
+R2.1-13 | 2 | met  | An absent label selects the principal's default HTTP session.
 R2.1-14 | 4 | met  | There is one session scope per SSE connection, identified by the id in /mcp/session/{id}.
 R2.1-15 | 4 | met  | An SSE session scope is owned by the authenticating principal.
 
@@ -196,10 +196,10 @@ R5-7    | 2 | met  | /health is public for GET and HEAD.
 R5-8    | 6 | open | Chat requests need a configured tenant key.
 R5-9    | 4 | met  | Admin and operator approve and deny within their own tenant.
 R5-10   | 4 | met  | A viewer cannot review.
-R5-11   | 2 | open | Admin does not grant cross-tenant access.
+R5-11   | 2 | met  | Admin does not grant cross-tenant access.
 R5-12   | 8 | open | test-action requires operator.
 R5-13   | 4 | met  | Retries of an approved action must use the same key and the same session label.
-R5-14   | 2 | open | Clients that share one key and label share identity.
+R5-14   | 2 | met  | Clients that share one key and label share identity.
 R5-15   | 4 | met  | After key rotation earlier approvals do not carry over.
 R5-16   | 2 | met  | The admin API runs on a separate port from the gateway.
 R5-17   | 3 | met  | All admin actions are audited in the evidence chain.

@@ -54,7 +54,10 @@ export class LiveTable {
     if (shelf === undefined || live === undefined) return;
     shelf.byId.delete(id);
     for (const bound of boundTo(live.approval)) {
-      if (shelf.byFingerprint.get(bound) === live) shelf.byFingerprint.delete(bound);
+      if (shelf.byFingerprint.get(bound) !== live) continue;
+      shelf.byFingerprint.delete(bound);
+      // Several may be approved for one task; no two are for one action alone.
+      if (live.approval.scope === "task") uncover(shelf, bound);
     }
     shelf.heldBytes -= live.heldBytes;
     if (shelf.byId.size === 0) this.#shelves.delete(tenant);
@@ -93,6 +96,11 @@ export class LiveTable {
     this.#shelves.set(tenant, shelf);
     return shelf;
   }
+}
+
+/** Lets the newest of those that are left answer for a fingerprint. */
+function uncover({ byId, byFingerprint }: Shelf, bound: string): void {
+  for (const live of byId.values()) if (boundTo(live.approval).includes(bound)) byFingerprint.set(bound, live);
 }
 
 /** Whether the time is over, by the clock or by what really passed: setting the clock back prolongs nothing. */

@@ -8,6 +8,7 @@ import type { Approval } from "../../core/kernel/approval.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
 import { HeldSite, overHttp, toldOf } from "../support/held-site.ts";
 import { MoodyUpstream } from "../support/moody-upstream.ts";
+import { SseAgent } from "../support/sse-agent.ts";
 import { until } from "../support/webhook-receiver.ts";
 
 const hourMs = 3_600_000;
@@ -57,6 +58,20 @@ describe("approvals over a start", function () {
     await site.stop();
     await site.start();
     expect(await states(used, id, pending)).to.deep.equal(["consumed", "consumed", "consumed"]);
+  });
+
+  it("end where they belong to a connection: it ended with the process [S56]", async () => {
+    const agent = await SseAgent.open(site.gateway.url, site.key("agent"));
+    const [, id = ""] = /Approval (apr_[0-9a-f]{32}) is/.exec(JSON.stringify(await agent.echo({ to: "sse" }))) ?? [];
+    await site.approve(id);
+    await site.kill9();
+    await site.start();
+    expect(await site.show(id)).to.include({ state: "expired", reason: "connection_closed" });
+    const next = await SseAgent.open(site.gateway.url, site.key("agent"));
+    expect(JSON.stringify(await next.echo({ to: "sse" }))).to.contain("Nothing was executed");
+    expect(await callAll("sse")).to.deep.equal([false]);
+    expect(marks()).to.deep.equal([]);
+    for (const each of [agent, next]) each.hangUp();
   });
 
   it("end, persisted and on record, where an entry has no trusted identity binding [R3.1-7] [R9-5]", async () => {
@@ -148,7 +163,7 @@ describe("approvals over a start", function () {
     ["its newest log is cut", (state: string) => onNewest(state, ".log", (path, size) => truncate(path, size - 40))],
     [
       "its newest log is cut in half",
-      (state: string) => onNewest(state, ".log", (path, size) => truncate(path, size / 2)),
+      (state: string) => onNewest(state, ".log", (path, size) => truncate(path, Math.floor(size / 2))),
     ],
     [
       "a bit at the end of its newest log is another",

@@ -72,7 +72,7 @@ describe("an approval that holds no more", () => {
     expect(upstream.calls).to.deep.equal([]);
   });
 
-  it("is not that of another label, another key of the tenant, or of no label [S56]", async () => {
+  it("is not that of another label, another key of the tenant, or of no label [S56] [R2.1-12] [R2.1-13]", async () => {
     await site.start();
     const id = await site.holdAndApprove("echo", { to: "me" }, "agent", "one");
     for (const answer of [
@@ -86,6 +86,15 @@ describe("an approval that holds no more", () => {
     }
     expect(upstream.calls).to.deep.equal([]);
     expect((await site.call("echo", { to: "me" }, "agent", "one")).result?.isError).to.equal(undefined);
+    expect(upstream.calls).to.have.length(1);
+  });
+
+  it("is that of every client with the same key and label, which share it [R5-14]", async () => {
+    await site.start();
+    const id = await site.holdAndApprove("echo", { to: "us" }, "agent", "shared");
+    const [one, other] = [site.agent("agent", "shared"), site.agent("agent", "shared")];
+    expect((await one.call("echo", { to: "us" })).result?.isError).to.equal(undefined);
+    expect(toldOf(await other.call("echo", { to: "us" })).former_approval?.id).to.equal(id);
     expect(upstream.calls).to.have.length(1);
   });
 
@@ -148,7 +157,7 @@ describe("an approval that holds no more", () => {
     expect(upstream.calls).to.deep.equal([]);
   });
 
-  it("because nobody who may gave it never holds: a viewer, another tenant's admin, who asked, nobody [R3.2-1] [R3.2-2] [R5-10] [R7-5] [R7-6]", async () => {
+  it("because nobody who may gave it never holds: a viewer, another tenant's admin, who asked, nobody [R3.2-1] [R3.2-2] [R5-10] [R5-11] [R7-5] [R7-6]", async () => {
     await site.start();
     const id = await site.hold("echo", { to: "me" });
     for (const [person, status, code] of [

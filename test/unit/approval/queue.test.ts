@@ -99,6 +99,15 @@ describe("ApprovalQueue.present(action, evaluation)", () => {
     expect(await world.attempt(newAction({ arguments: { path: "/var" } }))).to.include({ permitted: false });
   });
 
+  it("lets each of two yeses to one task be used, once", async () => {
+    const task = (path: string) => newAction({ arguments: { path } });
+    const ids = [await world.hold(task("a")), await world.hold(task("b"))];
+    for (const id of ids) await world.approvals.review.approve(id, reviewer("rita"), { scope: "task" });
+    for (const path of ["c", "d"]) expect(await world.attempt(task(path))).to.include({ permitted: true });
+    for (const path of ["a", "b", "e"]) expect(await world.attempt(task(path))).to.include({ permitted: false });
+    expect(await world.ledger.ledger.verify("acme")).to.include({ ok: true });
+  });
+
   it("refuses one more than the tenant may have, and says so; another tenant is not concerned", async () => {
     await world.restart({ limits: { reviewMs: 1_000, useMs: 1_000, mostLive: 2, mostHeldBytes: 1_000_000 } });
     for (const path of ["a", "b"]) await world.hold(newAction({ arguments: { path } }));
