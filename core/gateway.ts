@@ -6,12 +6,12 @@ import { handlersOf } from "./ingress/handler-table.ts";
 import type { Health } from "./ingress/health.ts";
 import { HostRule } from "./ingress/host-rule.ts";
 import { Listener } from "./ingress/listener.ts";
-import type { PolicyRef } from "./kernel/policy.ts";
 import { anonymousKeyId } from "./kernel/principal.ts";
 import type { Log } from "./observe/log.ts";
 import type { Port } from "./observe/metrics.ts";
-import { closeParts, identity, loadPolicies, newId, openParts, type Parts } from "./parts.ts";
-import { recordConfiguration } from "./pipeline/configuration-record.ts";
+import { closeParts, identity, newId, openParts, type Parts } from "./parts.ts";
+import type { LoadedExtension } from "./pipeline/extension-record.ts";
+import { loadPolicies, recordChange } from "./policies.ts";
 
 export interface GatewayPorts {
   readonly gatewayPort: number;
@@ -24,10 +24,12 @@ export class Gateway {
   readonly ports: GatewayPorts;
   readonly #parts: Parts;
   readonly #listeners: readonly Listener[];
+  #extensions: readonly LoadedExtension[];
 
   private constructor(parts: Parts, listeners: readonly Listener[]) {
     this.#parts = parts;
     this.#listeners = listeners;
+    this.#extensions = parts.extensions;
     const [gateway, admin, metrics] = listeners.map(({ port }) => port) as [number, number, number];
     this.ports = { gatewayPort: gateway, adminPort: admin, metricsPort: metrics };
   }
@@ -38,7 +40,8 @@ export class Gateway {
     const opened: Listener[] = [];
     try {
       for (const port of ["gateway", "admin", "metrics"] as const) opened.push(await openListener(port, parts));
-      await recordChange(parts, "started", parts.chain.policies, config);
+      const { chain, extensions: after } = parts;
+      await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
     } catch (cause) {
       await Promise.all(opened.map((listener) => listener.close(0)));
       await closeParts(parts);
@@ -48,19 +51,23 @@ export class Gateway {
   }
 
   /**
-   * Takes over the packs and keys of a new configuration, all or nothing: where anything is wrong it rejects and the
+   * Takes over the packs, their trust and the keys of a new configuration, all or nothing: where anything is wrong it rejects and the
    * last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
    */
   async reload(config: GatewayConfig): Promise<void> {
     const { keys, chain, killSwitch, ledger, endpoint, log, config: started } = this.#parts;
-    const policies = [killSwitch, ...(await loadPolicies(config))];
+    const loaded = await loadPolicies(config, this.#parts);
+    const policies = [killSwitch, ...loaded.policies];
     const refs = policies.map(({ ref }) => ref);
     // Evidence names what is in force: the rest of the file is not, until the next start.
-    const now = { ...started, keys: config.keys, policy: { ...started.policy, packs: config.policy.packs } };
-    await recordChange(this.#parts, "reloaded", refs, now);
+    const policy = { ...started.policy, packs: config.policy.packs };
+    const now = { ...started, keys: config.keys, extensions: config.extensions, policy };
+    const [before, after] = [this.#extensions, loaded.extensions];
+    await recordChange(this.#parts, { event: "reloaded", config: now, policies: refs, before, after });
     // Recorded first: where it cannot be, the last good ones stay. What follows is one turn of the event loop.
     keys.replace(config.keys);
     chain.replacePolicies(policies);
+    this.#extensions = after;
     ledger.updateConfigDigest(configDigest(now));
     if (configDigest(config) !== configDigest(now)) log.warn("what changed beside packs and keys waits for a start");
     await endpoint.endRevoked((principal) => principal.keyId === anonymousKeyId || keys.has(principal));
@@ -97,18 +104,4 @@ function openListener(port: Port, parts: Parts): Promise<Listener> {
 function healthOf({ life, ledger }: Parts): Health {
   const status = life.stopping ? "stopping" : ledger.writable ? "ok" : "degraded";
   return { status, version: identity.version };
-}
-
-function recordChange(
-  parts: Parts,
-  event: "started" | "reloaded",
-  policies: readonly PolicyRef[],
-  config: GatewayConfig,
-): Promise<void> {
-  const tenants = new Set(config.keys.map(({ tenant }) => tenant));
-  if (config.mcpGateway.anonymousTenant !== null) tenants.add(config.mcpGateway.anonymousTenant);
-  const change = { event, policies, configDigest: configDigest(config) };
-  return recordConfiguration(parts.ledger, tenants, change, (tenant, { code }) =>
-    parts.log.warn({ tenant, code }, "tenant refused"),
-  );
 }

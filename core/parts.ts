@@ -16,7 +16,6 @@ import { InFlight } from "./ingress/mcp/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
 import { GatewayError } from "./kernel/error.ts";
-import type { Policy } from "./kernel/policy.ts";
 import { poolRandom } from "./kernel/random-pool.ts";
 import type { JsonBounds } from "./kernel/strict-json.ts";
 import { uuidV7 } from "./kernel/uuid.ts";
@@ -24,9 +23,10 @@ import { WebhookFeed } from "./notify/feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
 import { noticeOf } from "./pipeline/approval-notice.ts";
+import type { LoadedExtension } from "./pipeline/extension-record.ts";
 import { Road } from "./pipeline/road.ts";
+import { loadPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
-import { loadPacks } from "./policy/pack.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
 import type { ReviewFlood } from "./session/review-flood.ts";
 import { openSessionControl } from "./session/session-control.ts";
@@ -51,6 +51,8 @@ export interface Parts {
   readonly killSwitch: KillSwitch;
   readonly keys: KeyRing;
   readonly chain: Chain;
+  /** In force when the gateway started. */
+  readonly extensions: readonly LoadedExtension[];
   readonly fleet: UpstreamFleet;
   readonly sessions: SessionTable;
   readonly endpoint: McpEndpoint;
@@ -60,10 +62,13 @@ export interface Parts {
 
 /** Opens every part but the ports. Rejects with the GatewayError that says why not. */
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
-  const policies = await loadPolicies(config);
   const metrics = new Metrics();
-  const fleet = openFleet(config, log);
   const evidence = await openEvidence(config, log, metrics);
+  const { policies, extensions } = await loadPolicies(config, { ...evidence, log }).catch(async (cause) => {
+    await closeEvidence(evidence);
+    throw cause;
+  });
+  const fleet = openFleet(config, log);
   const inFlight = new InFlight();
   const control = await openSessionControl({
     ...evidence,
@@ -112,6 +117,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     killSwitch: control.killSwitch,
     keys,
     chain,
+    extensions,
     fleet,
     sessions,
     ...endpoints,
@@ -130,11 +136,9 @@ function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
   });
 }
 
-async function openEvidence(
-  config: GatewayConfig,
-  log: Log,
-  metrics: Metrics,
-): Promise<Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter">> {
+type EvidenceParts = Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter">;
+
+async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
   const store = await openStore({ dir: dataDir, enabled: state.enabled });
   const ports = {
@@ -220,22 +224,20 @@ function openEndpoints(config: GatewayConfig, log: Log, open: RoadParts): Pick<P
   return { endpoint: new McpEndpoint(parts), sse: new SseEndpoint(parts) };
 }
 
-/** The policies that a configuration names, checked. */
-export async function loadPolicies(config: GatewayConfig): Promise<readonly Policy[]> {
-  const packs = await loadPacks(config.policy.packs.map((pack) => ({ ...pack, clock: Date.now })));
-  return packs.map(({ policy }) => policy);
-}
-
 /** Closes upstreams, evidence and state, in this order. */
 export async function closeParts(parts: Parts): Promise<void> {
   // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close()]);
   parts.killSwitch.close();
   await parts.approvals.close();
-  await parts.notifier.close();
-  await parts.custody.stop();
-  await parts.ledger.close();
-  await parts.store.close();
+  await closeEvidence(parts);
+}
+
+async function closeEvidence({ notifier, custody, ledger, store }: EvidenceParts): Promise<void> {
+  await notifier.close();
+  await custody.stop();
+  await ledger.close();
+  await store.close();
 }
 
 function jsonBounds(config: GatewayConfig): JsonBounds {

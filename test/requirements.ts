@@ -15,7 +15,7 @@ R1.1-2  | 2 | open | The protocol types are MCP, HTTP, shell, SQL and Git.
 R1.1-3  | 2 | met  | Every evaluated action gets one of three decisions: allow, review, block.
 R1.1-4  | 2 | open | The agent is an untrusted principal: nothing it sends grants it authority.
 R1.1-5  | 2 | met  | Upstream tools enforce their own authorization: their refusal reaches the agent.
-R1.1-6  | 5 | open | In strict mode unsigned policy packs are rejected.
+R1.1-6  | 5 | met  | In strict mode unsigned policy packs are rejected.
 R1.1-7  | 5 | open | In strict mode unsigned plugins are rejected.
 R1.1-8  | 6 | open | Model requests are governed through a chat-completions-compatible API.
 R1.1-9  | 6 | open | Model requests are governed through a messages-style API.

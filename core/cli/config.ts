@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { configDigest } from "../config/digest.ts";
 import { loadConfig } from "../config/load.ts";
-import { configReference } from "../config/reference.ts";
+import { configReference, trustReference } from "../config/reference.ts";
 import { GatewayError } from "../kernel/error.ts";
 
 /** `gateway config`. */
@@ -16,7 +16,7 @@ export function configCommand(): Command {
   config
     .command("reference")
     .description("print every key with its type, default and meaning, as Markdown")
-    .action(() => void process.stdout.write(configReference()));
+    .action(() => void process.stdout.write(`${configReference()}\n${trustReference()}`));
   return config;
 }
 

@@ -1,7 +1,12 @@
 import { Command } from "commander";
+import { readExtensionFolder } from "../extension/folder.ts";
+import { acceptUnverified } from "../extension/unverified.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { type CompiledPack, compilePack } from "../policy/pack.ts";
 import type { TestResult } from "../policy/test-case.ts";
+import { packKeysCommand } from "./pack-keys.ts";
+import { packSignCommand } from "./pack-sign.ts";
+import { packInspectCommand, packVerifyCommand } from "./pack-verify.ts";
 
 interface Output {
   readonly json?: true;
@@ -22,7 +27,11 @@ export function packCommand(): Command {
     .argument("<folder>", "the pack's folder")
     .option("--json", "print JSON")
     .action(testPack);
-  return pack;
+  return pack
+    .addCommand(packSignCommand())
+    .addCommand(packVerifyCommand())
+    .addCommand(packInspectCommand())
+    .addCommand(packKeysCommand());
 }
 
 async function lintPack(folder: string, { json }: Output): Promise<void> {
@@ -52,9 +61,10 @@ async function testPack(folder: string, { json }: Output): Promise<void> {
 /** The pack, or its faults printed and the exit code set. */
 async function compile(folder: string, json: true | undefined): Promise<CompiledPack | undefined> {
   try {
-    return await compilePack({ path: folder, mode: "enforce", settings: {}, clock: Date.now });
+    const extension = acceptUnverified(await readExtensionFolder(folder, "pack"), null);
+    return await compilePack({ extension, path: folder, mode: "enforce", settings: {}, clock: Date.now });
   } catch (error) {
-    if (!(error instanceof GatewayError && error.code === "PACK_INVALID")) throw error;
+    if (!(error instanceof GatewayError && /^(?:PACK|EXTENSION)_INVALID$/.test(error.code))) throw error;
     process.exitCode = 1;
     print(json ? JSON.stringify({ ok: false, message: error.message, ...error.data }) : error.message);
     return undefined;

@@ -26,7 +26,11 @@ export function watchConfiguration(config: GatewayConfig, log: Log, reload: () =
     timer = setTimeout(now, Math.max(0, Math.min(settleMs, changedMs + longestWaitMs - performance.now())));
   };
   const tree = new TreeWatch({
-    paths: [...config.policy.packs.map(({ path }) => path), ...(config.source === null ? [] : [config.source])],
+    paths: [
+      ...config.policy.packs.map(({ path }) => path),
+      ...config.extensions.trustFiles,
+      ...(config.source === null ? [] : [config.source]),
+    ],
     onChange: soon,
     onBlind: (path) => log.warn({ path }, "folder cannot be watched: send SIGHUP after a change"),
   });

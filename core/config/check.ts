@@ -21,8 +21,13 @@ import type { YamlEntry, YamlTree } from "./yaml-tree.ts";
  * Each misfit is a fault and leaves `undefined` in its place. Marks the place of every path in `faults`.
  */
 export function checkDocument(tree: YamlTree, faults: FaultList): Draft<FileForm> {
+  return checkTree<FileForm>(tree, fileSchema, faults);
+}
+
+/** The same for another schema; `T` is its form. */
+export function checkTree<T>(tree: YamlTree, schema: ObjectField, faults: FaultList): Draft<T> {
   // INVARIANT: the schema's `Form` types describe exactly what `#object` builds from the same schema.
-  return new Checker(faults).check(tree, fileSchema, "") as Draft<FileForm>;
+  return new Checker(faults).check(tree, schema, "") as Draft<T>;
 }
 
 /** The form of an empty file. */

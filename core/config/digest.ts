@@ -1,6 +1,7 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { contentDigest } from "../kernel/digest.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
+import type { TrustedKey } from "../kernel/trust-policy.ts";
 import type { GatewayConfig, UpstreamConfig, ValueOrigin, WebhookConfig, WitnessConfig } from "./gateway-config.ts";
 
 /**
@@ -18,6 +19,7 @@ export function configDigest(config: GatewayConfig): string {
     mcpGateway: { ...config.mcpGateway },
     upstreams: upstreams.map(withoutSecrets),
     policy: { ...config.policy, packs: config.policy.packs.map((pack) => ({ ...pack })) },
+    extensions: { strict: config.extensions.strict, trustPolicy: trustOf(config) },
     sessions: { reviewFlood: { ...config.sessions.reviewFlood } },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
     approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
@@ -25,6 +27,14 @@ export function configDigest(config: GatewayConfig): string {
     log: config.log,
   };
   return contentDigest(canonicalJson(document));
+}
+
+function trustOf({ extensions: { trustPolicy: policy } }: GatewayConfig): Json {
+  if (policy === null) return null;
+  const told = (keys: readonly TrustedKey[]): Json => keys.map((key) => ({ ...key }));
+  const { allOf, anyOf, revoked } = policy;
+  const any = anyOf === null ? null : { minimum: anyOf.minimum, signers: told(anyOf.signers) };
+  return { allOf: told(allOf), anyOf: any, revoked: { ...revoked } };
 }
 
 /** All headers of a witness come from the environment. */

@@ -15,6 +15,9 @@ export type FormatName =
   | "header_name"
   | "header_value"
   | "key_hash"
+  | "public_key"
+  | "digest"
+  | "instant"
   | "tool_prefix"
   | "tool_glob"
   | "field_glob"
@@ -50,6 +53,13 @@ export const formats: Readonly<Record<FormatName, Format>> = {
     /^(?:[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?)?$/,
   ),
   key_hash: hidden("`sha256:` and 64 lower-case hex digits, as `gateway keys new` prints it", /^sha256:[0-9a-f]{64}$/),
+  public_key: hidden("the base64 of a public key", /^[A-Za-z0-9+/]{1,512}={0,2}$/),
+  digest: shown("`sha256:` and 64 lower-case hex digits", /^sha256:[0-9a-f]{64}$/),
+  instant: {
+    expected: "a time like `2026-12-31T00:00:00Z`",
+    sensitive: false,
+    test: (value) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(value) && !Number.isNaN(Date.parse(value)),
+  },
   tool_prefix: shown("at most 64 of `A-Z a-z 0-9 _ . -`", /^[A-Za-z0-9_.-]{0,64}$/),
   tool_glob: shown("a tool name, in which `*` stands for any characters", /^[A-Za-z0-9_.*-]{1,128}$/),
   field_glob: shown(

@@ -2,6 +2,7 @@ import type { Decision } from "../kernel/decision.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Mode } from "../kernel/policy.ts";
 import type { Role } from "../kernel/role.ts";
+import type { TrustPolicy } from "../kernel/trust-policy.ts";
 import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
 import type { WebhookConfig as WebhookSpec } from "../kernel/webhook-config.ts";
 import type { WitnessConfig as WitnessSpec } from "../kernel/witness-config.ts";
@@ -18,6 +19,7 @@ export interface GatewayConfig {
   readonly mcpGateway: McpGatewayConfig;
   readonly upstreams: readonly UpstreamConfig[];
   readonly policy: PolicyConfig;
+  readonly extensions: ExtensionConfig;
   readonly sessions: SessionConfig;
   readonly evidence: EvidenceConfig;
   readonly approvals: ApprovalConfig;
@@ -71,6 +73,15 @@ export interface PolicyConfig {
   /** The decision about an action no policy speaks of. */
   readonly defaultDecision: Decision;
   readonly deadlineMs: number;
+}
+
+export interface ExtensionConfig {
+  /** What is not trusted is not loaded. Only with a trust policy. */
+  readonly strict: boolean;
+  /** Null: nothing is trusted. */
+  readonly trustPolicy: TrustPolicy | null;
+  /** What the trust policy was read from, absolute. */
+  readonly trustFiles: readonly string[];
 }
 
 export interface SessionConfig {

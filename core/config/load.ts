@@ -9,6 +9,7 @@ import type { GatewayConfig, KeyConfig, UpstreamConfig, WebhookConfig, WitnessCo
 import { checkRules } from "./rule.ts";
 import type { FileForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
+import { loadTrustFile, type TrustFile } from "./trust-file.ts";
 import { readYamlTree } from "./yaml-tree.ts";
 
 /**
@@ -29,11 +30,19 @@ export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<
   checkRules(draft, secrets, faults);
   if (!faults.isEmpty) faults.throwAll();
   // INVARIANT: without a fault the draft has no holes.
-  return buildConfig(draft as FileForm, secrets, resolve(path));
+  const form = draft as FileForm;
+  const source = resolve(path);
+  const { trust_policy: trust } = form.extensions;
+  return buildConfig(
+    form,
+    secrets,
+    source,
+    trust === null ? null : await loadTrustFile(resolve(dirname(source), trust)),
+  );
 }
 
 /** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */
-export function buildConfig(form: FileForm, secrets: Secrets, source: string): GatewayConfig {
+export function buildConfig(form: FileForm, secrets: Secrets, source: string, trust: TrustFile | null): GatewayConfig {
   const folder = dirname(source);
   const { listen, mcp_gateway: mcp, approvals, evidence, limits, policy } = form;
   return deepFreeze<GatewayConfig>({
@@ -63,6 +72,11 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string): G
       packs: policy.packs.map(({ path, mode, settings }) => ({ path: resolve(folder, path), mode, settings })),
       defaultDecision: policy.default_decision,
       deadlineMs: policy.deadline_ms,
+    },
+    extensions: {
+      strict: form.extensions.strict,
+      trustPolicy: trust?.policy ?? null,
+      trustFiles: trust?.files ?? [],
     },
     sessions: {
       reviewFlood: {

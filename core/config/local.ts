@@ -19,6 +19,7 @@ export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: Loca
     defaultForm(),
     { keyHashes: [], upstreams: [], witnesses: [], webhooks: [] },
     resolve("gateway.yaml"),
+    null,
   );
   return deepFreeze({
     ...defaults,

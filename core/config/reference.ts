@@ -1,4 +1,5 @@
-import type { Field } from "./field.ts";
+import { trustSchema } from "./extension-schema.ts";
+import type { Field, ObjectField } from "./field.ts";
 import { formats } from "./format.ts";
 import { fileSchema } from "./schema.ts";
 
@@ -9,15 +10,29 @@ const preamble = `# Configuration reference
 \`[]\` stands for each entry of a list, \`<name>\` for a key of your choosing.
 `;
 
+const trustPreamble = `# Trust policy reference
+
+The file that \`extensions.trust_policy\` names.
+`;
+
+/** The same for the trust policy. */
+export function trustReference(): string {
+  return tableOf(trustSchema, trustPreamble);
+}
+
 /** Markdown: one row for each key of the file, in the order of the schema, with columns aligned. */
 export function configReference(): string {
-  const rows: readonly Row[] = [["key", "type", "default", "description"], ...membersOf(fileSchema, "")];
+  return tableOf(fileSchema, preamble);
+}
+
+function tableOf(schema: ObjectField, intro: string): string {
+  const rows: readonly Row[] = [["key", "type", "default", "description"], ...membersOf(schema, "")];
   const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
   const [head = "", ...body] = rows.map((row) =>
     tableLine(row.map((cell, column) => cell.padEnd(widths[column] ?? 0))),
   );
   const rule = tableLine(widths.map((width) => "-".repeat(width)));
-  return `${[preamble, head, rule, ...body].join("\n")}\n`;
+  return `${[intro, head, rule, ...body].join("\n")}\n`;
 }
 
 function tableLine(cells: readonly string[]): string {

@@ -19,6 +19,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkAnonymous(draft.mcp_gateway, faults);
   checkUpstreams(draft.upstreams, faults);
   checkPolicy(draft.policy, faults);
+  checkExtensions(draft.extensions, faults);
   checkBodyTime(draft.limits, faults);
   checkWitnesses(draft.evidence, faults);
   checkApprovals(draft, faults);
@@ -75,6 +76,12 @@ function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void
       "expected `block` or `review`, got `allow`, because no pack is in mode `enforce`: everything would be allowed";
     faults.add("policy.default_decision", text);
   }
+}
+
+/** A verifier that trusts nobody must not look like one that trusts everybody. */
+function checkExtensions(extensions: Draft<FileForm["extensions"]>, faults: FaultList): void {
+  if (extensions?.strict !== true || extensions.trust_policy !== null) return;
+  faults.add("extensions.trust_policy", "expected a trust policy, got none, because `extensions.strict` is `true`");
 }
 
 function checkWitnesses(evidence: Draft<FileForm["evidence"]>, faults: FaultList): void {

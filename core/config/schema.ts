@@ -1,6 +1,7 @@
 import { keysSchema, listenSchema, mcpGatewaySchema } from "./access-schema.ts";
 import { approvalSchema } from "./approval-schema.ts";
 import { evidenceSchema } from "./evidence-schema.ts";
+import { extensionsSchema } from "./extension-schema.ts";
 import type { Field, Form, ObjectField } from "./field.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, sessionsSchema, stateSchema } from "./runtime-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
@@ -14,6 +15,7 @@ export interface FileForm {
   readonly mcp_gateway: Form<typeof mcpGatewaySchema>;
   readonly upstreams: readonly UpstreamForm[];
   readonly policy: Form<typeof policySchema>;
+  readonly extensions: Form<typeof extensionsSchema>;
   readonly sessions: Form<typeof sessionsSchema>;
   readonly evidence: Form<typeof evidenceSchema>;
   readonly approvals: Form<typeof approvalSchema>;
@@ -33,6 +35,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   mcp_gateway: mcpGatewaySchema,
   upstreams: { type: "list", default: [], description: "The MCP servers behind the gateway.", of: upstreamSchema },
   policy: policySchema,
+  extensions: extensionsSchema,
   sessions: sessionsSchema,
   evidence: evidenceSchema,
   approvals: approvalSchema,

@@ -4,10 +4,10 @@ import { GatewayError } from "../kernel/error.ts";
 import { compileGlob } from "../kernel/glob.ts";
 import { deepFreeze, type Json, type JsonObject } from "../kernel/json.ts";
 import { parseStrictJson } from "../kernel/strict-json.ts";
+import { VerifiedExtension } from "../kernel/verified-extension.ts";
 import { CelEngine } from "./cel/engine.ts";
 import { recordShape, type Shape, shapeOf } from "./cel/shape.ts";
 import type { Faults, Place } from "./fault.ts";
-import { type FolderSnapshot, readFolder } from "./folder.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRules } from "./rule-set.ts";
@@ -16,9 +16,8 @@ import type { YamlNode } from "./yaml/node.ts";
 import { parseYaml } from "./yaml/parse.ts";
 import { readRootList } from "./yaml/reader.ts";
 
-/** Everything a pack's folder says, out of one snapshot. */
+/** Everything a pack's files say. */
 export interface PackSource {
-  readonly digest: string;
   readonly manifest: Manifest;
   readonly engine: CelEngine;
   readonly rules: readonly Rule[];
@@ -29,16 +28,22 @@ export interface PackSource {
 const mostRules = 10_000;
 const dataBounds = { depth: 32, nodes: 100_000, stringLength: 65_536, reader: "exact" } as const;
 
+type Files = ReadonlyMap<string, Buffer>;
+
 /**
- * Reads a pack's folder. What is wrong goes to `faults`, and with a fault nothing read may be used; undefined where
- * there is no manifest to begin with. Throws PACK_INVALID where the folder cannot be read at all.
+ * Reads a pack's files. What is wrong goes to `faults`, and with a fault nothing read may be used; undefined where there
+ * is no manifest to begin with.
  */
-export async function readSource(path: string, now: string, faults: Faults): Promise<PackSource | undefined> {
-  const snapshot = await takeSnapshot(path, faults);
-  const manifest = readManifest(snapshot, now, faults);
+export async function readSource(
+  extension: VerifiedExtension,
+  now: string,
+  faults: Faults,
+): Promise<PackSource | undefined> {
+  const files = VerifiedExtension.open(extension);
+  const manifest = readManifest(files, now, faults);
   if (manifest === undefined) return undefined;
   const engine = new CelEngine();
-  const data = readData(snapshot, faults);
+  const data = readData(files, faults);
   const context = {
     namespace: manifest.namespace,
     engine,
@@ -46,29 +51,14 @@ export async function readSource(path: string, now: string, faults: Faults): Pro
     data: dataShape(data),
     faults,
   };
-  const rules = await readRules(snapshot, manifest, context);
+  const rules = await readRules(files, manifest, context);
   checkRules(rules, now, faults);
-  const tests = await readTests(snapshot, faults);
-  return { digest: snapshot.digest, manifest, engine, rules, tests, data };
+  const tests = await readTests(files, faults);
+  return { manifest, engine, rules, tests, data };
 }
 
-const unreadable: Readonly<Record<string, string>> = {
-  ENOENT: "no such folder",
-  ENOTDIR: "not a folder",
-  EACCES: "this user may not read it",
-};
-
-async function takeSnapshot(path: string, faults: Faults): Promise<FolderSnapshot> {
-  try {
-    return await readFolder(path, faults);
-  } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-    throw new GatewayError("PACK_INVALID", `\`${path}\` cannot be read: ${unreadable[code] ?? code}`, { cause });
-  }
-}
-
-function readManifest(snapshot: FolderSnapshot, now: string, faults: Faults): Manifest | undefined {
-  const bytes = snapshot.files.get("pack.yaml");
+function readManifest(files: Files, now: string, faults: Faults): Manifest | undefined {
+  const bytes = files.get("pack.yaml");
   if (bytes === undefined) {
     faults.add(startOf("pack.yaml"), "expected a manifest, got no such file");
     return undefined;
@@ -77,10 +67,10 @@ function readManifest(snapshot: FolderSnapshot, now: string, faults: Faults): Ma
   return root === undefined ? undefined : parseManifest(root, now, faults);
 }
 
-async function readRules(snapshot: FolderSnapshot, manifest: Manifest, context: RuleContext): Promise<readonly Rule[]> {
+async function readRules(files: Files, manifest: Manifest, context: RuleContext): Promise<readonly Rule[]> {
   const globs = manifest.rules.map(compileGlob);
   const rules: Rule[] = [];
-  for (const [file, bytes] of snapshot.files) {
+  for (const [file, bytes] of files) {
     const named = file.endsWith(".yaml") && globs.some((glob) => glob.test(file));
     if (named) {
       const nodes = await readItems(file, bytes, "rules", context.faults);
@@ -102,9 +92,9 @@ async function readRules(snapshot: FolderSnapshot, manifest: Manifest, context: 
   return rules;
 }
 
-async function readTests(snapshot: FolderSnapshot, faults: Faults): Promise<readonly TestCase[]> {
+async function readTests(files: Files, faults: Faults): Promise<readonly TestCase[]> {
   const tests: TestCase[] = [];
-  for (const [file, bytes] of snapshot.files) {
+  for (const [file, bytes] of files) {
     if (!file.startsWith("tests/")) continue;
     if (!file.endsWith(".yaml")) faults.add(startOf(file), "expected `tests/*.yaml`; this one would be ignored");
     else for (const node of await readItems(file, bytes, "cases", faults)) tests.push(...parseCase(node, faults));
@@ -126,9 +116,9 @@ function readYaml(file: string, bytes: Buffer, faults: Faults): YamlNode | undef
 }
 
 /** `data/<name>.json` by name. */
-function readData(snapshot: FolderSnapshot, faults: Faults): JsonObject {
+function readData(files: Files, faults: Faults): JsonObject {
   const data: Record<string, Json> = {};
-  for (const [file, bytes] of snapshot.files) {
+  for (const [file, bytes] of files) {
     if (!file.startsWith("data/")) continue;
     const name = /^data\/([a-z][a-z0-9_]*)\.json$/.exec(file)?.[1];
     if (name === undefined) {

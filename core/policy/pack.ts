@@ -2,6 +2,7 @@ import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Mode, Policy, PolicyRef } from "../kernel/policy.ts";
 import type { Clock } from "../kernel/port.ts";
+import type { VerifiedExtension } from "../kernel/verified-extension.ts";
 import { packVariables } from "./cel/scope.ts";
 import { Faults } from "./fault.ts";
 import type { Manifest } from "./manifest.ts";
@@ -11,7 +12,9 @@ import type { Rule } from "./rule.ts";
 import { runCase, type TestCase, type TestResult } from "./test-case.ts";
 
 export interface PackOptions {
-  /** The pack's folder. */
+  /** The pack's files, as they were verified or accepted: nothing else is read. */
+  readonly extension: VerifiedExtension;
+  /** What faults call the pack: its folder as the operator named it. */
   readonly path: string;
   readonly mode: Mode;
   /** The operator's values for the pack's settings. */
@@ -27,6 +30,7 @@ export type RuleSummary = Pick<
 >;
 
 export interface LoadedPack {
+  readonly extension: VerifiedExtension;
   readonly ref: PolicyRef;
   readonly policy: Policy;
   readonly title: string;
@@ -59,31 +63,32 @@ export async function loadPack(options: PackOptions): Promise<LoadedPack> {
   return compiled.pack;
 }
 
-/** Loads packs that work side by side: two of one name or one namespace are PACK_INVALID. */
-export async function loadPacks(options: readonly PackOptions[]): Promise<readonly LoadedPack[]> {
-  const packs: LoadedPack[] = [];
-  for (const each of options) {
-    const pack = await loadPack(each);
-    const twin = packs.find((other) => other.namespace === pack.namespace || other.ref.name === pack.ref.name);
-    if (twin !== undefined) {
-      throw new GatewayError(
-        "PACK_INVALID",
-        `\`${pack.ref.name}\`: expected a name and a namespace of its own, got those of \`${twin.ref.name}\``,
-      );
-    }
-    packs.push(pack);
-  }
-  return packs;
+/** Packs work side by side: two of one name or one namespace are PACK_INVALID. */
+export function refuseTwins(packs: readonly LoadedPack[]): void {
+  packs.forEach((pack, index) => {
+    const twin = packs.slice(0, index).find((other) => isTwin(pack, other));
+    if (twin === undefined) return;
+    throw new GatewayError(
+      "PACK_INVALID",
+      `\`${pack.ref.name}\`: expected a name and a namespace of its own, got those of \`${twin.ref.name}\``,
+    );
+  });
 }
 
-/** Reads and compiles a pack from one snapshot of its folder. Throws PACK_INVALID with every fault. */
+function isTwin(pack: LoadedPack, other: LoadedPack): boolean {
+  return other.namespace === pack.namespace || other.ref.name === pack.ref.name;
+}
+
+/** Compiles a pack from the bytes that were vouched for. Throws PACK_INVALID with every fault. */
 export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   const faults = new Faults();
   const now = new Date(options.clock()).toISOString();
-  const source = await readSource(options.path, now, faults);
+  const { extension } = options;
+  const source = await readSource(extension, now, faults);
   faults.throwIfAny(options.path);
   if (source === undefined) throw new TypeError("compilePack: expected a pack or a fault");
   const { manifest } = source;
+  checkClaim(manifest, extension, faults);
   const merged = mergeSettings(manifest, options.settings, faults);
   const tests = mergeTestSettings(source.tests, manifest, faults);
   faults.throwIfAny(options.path);
@@ -92,8 +97,8 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
     kind: "pack",
     name: manifest.name,
     version: manifest.version,
-    digest: source.digest,
-    signer: null,
+    digest: extension.digest,
+    signer: extension.signer,
   };
   const build = (settings: JsonObject, mode: Mode): Policy =>
     new PackPolicy({
@@ -104,7 +109,19 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
       variables: packVariables(settings, source.data),
       tightenOnly: manifest.tightenOnly,
     });
-  return { pack: describe(manifest, source.rules, build(merged, options.mode)), test: () => runTests(tests, build) };
+  return {
+    pack: describe(manifest, source.rules, build(merged, options.mode), extension),
+    test: () => runTests(tests, build),
+  };
+}
+
+/** What was signed under one name must not be loaded under another: signers and sequences go by it. */
+function checkClaim(manifest: Manifest, { claim }: VerifiedExtension, faults: Faults): void {
+  if (claim === null) return;
+  for (const key of ["name", "version", "sequence"] as const) {
+    if (manifest[key] === claim[key]) continue;
+    faults.add(manifest.place, `expected \`${key}\` as it was signed, \`${claim[key]}\`, got \`${manifest[key]}\``);
+  }
 }
 
 function mergeSettings(manifest: Manifest, settings: JsonObject, faults: Faults): JsonObject {
@@ -149,8 +166,14 @@ async function runTests(
   return results;
 }
 
-function describe(manifest: Manifest, rules: readonly Rule[], policy: Policy): LoadedPack {
+function describe(
+  manifest: Manifest,
+  rules: readonly Rule[],
+  policy: Policy,
+  extension: VerifiedExtension,
+): LoadedPack {
   return {
+    extension,
     ref: policy.ref,
     policy,
     title: manifest.title,

@@ -58,13 +58,13 @@ async function withIdleRules(count: number): Promise<Policy> {
         `rules:\n${[...rules, ...(part === 0 ? [live] : [])].join("\n")}\n`,
       );
     }
-    return (await loadPack(optionsFor(folder))).policy;
+    return (await loadPack(await optionsFor(folder))).policy;
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-const { policy } = await loadPack(optionsFor(baseline));
+const { policy } = await loadPack(await optionsFor(baseline));
 process.stdout.write(`no policy                    ${microseconds([], read)} µs\n`);
 process.stdout.write(`baseline, a read             ${microseconds([policy], read)} µs\n`);
 process.stdout.write(`baseline, a write of 6 kB    ${microseconds([policy], write)} µs\n`);

@@ -119,8 +119,8 @@ describe("the architecture", () => {
     });
   });
 
-  describe("an AuthorizedAction, and an ApprovalGrant", () => {
-    it("is made by the gate alone, and by the queue", () => {
+  describe("an AuthorizedAction, an ApprovalGrant and a VerifiedExtension", () => {
+    it("are made by the gate, the queue and the verifier alone", () => {
       expect(permissionFaults(product)).to.deep.equal([]);
       expect(makersMake(product)).to.equal(true);
     });
@@ -135,10 +135,15 @@ describe("the architecture", () => {
         "core/pipeline/gate.ts": "return AuthorizedAction.authorize(action, evaluation, durable);",
         "core/approval/review.ts": "ApprovalGrant.grantUse(id, action);",
         "core/approval/queue.ts": "ApprovalGrant.grantUse(id, action);",
+        "core/policy/pack.ts": "VerifiedExtension.admitTrusted(files, vouching);",
+        "core/pipeline/load.ts": "VerifiedExtension.admitUnverified(files, vouching);",
+        "core/extension/verifier.ts": "VerifiedExtension.admitTrusted(files, vouching);",
       };
       expect(permissionFaults(tree(files))).to.deep.equal([
         ...["a", "b", "c", "d"].map((name) => `core/upstream/${name}.ts: calls \`authorize\``),
         "core/approval/review.ts: calls `grantUse`",
+        "core/policy/pack.ts: calls `admitTrusted`",
+        "core/pipeline/load.ts: calls `admitUnverified`",
       ]);
     });
   });

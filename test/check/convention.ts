@@ -16,6 +16,18 @@ const permissions = [
     maker: "core/approval/queue.ts",
     definition: "core/kernel/approval-grant.ts",
   },
+  {
+    name: "VerifiedExtension",
+    method: "admitTrusted",
+    maker: "core/extension/verifier.ts",
+    definition: "core/kernel/verified-extension.ts",
+  },
+  {
+    name: "VerifiedExtension",
+    method: "admitUnverified",
+    maker: "core/extension/unverified.ts",
+    definition: "core/kernel/verified-extension.ts",
+  },
 ] as const;
 
 /** Nobody but its maker may so much as name the method that makes a permission, by whatever spelling. */

@@ -1,6 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { readExtensionFolder } from "../../core/extension/folder.ts";
+import { acceptUnverified } from "../../core/extension/unverified.ts";
 import { GatewayError } from "../../core/kernel/error.ts";
 import type { JsonObject } from "../../core/kernel/json.ts";
 import type { Mode } from "../../core/kernel/policy.ts";
@@ -38,7 +40,7 @@ export class PackFolders {
   }
 
   async load(files: PackFiles, settings: JsonObject = {}, mode: Mode = "enforce"): Promise<LoadedPack> {
-    return loadPack(optionsFor(await this.write(files), settings, mode));
+    return loadPack(await optionsFor(await this.write(files), settings, mode));
   }
 
   async remove(): Promise<void> {
@@ -46,14 +48,19 @@ export class PackFolders {
   }
 }
 
-/** Loaded at the start of 2026. */
-export function optionsFor(path: string, settings: JsonObject = {}, mode: Mode = "enforce"): PackOptions {
-  return { path, mode, settings, clock: () => Date.UTC(2026, 0, 1) };
+/** Unsigned, loaded at the start of 2026. */
+export async function optionsFor(
+  path: string,
+  settings: JsonObject = {},
+  mode: Mode = "enforce",
+): Promise<PackOptions> {
+  const extension = acceptUnverified(await readExtensionFolder(path, "pack"), null);
+  return { extension, path, mode, settings, clock: () => Date.UTC(2026, 0, 1) };
 }
 
 /** The faults a pack is refused for, without the line that names the pack. */
 export async function faultsOf(folders: PackFolders, files: PackFiles, settings: JsonObject = {}): Promise<string[]> {
   const error = await rejection(folders.load(files, settings));
-  if (!(error instanceof GatewayError && error.code === "PACK_INVALID")) throw error;
+  if (!(error instanceof GatewayError && /^(PACK|EXTENSION)_INVALID$/.test(error.code))) throw error;
   return error.message.split("\n").slice(1);
 }

@@ -1,4 +1,4 @@
-import { configReference } from "../../core/config/reference.ts";
+import { configReference, trustReference } from "../../core/config/reference.ts";
 import { reasons } from "../../core/evidence/bundle/reason.ts";
 import { mcpMethods } from "../../core/ingress/mcp/method.ts";
 import { routes } from "../../core/ingress/route.ts";
@@ -10,7 +10,7 @@ const notice = "<!-- Generated from the code by `npm run reference`; a test comp
 /** The generated reference tables: path from the repository root, and the text it must hold. */
 export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
   return new Map([
-    ["core/config/REFERENCE.md", configReference().replace("\n\n", `\n\n${notice}\n`)],
+    ["core/config/REFERENCE.md", `${configReference().replace("\n\n", `\n\n${notice}\n`)}\n${trustReference()}`],
     ["core/kernel/REFERENCE.md", errorReference()],
     ["core/ingress/REFERENCE.md", routeReference()],
     ["core/observe/REFERENCE.md", await metricReference()],

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { configReference } from "../../../core/config/reference.ts";
+import { configReference, trustReference } from "../../../core/config/reference.ts";
 import { withFile } from "../config/fixture.ts";
 import { runGateway } from "./run.ts";
 
@@ -60,7 +60,7 @@ describe("gateway config", () => {
 
   describe("reference", () => {
     it("prints the reference", async () => {
-      expect((await runGateway(["config", "reference"])).stdout).to.equal(configReference());
+      expect((await runGateway(["config", "reference"])).stdout).to.equal(`${configReference()}\n${trustReference()}`);
     });
   });
 });

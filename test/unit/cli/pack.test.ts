@@ -60,7 +60,7 @@ describe("gateway pack", () => {
   it("ends with 1 for a folder that cannot be read, and with 2 without one", async () => {
     expect(await runGateway(["pack", "lint", "/nowhere"])).to.deep.equal({
       code: 1,
-      stdout: "invalid policy pack: `/nowhere` cannot be read: no such folder\n",
+      stdout: "invalid extension: `/nowhere` cannot be read: no such folder\n",
       stderr: "",
     });
     expect(await runGateway(["pack", "lint"])).to.have.property("code", 2);

@@ -95,6 +95,12 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
     fit: [`sha256:${"0".repeat(64)}`],
     unfit: ["", "0".repeat(64), `sha256:${"A".repeat(64)}`, `sha256:${"0".repeat(63)}`, `sha512:${"0".repeat(64)}`],
   },
+  public_key: { fit: ["MCowBQYDK2VwAyEA", "ab=="], unfit: ["", "-----BEGIN", "a b", "a===", "A".repeat(600)] },
+  digest: { fit: [`sha256:${"0".repeat(64)}`], unfit: ["", "0".repeat(64), `sha256:${"A".repeat(64)}`] },
+  instant: {
+    fit: ["2026-12-31T00:00:00Z"],
+    unfit: ["", "2026-12-31", "2026-13-31T00:00:00Z", "2026-12-31T00:00:00", "2026-12-31T00:00:00+01:00"],
+  },
   tool_prefix: { fit: ["", "fs_", "A.b-"], unfit: ["a b", "*", "ä", "a".repeat(65)] },
   tool_glob: { fit: ["*", "read_*", "a"], unfit: ["", "a b", "a?", "[a]", "ä", "a".repeat(129)] },
   field_glob: {

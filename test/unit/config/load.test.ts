@@ -128,7 +128,7 @@ describe("loadConfig(path, env)", () => {
       expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
         "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
         "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
-        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `policy`, `sessions`, `evidence`, `approvals`, `limits`, `log`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `policy`, `extensions`, `sessions`, `evidence`, `approvals`, `limits`, `log`",
       ]);
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
@@ -215,6 +215,7 @@ function defaults(source: string): GatewayConfig {
     },
     upstreams: [],
     policy: { packs: [], defaultDecision: "block", deadlineMs: 250 },
+    extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: { reviewFlood: { reviews: 5, windowMs: 300_000 } },
     evidence: {
       storeValues: true,

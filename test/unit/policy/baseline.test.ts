@@ -10,7 +10,7 @@ const folder = join(repositoryRoot, "policy-packs/baseline");
 describe("policy-packs/baseline", () => {
   let compiled: CompiledPack;
   before(async () => {
-    compiled = await compilePack(optionsFor(folder));
+    compiled = await compilePack(await optionsFor(folder));
   });
 
   it("passes its own tests", async () => {
@@ -44,7 +44,7 @@ describe("policy-packs/baseline", () => {
     }
     const vast = await compiled.pack.policy.evaluate(makeAction({ arguments: { path: "./".repeat(5_000) } }));
     for (const finding of vast.findings) tried.add(finding.rule);
-    const guarded = await compilePack(optionsFor(folder, { protected_paths: ["/etc"] }));
+    const guarded = await compilePack(await optionsFor(folder, { protected_paths: ["/etc"] }));
     const verdict = await guarded.pack.policy.evaluate(makeAction({ arguments: { path: "/etc/hosts" } }));
     for (const finding of verdict.findings) tried.add(finding.rule);
     expect(compiled.pack.rules.map((rule) => rule.id).filter((id) => !tried.has(id))).to.deep.equal([]);

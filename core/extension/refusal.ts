@@ -1,0 +1,61 @@
+import type { ErrorOptions } from "../kernel/error.ts";
+import { GatewayError } from "../kernel/error.ts";
+
+/**
+ * Everything that can be wrong with what vouches for an extension, each with its one sentence. Closed: evidence, log and
+ * command line name these and no others.
+ */
+export const trustChecks = {
+  unsigned: "expected a signature file, got none",
+  bundle_malformed: "expected lines of Sigstore bundles v0.3 with a DSSE envelope and a public key",
+  payload_type: "expected a DSSE payload of type `application/vnd.in-toto+json`",
+  statement_malformed: "expected an in-toto Statement v1 in canonical JSON",
+  statement_differs: "expected all signers to have signed the same statement",
+  predicate_type: "expected a statement about an extension, version 1",
+  kind_mismatch: "expected a statement about this kind of extension",
+  file_unlisted: "expected every file to be signed",
+  file_missing: "expected every signed file to be there",
+  file_altered: "expected every file as it was signed",
+  digest_revoked: "expected a content that is not revoked",
+  not_yet_issued: "expected a statement issued in the past",
+  expired: "expected a statement that has not expired",
+  signature_invalid: "expected signatures of trusted keys to be valid",
+  key_revoked: "expected the signer's key not to be revoked",
+  key_not_yet_valid: "expected the signer's key to be valid already",
+  key_expired: "expected the signer's key to be valid still",
+  signers_missing: "expected signatures of the signers that the trust policy asks for",
+  sequence_lower: "expected no sequence below one that was loaded before",
+  sequence_reused: "expected one content for one sequence",
+} as const;
+
+export type TrustCheck = keyof typeof trustChecks;
+
+/** A check that failed; `detail` says of what, in backticks where it was input. */
+export interface Refused {
+  readonly check: TrustCheck;
+  readonly detail: string | undefined;
+}
+
+/** Carries a failed check out of the verifier's steps; never leaves this folder. */
+export class Refusal extends Error implements Refused {
+  readonly check: TrustCheck;
+  readonly detail: string | undefined;
+
+  constructor(check: TrustCheck, detail?: string) {
+    super(check);
+    this.name = "Refusal";
+    this.check = check;
+    this.detail = detail;
+  }
+}
+
+/** `check: what was expected (detail)`. */
+export function tellRefusal({ check, detail }: Refused): string {
+  return `${check}: ${trustChecks[check]}${detail === undefined ? "" : ` (${detail})`}`;
+}
+
+/** EXTENSION_REFUSED for one folder; `data.check` names the check. */
+export function refusalError(folder: string, refused: Refused, options: ErrorOptions = {}): GatewayError {
+  const data = { check: refused.check };
+  return new GatewayError("EXTENSION_REFUSED", `\`${folder}\`: ${tellRefusal(refused)}`, { ...options, data });
+}

@@ -1,0 +1,88 @@
+export const extensionKinds = ["pack", "plugin"] as const;
+export type ExtensionKind = (typeof extensionKinds)[number];
+
+/** What the signers say the extension is. Whoever compiles it holds the manifest to it. */
+export interface ExtensionClaim {
+  readonly kind: ExtensionKind;
+  readonly name: string;
+  readonly version: string;
+  /** Rises with each release. */
+  readonly sequence: number;
+}
+
+/** One reading of a folder: paths with `/` between their parts, in the order of their code units, and their bytes. */
+export interface ExtensionFiles {
+  readonly kind: ExtensionKind;
+  readonly files: ReadonlyMap<string, Buffer>;
+  /** `sha256:<hex>` over the canonical JSON of the sorted `[path, sha256 of the bytes]`, the signature left out. */
+  readonly digest: string;
+}
+
+/** What vouched for an extension: `untrusted` has a signature that did not do. */
+export interface Vouching {
+  readonly trust: "trusted" | "untrusted" | "unsigned";
+  /** Names of the trusted signers, in order; none unless `trusted`. */
+  readonly signers: readonly string[];
+  /** `sha256:<hex>` of the signature file; null where there is none. */
+  readonly bundleDigest: string | null;
+  readonly claim: ExtensionClaim | null;
+  /** The check that failed; null where none did or none was made. */
+  readonly check: string | null;
+}
+
+/**
+ * An extension that may be compiled. Whoever compiles one takes nothing else, and reads nothing but these bytes.
+ *
+ * INVARIANT: one exists only where the verifier trusted exactly these bytes, or where an operator who does not insist on
+ * signatures accepted them, marked as such. `core/extension/verifier.ts` and `core/extension/unverified.ts` are the only
+ * callers of the two methods; the architecture test holds that.
+ */
+export class VerifiedExtension implements ExtensionFiles, Vouching {
+  readonly kind: ExtensionKind;
+  readonly files: ReadonlyMap<string, Buffer>;
+  readonly digest: string;
+  readonly trust: Vouching["trust"];
+  readonly signers: readonly string[];
+  readonly bundleDigest: string | null;
+  readonly claim: ExtensionClaim | null;
+  readonly check: string | null;
+  readonly #genuine = true;
+
+  private constructor({ kind, files, digest }: ExtensionFiles, vouching: Vouching) {
+    this.kind = kind;
+    this.files = files;
+    this.digest = digest;
+    this.trust = vouching.trust;
+    this.signers = vouching.signers;
+    this.bundleDigest = vouching.bundleDigest;
+    this.claim = vouching.claim;
+    this.check = vouching.check;
+    Object.freeze(this);
+  }
+
+  static admitTrusted(
+    files: ExtensionFiles,
+    vouching: { readonly signers: readonly string[]; readonly bundleDigest: string; readonly claim: ExtensionClaim },
+  ): VerifiedExtension {
+    if (vouching.signers.length === 0) throw new TypeError("admitTrusted: expected at least one signer, got none");
+    return new VerifiedExtension(files, { ...vouching, trust: "trusted", check: null });
+  }
+
+  static admitUnverified(
+    files: ExtensionFiles,
+    vouching: Pick<Vouching, "bundleDigest" | "check"> & { readonly trust: "untrusted" | "unsigned" },
+  ): VerifiedExtension {
+    return new VerifiedExtension(files, { ...vouching, signers: [], claim: null });
+  }
+
+  /** How evidence names who signed; null unless trusted. */
+  get signer(): string | null {
+    return this.signers.length === 0 ? null : this.signers.join(", ");
+  }
+
+  /** The bytes by path. Throws TypeError for a look-alike. */
+  static open(extension: VerifiedExtension): ReadonlyMap<string, Buffer> {
+    if (!(#genuine in extension)) throw new TypeError("open: expected a VerifiedExtension");
+    return extension.files;
+  }
+}

@@ -1,0 +1,65 @@
+import { configDigest } from "./config/digest.ts";
+import type { GatewayConfig } from "./config/gateway-config.ts";
+import type { Ledger } from "./evidence/ledger.ts";
+import { SeenSequences } from "./extension/seen-sequence.ts";
+import type { GatewayError } from "./kernel/error.ts";
+import type { PolicyRef } from "./kernel/policy.ts";
+import type { Log } from "./observe/log.ts";
+import { configurationEvent } from "./pipeline/configuration-record.ts";
+import { extensionEvents, type LoadedExtension, refusalEvent } from "./pipeline/extension-record.ts";
+import { type LoadedPolicies, loadPolicies as load } from "./pipeline/policy-load.ts";
+import { recordForTenants } from "./pipeline/tenant-record.ts";
+import type { Store } from "./store/open.ts";
+
+interface Recording {
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly log: Log;
+}
+
+/** The policies that a configuration names, verified and checked. What is refused is on record before this rejects. */
+export function loadPolicies(config: GatewayConfig, { store, ledger, log }: Recording): Promise<LoadedPolicies> {
+  const sequences = new SeenSequences(store);
+  return load({
+    packs: config.policy.packs,
+    strict: config.extensions.strict,
+    trustPolicy: config.extensions.trustPolicy,
+    clock: Date.now,
+    lookUp: (claim) => sequences.lookUp(claim),
+    onUntrusted: (path, { check, detail }) => log.warn({ path, check, detail }, "extension is not trusted"),
+    onRefused: async (refused) => {
+      const recorded = recordForTenants(ledger, tenantsOf(config), refused.map(refusalEvent), warnOf(log));
+      // The refusal itself is what must reach the operator.
+      await recorded.catch((cause) => log.error({ detail: String(cause) }, "refusal cannot be recorded"));
+    },
+  });
+}
+
+/** What comes into force with a configuration. */
+export interface Change {
+  readonly event: "started" | "reloaded";
+  readonly config: GatewayConfig;
+  readonly policies: readonly PolicyRef[];
+  readonly before: readonly LoadedExtension[];
+  readonly after: readonly LoadedExtension[];
+}
+
+/** Puts a change on the record of every tenant, and remembers what was trusted; durable when it resolves. */
+export async function recordChange({ store, ledger, log }: Recording, change: Change): Promise<void> {
+  const { event, config, policies, before, after } = change;
+  await new SeenSequences(store).remember(after.map(({ extension }) => extension));
+  const events = [
+    ...extensionEvents(before, after),
+    configurationEvent({ event, policies, configDigest: configDigest(config) }),
+  ];
+  await recordForTenants(ledger, tenantsOf(config), events, warnOf(log));
+}
+
+function tenantsOf({ keys, mcpGateway: { anonymousTenant } }: GatewayConfig): ReadonlySet<string> {
+  const named = keys.map(({ tenant }) => tenant);
+  return new Set(anonymousTenant === null ? named : [...named, anonymousTenant]);
+}
+
+function warnOf(log: Log): (tenant: string, error: GatewayError) => void {
+  return (tenant, { code }) => log.warn({ tenant, code }, "tenant refused");
+}
