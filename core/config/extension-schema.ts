@@ -46,6 +46,11 @@ const signerSchema = {
       default: null,
       description: "From then on the key does not count, whenever it signed.",
     },
+    tighten_only: {
+      type: "boolean",
+      default: false,
+      description: "What such signers alone vouch for may forbid, never allow: for packs that others write.",
+    },
   },
 } as const;
 

@@ -78,14 +78,15 @@ class SignerLoader {
 
   async #signer(draft: Draft<SignerForm>, path: string): Promise<TrustedKey | undefined> {
     const key = await this.#key(draft, path);
-    const { name, not_before: from, not_after: to } = draft ?? {};
+    const { name, not_before: from, not_after: to, tighten_only: tightenOnly } = draft ?? {};
     if (key === undefined || name === undefined || from === undefined || to === undefined) return undefined;
+    if (tightenOnly === undefined) return undefined;
     const [notBefore, notAfter] = [from, to].map((time) => (time === null ? null : new Date(time).toISOString()));
     if (notBefore === undefined || notAfter === undefined) return undefined;
     if (notBefore !== null && notAfter !== null && notAfter <= notBefore) {
       this.#faults.add(`${path}.not_after`, "expected a time after `not_before`");
     }
-    return { name, keyId: key.id, spki: key.spki, notBefore, notAfter };
+    return { name, keyId: key.id, spki: key.spki, notBefore, notAfter, tightenOnly };
   }
 
   async #key(draft: Draft<SignerForm>, path: string): Promise<PublicKey | undefined> {

@@ -24,8 +24,16 @@ export interface SeenSequence {
   readonly digest: string;
 }
 
+/** Who vouches for an extension. */
+export interface Trusted {
+  /** Names out of the policy, in order, each once. */
+  readonly signers: readonly string[];
+  /** Whether all of them may only tighten. */
+  readonly tightenOnly: boolean;
+}
+
 /**
- * Decides whether an extension is trusted, and by whom: the names of the policy's signers, in order. `now` is RFC 3339,
+ * Decides whether an extension is trusted, and by whom. `now` is RFC 3339,
  * milliseconds, UTC; `seen` undefined where nothing of this kind and name was trusted before. Pure. Throws Refusal.
  */
 export function judgeTrust(
@@ -33,14 +41,14 @@ export function judgeTrust(
   policy: TrustPolicy,
   now: string,
   seen: SeenSequence | undefined,
-): readonly string[] {
+): Trusted {
   refuseRevoked(finding, policy);
   refuseUntimely(finding.statement, now);
   const bad = finding.signatures.find(({ valid }) => valid === false);
   if (bad !== undefined) throw new Refusal("signature_invalid", `key \`${bad.keyId}\``);
-  const names = requireSigners(finding, policy, now);
+  const trusted = requireSigners(finding, policy, now);
   refuseRollback(finding, seen);
-  return names;
+  return trusted;
 }
 
 function refuseRevoked({ digests }: Finding, { revoked }: TrustPolicy): void {
@@ -53,7 +61,7 @@ function refuseUntimely({ issuedAt, expiresAt }: Statement, now: string): void {
   if (expiresAt !== null && expiresAt <= now) throw new Refusal("expired", `at ${expiresAt}`);
 }
 
-function requireSigners({ signatures }: Finding, policy: TrustPolicy, now: string): readonly string[] {
+function requireSigners({ signatures }: Finding, policy: TrustPolicy, now: string): Trusted {
   const signed = new Set(signatures.filter(({ valid }) => valid === true).map(({ keyId }) => keyId));
   const discounted: Refused[] = [];
   // A signer counts once, however often it signed: a policy lists each key once.
@@ -65,9 +73,12 @@ function requireSigners({ signatures }: Finding, policy: TrustPolicy, now: strin
   };
   const all = policy.allOf.filter(counts);
   const any = policy.anyOf?.signers.filter(counts) ?? [];
-  const names = new Set([...all, ...any].map(({ name }) => name));
+  const counted = [...all, ...any];
   const minimum = policy.anyOf?.minimum ?? 0;
-  if (all.length === policy.allOf.length && any.length >= minimum && names.size > 0) return [...names].sort();
+  if (all.length === policy.allOf.length && any.length >= minimum && counted.length > 0) {
+    const signers = [...new Set(counted.map(({ name }) => name))].sort();
+    return { signers, tightenOnly: counted.every(({ tightenOnly }) => tightenOnly) };
+  }
   const [first] = discounted;
   if (first !== undefined) throw new Refusal(first.check, first.detail);
   const absent = policy.allOf.filter(({ keyId }) => !signed.has(keyId)).map(({ name }) => `\`${name}\` did not sign`);

@@ -55,8 +55,12 @@ export async function verifyExtension(
   const digests = digestsOf(folder, signed);
   const seen = await lookUp(statement);
   return refusedOr(() => {
-    const signers = judgeTrust({ statement, digests, digest: folder.digest, signatures }, policy, now, seen);
-    return VerifiedExtension.admitTrusted(folder, { signers, bundleDigest, claim: { kind, name, version, sequence } });
+    const trusted = judgeTrust({ statement, digests, digest: folder.digest, signatures }, policy, now, seen);
+    return VerifiedExtension.admitTrusted(folder, {
+      ...trusted,
+      bundleDigest,
+      claim: { kind, name, version, sequence },
+    });
   });
 }
 

@@ -8,6 +8,8 @@ export interface TrustedKey {
   /** RFC 3339, milliseconds, UTC; null: no bound. Within `[notBefore, notAfter)` the key counts. */
   readonly notBefore: string | null;
   readonly notAfter: string | null;
+  /** What such signers alone vouch for may forbid, never allow. */
+  readonly tightenOnly: boolean;
 }
 
 /** Whose signatures make an extension trusted. Names and keys are unique in each list, and one list is not empty. */

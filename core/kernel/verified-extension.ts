@@ -23,6 +23,8 @@ export interface Vouching {
   readonly trust: "trusted" | "untrusted" | "unsigned";
   /** Names of the trusted signers, in order; none unless `trusted`. */
   readonly signers: readonly string[];
+  /** Whether its `allow` counts as abstaining, whatever its manifest says. */
+  readonly tightenOnly: boolean;
   /** `sha256:<hex>` of the signature file; null where there is none. */
   readonly bundleDigest: string | null;
   readonly claim: ExtensionClaim | null;
@@ -43,6 +45,7 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
   readonly digest: string;
   readonly trust: Vouching["trust"];
   readonly signers: readonly string[];
+  readonly tightenOnly: boolean;
   readonly bundleDigest: string | null;
   readonly claim: ExtensionClaim | null;
   readonly check: string | null;
@@ -54,6 +57,7 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
     this.digest = digest;
     this.trust = vouching.trust;
     this.signers = vouching.signers;
+    this.tightenOnly = vouching.tightenOnly;
     this.bundleDigest = vouching.bundleDigest;
     this.claim = vouching.claim;
     this.check = vouching.check;
@@ -62,7 +66,10 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
 
   static admitTrusted(
     files: ExtensionFiles,
-    vouching: { readonly signers: readonly string[]; readonly bundleDigest: string; readonly claim: ExtensionClaim },
+    vouching: Pick<Vouching, "signers" | "tightenOnly"> & {
+      readonly bundleDigest: string;
+      readonly claim: ExtensionClaim;
+    },
   ): VerifiedExtension {
     if (vouching.signers.length === 0) throw new TypeError("admitTrusted: expected at least one signer, got none");
     return new VerifiedExtension(files, { ...vouching, trust: "trusted", check: null });
@@ -72,7 +79,7 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
     files: ExtensionFiles,
     vouching: Pick<Vouching, "bundleDigest" | "check"> & { readonly trust: "untrusted" | "unsigned" },
   ): VerifiedExtension {
-    return new VerifiedExtension(files, { ...vouching, signers: [], claim: null });
+    return new VerifiedExtension(files, { ...vouching, signers: [], tightenOnly: false, claim: null });
   }
 
   /** How evidence names who signed; null unless trusted. */

@@ -107,7 +107,7 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
       engine: source.engine,
       rules: source.rules,
       variables: packVariables(settings, source.data),
-      tightenOnly: manifest.tightenOnly,
+      tightenOnly: manifest.tightenOnly || extension.tightenOnly,
     });
   return {
     pack: describe(manifest, source.rules, build(merged, options.mode), extension),

@@ -70,6 +70,15 @@ describe("a strict gateway that runs", function () {
     expect(refused).to.include("file_altered").and.to.include("sequence_lower");
   });
 
+  it("lets a signer that may only tighten allow nothing", async () => {
+    const agent = new Agent(gateway.url, siteKey, "tightened");
+    const call = async (): Promise<string> => JSON.stringify((await agent.call("list_notes")).result);
+    expect(await call()).to.include("welcome");
+    await replace("trust.yaml", `all_of: [${trustEntry("alice", alice, "tighten_only: true")}]\n`);
+    expect(await until(call, (text) => text.includes("Blocked"))).not.to.include("welcome");
+    await agent.hangUp();
+  });
+
   it("takes up a changed trust policy, and says when it no longer trusts what is in force", async () => {
     await replace("trust.yaml", `${trust}revoked: { keys: ["${alice.id}"] }\n`);
     await said(/reload refused/, /key_revoked/);

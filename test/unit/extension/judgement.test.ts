@@ -12,7 +12,7 @@ const now = "2026-06-01T00:00:00.000Z";
 const digest = `sha256:${"d".repeat(64)}`;
 
 function key(name: string, more: Partial<TrustedKey> = {}): TrustedKey {
-  return { name, keyId: `id-${name}`, spki: "", notBefore: null, notAfter: null, ...more };
+  return { name, keyId: `id-${name}`, spki: "", notBefore: null, notAfter: null, tightenOnly: false, ...more };
 }
 
 function policy(more: Partial<TrustPolicy> = {}): TrustPolicy {
@@ -40,7 +40,7 @@ function finding(signatures: readonly CheckedSignature[], statement: Partial<Fin
 
 function check(found: Finding, by: TrustPolicy = policy(), seen?: SeenSequence): string {
   try {
-    return judgeTrust(found, by, now, seen).join("+");
+    return judgeTrust(found, by, now, seen).signers.join("+");
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     return error.check;
@@ -53,6 +53,14 @@ describe("judgeTrust(finding, policy, now, seen)", () => {
     expect(check(finding(signed("b", "a", "b", "stranger")))).to.equal("a+b");
     const both = policy({ allOf: [key("a"), key("z")] });
     expect(check(finding(signed("z", "a", "c")), both)).to.equal("a+c+z");
+  });
+
+  it("lets allow what one signer vouches for that may loosen", () => {
+    const anyOf = { minimum: 1, signers: [key("a", { tightenOnly: true }), key("b", { tightenOnly: true }), key("c")] };
+    const tightens = (...names: readonly string[]): boolean =>
+      judgeTrust(finding(signed(...names)), policy({ anyOf }), now, undefined).tightenOnly;
+    expect(tightens("a", "b")).to.equal(true);
+    expect(tightens("a", "c")).to.equal(false);
   });
 
   it("asks for both lists where both are given", () => {

@@ -13,7 +13,9 @@ import { rejection } from "../../support/ledger-world.ts";
 import { makeSigner, TrustWorld } from "../../support/trust-world.ts";
 
 const signer = makeSigner();
-const signers = [{ name: "pat", keyId: signer.id, spki: signer.spki, notBefore: null, notAfter: null }];
+const signers = [
+  { name: "pat", keyId: signer.id, spki: signer.spki, notBefore: null, notAfter: null, tightenOnly: false },
+];
 const policy = { allOf: signers, anyOf: null, revoked: { digests: [], keys: [] } };
 const claim = { kind: "pack", name: "open" };
 

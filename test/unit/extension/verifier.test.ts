@@ -76,7 +76,7 @@ describe("a VerifiedExtension", () => {
 });
 
 function policyOf({ id, spki }: Signer): TrustPolicy {
-  const signer = { name: "pat", keyId: id, spki, notBefore: null, notAfter: null };
+  const signer = { name: "pat", keyId: id, spki, notBefore: null, notAfter: null, tightenOnly: false };
   return { allOf: [signer], anyOf: null, revoked: { digests: [], keys: [] } };
 }
 

@@ -1,0 +1,67 @@
+import { createPublicKey } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { configDigest } from "../../../core/config/digest.ts";
+import { loadConfig } from "../../../core/config/load.ts";
+import { loadTrustFile } from "../../../core/config/trust-file.ts";
+import { makeSigner, trustEntry } from "../../support/trust-world.ts";
+
+const [ada, ben] = [makeSigner("ed25519"), makeSigner("p256")];
+const pem = createPublicKey(ada.key).export({ format: "pem", type: "spki" });
+
+describe("loadTrustFile(path)", () => {
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "gateway-trust-"));
+    await mkdir(join(folder, "trust", "keys"), { recursive: true });
+    await writeFile(join(folder, "trust", "keys", "ada.pem"), pem);
+  });
+
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it("reads keys as text and from files beside it, and names every file it read", async () => {
+    const path = await write(
+      "all_of: [{ name: ada, key_file: keys/ada.pem, not_after: 2027-01-01T00:00:00Z }]\n" +
+        `any_of: { signers: [${trustEntry("ben", ben, "tighten_only: true")}] }\n` +
+        `revoked: { keys: ["${ben.id}"] }\n`,
+    );
+    const { policy, files } = await loadTrustFile(path);
+    const unbounded = { notBefore: null, notAfter: null, tightenOnly: false };
+    const notAfter = "2027-01-01T00:00:00.000Z";
+    expect(policy).to.deep.equal({
+      allOf: [{ ...unbounded, name: "ada", keyId: ada.id, spki: ada.spki, notAfter }],
+      anyOf: { minimum: 1, signers: [{ ...unbounded, name: "ben", keyId: ben.id, spki: ben.spki, tightenOnly: true }] },
+      revoked: { digests: [], keys: [ben.id] },
+    });
+    expect(files).to.deep.equal([path, join(folder, "trust", "keys", "ada.pem")]);
+    expect(Object.isFrozen(policy.allOf[0])).to.equal(true);
+  });
+
+  it("is part of the configuration's digest by what it says, not by where it lies", async () => {
+    const digestWith = async (trust: string, extensions: string): Promise<string> => {
+      await write(trust);
+      await writeFile(join(folder, "gateway.yaml"), `data_dir: /data\n${extensions}`);
+      return configDigest(await loadConfig(join(folder, "gateway.yaml"), {}));
+    };
+    const named = "extensions: { trust_policy: trust/trust.yaml }\n";
+    const digests = [
+      await digestWith(`all_of: [${trustEntry("ada", ada)}]\n`, ""),
+      await digestWith(`all_of: [${trustEntry("ada", ada)}]\n`, named),
+      await digestWith(`all_of: [${trustEntry("ada", ada)}]\n`, named.replace("{", "{ strict: true,")),
+      await digestWith(`all_of: [${trustEntry("ada", ben)}]\n`, named),
+      await digestWith(`any_of: { signers: [${trustEntry("ada", ada)}] }\n`, named),
+      await digestWith(`all_of: [${trustEntry("ada", ada)}]\nrevoked: { keys: ["${ada.id}"] }\n`, named),
+    ];
+    expect(new Set(digests).size).to.equal(digests.length);
+    expect(await digestWith("all_of: [{ name: ada, key_file: keys/ada.pem }]\n", named)).to.equal(digests[1]);
+  });
+
+  async function write(text: string): Promise<string> {
+    const path = join(folder, "trust", "trust.yaml");
+    await writeFile(path, text);
+    return path;
+  }
+});
