@@ -1,9 +1,7 @@
 import {
   type Approval,
-  type ApprovalScope,
   type ApprovalTransition,
   type BreakGlass,
-  type Endorsement,
   type HeldAction,
   isFinal,
   stateAfter,
@@ -13,6 +11,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { can } from "../kernel/role.ts";
+import { type Answer, endorse, type Yes } from "./answer.ts";
 import type { ApprovalBook } from "./book.ts";
 import { type Expiry, endingOf } from "./expiry.ts";
 import { breakGlassKey, breakGlassRange } from "./key-space.ts";
@@ -23,13 +22,6 @@ export interface ReviewRule {
   readonly allowSelfReview: boolean;
   /** Whether an administrator may approve against quorum and self-review, and account for it later. */
   readonly allowBreakGlass: boolean;
-}
-
-export interface Yes {
-  readonly scope: ApprovalScope;
-  readonly comment?: string;
-  /** Why this cannot wait for the reviewers it needs. */
-  readonly breakGlass?: string;
 }
 
 /** Break-glass uses of a tenant that nobody has accounted for yet; one more is refused. */
@@ -43,6 +35,7 @@ export class ApprovalReview {
   readonly #book: ApprovalBook;
   readonly #expiry: Expiry;
   readonly #rule: ReviewRule;
+  #emergency: Promise<unknown> = Promise.resolve();
 
   constructor(book: ApprovalBook, expiry: Expiry, rule: ReviewRule) {
     this.#book = book;
@@ -56,10 +49,16 @@ export class ApprovalReview {
    * again), APPROVAL_INCOMPLETE (what is to be approved cannot be shown whole), BREAK_GLASS_FORBIDDEN.
    */
   async approve(id: string, reviewer: Principal, yes: Yes): Promise<Approval> {
-    return this.#answer(id, reviewer, "approve", async (live) => {
-      await this.#checkYes(live.approval, reviewer, yes);
-      return this.#endorse(live, reviewer, yes);
-    });
+    const answer = (): Promise<Approval> =>
+      this.#answer(id, reviewer, "approve", async (live) => {
+        await this.#checkYes(live.approval, reviewer, yes);
+        return endorse(this.#book, live.approval, reviewer, yes);
+      });
+    if (yes.breakGlass === undefined) return answer();
+    // One after the other: each counts those before it.
+    const turn = this.#emergency.then(answer);
+    this.#emergency = turn.catch(() => undefined);
+    return turn;
   }
 
   /** Says no, for good. Throws NOT_FOUND or APPROVAL_STATE. */
@@ -182,51 +181,12 @@ export class ApprovalReview {
     );
   }
 
-  #endorse({ approval }: LiveApproval, reviewer: Principal, { scope, comment, breakGlass }: Yes): Answer {
-    const at = this.#book.now();
-    const said = comment === undefined ? {} : { comment };
-    const yes: Endorsement = { reviewer: reviewer.id, key_id: reviewer.keyId, at, scope, ...said };
-    const endorsements = [...approval.endorsements, yes];
-    const told = { reviewer: reviewer.id, scope, ...said };
-    if (endorsements.length < approval.required && breakGlass === undefined) {
-      return { next: { ...approval, endorsements }, detail: { event: "endorsed", ...told } };
-    }
-    // The narrowest that any of them said: nobody's yes is stretched.
-    const agreed: ApprovalScope = endorsements.every((each) => each.scope === "task") ? "task" : "exact";
-    const next: Approval = {
-      ...approval,
-      state: "approved",
-      scope: agreed,
-      endorsements,
-      reviewed_at: at,
-      reviewer: reviewer.id,
-      ...said,
-      expires_at: this.#book.after(this.#book.parts.limits.useMs),
-      ...(breakGlass === undefined ? {} : { break_glass: { by: reviewer.id, reason: breakGlass, at } }),
-    };
-    const detail: JsonObject = {
-      ...told,
-      event: "approved",
-      scope: agreed,
-      ...(agreed === "task" ? { action: taskOf(approval) } : {}),
-      ...(breakGlass === undefined ? {} : { break_glass: { reason: breakGlass } }),
-    };
-    if (breakGlass === undefined) return { next, detail };
-    return { next, detail, operations: [{ type: "put", key: breakGlassKey(approval.tenant, approval.id), value: "" }] };
-  }
-
   #settle({ heldBytes, deadlineMs }: LiveApproval, next: Approval): void {
     const { limits, monotonicMs } = this.#book.parts;
     const deadline = next.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
     this.#book.live.put({ approval: next, deadlineMs: deadline, heldBytes: next.state === "denied" ? 0 : heldBytes });
     if (next.state !== "pending") this.#book.announce(next);
   }
-}
-
-interface Answer {
-  readonly next: Approval;
-  readonly detail: JsonObject;
-  readonly operations?: readonly Operation[];
 }
 
 /** A key that was changed under its name is another principal, and still the same person. */
@@ -240,11 +200,6 @@ function openUse(approval: Approval): BreakGlass {
   if (use !== undefined && use.post_mortem === undefined && isFinal(approval.state)) return use;
   const found = use === undefined ? "no break-glass use" : use.post_mortem ? "accounted for" : approval.state;
   throw wrongState(approval, `expected a break-glass use that is over and open, got \`${found}\``);
-}
-
-function taskOf({ action }: Approval): JsonObject {
-  const { capability, protocol, target, task, tool } = action;
-  return { capability, protocol, target, task, tool };
 }
 
 function wrongState({ id, state }: Approval, detail?: string): GatewayError {

@@ -40,9 +40,8 @@ async function bringBackTenant(book: ApprovalBook, expiry: Expiry, tenant: strin
     if (teller !== undefined && isFinal(teller.state)) await adopt(book, tenant, entry, teller.state);
     else if (typeof found === "string") await endUnread(book, tenant, entry, found);
     else {
-      const reason = whyOver(book, found, teller, told.latestMs);
-      if (reason === undefined) await goOn(book, found);
-      else await expiry.finish({ ...found, state: "expired", reason });
+      const reason = whyOver(book, found, teller, told.latestMs) ?? (await goOn(book, found));
+      if (reason !== undefined) await expiry.finish({ ...found, state: "expired", reason });
     }
   }
 }
@@ -87,11 +86,18 @@ function whyOver(
   return state === "approved" ? "not_used_in_time" : "not_reviewed_in_time";
 }
 
-async function goOn(book: ApprovalBook, approval: Approval): Promise<void> {
+/** Puts an approval among the live ones, or says why not: one whose action is damaged can be shown to nobody. */
+async function goOn(book: ApprovalBook, approval: Approval): Promise<ExpiryReason | undefined> {
   const { clock, journal, monotonicMs } = book.parts;
-  const held = await journal.held(approval.tenant, approval.held_seq);
+  let held: string | undefined;
+  try {
+    held = await journal.held(approval.tenant, approval.held_seq);
+  } catch {
+    return "contradicted_by_evidence";
+  }
   const deadlineMs = monotonicMs() + Date.parse(approval.expires_at) - clock();
   book.live.put({ approval, deadlineMs, heldBytes: Buffer.byteLength(held ?? "") });
+  return undefined;
 }
 
 /** The chain knows of an end that the entry does not: the entry follows. */

@@ -67,6 +67,20 @@ describe("ApprovalReview", () => {
     expect(told).to.have.length(1);
   });
 
+  it("lets no more emergencies be open than may be, however many are declared at once", async () => {
+    await world.restart({ rule: { allowSelfReview: false, allowBreakGlass: true } });
+    const adam = reviewer("adam", "admin");
+    const ids = await Promise.all(Array.from({ length: 16 }, (_, at) => world.hold(newAction({ arguments: { at } }))));
+    const declared = await Promise.allSettled(
+      ids.map((id) => world.approvals.review.approve(id, adam, { scope: "exact", breakGlass: "all is on fire" })),
+    );
+    expect(declared.filter(({ status }) => status === "fulfilled")).to.have.length(10);
+    const refused = declared.flatMap((each) =>
+      each.status === "rejected" ? [(each.reason as GatewayError).code] : [],
+    );
+    expect(new Set(refused)).to.deep.equal(new Set(["BREAK_GLASS_FORBIDDEN"]));
+  });
+
   it("counts no yes to what cannot be shown whole any more", async () => {
     const id = await world.hold(newAction());
     const keys = await world.ledger.store.keys({ gte: "acme/held/", lt: "acme/held0" }).all();

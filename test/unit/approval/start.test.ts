@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { recordKey } from "../../../core/evidence/key-space.ts";
+import { heldKey, recordKey } from "../../../core/evidence/key-space.ts";
 import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/record.ts";
 import type { Approval } from "../../../core/kernel/approval.ts";
 import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
@@ -123,6 +123,17 @@ describe("bringBack(book, expiry, tenants)", () => {
     expect((await rejection(world.attempt(newAction()))).message).to.match(/is broken at record \d+: `prev_hash`/);
     expect(world.ledger.warnings.map(({ message }) => message)).to.include("approvals were not brought back");
     expect(await world.attempt(newAction({ tenant: "other" }))).to.include({ review: "held" });
+  });
+
+  it("ends an approval whose held action is damaged, and no other", async () => {
+    const id = await world.hold(newAction());
+    const other = await world.hold(newAction({ arguments: { path: "other" } }));
+    const key = heldKey("acme", (await world.stored(id)).held_seq);
+    const sealed = (await world.ledger.store.get(key)) ?? "";
+    await world.ledger.store.put(key, `${sealed.slice(0, -8)}AAAAAAAA`);
+    await world.restart();
+    expect(await world.stored(id)).to.include({ state: "expired", reason: "contradicted_by_evidence" });
+    expect((await world.approve(other)).state).to.equal("approved");
   });
 
   it("ends what belongs to a connection", async () => {
