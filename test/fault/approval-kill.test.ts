@@ -69,6 +69,45 @@ describe("approvals under retries and kills", function () {
     if (rounds >= 15) for (const [what, count] of Object.entries(met)) expect(count, what).to.be.above(0);
   });
 
+  it("killed between a call and the answer of its reviewer: what was answered counts, what was not waits [S45]", async function () {
+    this.timeout(30_000 + rounds * 10_000);
+    await site.start();
+    for (let round = 0; round < Math.ceil(rounds / 3); round++) await reviewRound(round);
+    await site.stop();
+  });
+
+  async function reviewRound(round: number): Promise<void> {
+    const label = `review-${round}`;
+    const marks = Array.from({ length: 24 }, (_, index) => `${label} ${index}`);
+    const said = new Map<string, { id?: string; approved?: true }>();
+    const asking = marks.map(async (mark) => {
+      await sleep(Math.random() * longestRoundMs * 0.5);
+      const id = await site.hold("echo", args(mark), "agent", label);
+      said.set(mark, { id });
+      await site.approve(id);
+      said.set(mark, { id, approved: true });
+    });
+    const asked = Promise.allSettled(asking);
+    await sleep(Math.random() * longestRoundMs);
+    await site.kill9();
+    await asked;
+    await site.start();
+    const states = new Map<string, string>();
+    for (const { id } of said.values()) if (id !== undefined) states.set(id, (await site.show(id)).state);
+    const answers = await Promise.all(marks.map((mark) => site.call("echo", args(mark), "agent", label)));
+    const ran = await receipts();
+    for (const [index, mark] of marks.entries()) {
+      const { id = "", approved = false } = said.get(mark) ?? {};
+      const state = states.get(id);
+      expect(state, mark).to.be.oneOf(approved ? ["approved"] : id === "" ? [undefined] : ["pending", "approved"]);
+      const isRun = answers[index]?.result?.isError !== true;
+      expect(isRun, mark).to.equal(state === "approved");
+      expect(ran.get(mark) ?? 0, mark).to.equal(isRun ? 1 : 0);
+    }
+    expect(await site.evidence.verify()).to.include({ ok: true });
+    await denyHeld(answers);
+  }
+
   /** Several approvals at once, each retried over several sockets, and a kill somewhere in it. */
   async function killRound(round: number): Promise<void> {
     const label = `kill-${round}`;
