@@ -31,6 +31,9 @@ describe("approvals under retries and kills", function () {
     site = new HeldSite({ upstreams: [overHttp("remote", upstream.url)], folder, more: "log: { level: warn }" });
   });
 
+  // Where a test failed it left its gateway running.
+  afterEach(() => site.kill9().catch(() => undefined));
+
   after(async () => {
     await upstream.stop();
     await rm(folder, { recursive: true });
