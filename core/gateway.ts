@@ -51,8 +51,8 @@ export class Gateway {
   }
 
   /**
-   * Takes over the packs, their trust and the keys of a new configuration, all or nothing: where anything is wrong it rejects and the
-   * last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
+   * Takes over the packs, the plugins, their trust and the keys of a new configuration, all or nothing: where anything
+   * is wrong it rejects and the last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
    */
   async reload(config: GatewayConfig): Promise<void> {
     const { keys, chain, killSwitch, ledger, endpoint, log, config: started } = this.#parts;
@@ -60,7 +60,7 @@ export class Gateway {
     const policies = [killSwitch, ...loaded.policies];
     const refs = policies.map(({ ref }) => ref);
     // Evidence names what is in force: the rest of the file is not, until the next start.
-    const policy = { ...started.policy, packs: config.policy.packs };
+    const policy = { ...started.policy, packs: config.policy.packs, plugins: config.policy.plugins };
     const now = { ...started, keys: config.keys, extensions: config.extensions, policy };
     const [before, after] = [this.#extensions, loaded.extensions];
     await recordChange(this.#parts, { event: "reloaded", config: now, policies: refs, before, after });
@@ -69,7 +69,8 @@ export class Gateway {
     chain.replacePolicies(policies);
     this.#extensions = after;
     ledger.updateConfigDigest(configDigest(now));
-    if (configDigest(config) !== configDigest(now)) log.warn("what changed beside packs and keys waits for a start");
+    if (configDigest(config) !== configDigest(now))
+      log.warn("what changed beside packs, plugins and keys waits for a start");
     await endpoint.endRevoked((principal) => principal.keyId === anonymousKeyId || keys.has(principal));
   }
 

@@ -64,7 +64,7 @@ export interface Parts {
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const metrics = new Metrics();
   const evidence = await openEvidence(config, log, metrics);
-  const { policies, extensions } = await loadPolicies(config, { ...evidence, log }).catch(async (cause) => {
+  const { policies, extensions } = await loadPolicies(config, { ...evidence, log, metrics }).catch(async (cause) => {
     await closeEvidence(evidence);
     throw cause;
   });

@@ -5,11 +5,16 @@ import { SeenSequences } from "./extension/seen-sequence.ts";
 import type { GatewayError } from "./kernel/error.ts";
 import type { PolicyRef } from "./kernel/policy.ts";
 import type { Log } from "./observe/log.ts";
+import type { Metrics } from "./observe/metrics.ts";
 import { configurationEvent } from "./pipeline/configuration-record.ts";
 import { extensionEvents, type LoadedExtension, refusalEvent } from "./pipeline/extension-record.ts";
 import { type LoadedPolicies, loadPolicies as load } from "./pipeline/policy-load.ts";
 import { recordForTenants } from "./pipeline/tenant-record.ts";
 import type { Store } from "./store/open.ts";
+
+interface Loading extends Recording {
+  readonly metrics: Metrics;
+}
 
 interface Recording {
   readonly store: Store;
@@ -18,13 +23,20 @@ interface Recording {
 }
 
 /** The policies that a configuration names, verified and checked. What is refused is on record before this rejects. */
-export function loadPolicies(config: GatewayConfig, { store, ledger, log }: Recording): Promise<LoadedPolicies> {
+export function loadPolicies(config: GatewayConfig, { store, ledger, log, metrics }: Loading): Promise<LoadedPolicies> {
   const sequences = new SeenSequences(store);
   return load({
     packs: config.policy.packs,
+    plugins: config.policy.plugins,
     strict: config.extensions.strict,
     trustPolicy: config.extensions.trustPolicy,
     clock: Date.now,
+    elapsedMs: () => performance.now(),
+    observer: {
+      breached: (_, reason) => metrics.pluginBreached(reason),
+      resting: ({ name, digest }, tenant, restMs) =>
+        log.warn({ plugin: name, digest, tenant, rest_ms: restMs }, "plugin failed too often: blocks unasked"),
+    },
     lookUp: (claim) => sequences.lookUp(claim),
     onUntrusted: (path, { check, detail }) => log.warn({ path, check, detail }, "extension is not trusted"),
     onRefused: async (refused) => {

@@ -16,7 +16,7 @@ R1.1-3  | 2 | met  | Every evaluated action gets one of three decisions: allow, 
 R1.1-4  | 2 | open | The agent is an untrusted principal: nothing it sends grants it authority.
 R1.1-5  | 2 | met  | Upstream tools enforce their own authorization: their refusal reaches the agent.
 R1.1-6  | 5 | met  | In strict mode unsigned policy packs are rejected.
-R1.1-7  | 5 | open | In strict mode unsigned plugins are rejected.
+R1.1-7  | 5 | met  | In strict mode unsigned plugins are rejected.
 R1.1-8  | 6 | open | Model requests are governed through a chat-completions-compatible API.
 R1.1-9  | 6 | open | Model requests are governed through a messages-style API.
 R1.1-10 | 6 | open | Input policy runs before the provider call.
@@ -86,7 +86,7 @@ R2.3-3  | 3 | met  | Records without a tenant, or a chain of several tenants, ar
 R2.3-4  | 3 | met  | Evidence is signed; integrity checks fail closed on tampering.
 R2.3-5  | 3 | met  | The session manifest holds ordered action records per session.
 R2.3-6  | 3 | met  | The export bundle contains integrity metadata.
-R2.3-7  | 5 | open | Plugin provenance metadata is tracked in evidence.
+R2.3-7  | 5 | met  | Plugin provenance metadata is tracked in evidence.
 
 ## 2.4 Action envelope
 R2.4-1  | 2 | met  | All agent actions are normalized into action envelopes before evaluation.

@@ -44,7 +44,7 @@ S31 | 2      | met  | Pack with duplicate key, unknown key (acton, <<), unknown 
 S32 | 2      | met  | Same rules in any order, allow + block both match → block
 S33 | 5      | met  | Reload under 1,000 rps, broken file half way → every decision names exactly one pack hash; last good kept
 S34 | 5      | met  | Strict mode: unsigned, altered, other-file signature, older version → refused
-S35 | 5      | open | Plugin: endless loop, memory growth, 100 MB output, host-call flood, non-JSON → stopped in budget, block, other requests p99 unhurt
+S35 | 5      | met  | Plugin: endless loop, memory growth, 100 MB output, host-call flood, non-JSON → stopped in budget, block, other requests p99 unhurt
 S36 | 2      | met  | Tool names: case, spaces, NFC/NFD, homoglyph, 129 chars, same name on two servers → exact match or default; collision prefixed or refused
 S37 | -      | open | Path targets with .., %2e, %252e, backslash, //, NUL (every known encoding) → never match an allow glob for the root
 S38 | -      | open | URL targets (every known SSRF form), redirects, DNS that answers differently the second time → blocked; connects to the checked address; each hop judged

@@ -27,7 +27,7 @@ export function watchConfiguration(config: GatewayConfig, log: Log, reload: () =
   };
   const tree = new TreeWatch({
     paths: [
-      ...config.policy.packs.map(({ path }) => path),
+      ...[...config.policy.packs, ...config.policy.plugins].map(({ path }) => path),
       ...config.extensions.trustFiles,
       ...(config.source === null ? [] : [config.source]),
     ],

@@ -18,7 +18,11 @@ export function configDigest(config: GatewayConfig): string {
     keys: config.keys.map((key) => ({ ...key })),
     mcpGateway: { ...config.mcpGateway },
     upstreams: upstreams.map(withoutSecrets),
-    policy: { ...config.policy, packs: config.policy.packs.map((pack) => ({ ...pack })) },
+    policy: {
+      ...config.policy,
+      packs: config.policy.packs.map((pack) => ({ ...pack })),
+      plugins: config.policy.plugins.map((plugin) => ({ ...plugin })),
+    },
     extensions: { strict: config.extensions.strict, trustPolicy: trustOf(config) },
     sessions: { reviewFlood: { ...config.sessions.reviewFlood } },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },

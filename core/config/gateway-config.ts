@@ -1,4 +1,5 @@
 import type { Decision } from "../kernel/decision.ts";
+import type { Phase } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Mode } from "../kernel/policy.ts";
 import type { Role } from "../kernel/role.ts";
@@ -68,8 +69,17 @@ export interface PackConfig {
   readonly settings: JsonObject;
 }
 
+export interface PluginConfig {
+  /** Absolute path of the plugin's folder. */
+  readonly path: string;
+  readonly mode: Mode;
+  readonly phases: readonly Phase[];
+  readonly settings: JsonObject;
+}
+
 export interface PolicyConfig {
   readonly packs: readonly PackConfig[];
+  readonly plugins: readonly PluginConfig[];
   /** The decision about an action no policy speaks of. */
   readonly defaultDecision: Decision;
   readonly deadlineMs: number;

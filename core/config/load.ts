@@ -70,6 +70,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     upstreams: form.upstreams.map((upstream, index) => buildUpstream(upstream, secrets.upstreams[index], folder)),
     policy: {
       packs: policy.packs.map(({ path, mode, settings }) => ({ path: resolve(folder, path), mode, settings })),
+      plugins: policy.plugins.map(({ path, ...rest }) => ({ path: resolve(folder, path), ...rest })),
       defaultDecision: policy.default_decision,
       deadlineMs: policy.deadline_ms,
     },

@@ -70,6 +70,8 @@ function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void
   const packs = policy?.packs;
   const paths = packs?.map((pack) => pack?.path) ?? [];
   refuseRepeats(paths, (index) => `policy.packs[${index}].path`, "a path of its own", faults);
+  const plugins = policy?.plugins?.map((plugin) => plugin?.path) ?? [];
+  refuseRepeats(plugins, (index) => `policy.plugins[${index}].path`, "a path of its own", faults);
   const unguarded = packs?.every((pack) => pack?.mode === "shadow") ?? false;
   if (policy?.default_decision === "allow" && unguarded) {
     const text =

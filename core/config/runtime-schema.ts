@@ -50,6 +50,42 @@ export const policySchema = {
         },
       },
     },
+    plugins: {
+      type: "list",
+      default: [],
+      whenEmpty: "leave the key out to have no plugins",
+      description: "Plugins: WASM modules in a sandbox. Beside the packs, in any order: the strictest decision holds.",
+      of: {
+        type: "object",
+        description: "One plugin.",
+        fields: {
+          path: {
+            type: "string",
+            format: "path",
+            required: true,
+            description: "The plugin's folder, relative to the configuration file's folder.",
+          },
+          mode: {
+            type: "choice",
+            values: ["enforce", "shadow"],
+            default: "enforce",
+            description: "`shadow`: recorded, but without effect.",
+          },
+          phases: {
+            type: "list",
+            default: ["list", "input", "output"],
+            whenEmpty: "leave the key out to have the plugin asked everywhere",
+            description: "Where the plugin is asked: about tools that are listed, calls, or answers.",
+            of: { type: "choice", values: ["list", "input", "output"], description: "One phase." },
+          },
+          settings: {
+            type: "json",
+            default: {},
+            description: "Values for the plugin's settings. The plugin says which there are.",
+          },
+        },
+      },
+    },
     default_decision: {
       type: "choice",
       values: ["allow", "review", "block"],

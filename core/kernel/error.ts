@@ -67,6 +67,7 @@ const table = {
   EXTENSION_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "extension refused" },
   KEY_UNUSABLE: { status: 500, jsonRpc: -32603, expose: false, text: "key cannot be used" },
   PACK_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid policy pack" },
+  PLUGIN_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid plugin" },
   STATE_UNUSABLE: { status: 500, jsonRpc: -32603, expose: false, text: "state cannot be used" },
   PORT_UNAVAILABLE: { status: 500, jsonRpc: -32603, expose: false, text: "port cannot be opened" },
   INTERNAL: { status: 500, jsonRpc: -32603, expose: false, text: "internal error" },

@@ -23,6 +23,7 @@ export class Metrics {
   readonly #held: Gauge;
   readonly #witnessed: Counter<"result">;
   readonly #kills: Counter<"reason">;
+  readonly #breaches: Counter<"reason">;
   readonly #webhooks: Counter<"result">;
 
   constructor() {
@@ -88,6 +89,12 @@ export class Metrics {
       labelNames: ["reason"],
       registers,
     });
+    this.#breaches = new Counter({
+      name: "gateway_plugin_breaches_total",
+      help: "Times a plugin did not answer within its bounds and the action was blocked, by why",
+      labelNames: ["reason"],
+      registers,
+    });
     this.#webhooks = new Counter({
       name: "gateway_webhook_deliveries_total",
       help: "Notices delivered, attempts that failed, and notices given up: dead letters, or lost beyond a bound",
@@ -124,6 +131,11 @@ export class Metrics {
 
   witnessed(result: "told" | "failed"): void {
     this.#witnessed.inc({ result });
+  }
+
+  /** `reason` is of the closed list of a plugin's breaches. */
+  pluginBreached(reason: string): void {
+    this.#breaches.inc({ reason });
   }
 
   webhookDelivery(result: "delivered" | "failed" | "dead" | "lost"): void {

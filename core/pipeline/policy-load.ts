@@ -5,12 +5,13 @@ import { isRefused, readSigned, type SeenLookup, verifyExtension } from "../exte
 import { contentDigest } from "../kernel/digest.ts";
 import { type ErrorCode, GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import type { Mode, Policy } from "../kernel/policy.ts";
+import type { Mode, Policy, PolicyRef } from "../kernel/policy.ts";
 import type { Clock } from "../kernel/port.ts";
 import type { TrustPolicy } from "../kernel/trust-policy.ts";
-import type { VerifiedExtension } from "../kernel/verified-extension.ts";
+import type { ExtensionKind, VerifiedExtension } from "../kernel/verified-extension.ts";
 import { type LoadedPack, loadPack, refuseTwins } from "../policy/pack.ts";
 import type { LoadedExtension, RefusedExtension } from "./extension-record.ts";
+import { loadPlugin, type PluginPlace, type PluginPorts } from "./plugin-load.ts";
 
 export interface PackPlace {
   readonly path: string;
@@ -18,15 +19,16 @@ export interface PackPlace {
   readonly settings: JsonObject;
 }
 
-export interface PolicyLoadOptions {
+export interface PolicyLoadOptions extends PluginPorts {
   readonly packs: readonly PackPlace[];
+  readonly plugins: readonly PluginPlace[];
   /** What is not trusted is refused; then there is a trust policy. */
   readonly strict: boolean;
   /** Null: nothing is trusted. */
   readonly trustPolicy: TrustPolicy | null;
   readonly lookUp: SeenLookup;
   readonly clock: Clock;
-  /** Hears of a pack that is loaded although the trust policy does not trust it. */
+  /** Hears of an extension that is loaded although the trust policy does not trust it. */
   readonly onUntrusted: (path: string, refused: Refused) => void;
   /** Hears of all that was refused, before this rejects. */
   readonly onRefused: (refused: readonly RefusedExtension[]) => Promise<void>;
@@ -38,24 +40,51 @@ export interface LoadedPolicies {
 }
 
 /**
- * Loads the packs that a configuration names: reads each folder once, asks who vouches for it, compiles those bytes and
- * runs the pack's own tests. All or nothing: rejects with the first GatewayError that says why not, telling of them all.
+ * Loads the packs and plugins that a configuration names: reads each folder once, asks who vouches for it, compiles
+ * those bytes and runs a pack's own tests. All or nothing: rejects with the first GatewayError that says why not, telling of them all.
  */
 export async function loadPolicies(options: PolicyLoadOptions): Promise<LoadedPolicies> {
   const packs: LoadedPack[] = [];
+  const plugins: LoadedPolicy[] = [];
   const failures: Failure[] = [];
   for (const place of options.packs) {
-    const result = await loadPlace(place, options);
-    if ("error" in result) failures.push(result);
-    else packs.push(result);
+    const compile = (extension: VerifiedExtension): Promise<LoadedPack> =>
+      loadPack({ ...place, extension, clock: options.clock });
+    sort(await loadPlace("pack", place.path, options, compile), packs, failures);
+  }
+  for (const place of options.plugins) {
+    const compile = (extension: VerifiedExtension): Promise<LoadedPolicy> => loadPlugin(place, extension, options);
+    sort(await loadPlace("plugin", place.path, options, compile), plugins, failures);
   }
   if (failures.length > 0) {
     await options.onRefused(failures.map(({ refused }) => refused));
     throw joinErrors(failures.map(({ error }) => error));
   }
   refuseTwins(packs);
-  const extensions = packs.map(({ ref, extension }) => ({ extension, name: ref.name, version: ref.version }));
-  return { policies: packs.map(({ policy }) => policy), extensions };
+  refuseTwinPlugins(plugins, packs);
+  const loaded: readonly LoadedPolicy[] = [...packs, ...plugins];
+  const extensions = loaded.map(({ ref, extension }) => ({ extension, name: ref.name, version: ref.version }));
+  return { policies: loaded.map(({ policy }) => policy), extensions };
+}
+
+interface LoadedPolicy {
+  readonly extension: VerifiedExtension;
+  readonly ref: PolicyRef;
+  readonly policy: Policy;
+}
+
+function sort<T extends object>(result: T | Failure, loaded: T[], failures: Failure[]): void {
+  if ("error" in result) failures.push(result);
+  else loaded.push(result);
+}
+
+/** A plugin's rules begin with its name, so that is a namespace too. */
+function refuseTwinPlugins(plugins: readonly LoadedPolicy[], packs: readonly LoadedPack[]): void {
+  const taken = new Set(packs.map(({ namespace }) => namespace));
+  for (const { ref } of plugins) {
+    if (taken.has(ref.name)) throw new GatewayError("PLUGIN_INVALID", `\`${ref.name}\`: expected a name of its own`);
+    taken.add(ref.name);
+  }
 }
 
 interface Failure {
@@ -67,22 +96,28 @@ interface Failure {
 const contentChecks: Partial<Readonly<Record<ErrorCode, string>>> = {
   EXTENSION_INVALID: "folder_invalid",
   PACK_INVALID: "content_invalid",
+  PLUGIN_INVALID: "content_invalid",
 };
 
-async function loadPlace(place: PackPlace, options: PolicyLoadOptions): Promise<LoadedPack | Failure> {
+async function loadPlace<T>(
+  kind: ExtensionKind,
+  path: string,
+  options: PolicyLoadOptions,
+  compile: (extension: VerifiedExtension) => Promise<T>,
+): Promise<T | Failure> {
   let folder: ExtensionFolder | undefined;
   try {
-    folder = await readExtensionFolder(place.path, "pack");
+    folder = await readExtensionFolder(path, kind);
     const admitted = await admit(folder, options);
     if (isRefused(admitted)) {
-      return { error: refusalError(place.path, admitted), refused: tellRefused(folder, admitted.check) };
+      return { error: refusalError(path, admitted), refused: tellRefused(kind, folder, admitted.check) };
     }
-    return await loadPack({ ...place, extension: admitted, clock: options.clock });
+    return await compile(admitted);
   } catch (cause) {
     const error = GatewayError.from(cause);
     const check = contentChecks[error.code];
     if (check === undefined) throw error;
-    return { error, refused: tellRefused(folder, check) };
+    return { error, refused: tellRefused(kind, folder, check) };
   }
 }
 
@@ -99,8 +134,8 @@ async function admit(folder: ExtensionFolder, options: PolicyLoadOptions): Promi
   return acceptUnverified(folder, result);
 }
 
-function tellRefused(folder: ExtensionFolder | undefined, check: string): RefusedExtension {
-  const known = { kind: "pack", name: null, version: null, check } as const;
+function tellRefused(kind: ExtensionKind, folder: ExtensionFolder | undefined, check: string): RefusedExtension {
+  const known = { kind, name: null, version: null, check };
   if (folder === undefined) return { ...known, digest: null, bundleDigest: null };
   const { digest, signature } = folder;
   const bundleDigest = signature === undefined ? null : contentDigest(signature);

@@ -27,13 +27,13 @@ export class Faults {
     return this.#list.length;
   }
 
-  /** Throws PACK_INVALID with one `file:line:column: message` a line; `data.faults` holds the same as data. */
-  throwIfAny(pack: string): void {
+  /** Throws `code` with one `file:line:column: message` a line; `data.faults` holds the same as data. */
+  throwIfAny(pack: string, code: "PACK_INVALID" | "PLUGIN_INVALID" = "PACK_INVALID"): void {
     if (this.#list.length === 0) return;
     const listed = this.#list.toSorted(byPlace).slice(0, mostListed);
     const lines = listed.map((fault) => `${fault.file}:${fault.line}:${fault.column}: ${fault.message}`);
     if (this.#list.length > mostListed) lines.push(`and ${this.#list.length - mostListed} more`);
-    throw new GatewayError("PACK_INVALID", `\`${pack}\`\n${lines.join("\n")}`, { data: { faults: listed } });
+    throw new GatewayError(code, `\`${pack}\`\n${lines.join("\n")}`, { data: { faults: listed } });
   }
 }
 

@@ -2,7 +2,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Faults, Place } from "./fault.ts";
 import { compileSettings, noSettings, type SettingsSchema } from "./settings.ts";
 import type { YamlNode } from "./yaml/node.ts";
-import { MapReader } from "./yaml/reader.ts";
+import { MapReader, type TextRule } from "./yaml/reader.ts";
 
 /** `pack.yaml`. */
 export interface Manifest {
@@ -37,19 +37,23 @@ const manifestKeys = [
   "tighten_only",
   "rules",
 ] as const;
-const metadataKeys = ["name", "version", "title", "description", "authors", "license"] as const;
+export const metadataKeys: readonly string[] = ["name", "version", "title", "description", "authors", "license"];
 
-const nameRule = { max: 64, pattern: /^[a-z0-9][a-z0-9-]*$/, shape: "a word of a–z, 0–9 and `-`" } as const;
+export const nameRule: TextRule = {
+  max: 64,
+  pattern: /^[a-z0-9][a-z0-9-]*$/,
+  shape: "a word of a–z, 0–9 and `-`",
+};
 const namespaceRule = {
   max: 64,
   pattern: /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)*$/,
   shape: "words joined by `.`",
 } as const;
-const versionRule = {
+export const versionRule: TextRule = {
   max: 64,
   pattern: /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/,
   shape: "a semantic version like `1.2.3`",
-} as const;
+};
 const rangeRule = { max: 64, pattern: /^>=\d+\.\d+\.\d+$/, shape: "a lowest version like `>=0.1.0`" } as const;
 const line = { max: 160 } as const;
 
@@ -93,7 +97,8 @@ function checkCompatibility(reader: MapReader, faults: Faults): void {
   compatibility.integer("envelope", 1, 1, 1);
 }
 
-function parseSettings(reader: MapReader, faults: Faults): SettingsSchema {
+/** `settings` of a manifest: a schema and its defaults. */
+export function parseSettings(reader: MapReader, faults: Faults): SettingsSchema {
   const node = reader.get("settings");
   if (node === undefined) return noSettings();
   const settings = new MapReader(node, "`settings`", ["schema", "defaults"], faults);

@@ -4,6 +4,7 @@ import type { Mode, Policy, PolicyRef } from "../kernel/policy.ts";
 import type { Clock } from "../kernel/port.ts";
 import type { VerifiedExtension } from "../kernel/verified-extension.ts";
 import { packVariables } from "./cel/scope.ts";
+import { checkClaim } from "./claim.ts";
 import { Faults } from "./fault.ts";
 import type { Manifest } from "./manifest.ts";
 import { PackPolicy } from "./pack-policy.ts";
@@ -113,15 +114,6 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
     pack: describe(manifest, source.rules, build(merged, options.mode), extension),
     test: () => runTests(tests, build),
   };
-}
-
-/** What was signed under one name must not be loaded under another: signers and sequences go by it. */
-function checkClaim(manifest: Manifest, { claim }: VerifiedExtension, faults: Faults): void {
-  if (claim === null) return;
-  for (const key of ["name", "version", "sequence"] as const) {
-    if (manifest[key] === claim[key]) continue;
-    faults.add(manifest.place, `expected \`${key}\` as it was signed, \`${claim[key]}\`, got \`${manifest[key]}\``);
-  }
 }
 
 function mergeSettings(manifest: Manifest, settings: JsonObject, faults: Faults): JsonObject {

@@ -38,6 +38,8 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, sessions: {review_flood: {reviews: 0}}}",
       "{data_dir: /data, sessions: {review_flood: {window_seconds: 60}}}",
       "{data_dir: /data, mcp_gateway: {max_sessions: 1}}",
+      "{data_dir: /data, policy: {plugins: [{path: /p}]}}",
+      "{data_dir: /data, policy: {plugins: [{path: /p, phases: [input]}]}}",
       "{data_dir: /data, policy: {packs: [{path: /p}]}}",
       "{data_dir: /data, policy: {packs: [{path: /p, settings: {a: 1}}]}}",
       `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashA}'}]}`,

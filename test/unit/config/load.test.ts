@@ -108,6 +108,14 @@ describe("loadConfig(path, env)", () => {
   });
 
   it("freezes the configuration to its last leaf", async () => {
+    const { policy, source } = await loadText(
+      "policy: {plugins: [{path: p, phases: [input], mode: shadow}, {path: q}]}\n",
+    );
+    const folder = dirname(source ?? "");
+    expect(policy.plugins).to.deep.equal([
+      { path: join(folder, "p"), mode: "shadow", phases: ["input"], settings: {} },
+      { path: join(folder, "q"), mode: "enforce", phases: ["list", "input", "output"], settings: {} },
+    ]);
     const config = await loadText("policy: {packs: [{path: p, settings: {a: {b: [1]}}}]}\n");
     expect(everyPart(config).every(Object.isFrozen)).to.equal(true);
   });
@@ -214,7 +222,7 @@ function defaults(source: string): GatewayConfig {
       sessionIdleMs: 1_800_000,
     },
     upstreams: [],
-    policy: { packs: [], defaultDecision: "block", deadlineMs: 250 },
+    policy: { packs: [], plugins: [], defaultDecision: "block", deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: { reviewFlood: { reviews: 5, windowMs: 300_000 } },
     evidence: {

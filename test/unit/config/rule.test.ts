@@ -136,6 +136,7 @@ describe("checkRules(draft, secrets, faults)", () => {
   });
 
   it("refuses one pack twice", async () => {
+    expect(await textsOf("policy: {plugins: [{path: p}, {path: p}]}")).to.have.length(1);
     expect(await textsOf("policy: {packs: [{path: p}, {path: p}]}")).to.deep.equal([
       "policy.packs[1].path: expected a path of its own, got `p` that `policy.packs[0].path` has",
     ]);

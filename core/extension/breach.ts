@@ -1,0 +1,28 @@
+/** Every way a plugin fails to answer. The list is closed: evidence and metrics say these words and no others. */
+export const breachReasons = [
+  "fuel_exhausted",
+  "call_depth",
+  "memory_cap",
+  "trap",
+  "host_call",
+  "input_cap",
+  "output_cap",
+  "log_cap",
+  "missing_output",
+  "plugin_error",
+  "malformed_verdict",
+  "resting",
+] as const;
+export type BreachReason = (typeof breachReasons)[number];
+
+/** A plugin that did not answer within its bounds. The chain makes `block` of it, and the verdict's `error` says why. */
+export class PluginBreach extends Error {
+  readonly reason: BreachReason;
+
+  /** `detail` is in our words: it never quotes the plugin or its input. */
+  constructor(reason: BreachReason, detail: string) {
+    super(`${reason}: ${detail}`);
+    this.name = "PluginBreach";
+    this.reason = reason;
+  }
+}

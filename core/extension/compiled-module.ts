@@ -1,0 +1,43 @@
+import { Worker } from "node:worker_threads";
+import type { MeteredModule } from "./wasm/meter.ts";
+import { ModuleFault } from "./wasm/module-fault.ts";
+
+/** A module that was checked, metered and compiled. */
+export interface CompiledModule extends Pick<MeteredModule, "state" | "beginnings"> {
+  readonly module: WebAssembly.Module;
+}
+
+/** What the worker is given, and what it answers with. */
+export interface CompileOrder {
+  readonly bytes: Uint8Array;
+  readonly memoryPages: number;
+}
+export type CompileAnswer = CompiledModule | { readonly fault: string };
+
+const compileMs = 10_000;
+const heapMegabytes = 128;
+
+/**
+ * Checks, meters and compiles a module in a thread of its own, which is given up where it takes too long or too much
+ * memory: a module is input, and reading it is work. Rejects with ModuleFault.
+ */
+export function compileModule(order: CompileOrder): Promise<CompiledModule> {
+  const worker = new Worker(new URL("./compile-worker.js", import.meta.url), {
+    workerData: order,
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: heapMegabytes },
+  });
+  return new Promise<CompiledModule>((resolve, reject) => {
+    const fail = (message: string): void => reject(new ModuleFault(message));
+    const timer = setTimeout(() => fail(`expected to be compiled within ${compileMs} ms`), compileMs);
+    worker.once("message", (answer: CompileAnswer) => {
+      if ("fault" in answer) fail(answer.fault);
+      else resolve(answer);
+    });
+    worker.once("error", () => fail("the module cannot be compiled within bounds"));
+    worker.once("exit", () => {
+      clearTimeout(timer);
+      fail("the compiler ended without an answer");
+    });
+  }).finally(() => void worker.terminate());
+}

@@ -1,0 +1,92 @@
+import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { type Finding, mostApprovals, severities, type Verdict } from "../kernel/policy.ts";
+import { parseStrictJson } from "../kernel/strict-json.ts";
+import { escapeHidden } from "../kernel/visible-text.ts";
+import { PluginBreach } from "./breach.ts";
+
+const bounds = { depth: 8, nodes: 4_096, stringLength: 1_024, reader: "exact" } as const;
+const mostFindings = 256;
+const longest = { rule: 128, message: 512, pointer: 1_024 } as const;
+const rulePattern = /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+$/;
+const findingMembers = ["rule", "decision", "message", "severity", "risk", "pointer", "approvals"];
+
+/**
+ * A plugin's answer as a Verdict. Its members are closed, its texts bounded and printable, its rules its own
+ * (`<name>.…`), and its decision is that of its strictest finding. Anything else is the breach `malformed_verdict`.
+ */
+export function readPluginVerdict(answer: Uint8Array, name: string): Verdict {
+  const value = parse(answer);
+  if (!isJsonObject(value) || !hasOnly(value, ["decision", "findings"])) throw malformed("`decision` and `findings`");
+  const { decision, findings } = value;
+  if (decision !== "abstain" && !isDecision(decision)) throw malformed("a known decision");
+  if (!Array.isArray(findings) || findings.length > mostFindings) {
+    throw malformed(`a list of at most ${mostFindings} findings`);
+  }
+  const read = findings.map((finding: Json) => readFinding(finding, name));
+  const strongest = read.reduce<Decision | undefined>(
+    (found, each) => (found === undefined ? each.decision : strictest(found, each.decision)),
+    undefined,
+  );
+  if (strongest === undefined ? decision === "block" || decision === "review" : decision !== strongest) {
+    throw malformed("the decision of the strictest finding");
+  }
+  return Object.freeze({
+    decision,
+    findings: Object.freeze(read),
+    risk: read.reduce((risk, finding) => Math.max(risk, finding.risk), 0),
+  });
+}
+
+function parse(answer: Uint8Array): Json {
+  try {
+    return parseStrictJson(answer, bounds);
+  } catch (error) {
+    if (error instanceof GatewayError) throw malformed("strict JSON");
+    throw error;
+  }
+}
+
+function readFinding(value: Json, name: string): Finding {
+  if (!isJsonObject(value) || !hasOnly(value, findingMembers)) throw malformed("findings of known members");
+  const { rule, decision, message, severity, risk, pointer, approvals } = value;
+  if (!isText(rule, longest.rule) || !rulePattern.test(rule) || !rule.startsWith(`${name}.`)) {
+    throw malformed("rules that begin with the plugin's name");
+  }
+  if (!isDecision(decision)) throw malformed("a known decision in each finding");
+  if (!isText(message, longest.message) || escapeHidden(message) !== message) throw malformed("printable messages");
+  const known = severities.find((each) => each === severity);
+  if (known === undefined) throw malformed("a known severity");
+  if (!isWhole(risk, 0, 100)) throw malformed("a whole risk from 0 to 100");
+  const optional = { ...readPointer(pointer), ...readApprovals(approvals, decision) };
+  return Object.freeze({ rule, decision, message, severity: known, risk, mode: "enforce", ...optional });
+}
+
+function readPointer(pointer: Json | undefined): Pick<Finding, "pointer"> {
+  if (pointer === undefined) return {};
+  if (!isText(pointer, longest.pointer) || !/^(\/([^~]|~[01])*)+$/s.test(pointer)) throw malformed("a JSON Pointer");
+  return { pointer };
+}
+
+function readApprovals(approvals: Json | undefined, decision: Decision): Pick<Finding, "approvals"> {
+  if (approvals === undefined) return {};
+  if (decision !== "review" || !isWhole(approvals, 1, mostApprovals)) throw malformed("`approvals` of a review");
+  return { approvals };
+}
+
+function isText(value: Json | undefined, most: number): value is string {
+  return typeof value === "string" && value.length > 0 && value.length <= most && value.isWellFormed();
+}
+
+function isWhole(value: Json | undefined, least: number, most: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most;
+}
+
+function hasOnly(value: JsonObject, members: readonly string[]): boolean {
+  return Object.keys(value).every((key) => members.includes(key));
+}
+
+function malformed(expected: string): PluginBreach {
+  return new PluginBreach("malformed_verdict", `expected ${expected}`);
+}

@@ -1,0 +1,40 @@
+import { compilePlugin } from "../extension/plugin.ts";
+import type { PluginObserver, PluginPolicy } from "../extension/plugin-policy.ts";
+import type { Phase } from "../kernel/envelope.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Mode, PolicyRef } from "../kernel/policy.ts";
+import type { VerifiedExtension } from "../kernel/verified-extension.ts";
+import { readPlugin } from "../policy/plugin-source.ts";
+
+export interface PluginPlace {
+  readonly path: string;
+  readonly mode: Mode;
+  readonly phases: readonly Phase[];
+  readonly settings: JsonObject;
+}
+
+export interface PluginPorts {
+  /** Monotonic. */
+  readonly elapsedMs: () => number;
+  readonly observer: PluginObserver;
+}
+
+export interface LoadedPlugin {
+  readonly extension: VerifiedExtension;
+  readonly ref: PolicyRef;
+  readonly policy: PluginPolicy;
+}
+
+/** Compiles a plugin from the bytes that were vouched for. Rejects with PLUGIN_INVALID with every fault. */
+export async function loadPlugin(
+  place: PluginPlace,
+  extension: VerifiedExtension,
+  { elapsedMs, observer }: PluginPorts,
+): Promise<LoadedPlugin> {
+  const { name, version, module, settings, limits } = readPlugin(place.path, extension, place.settings);
+  const { digest, signer } = extension;
+  const ref: PolicyRef = { kind: "plugin", name, version, digest, signer };
+  const { mode, phases } = place;
+  const policy = await compilePlugin({ ref, mode, phases, settings, module, ...limits, elapsedMs, observer });
+  return { extension, ref, policy };
+}

@@ -1,0 +1,182 @@
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import { contentDigest } from "../../../core/kernel/digest.ts";
+import type { McpClient } from "../../support/mcp-client.ts";
+import { PackFolders } from "../../support/policy-pack.ts";
+import { secretEgress } from "../../support/secret-egress.ts";
+import { abstain, assemble, pluginFiles } from "../../support/wasm-plugin.ts";
+import { everythingServer } from "./server-program.ts";
+import { openWorld, type World } from "./world.ts";
+
+const rules = `rules:
+  - { id: test.all, title: All is allowed, decision: allow, match: { phase: input } }
+`;
+const token = `${"ghp_"}q7Xv2LmP9sTz4KbW8nRd3HcY6fGj1AeU5oQi`;
+const blocking =
+  '{"decision":"block","findings":[{"rule":"sample.no","decision":"block","message":"No.","severity":"low","risk":1}]}';
+
+interface ListedPolicy {
+  readonly kind: string;
+  readonly name: string;
+  readonly digest: string;
+}
+
+describe("plugins of a running gateway", () => {
+  const folders = new PackFolders();
+  let sample: string;
+  let world: World;
+  let client: McpClient;
+
+  before(async () => {
+    sample = await folders.write(pluginFiles(abstain));
+    world = await openWorld({
+      servers: () => ({ every: everythingServer() }),
+      rules,
+      policy: `plugins: [{ path: "${secretEgress}", phases: [input] }, { path: "${sample}" }]`,
+    });
+    client = await world.connect("v2 modern");
+  });
+
+  after(async () => {
+    await world?.stop();
+    await folders.remove();
+  });
+
+  async function plugins(): Promise<readonly ListedPolicy[]> {
+    const response = await fetch(`${world.gateway.adminUrl}/admin/v1/policies`, {
+      headers: { "x-api-key": world.key },
+    });
+    const { items } = (await response.json()) as { items: readonly ListedPolicy[] };
+    return items.filter(({ kind }) => kind === "plugin");
+  }
+
+  async function echo(message: string): Promise<"allowed" | "blocked"> {
+    return (await client.callTool("echo", { message })).isError === true ? "blocked" : "allowed";
+  }
+
+  async function p99Of(calls: number): Promise<number> {
+    const times: number[] = [];
+    for (let call = 0; call < calls; call++) {
+      const started = performance.now();
+      await echo("quick");
+      times.push(performance.now() - started);
+    }
+    return times.toSorted((a, b) => a - b)[Math.floor(calls * 0.99)] ?? Number.NaN;
+  }
+
+  /** Puts files in the place of the sample's, and resolves once the gateway said what it made of them. */
+  async function change(files: Readonly<Record<string, string | Buffer>>, said: string): Promise<void> {
+    const before = world.gateway.stderr().length;
+    for (const [name, content] of Object.entries(files)) await writeFile(join(sample, name), content);
+    world.gateway.process.kill("SIGHUP");
+    for (const end = performance.now() + 8_000; performance.now() < end; await sleep(25)) {
+      if (world.gateway.stderr().slice(before).includes(said)) return;
+    }
+    throw new Error(`expected the gateway to say \`${said}\`, got ${world.gateway.stderr().slice(before)}`);
+  }
+
+  it("block a call whose arguments hold a credential, before the upstream hears of it", async () => {
+    expect(await echo("hello")).to.equal("allowed");
+    expect(await echo(`my key is ${token}`)).to.equal("blocked");
+    const told = world.calls("every").map(({ params }) => JSON.stringify(params?.arguments));
+    expect(told).to.deep.equal(['{"message":"hello"}']);
+  });
+
+  it("are named in the evidence by version and digest, with their finding, and without the credential", async () => {
+    const [shipped] = await plugins();
+    const records = await world.evidence.recordsOf(() => true);
+    const blocked = records.find(
+      ({ effect, evaluation }) => effect === "not_dispatched" && evaluation?.decision === "block",
+    );
+    const named = blocked?.evaluation?.policies.find(({ kind }) => kind === "plugin");
+    expect(named).to.include({ kind: "plugin", name: "secret-egress", version: "1.0.0", digest: shipped?.digest });
+    const said = JSON.stringify(blocked?.evaluation);
+    expect(said).to.include("secret-egress.github-token");
+    expect(said).not.to.include(token);
+  });
+
+  it("are swapped by a reload, whole", async () => {
+    const [, old] = await plugins();
+    await change(pluginFiles(blocking), "reloaded packs and keys");
+    expect((await plugins())[1]?.digest)
+      .to.match(/^sha256:/)
+      .and.not.equal(old?.digest);
+    expect(await echo("hello again")).to.equal("blocked");
+    await change(pluginFiles(abstain), "reloaded packs and keys");
+    expect((await plugins())[1]?.digest).to.equal(old?.digest);
+    expect(await echo("hello again")).to.equal("allowed");
+  });
+
+  it("[S33] stay as they were where the new one is broken", async () => {
+    const old = await plugins();
+    const refused = "reload refused: the last good packs and keys stay";
+    const spinning = Buffer.from(
+      assemble('(module (func $s (loop $l (br $l))) (start $s) (func (export "evaluate") (result i32) (i32.const 0)))'),
+    );
+    const broken: readonly Readonly<Record<string, string | Buffer>>[] = [
+      { "plugin.wasm": Buffer.from("not a module") },
+      { "plugin.yaml": pluginFiles(abstain)["plugin.yaml"].replace("gateway-plugin/1", "gateway-plugin/9") },
+      { "plugin.yaml": `${pluginFiles(abstain)["plugin.yaml"]}capabilities: [network]\n` },
+      {
+        "plugin.yaml": pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(spinning)),
+        "plugin.wasm": spinning,
+      },
+    ];
+    for (const files of broken) {
+      await change(files, refused);
+      expect(await plugins()).to.deep.equal(old);
+      expect(await echo("still here")).to.equal("allowed");
+      await change(pluginFiles(abstain), "reloaded packs and keys");
+    }
+  });
+
+  it("[S35] that never end are stopped in their budget; the call is blocked, the evidence says why, the metric counts", async () => {
+    await change(pluginFiles(abstain, "(loop $l (br $l))"), "reloaded packs and keys");
+    const calls = world.calls("every").length;
+    for (let round = 0; round < 7; round++) expect(await echo("spin")).to.equal("blocked");
+    expect(world.calls("every")).to.have.length(calls);
+    const records = await world.evidence.recordsOf(() => true);
+    const said = records.map(({ evaluation }) => JSON.stringify(evaluation ?? null));
+    expect(said.filter((each) => each.includes("policy_error"))).to.have.length.of.at.least(7);
+    const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
+    expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="fuel_exhausted"\} [5-9]/);
+    expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="resting"\} \d/);
+    expect(world.gateway.stderr()).to.include("plugin failed too often: blocks unasked");
+    await change(pluginFiles(abstain), "reloaded packs and keys");
+    expect(await echo("rested")).to.equal("allowed");
+  });
+
+  it("[S35] that spend all their fuel leave the answers of others nearly as quick as they were", async () => {
+    const spin = "(if (i32.gt_u (i32.wrap_i64 (call $input_length)) (i32.const 2000)) (then (loop $l (br $l))))";
+    await change(pluginFiles(abstain, spin), "reloaded packs and keys");
+    const quiet = await p99Of(300);
+    let spinning = true;
+    const hostile = await world.connect("v2 modern");
+    const load = (async () => {
+      let blocked = 0;
+      for (; spinning; blocked++) {
+        expect((await hostile.callTool("echo", { message: "x".repeat(2_000) })).isError).to.equal(true);
+      }
+      return blocked;
+    })();
+    const beside = await p99Of(300);
+    spinning = false;
+    const blocked = await load;
+    process.stdout.write(
+      `      p99 of a call: ${quiet.toFixed(1)} ms, beside ${blocked} that spin: ${beside.toFixed(1)} ms\n`,
+    );
+    expect(blocked).to.be.greaterThan(20);
+    expect(beside).to.be.lessThan(5 * quiet + 500);
+    await change(pluginFiles(abstain), "reloaded packs and keys");
+  });
+
+  it("[S33] leave the others in force when their folder goes away", async () => {
+    const old = await plugins();
+    await rm(join(sample, "plugin.wasm"));
+    await change({}, "reload refused");
+    expect(await plugins()).to.deep.equal(old);
+    expect(await echo(token)).to.equal("blocked");
+  });
+});

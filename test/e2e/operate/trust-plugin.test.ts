@@ -1,0 +1,96 @@
+import { readFile } from "node:fs/promises";
+import { expect } from "chai";
+import { readExtensionFolder } from "../../../core/extension/folder.ts";
+import { statementBytes } from "../../../core/extension/statement.ts";
+import { contentDigest } from "../../../core/kernel/digest.ts";
+import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { siteConfig } from "../../support/site.ts";
+import { makeSigner, recordedEvents, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";
+import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";
+
+const alice = makeSigner();
+const signatureFile = "plugins/sample/plugin.sigstore.json";
+
+describe("a strict gateway with a plugin", function () {
+  this.timeout(30_000);
+  let world: TrustWorld;
+
+  beforeEach(async () => {
+    world = await TrustWorld.make();
+    await world.write("trust.yaml", `all_of: [${trustEntry("alice", alice)}]\n`);
+    await world.sign([alice]);
+    for (const [name, content] of Object.entries(pluginFiles(abstain))) {
+      await world.write(`plugins/sample/${name}`, content);
+    }
+  });
+
+  afterEach(() => world.remove());
+
+  async function sign(name = "sample"): Promise<void> {
+    const { fileDigests } = await readExtensionFolder(world.path("plugins/sample"), "plugin");
+    const issuedAt = "2026-01-01T00:00:00.000Z";
+    const claim = { kind: "plugin", name, version: "1.0.0", sequence: 0 } as const;
+    const payload = statementBytes({ ...claim, issuedAt, expiresAt: null, subjects: fileDigests });
+    await world.write(signatureFile, signBundle(alice, payload));
+  }
+
+  function start(strict = true): Promise<RunningGateway> {
+    const more = `extensions: { strict: ${strict}, trust_policy: trust.yaml }\ndata_dir: data\n`;
+    const config = siteConfig({ more }).replace(
+      "packs/open }] }",
+      "packs/open }], plugins: [{ path: plugins/sample }] }",
+    );
+    return startGateway({ folder: world.folder, config });
+  }
+
+  async function refusal(): Promise<string> {
+    const started = await start().catch((error: unknown) => String(error));
+    if (typeof started === "string") return started;
+    await started.stop();
+    throw new Error("expected the gateway not to start");
+  }
+
+  it("[R2.3-7] loads one that is signed, and records who signed which bytes", async () => {
+    await sign();
+    await (await start()).stop();
+    const { digest } = await readExtensionFolder(world.path("plugins/sample"), "plugin");
+    const bundleDigest = contentDigest(await readFile(world.path(signatureFile)));
+    const [, loaded] = await recordedEvents(world.path("data"), "extension");
+    expect(loaded).to.deep.equal({
+      event: "loaded",
+      kind: "plugin",
+      name: "sample",
+      version: "1.0.0",
+      digest,
+      signers: ["alice"],
+      bundle_digest: bundleDigest,
+      trust: "trusted",
+    });
+  });
+
+  it("[R1.1-7] does not start with one that is unsigned, and records the refusal", async () => {
+    expect(await refusal()).to.match(/extension refused: `[^`]*plugins\/sample`: unsigned: /);
+    const [event, ...others] = await recordedEvents(world.path("data"), "extension");
+    expect(event).to.include({ event: "refused", kind: "plugin", check: "unsigned" });
+    expect(others).to.deep.equal([]);
+  });
+
+  it("[R1.1-7] does not start with one whose module is another than was signed", async () => {
+    await sign();
+    await world.flip("plugins/sample/plugin.wasm", -1);
+    expect(await refusal()).to.include("file_altered");
+  });
+
+  it("does not start with one that was signed under another name", async () => {
+    await sign("other");
+    expect(await refusal())
+      .to.include("invalid plugin")
+      .and.to.include("expected `name` as it was signed, `other`");
+  });
+
+  it("that is not strict loads one that is unsigned, and records that", async () => {
+    await (await start(false)).stop();
+    const [, loaded] = await recordedEvents(world.path("data"), "extension");
+    expect(loaded).to.include({ event: "loaded", kind: "plugin", trust: "unsigned", check: "unsigned" });
+  });
+});

@@ -1,0 +1,145 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { PluginPolicy } from "../../../core/extension/plugin-policy.ts";
+import { withOutput } from "../../../core/kernel/envelope.ts";
+import type { Json } from "../../../core/kernel/json.ts";
+import { repositoryRoot } from "../../check/source-tree.ts";
+import { makeAction } from "../../support/action.ts";
+import { openSecretEgress, secretEgressModule } from "../../support/secret-egress.ts";
+
+/** Put together here, so that no file of this repository holds what a scanner would take for a credential. */
+const random = "q7Xv2LmP9sTz4KbW8nRd3HcY6fGj1AeU5oQi";
+const part = (length: number): string => random.repeat(4).slice(0, length);
+const jwt = `${"eyJ"}hbGciOiJIUzI1NiJ9.${"eyJ"}zdWIiOiIxMjM0NTY3ODkwIn0.${part(43)}`;
+
+/** Credentials as they leave: the rule that names them, and the arguments. */
+const leaks: readonly (readonly [rule: string, pointer: string, value: Json])[] = [
+  ["aws-access-key", "/arguments/body", { body: `key ${"AKIA"}IOSFODNN7EXAMPLE, region eu` }],
+  ["aws-access-key", "/arguments/0/id", [{ id: `${"ASIA"}Z2345678ABCDEFGH` }]],
+  ["github-token", "/arguments/header", { header: `Bearer ${"ghp_"}${part(36)}` }],
+  ["github-token", "/arguments/t", { t: `${"github_pat_"}${part(82)}` }],
+  ["slack-token", "/arguments/t", { t: `use ${"xoxb-"}123456789012-${part(24)} now` }],
+  ["slack-token", "/arguments/url", { url: `https://hooks.slack.com/services/${"T"}0ABCDEFG/B0ABCDEFG/${part(24)}` }],
+  ["private-key", "/arguments/file", { file: `a\n-----BEGIN ${"OPENSSH"} PRIVATE KEY-----\nb3Blb` }],
+  ["private-key", "/arguments/file", { file: `-----BEGIN ${"PGP"} PRIVATE KEY BLOCK-----` }],
+  ["private-key", "/arguments/env", { env: `secret=-----BEGIN ${"RSA"} PRIVATE KEY-----` }],
+  ["github-token", "/arguments/env", { env: `secret=\${${"ghp_"}${part(36)}}` }],
+  ["json-web-token", "/arguments/cookie", { cookie: `session=${jwt}` }],
+  ["keyword-value", "/arguments/env", { env: `DB_PASSWORD=${part(20)}` }],
+  ["keyword-value", "/arguments/env", { env: `{"client_secret": "${part(32)}"}` }],
+  ["keyword-value", "/arguments/env", { env: `api-key: '${part(24)}'` }],
+  ["keyword-value", "/arguments/apiKey", { apiKey: part(32) }],
+  ["keyword-value", "/arguments/a~1b~0c/db_password", { "a/b~c": { db_password: part(18) } }],
+];
+
+/** What must pass. */
+const harmless: readonly Json[] = [
+  {},
+  null,
+  { path: "/home/ada/project/src/index.ts", recursive: true, depth: 3 },
+  { text: "Please reset my password: I forgot it, and the token has expired." },
+  { text: "AKIA is a prefix, and so are ghp_ and xoxb- and eyJ" },
+  { id: `x${"AKIA"}IOSFODNN7EXAMPLE` },
+  { token: "user-session-token-name" },
+  { env: "API_KEY=${" + "SERVICE_API_KEY_2024}" },
+  { env: "password: <your-password-1234567890>" },
+  { password: "short1" },
+  { hash: part(64), commit: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b" },
+  { text: "-----BEGIN CERTIFICATE-----\nMIIB" },
+  { text: "-----BEGIN PUBLIC KEY-----" },
+  { sql: "select token, secret from credentials where id = 1234567890123456" },
+  { text: "eyJhbGciOiJIUzI1NiJ9.not-a-payload.signature-of-nothing-1234567" },
+  { uuid: "01890000-0000-7000-8000-000000000001", total_tokens: 1234567890123456 },
+  { text: "the secret: everyone deserves a second chance" },
+];
+
+describe("the plugin secret-egress", () => {
+  let plugin: PluginPolicy;
+
+  before(async () => {
+    plugin = await openSecretEgress();
+  });
+
+  for (const [rule, pointer, value] of leaks) {
+    it(`blocks ${rule} at ${pointer}: ${Object.keys(value as object).join()}`, () => {
+      const verdict = plugin.evaluate(makeAction({ arguments: value }));
+      const found = verdict.findings.map((each) => [each.rule, each.pointer]);
+      expect(found).to.deep.include([`secret-egress.${rule}`, pointer]);
+      expect(verdict.decision).to.equal("block");
+      expect(JSON.stringify(verdict)).not.to.include(part(16));
+    });
+  }
+
+  it("abstains from what is harmless", () => {
+    const found = harmless.filter((value) => plugin.evaluate(makeAction({ arguments: value })).decision !== "abstain");
+    expect(found).to.deep.equal([]);
+  });
+
+  it("prints its detection table", () => {
+    const caught = leaks.filter(
+      ([, , value]) => plugin.evaluate(makeAction({ arguments: value })).decision === "block",
+    );
+    const rows = [...new Set(leaks.map(([rule]) => rule))].map((rule) => {
+      const all = leaks.filter(([each]) => each === rule).length;
+      return `${rule.padEnd(16)} ${caught.filter(([each]) => each === rule).length} of ${all}`;
+    });
+    process.stdout.write(`      ${rows.join("\n      ")}\n      harmless         0 of ${harmless.length}\n`);
+    expect(caught).to.have.length(leaks.length);
+  });
+
+  it("looks at calls alone: neither lists nor answers", () => {
+    const action = makeAction({ arguments: { note: "x" } });
+    expect(plugin.evaluate(withOutput(action, { text: `${"ghp_"}${part(36)}` })).decision).to.equal("abstain");
+    expect(plugin.evaluate(makeAction({ phase: "list", arguments: { t: jwt } })).decision).to.equal("abstain");
+  });
+
+  it("reads what continues a request, too", () => {
+    const verdict = plugin.evaluate(makeAction({ continuation: { requestState: jwt } }));
+    expect(verdict.findings[0]?.pointer).to.equal("/continuation/requestState");
+  });
+
+  it("does not tell a credential that is itself a name", () => {
+    const verdict = plugin.evaluate(
+      makeAction({ arguments: { a: { [`${"ghp_"}${part(36)}`]: { b: `x=${jwt}` } }, c: jwt } }),
+    );
+    expect(verdict.findings.map(({ rule, pointer }) => [rule, pointer])).to.deep.equal([
+      ["secret-egress.github-token", "/arguments/a"],
+      ["secret-egress.json-web-token", "/arguments/a"],
+      ["secret-egress.json-web-token", "/arguments/c"],
+    ]);
+  });
+
+  it("does as its settings say", async () => {
+    const leak = makeAction({ arguments: { t: jwt, env: `token=${part(30)}` } });
+    const review = await openSecretEgress({ decision: "review" });
+    expect(review.evaluate(leak).decision).to.equal("review");
+    const ignoring = await openSecretEgress({ ignore: ["json-web-token"] });
+    expect(ignoring.evaluate(leak).findings.map(({ rule }) => rule)).to.deep.equal(["secret-egress.keyword-value"]);
+    const strict = await openSecretEgress({ least_entropy: 60, ignore: ["json-web-token"] });
+    expect(strict.evaluate(leak).decision).to.equal("abstain");
+  });
+
+  it("reads 50,000 bytes made of beginnings within its fuel", () => {
+    const text = "secret=token:password=api_key ghp_ eyJ. AKIA -----BEGIN ".repeat(1_000);
+    const started = performance.now();
+    expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
+    expect(performance.now() - started).to.be.lessThan(500);
+  });
+
+  it("is built from its source to the byte", function () {
+    this.timeout(60_000);
+    const folder = mkdtempSync(join(tmpdir(), "plugin-build-"));
+    try {
+      const built = join(folder, "plugin.wasm");
+      const script = join(repositoryRoot, "node_modules/assemblyscript/bin/asc.js");
+      const config = ["--config", "plugins/secret-egress/asconfig.json", "--baseDir", ".", "--outFile", built];
+      execFileSync(process.execPath, [script, ...config], { cwd: repositoryRoot });
+      expect(readFileSync(built).equals(secretEgressModule())).to.equal(true);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});

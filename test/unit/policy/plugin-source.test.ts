@@ -1,0 +1,89 @@
+import { expect } from "chai";
+import { acceptUnverified } from "../../../core/extension/unverified.ts";
+import { contentDigest } from "../../../core/kernel/digest.ts";
+import { GatewayError } from "../../../core/kernel/error.ts";
+import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { VerifiedExtension } from "../../../core/kernel/verified-extension.ts";
+import { readPlugin } from "../../../core/policy/plugin-source.ts";
+
+const module = Buffer.from("a module");
+const whole = `apiVersion: gateway/v1
+kind: Plugin
+metadata: { name: sample, version: 1.0.0, title: Sample }
+abi: gateway-plugin/1
+module: plugin.wasm
+digest: ${contentDigest(module)}
+settings:
+  schema: { type: object, additionalProperties: false, properties: { most: { type: integer } } }
+  defaults: { most: 3 }
+`;
+
+function read(text: string, settings: JsonObject = {}): ReturnType<typeof readPlugin> {
+  const files = new Map([
+    ["plugin.wasm", module],
+    ["plugin.yaml", Buffer.from(text)],
+  ]);
+  return readPlugin("p", accept(files), settings);
+}
+
+function accept(files: ReadonlyMap<string, Buffer>): VerifiedExtension {
+  const digest = "sha256:00";
+  return acceptUnverified(
+    { path: "p", kind: "plugin", files, fileDigests: new Map(), digest, signature: undefined },
+    null,
+  );
+}
+
+function faultOf(text: string, settings: JsonObject = {}): string {
+  try {
+    read(text, settings);
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "PLUGIN_INVALID") return error.message;
+    throw error;
+  }
+  throw new Error("expected a fault, got none");
+}
+
+describe("a plugin's folder", () => {
+  it("gives the module, the settings with the operator's in their place, and the limits", () => {
+    const limits = { fuel: 5_000_000, memoryPages: 64 };
+    expect(read(whole)).to.deep.equal({ name: "sample", version: "1.0.0", module, settings: { most: 3 }, limits });
+    expect(read(whole, { most: 9 }).settings).to.deep.equal({ most: 9 });
+    const small = read(`${whole}limits: { fuel: 10000, memory_pages: 1 }\n`);
+    expect(small.limits).to.deep.equal({ fuel: 10_000, memoryPages: 1 });
+  });
+
+  const faults: readonly (readonly [name: string, said: RegExp, text: string, settings?: JsonObject])[] = [
+    [
+      "another kind",
+      /plugin\.yaml:2:\d+: expected `kind` to be Plugin/,
+      whole.replace("kind: Plugin", "kind: PolicyPack"),
+    ],
+    ["another ABI", /`abi` to be gateway-plugin\/1/, whole.replace("gateway-plugin/1", "gateway-plugin/2")],
+    ["an unknown key", /unknown key `fuel`/, `${whole}fuel: 1\n`],
+    ["no metadata", /expected `metadata`/, whole.replace(/metadata: .*/, "")],
+    ["a name that is no word", /`name` to be a word/, whole.replace("name: sample", "name: Sample.X")],
+    ["a capability", /expected no capabilities/, `${whole}capabilities: [network]\n`],
+    ["a module that is not there", /no such file/, whole.replace("plugin.wasm", "other.wasm")],
+    ["a module outside the folder", /file name like/, whole.replace("plugin.wasm", "../plugin.wasm")],
+    ["a module of another digest", /expected that of the module, sha256:/, whole.replace(/sha256:..../, "sha256:0000")],
+    [
+      "more fuel than there is",
+      /`fuel` to be a whole number from 10000 to 50000000/,
+      `${whole}limits: { fuel: 50000001 }\n`,
+    ],
+    ["more memory than there is", /`memory_pages` to be/, `${whole}limits: { memory_pages: 257 }\n`],
+    ["a setting it does not have", /unknown setting `least`/, whole, { least: 1 }],
+    ["a setting of another type", /`settings\/most`/, whole, { most: "x" }],
+    ["text that is no YAML", /plugin\.yaml:\d+/, "{"],
+  ];
+  for (const [name, said, text, settings] of faults) {
+    it(`is refused with ${name}`, () => {
+      expect(faultOf(text, settings)).to.match(said);
+    });
+  }
+
+  it("is refused without a manifest", () => {
+    expect(() => readPlugin("p", accept(new Map()), {})).to.throw("expected a manifest");
+  });
+});
