@@ -96,7 +96,7 @@ describe("evidence of a session, handed to an outsider", function () {
     const other = Buffer.alloc(32, 7).toString("base64");
     const { code, stdout } = await runGateway(["evidence", "verify", bundle, "--key", other]);
     expect(code).to.equal(exitCodes.invalid);
-    expect(stdout.split("\n")[0]).to.equal(`${bundle}: invalid, unknown_key in records.jsonl at record 0, 6 records`);
+    expect(stdout.split("\n")[0]).to.equal(`${bundle}: invalid, unknown_key in records.jsonl at record 0, 7 records`);
   });
 
   it("shows what was asked, and withholds what is told to", async () => {
