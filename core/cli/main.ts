@@ -8,6 +8,7 @@ import { configCommand } from "./config.ts";
 import { evidenceCommand } from "./evidence.ts";
 import { keysCommand } from "./keys.ts";
 import { packCommand } from "./pack.ts";
+import { pluginCommand } from "./plugin.ts";
 import { serveCommand } from "./serve.ts";
 import { sessionsCommand } from "./sessions.ts";
 import { applyUsage } from "./usage.ts";
@@ -20,6 +21,7 @@ const program = new Command("gateway")
   .addCommand(keysCommand())
   .addCommand(configCommand())
   .addCommand(packCommand())
+  .addCommand(pluginCommand())
   .addCommand(approvalsCommand())
   .addCommand(breakGlassCommand())
   .addCommand(evidenceCommand())

@@ -4,9 +4,9 @@ import { acceptUnverified } from "../extension/unverified.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { type CompiledPack, compilePack } from "../policy/pack.ts";
 import type { TestResult } from "../policy/test-case.ts";
+import { signCommand } from "./extension-sign.ts";
+import { inspectCommand, verifyCommand } from "./extension-verify.ts";
 import { packKeysCommand } from "./pack-keys.ts";
-import { packSignCommand } from "./pack-sign.ts";
-import { packInspectCommand, packVerifyCommand } from "./pack-verify.ts";
 
 interface Output {
   readonly json?: true;
@@ -28,9 +28,9 @@ export function packCommand(): Command {
     .option("--json", "print JSON")
     .action(testPack);
   return pack
-    .addCommand(packSignCommand())
-    .addCommand(packVerifyCommand())
-    .addCommand(packInspectCommand())
+    .addCommand(signCommand("pack"))
+    .addCommand(verifyCommand("pack"))
+    .addCommand(inspectCommand("pack"))
     .addCommand(packKeysCommand());
 }
 

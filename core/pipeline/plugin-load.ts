@@ -1,8 +1,9 @@
 import { compilePlugin } from "../extension/plugin.ts";
-import type { PluginObserver, PluginPolicy } from "../extension/plugin-policy.ts";
+import type { PluginObserver } from "../extension/plugin-policy.ts";
 import type { Phase } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Mode, PolicyRef } from "../kernel/policy.ts";
+import { type ImmediatePolicy, tightenPolicy } from "../kernel/tightened-policy.ts";
 import type { VerifiedExtension } from "../kernel/verified-extension.ts";
 import { readPlugin } from "../policy/plugin-source.ts";
 
@@ -22,7 +23,7 @@ export interface PluginPorts {
 export interface LoadedPlugin {
   readonly extension: VerifiedExtension;
   readonly ref: PolicyRef;
-  readonly policy: PluginPolicy;
+  readonly policy: ImmediatePolicy;
 }
 
 /** Compiles a plugin from the bytes that were vouched for. Rejects with PLUGIN_INVALID with every fault. */
@@ -36,5 +37,5 @@ export async function loadPlugin(
   const ref: PolicyRef = { kind: "plugin", name, version, digest, signer };
   const { mode, phases } = place;
   const policy = await compilePlugin({ ref, mode, phases, settings, module, ...limits, elapsedMs, observer });
-  return { extension, ref, policy };
+  return { extension, ref, policy: extension.tightenOnly ? tightenPolicy(policy) : policy };
 }

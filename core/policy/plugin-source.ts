@@ -21,6 +21,8 @@ export interface PluginLimits {
 export interface PluginSource {
   readonly name: string;
   readonly version: string;
+  /** Rises with each release; 0 where it is not stated. */
+  readonly sequence: number;
   readonly module: Uint8Array;
   /** The author's defaults with the operator's values in their place. */
   readonly settings: JsonObject;
@@ -63,7 +65,7 @@ export function readPlugin(path: string, extension: VerifiedExtension, settings:
   const head = readHead(reader, faults);
   const sequence = reader.integer("sequence", 0, Number.MAX_SAFE_INTEGER, 0);
   checkClaim({ ...head, sequence, place: reader.place }, extension, faults);
-  const source = { ...head, ...readModule(reader, files), limits: readLimits(reader, faults) };
+  const source = { ...head, sequence, ...readModule(reader, files), limits: readLimits(reader, faults) };
   const merged = mergeSettings(reader, settings, faults);
   faults.throwIfAny(path, "PLUGIN_INVALID");
   return { ...source, settings: merged };

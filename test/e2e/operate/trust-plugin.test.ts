@@ -3,8 +3,9 @@ import { expect } from "chai";
 import { readExtensionFolder } from "../../../core/extension/folder.ts";
 import { statementBytes } from "../../../core/extension/statement.ts";
 import { contentDigest } from "../../../core/kernel/digest.ts";
+import { Agent } from "../../support/agent.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
-import { siteConfig } from "../../support/site.ts";
+import { siteConfig, siteKey } from "../../support/site.ts";
 import { makeSigner, recordedEvents, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";
 import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";
 
@@ -34,9 +35,9 @@ describe("a strict gateway with a plugin", function () {
     await world.write(signatureFile, signBundle(alice, payload));
   }
 
-  function start(strict = true): Promise<RunningGateway> {
+  function start(strict = true, localLog?: string): Promise<RunningGateway> {
     const more = `extensions: { strict: ${strict}, trust_policy: trust.yaml }\ndata_dir: data\n`;
-    const config = siteConfig({ more }).replace(
+    const config = siteConfig({ more, ...(localLog === undefined ? {} : { localLog }) }).replace(
       "packs/open }] }",
       "packs/open }], plugins: [{ path: plugins/sample }] }",
     );
@@ -80,6 +81,31 @@ describe("a strict gateway with a plugin", function () {
     await world.flip("plugins/sample/plugin.wasm", -1);
     expect(await refusal()).to.include("file_altered");
   });
+
+  it("lets one allow, unless its signer may only tighten", async () => {
+    const verdict = {
+      decision: "allow",
+      findings: [{ rule: "sample.a", decision: "allow", message: "fine", severity: "info", risk: 0 }],
+    };
+    for (const [name, content] of Object.entries(pluginFiles(JSON.stringify(verdict)))) {
+      await world.write(`plugins/sample/${name}`, content);
+    }
+    await sign();
+    await world.edit("packs/open/rules/all.yaml", "phase: [list, input, output]", "phase: [list, output]");
+    await world.sign([alice]);
+    expect(await answerOfCall()).to.include("welcome");
+    await world.write("trust.yaml", `all_of: [${trustEntry("alice", alice, "tighten_only: true")}]\n`);
+    expect(await answerOfCall()).to.include("Blocked");
+  });
+
+  async function answerOfCall(): Promise<string> {
+    const gateway = await start(true, world.path("local.jsonl"));
+    const agent = new Agent(gateway.url, siteKey);
+    const answer = JSON.stringify((await agent.call("list_notes")).result);
+    await agent.hangUp();
+    await gateway.stop();
+    return answer;
+  }
 
   it("does not start with one that was signed under another name", async () => {
     await sign("other");

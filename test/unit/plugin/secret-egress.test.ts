@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { PluginPolicy } from "../../../core/extension/plugin-policy.ts";
 import { withOutput } from "../../../core/kernel/envelope.ts";
 import type { Json } from "../../../core/kernel/json.ts";
+import type { ImmediatePolicy } from "../../../core/kernel/tightened-policy.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../../support/action.ts";
 import { openSecretEgress, secretEgressModule } from "../../support/secret-egress.ts";
@@ -57,7 +57,7 @@ const harmless: readonly Json[] = [
 ];
 
 describe("the plugin secret-egress", () => {
-  let plugin: PluginPolicy;
+  let plugin: ImmediatePolicy;
 
   before(async () => {
     plugin = await openSecretEgress();

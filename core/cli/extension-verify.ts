@@ -4,50 +4,50 @@ import { readExtensionFolder } from "../extension/folder.ts";
 import { type Refused, tellRefusal } from "../extension/refusal.ts";
 import { isRefused, readSigned, verifyExtension } from "../extension/verifier.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { compilePack } from "../policy/pack.ts";
+import type { ExtensionKind } from "../kernel/verified-extension.ts";
+import { readContent } from "./signed-content.ts";
 
 interface VerifyOptions {
   readonly trust: string;
   readonly json?: true;
 }
 
-/** `gateway pack verify`. */
-export function packVerifyCommand(): Command {
+/** `gateway pack verify` and `gateway plugin verify`. */
+export function verifyCommand(kind: ExtensionKind): Command {
   return new Command("verify")
-    .description("check a pack as a strict gateway would that never saw it before; exit 1 if it is refused")
-    .argument("<folder>", "the pack's folder")
+    .description(`check a ${kind} as a strict gateway would that never saw it before; exit 1 if it is refused`)
+    .argument("<folder>", `the ${kind}'s folder`)
     .requiredOption("-t, --trust <file>", "trust policy")
     .option("--json", "print JSON")
-    .action(verifyPack);
+    .action((folder: string, options: VerifyOptions) => verifyFolder(kind, folder, options));
 }
 
-/** `gateway pack inspect`. */
-export function packInspectCommand(): Command {
+/** `gateway pack inspect` and `gateway plugin inspect`. */
+export function inspectCommand(kind: ExtensionKind): Command {
   return new Command("inspect")
-    .description("print what a pack's signatures say, whoever made them; exit 1 if they are not of these files")
-    .argument("<folder>", "the pack's folder")
+    .description(`print what a ${kind}'s signatures say, whoever made them; exit 1 if they are not of these files`)
+    .argument("<folder>", `the ${kind}'s folder`)
     .option("--json", "print JSON")
-    .action(inspectPack);
+    .action((folder: string, options: { readonly json?: true }) => inspectFolder(kind, folder, options));
 }
 
-async function verifyPack(path: string, { trust, json }: VerifyOptions): Promise<void> {
+async function verifyFolder(kind: ExtensionKind, path: string, { trust, json }: VerifyOptions): Promise<void> {
   const { policy } = await loadTrustFile(trust);
-  const folder = await readExtensionFolder(path, "pack");
+  const folder = await readExtensionFolder(path, kind);
   const result = await verifyExtension(folder, policy, new Date().toISOString(), async () => undefined);
   if (isRefused(result)) return refuse(path, result, json);
-  const options = { extension: result, path, mode: "enforce", settings: {}, clock: Date.now } as const;
-  const { pack } = await compilePack(options).catch((cause) => refuseContent(cause, json));
-  const { name, version, digest } = pack.ref;
-  const { signers } = result;
-  if (json) print(JSON.stringify({ ok: true, name, version, sequence: pack.sequence, digest, signers }));
+  const content = await readContent(kind, path, result).catch((cause) => refuseContent(cause, json));
+  const { name, version, sequence } = content;
+  const { signers, digest } = result;
+  if (json) print(JSON.stringify({ ok: true, name, version, sequence, digest, signers }));
   else print(`${name} ${version}: trusted, signed by ${signers.join(", ")}, ${digest}`);
 }
 
-async function inspectPack(path: string, { json }: { readonly json?: true }): Promise<void> {
-  const folder = await readExtensionFolder(path, "pack");
+async function inspectFolder(kind: ExtensionKind, path: string, { json }: { readonly json?: true }): Promise<void> {
+  const folder = await readExtensionFolder(path, kind);
   const signed = readSigned(folder);
   if (isRefused(signed)) return refuse(path, signed, json);
-  const { kind, name, version, sequence, issuedAt, expiresAt, subjects } = signed.statement;
+  const { name, version, sequence, issuedAt, expiresAt, subjects } = signed.statement;
   const told = {
     kind,
     name,
@@ -73,7 +73,8 @@ function refuse(path: string, refused: Refused, json: true | undefined): void {
 /** What is signed but unsound is refused as well, in the words of the compiler. */
 function refuseContent(cause: unknown, json: true | undefined): never {
   const error = GatewayError.from(cause);
-  if (json && error.code === "PACK_INVALID") print(JSON.stringify({ ok: false, check: "content_invalid" }));
+  if (json && /^(?:PACK|PLUGIN)_INVALID$/.test(error.code))
+    print(JSON.stringify({ ok: false, check: "content_invalid" }));
   throw error;
 }
 

@@ -7,7 +7,8 @@ import { type Statement, statementBytes } from "../extension/statement.ts";
 import { acceptUnverified } from "../extension/unverified.ts";
 import { isRefused, readSigned } from "../extension/verifier.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { compilePack, type LoadedPack } from "../policy/pack.ts";
+import type { ExtensionKind } from "../kernel/verified-extension.ts";
+import { readContent, type SignedContent } from "./signed-content.ts";
 
 interface SignOptions {
   readonly key: string;
@@ -15,28 +16,32 @@ interface SignOptions {
   readonly json?: true;
 }
 
-/** `gateway pack sign`. */
-export function packSignCommand(): Command {
+/** `gateway pack sign` and `gateway plugin sign`. */
+export function signCommand(kind: ExtensionKind): Command {
   return new Command("sign")
-    .description("sign every file of a pack; beside signatures of the same files it adds one")
-    .argument("<folder>", "the pack's folder")
+    .description(`sign every file of a ${kind}; beside signatures of the same files it adds one`)
+    .argument("<folder>", `the ${kind}'s folder`)
     .requiredOption("-k, --key <file>", "private key: unencrypted PEM of an Ed25519 or ECDSA P-256 key")
-    .option("--expires <time>", "when it ends, such as 2027-01-01T00:00:00Z (default: as pack.yaml says)", parseTime)
+    .option(
+      "--expires <time>",
+      `when it ends, such as 2027-01-01T00:00:00Z (default: ${kind === "pack" ? "as pack.yaml says" : "never"})`,
+      parseTime,
+    )
     .option("--json", "print JSON")
-    .action(signPack);
+    .action((folder: string, options: SignOptions) => signFolder(kind, folder, options));
 }
 
-async function signPack(path: string, options: SignOptions): Promise<void> {
+async function signFolder(kind: ExtensionKind, path: string, options: SignOptions): Promise<void> {
   const signer = await readKey(options.key);
-  const folder = await readExtensionFolder(path, "pack");
-  const extension = acceptUnverified(folder, null);
-  const { pack } = await compilePack({ extension, path, mode: "enforce", settings: {}, clock: Date.now });
-  const present = sameStatement(folder, pack, options.expires);
-  const payload = present?.payload ?? statementBytes(newStatement(folder, pack, options.expires));
+  const folder = await readExtensionFolder(path, kind);
+  const content = await readContent(kind, path, acceptUnverified(folder, null));
+  const present = sameStatement(folder, content, options.expires);
+  const payload = present?.payload ?? statementBytes(newStatement(folder, content, options.expires));
   const others = present?.lines.filter(({ keyId }) => keyId !== signer.public.id).map(({ text }) => text) ?? [];
-  await replaceFile(join(path, signatureFiles.pack), [...others, signer.sign(payload)].join(""));
-  const { name, version, digest } = pack.ref;
-  const told = { ok: true, name, version, sequence: pack.sequence, digest, key_id: signer.public.id };
+  await replaceFile(join(path, signatureFiles[kind]), [...others, signer.sign(payload)].join(""));
+  const { name, version, sequence } = content;
+  const { digest } = folder;
+  const told = { ok: true, name, version, sequence, digest, key_id: signer.public.id };
   const signatures = others.length + 1;
   if (options.json) process.stdout.write(`${JSON.stringify({ ...told, signatures })}\n`);
   else process.stdout.write(`${name} ${version}: signed by ${told.key_id}, ${signatures} in all, ${digest}\n`);
@@ -48,27 +53,30 @@ interface Present {
 }
 
 /** What is signed already, where it says just what would be signed now: then all signers vouch for one statement. */
-function sameStatement(folder: ExtensionFolder, pack: LoadedPack, expires: string | undefined): Present | undefined {
+function sameStatement(
+  folder: ExtensionFolder,
+  content: SignedContent,
+  expires: string | undefined,
+): Present | undefined {
   const signed = readSigned(folder);
   if (isRefused(signed)) return undefined;
   const { statement, bundles } = signed;
-  const { name, version } = pack.ref;
-  const same = statement.name === name && statement.version === version && statement.sequence === pack.sequence;
+  const same = (["name", "version", "sequence"] as const).every((key) => statement[key] === content[key]);
   if (!same || (expires !== undefined && expires !== statement.expiresAt)) return undefined;
   const texts = (folder.signature?.toString("utf8") ?? "").split("\n").filter((line) => line !== "");
   const lines = bundles.map(({ keyId }, index) => ({ keyId, text: `${texts[index]}\n` }));
   return { payload: bundles[0]?.payload ?? Buffer.alloc(0), lines };
 }
 
-function newStatement(folder: ExtensionFolder, pack: LoadedPack, expires: string | undefined): Statement {
+function newStatement(folder: ExtensionFolder, content: SignedContent, expires: string | undefined): Statement {
   return {
-    kind: "pack",
-    name: pack.ref.name,
-    version: pack.ref.version,
-    sequence: pack.sequence,
+    kind: folder.kind,
+    name: content.name,
+    version: content.version,
+    sequence: content.sequence,
     subjects: folder.fileDigests,
-    issuedAt: pack.issuedAt ?? new Date().toISOString(),
-    expiresAt: expires ?? pack.expiresAt ?? null,
+    issuedAt: content.issuedAt ?? new Date().toISOString(),
+    expiresAt: expires ?? content.expiresAt ?? null,
   };
 }
 
