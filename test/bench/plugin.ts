@@ -28,9 +28,8 @@ function bareCall(module: WebAssembly.Module, input: Uint8Array): () => void {
   const host = new HostCall(() => undefined);
   const functions = host.functions;
   const instance = new WebAssembly.Instance(module, { "extism:host/env": functions });
-  const { evaluate, _initialize: begin } = instance.exports;
-  if (typeof evaluate !== "function" || typeof begin !== "function") throw new TypeError("expected a plugin");
-  begin();
+  const { evaluate } = instance.exports;
+  if (typeof evaluate !== "function") throw new TypeError("expected a plugin");
   return () => {
     host.begin(input);
     evaluate();
