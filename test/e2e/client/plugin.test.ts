@@ -23,7 +23,8 @@ interface ListedPolicy {
   readonly digest: string;
 }
 
-describe("plugins of a running gateway", () => {
+describe("plugins of a running gateway", function () {
+  this.timeout(60_000);
   const folders = new PackFolders();
   let sample: string;
   let world: World;
