@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type BundleReport, readChainName, verifyBundle } from "../evidence/bundle/verify.ts";
+import { readChainName } from "../evidence/bundle/bundle-line.ts";
+import { type BundleReport, verifyBundle } from "../evidence/bundle/verify.ts";
 import type { VerifyingKey } from "../evidence/signing-key.ts";
 import { HttpWitness } from "../evidence/witness-http.ts";
 import { GatewayError } from "../kernel/error.ts";
@@ -38,7 +39,7 @@ function describe(path: string, { verdict, first_bad: bad, warnings, checks, rec
 }
 
 function placeOf({ file, seq }: NonNullable<BundleReport["first_bad"]>): string {
-  return `${file === undefined ? "" : ` in ${file}`}${seq === undefined ? "" : ` at record ${seq}`}`;
+  return ` in ${file}${seq === undefined ? "" : ` at record ${seq}`}`;
 }
 
 async function readNotes(place: string, chain: string | undefined): Promise<string> {

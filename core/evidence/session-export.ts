@@ -4,7 +4,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Clock } from "../kernel/port.ts";
 import { readKeyHistory } from "./attested-head.ts";
 import { type BundleContent, buildBundle, type ShownField, type ShownFields, type Witnessed } from "./bundle/build.ts";
-import type { BundledRecord } from "./bundle/record-file.ts";
+import type { BundledRecord } from "./bundle/bundle-line.ts";
 import { type Redaction, withhold } from "./bundle/redaction.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "./checkpoint.ts";
 import type { Disclosure } from "./disclosure.ts";

@@ -15,8 +15,8 @@ import { can } from "../kernel/role.ts";
 export async function sendBundle(exporter: SessionExport, ctx: Context, caller: Principal): Promise<void> {
   const request = requestOf(ctx, caller);
   const bundle = await exporter.bundle(caller.tenant, request);
-  ctx.set("content-disposition", `attachment; filename="evidence-${request.session}.tar"`);
-  ctx.type = "application/x-tar";
+  ctx.set("content-disposition", `attachment; filename="evidence-${request.session}.jsonl"`);
+  ctx.type = "application/jsonl";
   ctx.body = bundle;
 }
 

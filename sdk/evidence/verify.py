@@ -3,28 +3,26 @@
 this, REASONS.md what each reason means. Nothing in a bundle is believed before a line here has checked it."""
 import argparse, hashlib, json, pathlib, re, subprocess, sys, tempfile, time
 from base64 import b64decode as raw
-MANIFEST, RECORDS, FIELDS, PROOFS, CHECKPOINT = "manifest.json", "records.jsonl", "disclosures.json", "proofs.json", "checkpoint.txt"
-FILES, STEPS = {"README.txt", "consistency.json", RECORDS, FIELDS, PROOFS, CHECKPOINT}, ("decision", "outcome")
 EXITS = {"witnessed": 0, "self-attested": 10, "stale": 20, "diverged": 30, "invalid": 40, "incomplete": 50}
-GRADES = {"stale": "stale", "diverged": "forked behind_witness", "incomplete": "missing_file missing_record session_gap open_outcome"}
-# Shapes: a text is a pattern, a list says what each item is, a dict what members there are at least ("?": or are not), a tuple what
-# there is to choose from, `int` is a count. Base64 has one spelling: the bits at its end that say nothing are zero.
+GRADES = {"stale": "stale", "forked": "diverged", "behind_witness": "diverged", "missing_record": "incomplete",
+          "session_gap": "incomplete", "open_outcome": "incomplete"}  # every other reason is `invalid`
+COMMITTED = {"decision": "arguments_digest", "outcome": "output_digest"}  # what the fields beside such a record must add up to
+# Shapes: a text is a pattern, a list says what each item is, a dict what members there are at least ("?": or are not), a tuple what there
+# is to choose from, `int` is a count. Base64 has one spelling: the bits at its end that say nothing are zero.
 TEXT, HEX, TIME, B64 = ".*", "[0-9a-f]{64}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[A-Za-z0-9+/]"
-END, SIG = f"{B64}{{2}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]=="
-KEY, BASE64 = f"{B64}{{40}}{END}", f"({B64}{{4}})*({END}|{B64}[AQgw]==)?"
-FRAME = {"schema": "evidence-record-v1", "chain": TEXT, "prev_hash": HEX, "seq": int, "tenant": TEXT, "time": TIME,
-         "writer": {"epoch": int}}
-STEP = {**FRAME, "action": {"arguments_digest": TEXT, "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT},
+KEY, SIGNATURE, ORIGIN = f"{B64}{{42}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]==", "agent-governance-gateway/evidence/"
+BASE = {"schema": "evidence-record-v1", "chain": TEXT, "tenant": TEXT, "time": TIME, "seq": int, "prev_hash": HEX, "writer": {"epoch": int}}
+STEP = {**BASE, "action": {"arguments_digest": TEXT, "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT},
         "approval?": {"fingerprint": TEXT, "id": TEXT, "state": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX}}
 RECORD = ({**STEP, "kind": "decision", "effect": "dispatched|not_dispatched", "evaluation": {"decision": TEXT}},
           {**STEP, "kind": "outcome", "effect": "success|error|unknown"},
-          {**FRAME, "kind": "approval", "detail": {"event": TEXT, "id": TEXT, "session": TEXT, "scope?": "exact|task"}},
-          {**FRAME, "kind": "genesis|extension|configuration|key|session|admin|redaction|retention|heartbeat", "detail": {}})
-CONTENT = {"schema": "evidence-bundle-v1", "tenant": TEXT, "chain": TEXT, "session": TEXT, "created": TIME, "files": {}}
-TYPE, ORIGIN = "application/vnd.agent-governance-gateway.evidence-manifest+json", "agent-governance-gateway/evidence/"
-ENVELOPE = {"payload": TEXT, "payloadType": re.escape(TYPE), "signatures": [{"keyid": TEXT, "sig": SIG}]}
+          {**BASE, "kind": "approval", "detail": {"event": TEXT, "id": TEXT, "session": TEXT, "scope?": "exact|task"}},
+          {**BASE, "kind": "genesis|extension|configuration|key|session|admin|redaction|retention|heartbeat", "detail": {}})
+ENTRY, SEAL = {"fields": [HEX + r'|\["field-v1",.*'], "proof": [HEX], "record": RECORD}, {"key_id": TEXT, "signature": SIGNATURE}
+HEAD = {"schema": "evidence-bundle-v1", "tenant": TEXT, "chain": TEXT, "session": TEXT, "created": TIME, "checkpoint": TEXT,
+        "head_proof": [HEX], "consistency": {"first": int, "root": HEX, "proof": [HEX]}}
 NOTE = (rf"(?a)(?<![^\n])(?P<text>{ORIGIN}(?P<chain>[\w-]{{1,64}})\n(?P<size>[1-9]\d{{0,14}})\n(?P<root>{KEY})\nhead (?P<head>{HEX})\n"
-        rf"time (?P<time>{TIME})\n)\n(?P<lines>(— evidence/(?P=chain)/[0-9a-f]{{16}} {B64}{{88}}{END}\n){{1,16}})")
+        rf"time (?P<time>{TIME})\n)\n(?P<lines>(— evidence/(?P=chain)/[0-9a-f]{{16}} {B64}{{48}}{KEY}\n){{1,16}})")
 def fits(shape, x):
     if isinstance(shape, tuple): return any(fits(each, x) for each in shape)
     if isinstance(shape, str): return isinstance(x, str) and re.fullmatch(shape, x, re.A | re.S) is not None
@@ -32,189 +30,143 @@ def fits(shape, x):
     return type(x) is int and x >= 0 if shape is int else isinstance(x, dict) and all(
         fits(inner, x[name.rstrip("?")]) if name.rstrip("?") in x else name.endswith("?") for name, inner in shape.items())
 class Breach(Exception): pass
-def demand(place, *rules):  # pairs: what must hold, and the reason if it does not
-    for reason in (reason for holds, reason in zip(rules[::2], rules[1::2]) if not holds): raise Breach(reason, *place)
+def demand(place, *rules):  # a part of the bundle or a record's number; then pairs: what must hold, and the reason if it does not
+    where = {"file": place} if isinstance(place, str) else {"file": "records", "seq": place}
+    for reason in (reason for holds, reason in zip(rules[::2], rules[1::2]) if not holds): raise Breach({"reason": reason, **where})
 def sha(data): return hashlib.sha256(data).hexdigest()
 def depth(x): return 1 + max(map(depth, x.values() if isinstance(x, dict) else x), default=0) if isinstance(x, (dict, list)) else 0
-def jcs(x):  # RFC 8785, of values whose only numbers are integers
-    names = sorted(x, key=lambda name: name.encode("utf-16-be", "surrogatepass")) if isinstance(x, dict) else ()
-    if isinstance(x, dict): return "{%s}" % ",".join(f"{jcs(name)}:{jcs(x[name])}" for name in names)
-    return "[%s]" % ",".join(map(jcs, x)) if isinstance(x, list) else json.dumps(x, ensure_ascii=False)
-def read(data, file, shape):  # JSON in its one spelling, so that no two readers see two things; what is no short integer differs, as null
-    def integer(text): return int(text) if len(text) < 16 else None
+def number(text): return int(text) if re.fullmatch("[0-9-]{1,15}", text) else None  # what is no short integer comes out as another text
+def ordered(members): return dict(sorted(members, key=lambda member: member[0].encode("utf-16-be", "surrogatepass")))
+def jcs(x): return json.dumps(x, ensure_ascii=False, separators=(",", ":"))  # RFC 8785, of members that are in order
+def read(line, place, shape):  # JSON in its one spelling, so that no two readers see two things, with no member that nobody checks
     try:
-        value = json.loads(data.decode(), parse_int=integer, parse_float=lambda text: None, parse_constant=int)
-        demand((file,), depth(value) <= 128, "malformed")
-    except (ValueError, RecursionError): raise Breach("malformed", file) from None
-    demand((file,), jcs(value).encode("utf8", "surrogatepass") == data, "not_canonical")
-    demand((file, value["seq"] if fits({"seq": int}, value) else None), fits(shape, value), "bad_schema")
+        value = json.loads(line.decode(), object_pairs_hook=ordered, parse_int=number, parse_float=number, parse_constant=int)
+        demand(place, depth(value) <= 128, "malformed")
+    except (ValueError, RecursionError): demand(place, False, "malformed")
+    demand(place, jcs(value).encode("utf8", "surrogatepass") == line, "not_canonical",
+           fits(shape, value) and value.keys() == shape.keys(), "bad_schema")
     return value
-def unpack(data):  # plain files in order, of nobody, from no time: what packs to these very bytes again hides nothing
-    files, packed = {}, b""
-    while data[len(packed):len(packed) + 1] > b"\0":
-        head, rest = data[len(packed):len(packed) + 512], data[len(packed) + 512:]
-        name, size = head[:100].rstrip(b"\0").decode("latin1"), head[124:135].decode("latin1")
-        demand((), fits("[A-Za-z][A-Za-z0-9.-]{0,98}", name) and fits("[0-7]{11}", size) and name > max(files, default=""), "malformed")
-        files[name] = rest[:int(size, 8)]
-        head = f"{name:\0<100}0000644\0000000000\0000000000\0{size}\00000000000000\0        0{'':\0<100}ustar\000{'00':\0<249}".encode()
-        packed += head[:148] + b"%06o\0 " % sum(head) + head[156:] + files[name] + bytes(-len(files[name]) % 512)
-    demand((), packed + bytes(1024) == data, "malformed")
-    return files
 def signed(key, message, signature):  # Ed25519, by openssl
     with tempfile.TemporaryDirectory() as folder:
         parts = {"key": bytes.fromhex("302a300506032b6570032100") + raw(key), "message": message, "signature": signature}
         for name, data in parts.items(): pathlib.Path(folder, name).write_bytes(data)
         command = "openssl pkeyutl -verify -pubin -keyform DER -inkey key -rawin -in message -sigfile signature"
         return subprocess.run(command.split(), cwd=folder, capture_output=True).returncode == 0
-def valid(keys, size): return [key_id for key_id, (_, first, last) in keys.items() if first <= size <= last]
-def key_at(keys, key_id, size, file):
-    demand((file,), key_id in keys, "unknown_key", key_id in valid(keys, size), "key_out_of_range")
-    return keys[key_id][0]
-def read_keys(records, trusted):  # by id, with the sizes each signs: the genesis names the first, each rotation the next, signed by both
-    demand((RECORDS,), records and records[0]["kind"] == "genesis", "missing_record")
-    keys, old = {}, None
+def read_keys(records):  # by id, with the sizes that each signs: the genesis names the first key, each rotation the next, signed by both
+    keys, old = {}, ""
     for r in (r for r in records if r["kind"] in ("genesis", "key")):
-        d, new, sound = r["detail"], "new_" if keys else "", False
-        key, key_id = d.get(new + "public_key"), d.get(new + "key_id")
-        if fits(KEY, key) and key_id == sha(raw(key))[:16] and key_id not in keys:
-            text = f"evidence-key-rotation-v1\n{r['chain']}\n{r['seq']}\n{old}\n{key_id}\n{r['prev_hash']}\n".encode()
-            sound = not keys or fits({"event": "rotated", "old_key_id": old, "proof_new": SIG, "proof_old": SIG}, d) and signed(
-                keys[old][0], text, raw(d["proof_old"])) and signed(key, text, raw(d["proof_new"]))
-        demand((RECORDS, r["seq"]), sound, "bad_rotation" if keys else "bad_schema")
-        keys.update({old: (keys[old][0], keys[old][1], r["seq"] + 1)} if keys else {})
-        keys[key_id], old = (key, r["seq"] + 1, 10 ** 15), key_id
-    demand((RECORDS, 0), not trusted or [*keys.values()][0][0] in trusted, "unknown_key")
+        d, new = r["detail"], "new_" if r["kind"] == "key" else ""
+        key, name = d.get(new + "public_key"), d.get(new + "key_id")
+        text = f"evidence-key-rotation-v1\n{r['chain']}\n{r['seq']}\n{old}\n{name}\n{r['prev_hash']}\n".encode()
+        sound = bool(new) == bool(keys) and fits(KEY, key) and name == sha(raw(key))[:16] and name not in keys and (
+            not new or fits({"event": "rotated", "old_key_id": old, "proof_new": SIGNATURE, "proof_old": SIGNATURE}, d) and signed(
+                keys[old][0], text, raw(d["proof_old"])) and signed(key, text, raw(d["proof_new"])))
+        demand(r["seq"], sound, "bad_rotation" if new else "bad_schema")
+        if new: keys[old] = (*keys[old][:2], r["seq"] + 1)
+        keys[name], old = (key, r["seq"] + 1, 10 ** 15), name
     return keys
-def check_note(note, chain, keys, file):  # a C2SP signed note, signed by every key valid at its size and by no other
-    demand((file,), note, "bad_checkpoint", note and note["chain"] == chain, "foreign_chain")
-    lines, size = [line.split(" ")[1:] for line in note["lines"].splitlines()], int(note["size"])
-    found = [(raw(blob), key_at(keys, name[-16:], size, file), name) for name, blob in lines]
-    sound = all(blob[:4].hex() == sha(name.encode() + b"\n\1" + raw(key))[:8] and signed(key, note["text"].encode(), blob[4:])
-                for blob, key, name in found)
-    demand((file,), sound and len(dict(lines)) == len(lines) == len(valid(keys, size)), "bad_signature")
-    return size, raw(note["root"]).hex()
+def check_signatures(place, message, signatures, keys, size):  # pairs of a key's id and what it signed; returns the ids that are due
+    due = [name for name, (_, first, last) in keys.items() if first <= size <= last]
+    for name, _ in signatures: demand(place, name in keys, "unknown_key", name in due, "key_out_of_range")
+    demand(place, all(signed(keys[name][0], message, signature) for name, signature in signatures), "bad_signature")
+    return sorted(due)
+def check_note(place, note, keys):  # a C2SP signed note, signed by every key valid at its size and by no other
+    signatures = [(name, raw(blob)[4:]) for name, blob in re.findall(r"/(\w{16}) (.*)\n", note["lines"])]
+    due = check_signatures(place, note["text"].encode(), signatures, keys, int(note["size"]))
+    demand(place, sorted(name for name, _ in signatures) == due, "bad_signature")
+def node(left, right): return sha(b"\1" + bytes.fromhex(left + right))
 def climb(m, n, proof, leaf="", root=""):  # RFC 6962: the roots of the first m and of all n leaves, up from the m-th or from the first root
-    def node(left, right): return sha(b"\1" + bytes.fromhex(left + right))
     if n == 1 or m == n and not leaf: return [leaf or root or "".join(proof)] * 2 if len(proof) == (not leaf + root) else ["", ""]
     half, beside = 1 << (n - 1).bit_length() - 1, "".join(proof[-1:])
     old, new = climb(m - half, n - half, proof[:-1], leaf) if m > half else climb(m, half, proof[:-1], leaf, root)
     return [node(beside, old), node(beside, new)] if m > half else [old, node(new, beside)]
-def read_records(data, m):
-    demand((RECORDS,), data.endswith(b"\n") or not data, "malformed")
-    records, last = [], -1
-    for line in data.split(b"\n")[:-1]:
-        r = {**read(line, RECORDS, RECORD), "hash": sha(line)}
-        demand((RECORDS, r["seq"]), (r["kind"] == "genesis") == (r["seq"] == 0), "bad_schema", r["seq"] > last, "seq_gap",
-               r["tenant"] == m["tenant"], "foreign_tenant", r["chain"] == m["chain"], "foreign_chain")
-        last = records.append(r) or r["seq"]
-    return records
-def check_inclusion(records, size, head, root, proofs):  # every record, and the head, is a leaf of the signed tree at its own number
-    for seq, digest, place, reason in [(r["seq"], r["hash"], (RECORDS, r["seq"]), "bad_inclusion") for r in records] + [
-            (size - 1, head, (None, size - 1), "head_mismatch")]:
-        demand(place, seq < size, "seq_gap", fits([HEX], proofs.get(str(seq))), reason)
-        demand(place, climb(seq + 1, size, proofs[str(seq)], sha(b"\0" + bytes.fromhex(digest)))[1] == root, reason)
-    demand((PROOFS,), set(proofs) == {str(seq) for seq in [size - 1, *(r["seq"] for r in records)]}, "bad_inclusion")
-def permits(given, r):  # whether an approval is for this use of it: for this very action, or in scope `task` with other values
-    use, action, names = r["approval"], r["action"], ("capability", "protocol", "target", "task", "tool")
-    mine = given and (given["event"], given["session"], given.get("fingerprint"), use["state"]) == (
-        "approved", r["session"]["id"], use["fingerprint"], "consumed")
-    if mine and given.get("scope") == "task": return jcs(given.get("action")) == jcs({name: action.get(name) for name in names})
-    return mine and use["fingerprint"] == action["fingerprint"]
-def tell(records, session):  # what records may say after one another; returns what is missing, and what is odd
-    missing, odd, decided, pending, events, used, owed, killed = [], [], {}, {}, {}, set(), {}, False
-    end, start = (-1, "0" * 64), {"seq": -1, "hash": "0" * 64, "time": "", "writer": {"epoch": 0}}
-    for before, r in zip([start, *records], records):
-        place, kind, detail, action, use = (RECORDS, r["seq"]), r["kind"], r.get("detail"), r.get("action"), r.get("approval")
-        demand(place, r["seq"] > before["seq"] + 1 or r["prev_hash"] == before["hash"], "bad_prev_hash",
-               r["writer"]["epoch"] >= before["writer"]["epoch"], "stale_epoch")
-        odd += [("time_reversed", r["seq"])] * (r["time"] < before["time"])
-        if kind in STEPS:
-            own, past = r["session"], decided.get(action["id"])
-            gap, follows = own["index"] > end[0] + 1, (own["index"], own["prev_hash"]) == (end[0] + 1, end[1])
-            demand(place, own["id"] == session, "foreign_session", gap or follows, "bad_session_link")
-            missing, end = missing + [("session_gap", r["seq"])] * gap, (own["index"], r["hash"])
-        if kind == "decision":
-            demand(place, not past, "second_decision")
-            decided[action["id"]] = r
-        if kind == "decision" and r["effect"] == "dispatched":
-            verdict, pending[action["id"]] = r["evaluation"]["decision"], r["seq"]
-            demand(place, not killed, "allow_after_kill", verdict == "allow" or verdict == "review" and use, "dispatch_without_allow",
-                   not use or use["id"] not in used, "approval_consumed_twice",
-                   not use or verdict == "review" and permits(events.get(use["id"]), r), "approval_mismatch")
-            used |= {use["id"]} if use else set()
-        if kind == "outcome":
-            same = past and jcs({**past["action"], "output_digest": 0}) == jcs({**action, "output_digest": 0})
-            demand(place, past, "outcome_without_decision", past and past["effect"] == "dispatched", "outcome_after_block",
-                   pending.pop(action["id"], None) is not None, "second_outcome", same, "outcome_mismatch")
-        if kind == "approval" and detail["event"] in ("approved", "denied", "expired"): events[detail["id"]] = detail
-        if kind == "approval" and detail["event"] == "approved" and "break_glass" in detail: owed[detail["id"]] = r["seq"]
-        if kind == "approval" and detail["event"] == "post_mortem": owed.pop(detail["id"], None)
-        if kind == "session" and detail.get("session") == session and detail.get("event") in ("killed", "released"):
-            killed = detail["event"] == "killed"
-    found = missing + [("open_outcome", seq) for seq in pending.values()], odd + [("post_mortem_missing", seq) for seq in owed.values()]
-    return [[{"reason": reason, "seq": seq} for reason, seq in sorted(each, key=lambda pair: pair[1])] for each in found]
-def check_fields(actions, shown):  # a field is the text that was hashed, or the hash where it is withheld; together they make the digest
-    due = {action[name] for action in actions for name in ("arguments_digest", "output_digest") if name in action}
-    demand((FIELDS,), set(shown) == due and all(fits([HEX + r'|\["field-v1",.*'], fields) for fields in shown.values()), "bad_disclosure")
-    for digest, fields in shown.items():
-        hashes = [field if fits(HEX, field) else sha(field.encode()) for field in fields]
-        whole = digest == "sha256:" + sha(jcs(["fields-v1", hashes]).encode()) and hashes == sorted(set(hashes))
-        demand((FIELDS,), whole, "bad_disclosure")
-def is_kept(text, m, known, keys):  # whether the witness kept this very history; `known`: the roots of the sizes that the bundle proves
-    notes, kept = [note for note in re.finditer(NOTE, text) if note["chain"] == m["chain"]], False
-    demand(("witness",), notes or f"\n{ORIGIN}{m['chain']}\n" not in "\n" + text, "bad_checkpoint")
+def included(seq, size, proof, digest, root): return climb(seq + 1, size, proof, sha(b"\0" + bytes.fromhex(digest)))[1] == root
+def committed(due, fields):  # each field is the text that was hashed, or the hash where it is withheld
+    hashes = [field if fits(HEX, field) else sha(field.encode()) for field in fields]
+    return hashes == sorted(set(hashes)) and due == "sha256:" + sha(jcs(["fields-v1", hashes]).encode()) or due is None and not fields
+def permits(given, use, action, session):  # whether an approval is for this very action, or in scope `task` for it with other values
+    task = jcs({name: action.get(name) for name in ("capability", "protocol", "target", "task", "tool")})
+    bound = jcs(given.get("action")) == task if given.get("scope") == "task" else use["fingerprint"] == action["fingerprint"]
+    return bound and (given.get("fingerprint"), given.get("session"), "consumed") == (use["fingerprint"], session, use["state"])
+def without_output(action): return jcs({name: value for name, value in action.items() if name != "output_digest"})
+def tell(records, head, size, root):  # each record is authentic, and may follow those before it; returns what is missing and what is odd
+    remarks, actions, given, owed, used, killed, end = [], {}, {}, {}, set(), False, (0, "0" * 64)
+    before = {"seq": -1, "hash": "0" * 64, "time": "", "writer": {"epoch": 0}}
+    for r in records:
+        seq, kind, step, settles = r["seq"], r["kind"], r["kind"] in COMMITTED, r["kind"] == "outcome"
+        action, own, use = (r.get(name, {}) if step else {} for name in ("action", "session", "approval"))
+        past, gap, sent = actions.setdefault(action.get("id"), []), own.get("index", 0) > end[0], step and r["effect"] == "dispatched"
+        decided, verdict, detail = past[0] if past else r, sent and r["evaluation"]["decision"], {} if step else r["detail"]
+        demand(seq, before["seq"] < seq < size, "seq_gap", (kind == "genesis") == (seq == 0), "bad_schema",
+               r["tenant"] == head["tenant"], "foreign_tenant", r["chain"] == head["chain"], "foreign_chain",
+               included(seq, size, r["proof"], r["hash"], root), "bad_inclusion",
+               committed(action.get(COMMITTED.get(kind)), r["fields"]), "bad_disclosure",
+               seq > before["seq"] + 1 or r["prev_hash"] == before["hash"], "bad_prev_hash",
+               r["writer"]["epoch"] >= before["writer"]["epoch"], "stale_epoch",
+               not step or own["id"] == head["session"], "foreign_session",
+               not step or gap or (own["index"], own["prev_hash"]) == end, "bad_session_link", settles or not past, "second_decision",
+               not (sent and killed), "allow_after_kill",
+               not sent or verdict == "allow" or verdict == "review" and use, "dispatch_without_allow",
+               not sent or use.get("id") not in used, "approval_consumed_twice",
+               not (sent and use) or verdict == "review" and permits(given.get(use["id"], {}), use, action, own["id"]), "approval_mismatch",
+               not settles or past, "outcome_without_decision", not settles or decided["effect"] == "dispatched", "outcome_after_block",
+               not settles or len(past) == 1, "second_outcome",
+               not settles or without_output(action) == without_output(decided["action"]), "outcome_mismatch")
+        remarks += [("time_reversed", seq)] * (r["time"] < before["time"]) + [("session_gap", seq)] * gap
+        before, end, event = r, (own["index"] + 1, r["hash"]) if step else end, detail.get("event")
+        if step: past.append(r)
+        if sent and use: used.add(use["id"])
+        if kind == "approval":
+            if event in ("approved", "denied", "expired"): given[detail["id"]] = detail if event == "approved" else {}
+            if event == "post_mortem" or event == "approved" and "break_glass" in detail: owed[detail["id"]] = event, seq
+        if kind == "session" and detail.get("session") == head["session"] and event in ("killed", "released"): killed = event == "killed"
+    remarks += [("open_outcome", past[0]["seq"]) for past in actions.values() if len(past) == 1 and past[0]["effect"] == "dispatched"]
+    remarks += [("post_mortem_missing", seq) for event, seq in owed.values() if event == "approved"]
+    return [{"reason": reason, "seq": seq} for reason, seq in sorted(remarks, key=lambda remark: remark[1])]
+def is_kept(text, head, known, keys):  # whether the witness kept this very history; `known`: the roots of the sizes that the bundle proves
+    notes = [note for note in re.finditer(NOTE, text) if note["chain"] == head["chain"]]
+    demand("witness", notes or f"\n{ORIGIN}{head['chain']}\n" not in "\n" + text, "bad_checkpoint")
     for note in notes:
-        demand(("witness",), int(note["size"]) <= max(known) or note["time"] >= m["created"], "behind_witness")
-        if int(note["size"]) in known:
-            try: kept = check_note(note, m["chain"], keys, "witness")[1] == known[int(note["size"])]
-            except Breach: kept = False
-            demand(("witness",), kept, "forked")
-    return kept
-def verify(data, trusted, witness, max_age, report):  # what is authentic comes first, what it means after, what is missing last
-    files = unpack(data)
-    demand((MANIFEST,), MANIFEST in files, "missing_file")
-    envelope = read(files[MANIFEST], MANIFEST, ENVELOPE)
-    demand((MANIFEST,), len(envelope["signatures"]) == 1, "bad_schema", fits(BASE64, envelope["payload"]), "malformed")
-    payload, signature = raw(envelope["payload"]), envelope["signatures"][0]
-    m = read(payload, MANIFEST, CONTENT)
-    for name in sorted((FILES | set(m["files"]) | set(files)) - {MANIFEST}):
-        demand((name,), name in files, "missing_file", name in FILES and name in m["files"], "unlisted_file",
-               sha(files.get(name, b"")) == m["files"].get(name), "manifest_mismatch")
-    records = read_records(files[RECORDS], m)
+        size, root = int(note["size"]), raw(note["root"]).hex()
+        demand("witness", size <= max(known) or note["time"] >= head["created"], "behind_witness", known.get(size, root) == root, "forked")
+        if size in known: check_note("witness", note, keys)
+    return any(int(note["size"]) in known for note in notes)
+def verify(data, trusted, witness, max_age, report):  # who signed it comes first, then each record in its turn, then what others say
+    *lines, rest = data.split(b"\n")
+    demand("bundle", not rest and len(lines) > 1, "malformed")
+    head, seal = read(lines[0], "line 1", HEAD), read(lines[-1], f"line {len(lines)}", SEAL)
+    entries = [read(line, f"line {at}", ENTRY) for at, line in enumerate(lines[1:-1], 2)]
+    records = [{**entry["record"], **entry, "hash": sha(jcs(entry["record"]).encode())} for entry in entries]
     report["records"] = len(records)
-    keys = read_keys(records, trusted)
-    note = re.fullmatch(NOTE, files[CHECKPOINT].decode("utf8", "replace"))
-    size, root = check_note(note, m["chain"], keys, CHECKPOINT)
-    report["head"] = note["head"]
-    message = f"DSSEv1 {len(TYPE)} {TYPE} {len(payload)} ".encode() + payload  # lengths: neither part can pass for the other
-    demand((MANIFEST,), signed(key_at(keys, signature["keyid"], size, MANIFEST), message, raw(signature["sig"])), "bad_signature")
-    check_inclusion(records, size, note["head"], root, read(files[PROOFS], PROOFS, {}))
-    missing, report["warnings"] = tell(records, m["session"])
-    check_fields([r["action"] for r in records if r["kind"] in STEPS], read(files[FIELDS], FIELDS, {}))
-    growth = read(files["consistency.json"], "consistency.json", {"first": int, "root": HEX, "proof": [HEX]})
-    first, old = growth["first"], growth["root"]  # the tree as a witness last saw it: this one began like it
-    sound = 0 < first <= size and climb(first, size, growth["proof"], root=old) == [old, root]
-    demand(("consistency.json",), sound, "bad_consistency")
-    kept = witness is not None and is_kept(witness, m, {first: old, size: root}, keys)
-    for gap in missing: raise Breach(gap["reason"], RECORDS, gap["seq"])
+    demand("records", records and records[0]["kind"] == "genesis", "missing_record")
+    keys, note = read_keys(records), re.fullmatch(NOTE, head["checkpoint"])
+    demand(0, not trusted or records[0]["detail"]["public_key"] in trusted, "unknown_key")
+    demand("checkpoint", note, "bad_checkpoint", note and note["chain"] == head["chain"], "foreign_chain")
+    check_note("checkpoint", note, keys)
+    size, root, report["head"] = int(note["size"]), raw(note["root"]).hex(), note["head"]
+    check_signatures("seal", b"evidence-bundle-v1\n" + data[:-len(lines[-1]) - 1], [(seal["key_id"], raw(seal["signature"]))], keys, size)
+    demand("checkpoint", included(size - 1, size, head["head_proof"], note["head"], root), "head_mismatch")
+    first, old, growth = (head["consistency"][name] for name in ("first", "root", "proof"))  # the tree as a witness last saw it
+    demand("consistency", 0 < first <= size and climb(first, size, growth, root=old) == [old, root], "bad_consistency")
+    remarks = tell(records, head, size, root)
+    report["warnings"] = [remark for remark in remarks if remark["reason"] not in GRADES]
+    kept = is_kept((witness or b"").decode("utf8", "replace"), head, {first: old, size: root}, keys)
+    for remark in remarks: demand(remark["seq"], remark in report["warnings"], remark["reason"])
     oldest = "" if max_age is None else time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(max(0, time.time() - max_age)))
-    demand((CHECKPOINT,), note["time"] >= oldest, "stale")
+    demand("checkpoint", note["time"] >= oldest, "stale")
     return "witnessed" if kept and trusted else "self-attested"
-def judge(data, trusted=(), witness=None, max_age=None):
+def judge(bundle, key=(), witness=None, max_age=None):
     report = {"verdict": None, "exit": None, "first_bad": None, "warnings": [], "records": 0, "head": None}
-    try: report["verdict"] = verify(data, trusted, witness, max_age, report)
+    try: report["verdict"] = verify(bundle, key, witness, max_age, report)
     except Breach as breach:
-        report["first_bad"] = {name: value for name, value in zip(("reason", "file", "seq"), breach.args) if value is not None}
-        report["verdict"] = next((verdict for verdict, reasons in GRADES.items() if breach.args[0] in reasons.split()), "invalid")
+        report.update(first_bad=breach.args[0], verdict=GRADES.get(breach.args[0]["reason"], "invalid"))
     return {**report, "exit": EXITS[report["verdict"]]}
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bundle")
+    parser.add_argument("bundle", type=lambda path: pathlib.Path(path).read_bytes())
     parser.add_argument("--key", action="append", default=[], help="first public key of the chain, base64, from the operator")
-    parser.add_argument("--witness", help="file with the witness's notes")
+    parser.add_argument("--witness", type=lambda path: pathlib.Path(path).read_bytes(), help="file with the witness's notes")
     parser.add_argument("--max-age", type=float, help="oldest checkpoint accepted, in seconds")
-    options = parser.parse_args()
-    notes = options.witness and pathlib.Path(options.witness).read_bytes().decode("utf8", "replace")
-    found = judge(pathlib.Path(options.bundle).read_bytes(), options.key, notes, options.max_age)
+    found = judge(**vars(parser.parse_args()))
     print(json.dumps(found, indent=2))
     sys.exit(found["exit"])

@@ -1,11 +1,6 @@
-import type { BundleContent } from "../../core/evidence/bundle/build.ts";
-import { type Manifest, manifestFile, readManifest, signManifest } from "../../core/evidence/bundle/manifest.ts";
-import { recordFile } from "../../core/evidence/bundle/record-file.ts";
-import { packTar, readTar } from "../../core/evidence/bundle/tar.ts";
+import { type BundleContent, sealBundle } from "../../core/evidence/bundle/build.ts";
 import type { SigningKey } from "../../core/evidence/signing-key.ts";
 import { canonicalJson } from "../../core/kernel/canonical-json.ts";
-import { sha256Hex } from "../../core/kernel/digest.ts";
-import type { Json } from "../../core/kernel/json.ts";
 import {
   bundleOf,
   contentOf,
@@ -26,8 +21,12 @@ export interface Presented {
   readonly maxAgeSeconds?: number;
 }
 
-/** The names and texts of a bundle's files, for a forger to change. */
-export type OpenFiles = Map<string, Buffer>;
+/** The lines of a bundle, for a forger to change: the first, those of the records, and the last. */
+export interface OpenLines {
+  head: string;
+  entries: string[];
+  seal: string;
+}
 
 export type Edit<T> = (value: T) => void;
 
@@ -54,64 +53,53 @@ export function misstate(edit: (content: BundleContent) => BundleContent): Prese
   return present(bundleOf(goodChain, edit(contentOf(goodChain))));
 }
 
-/** Whoever owns a key changes files, makes their digests right again and signs the manifest anew. */
-export function resign(edit: Edit<OpenFiles>, editManifest?: Edit<Draft>, key: SigningKey = keys.second): Presented {
-  const files = open();
-  edit(files);
-  const { manifest } = readManifest(files.get(manifestFile) ?? Buffer.alloc(0));
-  const stated = structuredClone(manifest) as unknown as Draft;
-  const others = [...files].filter(([name]) => name !== manifestFile);
-  stated.files = Object.fromEntries(others.map(([name, content]) => [name, sha256Hex(content)]));
-  editManifest?.(stated);
-  files.set(manifestFile, Buffer.from(signManifest(stated as unknown as Manifest, key)));
-  return present(packTar(files));
+/** Whoever owns a key changes lines, and seals them anew. */
+export function resign(edit: Edit<OpenLines>, key: SigningKey = keys.second): Presented {
+  const lines = open();
+  edit(lines);
+  return present(sealBundle([lines.head, ...lines.entries], key));
 }
 
-/** Somebody without a key changes files. */
-export function meddle(edit: Edit<OpenFiles>): Presented {
-  const files = open();
-  edit(files);
-  return present(packTar(files));
+/** Somebody without a key changes lines. */
+export function meddle(edit: Edit<OpenLines>): Presented {
+  const lines = open();
+  edit(lines);
+  const all = [lines.head, ...lines.entries, lines.seal];
+  return present(Buffer.from(all.map((line) => `${line}\n`).join("")));
 }
 
-/** Somebody changes the bytes of the archive. */
+/** Somebody changes the bytes of the bundle. */
 export function distort(edit: (bundle: Buffer) => Buffer): Presented {
   return present(edit(bundleOf(goodChain)));
 }
 
-function open(): OpenFiles {
-  return new Map([...readTar(bundleOf(goodChain))].map(([name, content]) => [name, Buffer.from(content)]));
+function open(): OpenLines {
+  const lines = bundleOf(goodChain).toString("utf8").split("\n");
+  return { head: String(lines[0]), entries: lines.slice(1, -2), seal: String(lines.at(-2)) };
 }
 
-/** Changes the JSON of a file, and writes it canonically. */
-export function editJson(files: OpenFiles, name: string, edit: Edit<Draft>): void {
-  const value = JSON.parse(String(files.get(name))) as Draft;
+/** The line after its JSON was changed, written canonically. */
+export function editJson(line: string, edit: Edit<Draft>): string {
+  const value = JSON.parse(line) as Draft;
   edit(value);
-  files.set(name, Buffer.from(canonicalJson(value)));
+  return canonicalJson(value);
 }
 
-/** Changes the text of a file. */
-export function editText(files: OpenFiles, name: string, edit: (text: string) => string): void {
-  files.set(name, Buffer.from(edit(String(files.get(name)))));
+export function editHead(lines: OpenLines, edit: Edit<Draft>): void {
+  lines.head = editJson(lines.head, edit);
 }
 
-/** Changes the list of record lines. */
-export function editLines(files: OpenFiles, edit: (lines: string[]) => string[]): void {
-  editText(files, recordFile, (text) =>
-    edit(text.split("\n").slice(0, -1))
-      .map((line) => `${line}\n`)
-      .join(""),
-  );
+/** Changes the text of the line of one record. */
+export function editText(lines: OpenLines, seq: number, edit: (line: string) => string): void {
+  lines.entries = lines.entries.map((line) => (line.includes(`"seq":${seq},`) ? edit(line) : line));
+}
+
+/** Changes the line of one record; nothing follows from it. */
+export function editEntry(lines: OpenLines, seq: number, edit: Edit<Draft>): void {
+  editText(lines, seq, (line) => editJson(line, edit));
 }
 
 /** Changes one record where it stands; nothing follows from it. */
-export function editLine(files: OpenFiles, seq: number, edit: Edit<Draft>): void {
-  editLines(files, (lines) =>
-    lines.map((line) => {
-      const record = JSON.parse(line) as Draft;
-      if (record.seq !== seq) return line;
-      edit(record);
-      return canonicalJson(record as Json);
-    }),
-  );
+export function editRecord(lines: OpenLines, seq: number, edit: Edit<Draft>): void {
+  editEntry(lines, seq, ({ record }) => edit(record as Draft));
 }

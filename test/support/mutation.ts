@@ -1,12 +1,7 @@
-import { checkpointFile } from "../../core/evidence/bundle/bundle-file.ts";
-import { disclosureFile } from "../../core/evidence/bundle/disclosure-check.ts";
-import { manifestFile } from "../../core/evidence/bundle/manifest.ts";
-import { consistencyFile, proofFile } from "../../core/evidence/bundle/proof-check.ts";
-import { recordFile } from "../../core/evidence/bundle/record-file.ts";
 import { canonicalJson } from "../../core/kernel/canonical-json.ts";
 import { isJsonObject, type Json } from "../../core/kernel/json.ts";
 import type { Draft } from "./evidence-world.ts";
-import { distort, editLines, editText, forgeChain, goodWitness, meddle, type Presented, resign } from "./forgery.ts";
+import { distort, forgeChain, goodWitness, meddle, type OpenLines, type Presented, resign } from "./forgery.ts";
 
 /** A whole number from 0 up to, not including, its argument. */
 export type Dice = (sides: number) => number;
@@ -27,37 +22,45 @@ export function mutate(dice: Dice): Presented {
   return pick(dice, ways)(dice);
 }
 
-const files = [recordFile, disclosureFile, proofFile, consistencyFile, checkpointFile];
-
 const ways: readonly ((dice: Dice) => Presented)[] = [
   (dice) => ({ ...distort((bundle) => bundle), witness: mutateText(goodWitness, dice) }),
   (dice) => distort((bundle) => mutateBytes(bundle, dice)),
-  (dice) => meddle((open) => editText(open, pick(dice, [...files, manifestFile]), (text) => mutateText(text, dice))),
-  (dice) => resign((open) => editText(open, pick(dice, files), (text) => mutateText(text, dice))),
-  (dice) =>
-    resign((open) => {
-      const file = pick(dice, [disclosureFile, proofFile, consistencyFile]);
-      editText(open, file, (text) => canonicalJson(mutateJson(JSON.parse(text) as Json, dice)));
-    }),
-  (dice) =>
-    resign((open) =>
-      editLines(open, (lines) => {
-        const at = dice(lines.length);
-        return lines.with(at, canonicalJson(mutateJson(JSON.parse(lines[at] as string) as Json, dice)));
-      }),
-    ),
-  (dice) => resign((open) => editLines(open, (lines) => shuffleLines(lines, dice))),
-  (dice) =>
-    resign(
-      () => undefined,
-      (manifest) => void Object.assign(manifest, mutateJson(manifest, dice)),
-    ),
+  (dice) => meddle((open) => mutateLine(open, dice, mutateText)),
+  (dice) => resign((open) => mutateLine(open, dice, mutateText)),
+  (dice) => resign((open) => mutateLine(open, dice, mutateLineJson)),
+  (dice) => meddle((open) => mutateLine(open, dice, mutateLineJson)),
+  (dice) => resign((open) => mutateEntry(open, dice, ["record"])),
+  (dice) => resign((open) => mutateEntry(open, dice, ["fields", "proof"])),
+  (dice) => resign((open) => void Object.assign(open, { head: mutateLineJson(open.head, dice) })),
+  (dice) => resign((open) => void Object.assign(open, { entries: shuffleLines(open.entries, dice) })),
   (dice) =>
     forgeChain((drafts) => {
       const at = 1 + dice(drafts.length - 1);
       return dice(3) === 0 ? drafts.toSpliced(at, dice(2), drafts[1 + dice(12)] as Draft) : drafts;
     }, recordMutation(dice)),
 ];
+
+/** Changes the first line, the last, or one of a record. */
+function mutateLine(open: OpenLines, dice: Dice, change: (line: string, dice: Dice) => string): void {
+  const part = dice(4);
+  if (part === 0) open.head = change(open.head, dice);
+  else if (part === 1) open.seal = change(open.seal, dice);
+  else {
+    const at = dice(open.entries.length);
+    open.entries[at] = change(String(open.entries[at]), dice);
+  }
+}
+
+function mutateEntry(open: OpenLines, dice: Dice, members: readonly string[]): void {
+  const at = dice(open.entries.length);
+  const entry = JSON.parse(String(open.entries[at])) as Draft;
+  const member = pick(dice, members);
+  open.entries[at] = canonicalJson({ ...entry, [member]: mutateJson(entry[member] as Json, dice) });
+}
+
+function mutateLineJson(line: string, dice: Dice): string {
+  return canonicalJson(mutateJson(JSON.parse(line) as Json, dice));
+}
 
 /** Changes one member of a record before it is hashed: proofs, links and signatures follow. */
 function recordMutation(dice: Dice): (record: Draft, seq: number) => void {
@@ -193,7 +196,7 @@ function mutateText(text: string, dice: Dice): string {
 
 function mutateBytes(bundle: Buffer, dice: Dice): Buffer {
   const bytes = Buffer.from(bundle);
-  const at = dice(2) === 0 ? dice(bytes.length) : (512 * dice(bytes.length / 512) + dice(160)) % bytes.length;
+  const at = dice(bytes.length);
   if (dice(4) === 0) return Buffer.concat([bytes.subarray(0, at), Buffer.alloc(dice(600)), bytes.subarray(at)]);
   if (dice(8) === 0) return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + dice(1200))]);
   bytes[at] = dice(256);

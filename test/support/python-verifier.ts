@@ -40,7 +40,7 @@ export class PythonVerifier {
     keys,
     witness = null,
   }: Omit<Presented, "witness"> & { witness?: string | null }): Promise<Said> {
-    const path = join(this.#folder, "bundle.tar");
+    const path = join(this.#folder, "bundle.jsonl");
     await writeFile(path, bundle);
     this.#child.stdin?.write(`${JSON.stringify({ bundle: path, keys, witness })}\n`);
     const { done, value } = await this.#lines.next();

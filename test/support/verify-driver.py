@@ -8,4 +8,4 @@ verifier.signed = functools.cache(verifier.signed)  # openssl is started once fo
 for line in sys.stdin:
     asked = json.loads(line)
     with open(asked["bundle"], "rb") as bundle:
-        print(json.dumps(verifier.judge(bundle.read(), asked["keys"], asked["witness"])), flush=True)
+        print(json.dumps(verifier.judge(bundle.read(), asked["keys"], (asked["witness"] or "").encode("utf8", "surrogatepass"))), flush=True)

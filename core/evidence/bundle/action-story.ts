@@ -5,8 +5,8 @@ import type { ActionRecord, EventRecord, RecordedAction } from "../record.ts";
 import { noHash } from "../record.ts";
 import { isAction } from "../record-text.ts";
 import { Breach } from "./breach.ts";
+import type { BundledEntry } from "./bundle-line.ts";
 import type { Reason } from "./reason.ts";
-import { type BundledRecord, recordFile } from "./record-file.ts";
 
 /** Something found that does not end the verification: what is missing, or merely odd. */
 export interface Remark {
@@ -31,7 +31,7 @@ export class ActionStory {
   /** A bundle holds what it is judged by: none of it is forgotten. */
   readonly #approvals = new ApprovalRules({ live: Number.POSITIVE_INFINITY, consumed: Number.POSITIVE_INFINITY });
   #isKilled = false;
-  #before: BundledRecord | undefined;
+  #before: BundledEntry | undefined;
   #sessionEnd: { readonly index: number; readonly hash: string } = { index: -1, hash: noHash };
 
   constructor(session: string) {
@@ -39,7 +39,7 @@ export class ActionStory {
   }
 
   /** Takes the next record of the bundle. */
-  tell(next: BundledRecord): void {
+  tell(next: BundledEntry): void {
     this.#link(next);
     if (isAction(next.record)) {
       this.#continueSession(next.record, next.hash);
@@ -58,7 +58,7 @@ export class ActionStory {
     this.remarks.sort((a, b) => a.seq - b.seq);
   }
 
-  #link({ record }: BundledRecord): void {
+  #link({ record }: BundledEntry): void {
     const before = this.#before;
     const isNext = record.seq === (before?.record.seq ?? -1) + 1;
     if (isNext && record.prev_hash !== (before?.hash ?? noHash)) throw breach("bad_prev_hash", record.seq);
@@ -111,7 +111,7 @@ export class ActionStory {
 }
 
 function breach(reason: Reason, seq: number): Breach {
-  return new Breach(reason, { file: recordFile, seq });
+  return new Breach(reason, { file: "records", seq });
 }
 
 /** An outcome repeats its decision's action to the letter, and adds what came of it. */

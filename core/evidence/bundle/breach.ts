@@ -1,8 +1,11 @@
 import type { Reason } from "./reason.ts";
 
-/** Where a bundle breaks: a file of it, a record, or neither. */
+/** The parts of a bundle that a verdict can name, the bundle itself, and the witness that an auditor brings along. */
+export type BundlePart = `line ${number}` | "bundle" | "checkpoint" | "consistency" | "records" | "seal" | "witness";
+
+/** Where a bundle breaks: a part of it, and which record. */
 export interface BreachPlace {
-  readonly file?: string;
+  readonly file: BundlePart;
   readonly seq?: number | undefined;
 }
 
@@ -11,7 +14,7 @@ export class Breach extends Error {
   readonly reason: Reason;
   readonly place: BreachPlace;
 
-  constructor(reason: Reason, place: BreachPlace = {}) {
+  constructor(reason: Reason, place: BreachPlace) {
     super(reason);
     this.name = "Breach";
     this.reason = reason;

@@ -1,17 +1,11 @@
 import { canonicalJson } from "../../kernel/canonical-json.ts";
-import { sha256Hex } from "../../kernel/digest.ts";
-import type { Json, JsonObject } from "../../kernel/json.ts";
+import type { Json } from "../../kernel/json.ts";
 import { type Checkpoint, parseCheckpoint } from "../checkpoint.ts";
-import { fieldsDigest, fieldText } from "../field-commitment.ts";
+import { fieldText } from "../field-commitment.ts";
 import type { PrivateMember } from "../private-field.ts";
+import type { EvidenceRecord } from "../record.ts";
 import type { SigningKey } from "../signing-key.ts";
-import { checkpointFile, readmeFile } from "./bundle-file.ts";
-import { disclosureFile } from "./disclosure-check.ts";
-import { bundleSchema, manifestFile, signManifest } from "./manifest.ts";
-import { consistencyFile, proofFile } from "./proof-check.ts";
-import { readmeText } from "./readme.ts";
-import { recordFile } from "./record-file.ts";
-import { packTar } from "./tar.ts";
+import { type BundleHead, type BundleSeal, bundleSchema, type Consistency, sealedBytes } from "./bundle-line.ts";
 
 /** A field as a bundle shows it: whole, or its commitment alone. */
 export type ShownField =
@@ -45,48 +39,46 @@ export interface BundleContent {
   readonly witnessed?: Witnessed;
 }
 
-/** The bundle of a session as one file. Equal contents make equal bytes. */
+/** The bundle of a session as one file: JSON Lines. Equal contents make equal bytes. */
 export function buildBundle(content: BundleContent, key: SigningKey): Buffer {
   const checkpoint = parseCheckpoint(content.checkpoint);
   if (checkpoint === undefined) throw new TypeError("buildBundle: expected a checkpoint's note");
-  const files = contentFiles(content, checkpoint);
-  const manifest = {
+  const head = canonicalJson(headOf(content, checkpoint) as unknown as Json);
+  const entries = content.texts.map((text) => entryOf(content, text));
+  return sealBundle([head, ...entries], key);
+}
+
+/** The lines, and the seal over them as the last. */
+export function sealBundle(lines: readonly string[], key: SigningKey): Buffer {
+  const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(""));
+  const seal: BundleSeal = { key_id: key.id, signature: key.sign(sealedBytes(bytes)).toString("base64") };
+  return Buffer.concat([bytes, Buffer.from(`${canonicalJson({ ...seal })}\n`)]);
+}
+
+function headOf(content: BundleContent, checkpoint: Checkpoint): BundleHead {
+  return {
     schema: bundleSchema,
     tenant: content.tenant,
     chain: checkpoint.chain,
     session: content.session,
     created: content.created,
-    files: Object.fromEntries([...files].map(([name, text]) => [name, sha256Hex(text)])),
-  } as const;
-  files.set(manifestFile, signManifest(manifest, key));
-  return packTar(new Map([...files].map(([name, text]) => [name, Buffer.from(text)])));
-}
-
-function contentFiles(content: BundleContent, checkpoint: Checkpoint): Map<string, string> {
-  return new Map([
-    [readmeFile, readmeText(content.session)],
-    [checkpointFile, content.checkpoint],
-    [consistencyFile, canonicalJson(growthOf(content, checkpoint))],
-    [disclosureFile, canonicalJson(disclose([...content.fields.values()]))],
-    [proofFile, canonicalJson(Object.fromEntries(content.proofs))],
-    [recordFile, content.texts.map((text) => `${text}\n`).join("")],
-  ]);
+    checkpoint: content.checkpoint,
+    head_proof: content.proofs.get(checkpoint.size - 1) ?? [],
+    consistency: growthOf(content, checkpoint),
+  };
 }
 
 /** What a witness saw last, and that this tree began like it; where there was no witness, this tree itself. */
-function growthOf({ witnessed }: BundleContent, { root, size }: Checkpoint): JsonObject {
+function growthOf({ witnessed }: BundleContent, { root, size }: Checkpoint): Consistency {
   const seen = witnessed === undefined ? undefined : parseCheckpoint(witnessed.note);
   if (witnessed === undefined || seen === undefined) return { first: size, proof: [], root: root.toString("hex") };
   return { first: seen.size, proof: witnessed.proof, root: seen.root.toString("hex") };
 }
 
-/** By the digest that a record carries: the text of each field, or its commitment where it is withheld. */
-function disclose(fields: readonly ShownFields[]): JsonObject {
-  const lists = fields.flatMap((shown) => Object.values(shown));
-  return Object.fromEntries(
-    lists.map((list) => [
-      fieldsDigest(list.map(({ commitment }) => commitment)),
-      list.map((field) => ("salt" in field ? fieldText(field) : field.commitment)),
-    ]),
-  );
+/** The record's line; its text goes in as it is, so that its digest stays. */
+function entryOf({ fields, proofs }: BundleContent, text: string): string {
+  const { kind, seq } = JSON.parse(text) as EvidenceRecord;
+  const shown = fields.get(seq)?.[kind === "decision" ? "arguments" : "output"] ?? [];
+  const texts = shown.map((field) => ("salt" in field ? fieldText(field) : field.commitment));
+  return `{"fields":${canonicalJson(texts)},"proof":${canonicalJson(proofs.get(seq) ?? [])},"record":${text}}`;
 }

@@ -1,20 +1,19 @@
-import { type Checkpoint, checkpointKeyName, isCheckpointSignedBy, type SignedCheckpoint } from "../checkpoint.ts";
+import { type Checkpoint, checkpointKeyName, type SignedCheckpoint } from "../checkpoint.ts";
 import { KeyHistory } from "../key-history.ts";
 import type { VerifyingKey } from "../signing-key.ts";
-import { Breach } from "./breach.ts";
-import { manifestFile, type SignedManifest } from "./manifest.ts";
-import { type BundledRecord, recordFile } from "./record-file.ts";
+import { Breach, type BundlePart } from "./breach.ts";
+import type { BundledEntry, OpenBundle } from "./bundle-line.ts";
 
 /**
  * The keys of the chain as its own records introduce them. Throws Breach `missing_record` without a genesis,
  * `bad_schema` where it names no key, and `bad_rotation` where a key was not handed on by its elder.
  */
-export function readKeyHistory(records: readonly BundledRecord[]): KeyHistory {
+export function readKeyHistory(entries: readonly BundledEntry[]): KeyHistory {
   const history = new KeyHistory();
-  if (records[0]?.record.kind !== "genesis") throw new Breach("missing_record", { file: recordFile });
-  for (const { record } of records) {
+  if (entries[0]?.record.kind !== "genesis") throw new Breach("missing_record", { file: "records" });
+  for (const { record } of entries) {
     if (history.accept(record)) continue;
-    throw new Breach(record.kind === "genesis" ? "bad_schema" : "bad_rotation", { file: recordFile, seq: record.seq });
+    throw new Breach(record.kind === "genesis" ? "bad_schema" : "bad_rotation", { file: "records", seq: record.seq });
   }
   return history;
 }
@@ -23,22 +22,23 @@ export function readKeyHistory(records: readonly BundledRecord[]): KeyHistory {
 export function checkTrusted(history: KeyHistory, trusted: readonly VerifyingKey[]): void {
   const first = history.tenures[0]?.key;
   if (trusted.length === 0 || trusted.some((key) => key.id === first?.id && key.text === first.text)) return;
-  throw new Breach("unknown_key", { file: recordFile, seq: 0 });
+  throw new Breach("unknown_key", { file: "records", seq: 0 });
 }
 
-/** Throws Breach where the manifest is not signed by a key valid at the size of its checkpoint. */
-export function checkManifestSignature(history: KeyHistory, { size }: Checkpoint, envelope: SignedManifest): void {
-  const { keyId, signature, signed } = envelope;
-  const key = keyAt(history, keyId, size, manifestFile);
-  if (!key.verify(signed, signature)) throw new Breach("bad_signature", { file: manifestFile });
+/** Throws Breach where the bundle is not sealed by a key valid at the size of its checkpoint. */
+export function checkSeal(history: KeyHistory, { size }: Checkpoint, { seal, sealed }: OpenBundle): void {
+  const key = keyAt(history, seal.key_id, size, "seal");
+  if (!key.verify(sealed, Buffer.from(seal.signature, "base64"))) throw new Breach("bad_signature", { file: "seal" });
 }
 
 /** Throws Breach where a note is not signed by every key valid at its size, or by any other. */
-export function checkCheckpointSignatures(history: KeyHistory, checkpoint: SignedCheckpoint, file: string): void {
-  for (const { name } of checkpoint.note.signatures) keyAt(history, keyIdIn(name, checkpoint), checkpoint.size, file);
-  const due = history.keysAt(checkpoint.size);
-  if (checkpoint.note.signatures.length === due.length && isCheckpointSignedBy(checkpoint, due)) return;
-  throw new Breach("bad_signature", { file });
+export function checkCheckpointSignatures(history: KeyHistory, checkpoint: SignedCheckpoint, file: BundlePart): void {
+  const { note, size } = checkpoint;
+  // By name: the hint of a key in a signature line proves nothing.
+  const signers = note.signatures.map(({ name }) => keyAt(history, keyIdIn(name, checkpoint), size, file));
+  const areSound = note.signatures.every(({ signature }, at) => signers[at]?.verify(note.text, signature));
+  const isComplete = new Set(signers).size === signers.length && signers.length === history.keysAt(size).length;
+  if (!areSound || !isComplete) throw new Breach("bad_signature", { file });
 }
 
 function keyIdIn(name: string, { chain }: Checkpoint): string {
@@ -46,7 +46,7 @@ function keyIdIn(name: string, { chain }: Checkpoint): string {
   return name.startsWith(prefix) ? name.slice(prefix.length) : "";
 }
 
-function keyAt(history: KeyHistory, id: string, size: number, file: string): VerifyingKey {
+function keyAt(history: KeyHistory, id: string, size: number, file: BundlePart): VerifyingKey {
   const key = history.keysAt(size).find((valid) => valid.id === id);
   if (key !== undefined) return key;
   const isKnown = history.tenures.some((tenure) => tenure.key.id === id);

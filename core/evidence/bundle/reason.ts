@@ -7,12 +7,10 @@ export interface ReasonRow {
 }
 
 const table = {
-  malformed: { grade: "invalid", text: "the bytes are not what the format says: archive, base64, JSON or its depth" },
+  malformed: { grade: "invalid", text: "the bytes are not what the format says: lines, JSON or its depth" },
   not_canonical: { grade: "invalid", text: "the JSON is not in the one form RFC 8785 gives it" },
-  bad_schema: { grade: "invalid", text: "a member is missing or of another type than the schema says" },
-  unlisted_file: { grade: "invalid", text: "the archive has a file that the manifest or the format does not name" },
-  missing_file: { grade: "incomplete", text: "a file that the manifest or the format names is not in the archive" },
-  manifest_mismatch: { grade: "invalid", text: "the manifest says other than what it is about" },
+  bad_schema: { grade: "invalid", text: "a member is missing, added, or of another type than the schema says" },
+  missing_file: { grade: "incomplete", text: "a data folder lacks a file that belongs to the chain" },
   missing_record: { grade: "incomplete", text: "the chain's first record is not in the bundle" },
   foreign_tenant: { grade: "invalid", text: "the record belongs to another tenant" },
   foreign_chain: { grade: "invalid", text: "the record or note belongs to another chain" },

@@ -36,6 +36,12 @@ export function objectWith(members: Readonly<Record<string, Shape>>): Shape {
   return (value) => isJsonObject(value) && shapes.every(([name, shape]) => shape(own(value, name)));
 }
 
+/** An object with these members and no other. */
+export function closedObject(members: Readonly<Record<string, Shape>>): Shape {
+  const shape = objectWith(members);
+  return (value) => shape(value) && Object.keys(value as object).length === Object.keys(members).length;
+}
+
 export function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }

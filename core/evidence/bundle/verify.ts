@@ -2,15 +2,11 @@ import { parseCheckpoint, type SignedCheckpoint } from "../checkpoint.ts";
 import type { KeyHistory } from "../key-history.ts";
 import type { VerifyingKey } from "../signing-key.ts";
 import { ActionStory, type Remark } from "./action-story.ts";
-import { Breach } from "./breach.ts";
-import { BundleFiles, checkpointFile } from "./bundle-file.ts";
-import { checkDisclosures, disclosureFile } from "./disclosure-check.ts";
-import { checkCheckpointSignatures, checkManifestSignature, checkTrusted, readKeyHistory } from "./key-check.ts";
-import { type Manifest, manifestFile, readManifest } from "./manifest.ts";
-import { checkInclusion, consistencyFile, proofFile, readEarlierTree } from "./proof-check.ts";
+import { Breach, type BundlePart } from "./breach.ts";
+import { type BundledEntry, type BundleHead, readBundle } from "./bundle-line.ts";
+import { checkCheckpointSignatures, checkSeal, checkTrusted, readKeyHistory } from "./key-check.ts";
+import { checkEntry, checkHead, readEarlierTree } from "./proof-check.ts";
 import { exitCodes, type Reason, reasons, type Verdict } from "./reason.ts";
-import { type BundledRecord, readRecords, recordFile } from "./record-file.ts";
-import { readTar } from "./tar.ts";
 import { checkWitness, outsideWitness } from "./witness-check.ts";
 
 /** What an auditor brings along; nothing in a bundle can vouch for the bundle. */
@@ -26,7 +22,8 @@ export interface Trust {
 
 export interface FirstBad {
   readonly reason: Reason;
-  readonly file?: string;
+  /** Which part of the bundle, or the witness. */
+  readonly file: BundlePart;
   readonly seq?: number;
 }
 
@@ -44,7 +41,7 @@ export interface BundleReport {
 }
 
 /**
- * Checks a bundle by its bytes alone: archive, manifest, signatures, proofs, and what its records may say after one
+ * Checks a bundle by its bytes alone: lines, signatures, proofs, and what its records may say after one
  * another. Never throws for what a bundle holds; the first thing wrong is named. A missing piece is told only where
  * nothing is false.
  */
@@ -59,21 +56,10 @@ export function verifyBundle(bytes: Uint8Array, trust: Trust): BundleReport {
   }
 }
 
-/** The chain that a bundle says it is of, to look for a witness's notes; undefined where it says nothing readable. */
-export function readChainName(bytes: Uint8Array): string | undefined {
-  try {
-    const { chain } = readManifest(readTar(bytes).get(manifestFile) ?? new Uint8Array()).manifest;
-    return /^[A-Za-z0-9_-]{1,64}$/.test(chain) ? chain : undefined;
-  } catch (error) {
-    if (error instanceof Breach) return undefined;
-    throw error;
-  }
-}
-
 class Verification {
   readonly #trust: Trust;
   readonly #checks: string[] = [];
-  #records: readonly BundledRecord[] = [];
+  #entries: readonly BundledEntry[] = [];
   #checkpoint: SignedCheckpoint | undefined;
   #remarks: readonly Remark[] = [];
   #isWitnessed = false;
@@ -82,44 +68,39 @@ class Verification {
     this.#trust = trust;
   }
 
-  /** What is authentic comes first, what it means after. */
+  /** Who signed it comes first, then each record in its turn, then what others say. */
   check(bytes: Uint8Array): void {
-    const archive = readTar(bytes);
-    this.#pass("archive");
-    const envelope = readManifest(archive.get(manifestFile) ?? missing(manifestFile));
-    const { manifest } = envelope;
-    const files = BundleFiles.check(archive, manifest);
-    this.#pass("files");
-    this.#records = readRecords(files.read(recordFile), manifest);
-    const history = readKeyHistory(this.#records);
+    const bundle = readBundle(bytes);
+    const { head, entries } = bundle;
+    this.#entries = entries;
+    this.#pass("format");
+    const history = readKeyHistory(entries);
     checkTrusted(history, this.#trust.keys);
-    this.#pass("records");
-    const checkpoint = readCheckpoint(files, manifest, history);
+    this.#pass("keys");
+    const checkpoint = readCheckpoint(head, history);
     this.#checkpoint = checkpoint;
     this.#pass("checkpoint");
-    checkManifestSignature(history, checkpoint, envelope);
-    this.#pass("manifest");
-    checkInclusion(this.#records, checkpoint, files.read(proofFile));
-    this.#pass("inclusion");
-    this.#remarks = tellStory(this.#records, manifest);
-    this.#pass("story");
-    checkDisclosures(this.#records, files.read(disclosureFile));
-    this.#pass("disclosures");
-    const earlier = readEarlierTree(checkpoint, files.read(consistencyFile));
+    checkSeal(history, checkpoint, bundle);
+    this.#pass("seal");
+    checkHead(checkpoint, head);
+    const earlier = readEarlierTree(checkpoint, head);
+    this.#pass("tree");
+    this.#remarks = tellStory(entries, head, checkpoint);
+    this.#pass("records");
     if (this.#trust.witness === undefined) return;
-    this.#isWitnessed = checkWitness(this.#trust.witness, manifest, [checkpoint, earlier], history);
+    this.#isWitnessed = checkWitness(this.#trust.witness, head, [checkpoint, earlier], history);
     if (this.#isWitnessed) this.#pass(outsideWitness);
   }
 
   /** The first thing missing, or that all is too old. */
   findGap(): FirstBad | null {
     const missed = this.#remarks.find(({ reason }) => reasons[reason].grade === "incomplete");
-    if (missed !== undefined) return { ...missed, file: recordFile };
+    if (missed !== undefined) return { ...missed, file: "records" };
     const { maxAgeMs, nowMs } = this.#trust;
     if (maxAgeMs === undefined || this.#checkpoint === undefined) return null;
     // As texts: a date that no calendar has is compared like any other.
     const oldest = new Date(Math.max(0, nowMs - maxAgeMs)).toISOString().slice(0, "2026-01-01T00:00:00".length);
-    return this.#checkpoint.time < oldest ? { reason: "stale", file: checkpointFile } : null;
+    return this.#checkpoint.time < oldest ? { reason: "stale", file: "checkpoint" } : null;
   }
 
   report(bad: FirstBad | null): BundleReport {
@@ -130,7 +111,7 @@ class Verification {
       first_bad: bad,
       warnings: this.#remarks.filter(({ reason }) => reasons[reason].grade === "warning"),
       checks: this.#checks,
-      records: this.#records.length,
+      records: this.#entries.length,
       head: this.#checkpoint?.head ?? null,
     };
   }
@@ -144,28 +125,31 @@ class Verification {
   }
 }
 
-function missing(file: string): never {
-  throw new Breach("missing_file", { file });
-}
-
-function placeOf({ reason, place }: Breach): FirstBad {
-  const { file, seq } = place;
-  return { reason, ...(file === undefined ? {} : { file }), ...(seq === undefined ? {} : { seq }) };
+function placeOf({ reason, place: { file, seq } }: Breach): FirstBad {
+  return { reason, file, ...(seq === undefined ? {} : { seq }) };
 }
 
 /** The note of this chain under the keys of its size. Throws Breach `bad_checkpoint` for anything else. */
-function readCheckpoint(files: BundleFiles, manifest: Manifest, history: KeyHistory): SignedCheckpoint {
-  const place = { file: checkpointFile };
-  const checkpoint = parseCheckpoint(Buffer.from(files.read(checkpointFile)).toString("utf8"));
+function readCheckpoint(head: BundleHead, history: KeyHistory): SignedCheckpoint {
+  const place = { file: "checkpoint" } as const;
+  const checkpoint = parseCheckpoint(head.checkpoint);
   if (checkpoint === undefined) throw new Breach("bad_checkpoint", place);
-  if (checkpoint.chain !== manifest.chain) throw new Breach("foreign_chain", place);
-  checkCheckpointSignatures(history, checkpoint, checkpointFile);
+  if (checkpoint.chain !== head.chain) throw new Breach("foreign_chain", place);
+  checkCheckpointSignatures(history, checkpoint, "checkpoint");
   return checkpoint;
 }
 
-function tellStory(records: readonly BundledRecord[], manifest: Manifest): readonly Remark[] {
-  const story = new ActionStory(manifest.session);
-  for (const each of records) story.tell(each);
+/** Each record is authentic before it is believed. */
+function tellStory(entries: readonly BundledEntry[], head: BundleHead, signed: SignedCheckpoint): readonly Remark[] {
+  const story = new ActionStory(head.session);
+  let before = -1;
+  for (const each of entries) {
+    const { seq } = each.record;
+    if (seq <= before) throw new Breach("seq_gap", { file: "records", seq });
+    checkEntry(each, head, signed);
+    story.tell(each);
+    before = seq;
+  }
   story.finish();
   return story.remarks;
 }

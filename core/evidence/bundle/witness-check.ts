@@ -1,31 +1,32 @@
 import { checkpointOrigin, notePattern, parseCheckpoint, type SignedCheckpoint } from "../checkpoint.ts";
 import type { KeyHistory } from "../key-history.ts";
 import { Breach } from "./breach.ts";
+import type { BundleHead } from "./bundle-line.ts";
 import { checkCheckpointSignatures } from "./key-check.ts";
-import type { Manifest } from "./manifest.ts";
 import type { Tree } from "./proof-check.ts";
 
 /** What a breach names where the witness given from outside is the place. */
-export const outsideWitness = "witness";
+export const outsideWitness = "witness" as const;
 
 /**
  * Compares a bundle with what a witness kept of its chain. `known` are the trees the bundle can vouch for: the largest
  * first, then one that it proves to be the beginning of it. True where the witness kept one of them.
  * Throws Breach `forked` where it kept another of the same size, `behind_witness` where it had seen more of the chain
- * before the bundle was made, and `bad_checkpoint` for a note that is none.
+ * before the bundle was made, `bad_checkpoint` for a note that is none, and the reasons of a checkpoint's signatures.
  */
 export function checkWitness(
   notes: string,
-  manifest: Manifest,
+  head: BundleHead,
   known: readonly [Tree, Tree],
   history: KeyHistory,
 ): boolean {
   let isKept = false;
-  for (const note of readNotes(notes, manifest.chain)) {
-    if (note.size > known[0].size && note.time < manifest.created) throw new Breach("behind_witness", place);
+  for (const note of readNotes(notes, head.chain)) {
+    if (note.size > known[0].size && note.time < head.created) throw new Breach("behind_witness", place);
     const same = known.find(({ size }) => size === note.size);
     if (same === undefined) continue;
-    if (!same.root.equals(note.root) || !isSigned(history, note)) throw new Breach("forked", place);
+    if (!same.root.equals(note.root)) throw new Breach("forked", place);
+    checkCheckpointSignatures(history, note, outsideWitness);
     isKept = true;
   }
   return isKept;
@@ -43,15 +44,4 @@ function readNotes(text: string, chain: string): readonly SignedCheckpoint[] {
   if (own.length === 0 && `\n${text}`.includes(`\n${checkpointOrigin(chain)}\n`))
     throw new Breach("bad_checkpoint", place);
   return own;
-}
-
-/** A note of this chain under another key is another history of it. */
-function isSigned(history: KeyHistory, note: SignedCheckpoint): boolean {
-  try {
-    checkCheckpointSignatures(history, note, outsideWitness);
-    return true;
-  } catch (error) {
-    if (error instanceof Breach) return false;
-    throw error;
-  }
 }

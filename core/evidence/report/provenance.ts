@@ -1,5 +1,5 @@
 import { canonicalJson } from "../../kernel/canonical-json.ts";
-import type { BundledRecord } from "../bundle/record-file.ts";
+import type { BundledRecord } from "../bundle/bundle-line.ts";
 import type { RecordedPolicy } from "../record.ts";
 import { isAction } from "../record-text.ts";
 

@@ -56,10 +56,10 @@ describe("evidence of a session, handed to an outsider", function () {
   }
 
   it("is verified where there is nothing but the bundle, verify.py, python3 and openssl, as its README says [R2.3-6, R4.3-2]", async () => {
-    const bundle = await exportTo("whole.tar");
+    const bundle = await exportTo("whole.jsonl");
     const machine = await mkdtemp(join(tmpdir(), "machine-"));
     try {
-      await copyFile(bundle, join(machine, "bundle.tar"));
+      await copyFile(bundle, join(machine, "bundle.jsonl"));
       await copyFile(join(repositoryRoot, "sdk", "evidence", "verify.py"), join(machine, "verify.py"));
       for (const command of await readmeCommands()) {
         if (command.includes("--witness")) continue;
@@ -77,7 +77,7 @@ describe("evidence of a session, handed to an outsider", function () {
   it("is witnessed with the notes that a witness kept", async () => {
     await until(async () => (await readdir(witness)).some((name) => name.endsWith(".notes")));
     await new Promise((resolve) => setTimeout(resolve, 1_500)); // another push, so that the export can build on it
-    const bundle = await exportTo("witnessed.tar");
+    const bundle = await exportTo("witnessed.jsonl");
     const args = ["evidence", "verify", bundle, "--key", publicKey, "--witness", witness, "--json"];
     const ours = await runGateway(args);
     expect(JSON.parse(ours.stdout)).to.include({ verdict: "witnessed", exit: exitCodes.witnessed, first_bad: null });
@@ -92,26 +92,26 @@ describe("evidence of a session, handed to an outsider", function () {
   });
 
   it("is not believed under another key", async () => {
-    const bundle = await exportTo("foreign-key.tar");
+    const bundle = await exportTo("foreign-key.jsonl");
     const other = Buffer.alloc(32, 7).toString("base64");
     const { code, stdout } = await runGateway(["evidence", "verify", bundle, "--key", other]);
     expect(code).to.equal(exitCodes.invalid);
-    expect(stdout.split("\n")[0]).to.equal(`${bundle}: invalid, unknown_key in records.jsonl at record 0, 7 records`);
+    expect(stdout.split("\n")[0]).to.equal(`${bundle}: invalid, unknown_key in records at record 0, 7 records`);
   });
 
   it("shows what was asked, and withholds what is told to", async () => {
     const records = await new EvidenceReader(world.gateway.adminUrl, keys.operator).records(session);
     const seq = records[0]?.seq ?? -1;
-    const whole = await readFile(await exportTo("shown.tar"));
+    const whole = await readFile(await exportTo("shown.jsonl"));
     expect(whole.includes("secret-of-the-session")).to.equal(true);
     const both = ["--redact", `${seq}.arguments.text`, "--redact", `${seq + 1}.output.content`];
-    const path = await exportTo("redacted.tar", ...both);
+    const path = await exportTo("redacted.jsonl", ...both);
     expect((await readFile(path)).includes("secret-of-the-session")).to.equal(false);
     expect((await runGateway(["evidence", "verify", path, "--key", publicKey])).code).to.equal(10);
   });
 
   it("gives a viewer the evidence without the private fields, and it verifies all the same", async () => {
-    const path = join(folder, "viewer.tar");
+    const path = join(folder, "viewer.jsonl");
     expect((await gateway("viewer", "export", session, "--file", path)).code).to.equal(0);
     expect((await readFile(path)).includes("secret-of-the-session")).to.equal(false);
     expect((await runGateway(["evidence", "verify", path, "--key", publicKey])).code).to.equal(10);
@@ -126,7 +126,7 @@ describe("evidence of a session, handed to an outsider", function () {
       expect([foreign.status, JSON.parse(foreign.body).detail]).to.deep.equal([404, "not found: no such session"]);
       expect([none.status, JSON.parse(none.body).detail]).to.deep.equal([404, "not found: no such session"]);
     }
-    const { code, stderr } = await gateway("foreign", "export", session, "--file", join(folder, "none.tar"));
+    const { code, stderr } = await gateway("foreign", "export", session, "--file", join(folder, "none.jsonl"));
     expect(code).to.equal(1);
     expect(stderr).to.equal("gateway: invalid request: the gateway answered 404: not found: no such session\n");
   });
@@ -163,14 +163,14 @@ describe("evidence of a session, handed to an outsider", function () {
   const mistakes: readonly (readonly [string, readonly string[], number, string])[] = [
     [
       "a session id with a slash",
-      ["export", "a/b", "--file", "x.tar"],
+      ["export", "a/b", "--file", "x.jsonl"],
       2,
       "expected a session's id, like `session-v1-…`",
     ],
     ["no file", ["export", "session-v1-a"], 2, "required option '--file <path>' not specified"],
     [
       "a redaction that is none",
-      ["export", "SESSION", "--file", "x.tar", "--redact", "text"],
+      ["export", "SESSION", "--file", "x.jsonl", "--redact", "text"],
       1,
       "the gateway answered 400: invalid params: expected `<seq>.<arguments|output>.<field>`, got `text`",
     ],
@@ -190,7 +190,7 @@ describe("evidence of a session, handed to an outsider", function () {
   }
 
   it("asks for a key, and names the address where no gateway answers", async () => {
-    const args = ["evidence", "export", "session-v1-a", "--file", "x.tar", "--admin"];
+    const args = ["evidence", "export", "session-v1-a", "--file", "x.jsonl", "--admin"];
     const keyless = await runGateway([...args, world.gateway.adminUrl]);
     expect([keyless.code, keyless.stderr]).to.deep.equal([
       1,
@@ -201,7 +201,7 @@ describe("evidence of a session, handed to an outsider", function () {
   });
 
   it("overwrites no file", async () => {
-    const path = await exportTo("once.tar");
+    const path = await exportTo("once.jsonl");
     const { code, stderr } = await gateway("operator", "export", session, "--file", path);
     expect([code, stderr]).to.deep.equal([
       1,

@@ -90,7 +90,7 @@ describe("a gateway on a data folder that was pruned", function () {
     it(`exports the session \`${label}\` as ${verdict}, by both verifiers`, async () => {
       const sessions = await new EvidenceReader(gateway.adminUrl, siteKey).sessions();
       const id = sessions.find((each) => each.label === label)?.id ?? "";
-      const path = join(early, `${label}.tar`);
+      const path = join(early, `${label}.jsonl`);
       const env = { GATEWAY_API_KEY: siteKey };
       const exported = await runGateway(["evidence", "export", id, "--file", path, "--admin", gateway.adminUrl], env);
       expect(exported.code, exported.stderr).to.equal(0);

@@ -115,7 +115,7 @@ describe("changing the key of a chain while the gateway serves", function () {
     const verifier = join(repositoryRoot, "sdk", "evidence", "verify.py");
     for (const label of ["spanning", "load-0"]) {
       const session = sessions.find((each) => each.label === label)?.id ?? "";
-      const bundle = join(folder, `${label}.tar`);
+      const bundle = join(folder, `${label}.jsonl`);
       expect((await gateway("operator", "export", session, "--file", bundle)).code).to.equal(0);
       const ours = await runGateway(["evidence", "verify", bundle, "--key", first]);
       expect(ours.code, ours.stdout).to.equal(10);

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { readTar } from "../../../core/evidence/bundle/tar.ts";
+import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
 import type { ActionRecord } from "../../../core/evidence/record.ts";
+import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
+import type { Json } from "../../../core/kernel/json.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { keys, openWorld, type World } from "../wire/world.ts";
@@ -35,16 +37,14 @@ describe("the action records of a session", function () {
     return (await reader.sessions()).find((session) => session.label === label)?.id ?? "none";
   }
 
-  /** The lines of the bundle's records that belong to the session it is about. */
+  /** The texts of the bundle's records that belong to the session it is about. */
   async function exported(session: string): Promise<readonly string[]> {
     const response = await fetch(`${world.gateway.adminUrl}/admin/v1/evidence/sessions/${session}/export`, {
       headers: { "x-api-key": keys.operator },
     });
     expect(response.status).to.equal(200);
-    const file = readTar(Buffer.from(await response.arrayBuffer())).get("records.jsonl");
-    const lines = Buffer.from(file ?? [])
-      .toString()
-      .split("\n");
+    const { entries } = readBundle(Buffer.from(await response.arrayBuffer()));
+    const lines = entries.map(({ record }) => canonicalJson(record as unknown as Json));
     return lines.filter((line) => line.includes(`"session":{"id":"${session}"`));
   }
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
 import type { EvidenceRecord } from "../../../core/evidence/record.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
@@ -248,7 +249,7 @@ describe("stopping a session", function () {
   async function exportRecords(id: string, exit = 10): Promise<readonly EvidenceRecord[]> {
     const folder = await mkdtemp(join(tmpdir(), "kill-export-"));
     try {
-      const bundle = join(folder, "bundle.tar");
+      const bundle = join(folder, "bundle.jsonl");
       const admin = ["--admin", world.gateway.adminUrl];
       await runGateway(["evidence", "export", id, "--file", bundle, ...admin], { GATEWAY_API_KEY: keys.operator });
       const { body } = await send(world.gateway.adminUrl, {
@@ -261,8 +262,7 @@ describe("stopping a session", function () {
       expect(await run("python3", [join(repositoryRoot, "sdk/evidence/verify.py"), bundle, "--key", key])).to.equal(
         exit,
       );
-      await run("tar", ["-xf", bundle, "-C", folder, "records.jsonl"]);
-      return await readRecords(join(folder, "records.jsonl"));
+      return readBundle(await readFile(bundle)).entries.map(({ record }) => record);
     } finally {
       await rm(folder, { recursive: true });
     }
@@ -285,11 +285,6 @@ function textOf({ result }: Answer): string {
 /** Where in the chain the session's event `name` stands. */
 function seqOf(records: readonly EvidenceRecord[], name: string): number {
   return records.find((record) => record.kind === "session" && record.detail.event === name)?.seq ?? -1;
-}
-
-async function readRecords(file: string): Promise<readonly EvidenceRecord[]> {
-  const lines = (await readFile(file, "utf8")).trimEnd().split("\n");
-  return lines.map((line) => JSON.parse(line) as EvidenceRecord);
 }
 
 function run(command: string, args: readonly string[]): Promise<number | string | null> {

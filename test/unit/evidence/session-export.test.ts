@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { readManifest } from "../../../core/evidence/bundle/manifest.ts";
+import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
 import { parseRedactions } from "../../../core/evidence/bundle/redaction.ts";
-import { readTar } from "../../../core/evidence/bundle/tar.ts";
 import { type BundleReport, verifyBundle } from "../../../core/evidence/bundle/verify.ts";
 import { KeyFolder } from "../../../core/evidence/key-folder.ts";
 import type { EventRecord, EvidenceRecord } from "../../../core/evidence/record.ts";
@@ -34,10 +33,6 @@ describe("SessionExport", () => {
     return verifyBundle(bundle, { keys: [await genesisKey()], nowMs: world.clock.nowMs });
   }
 
-  function fileOf(bundle: Buffer, name: string): string {
-    return Buffer.from(readTar(bundle).get(name) ?? "missing").toString();
-  }
-
   it("makes a bundle that verifies, of this session among others", async () => {
     await world.ledger.recordEvent("acme", "configuration", { event: "started", policies: [] });
     await world.act();
@@ -47,8 +42,8 @@ describe("SessionExport", () => {
     const bundle = await exporter.bundle("acme", request);
     const report = await verify(bundle);
     expect(report).to.include({ verdict: "self-attested", first_bad: null, records: 5 });
-    expect(fileOf(bundle, "records.jsonl")).to.not.include(newAction({}, "another").session.id);
-    expect(fileOf(bundle, "disclosures.json")).to.include("/srv/notes/today.md");
+    expect(String(bundle)).to.not.include(newAction({}, "another").session.id);
+    expect(String(bundle)).to.include("/srv/notes/today.md");
   });
 
   it("puts on record who exported what, before it does", async () => {
@@ -62,8 +57,10 @@ describe("SessionExport", () => {
 
   /** How many fields each list shows as a commitment alone. */
   function withheldIn(bundle: Buffer): number[] {
-    const lists = Object.values(JSON.parse(fileOf(bundle, "disclosures.json")) as Record<string, string[]>);
-    return lists.map((fields) => fields.filter((field) => /^[0-9a-f]{64}$/.test(field)).length);
+    const lists = readBundle(bundle).entries.map(({ fields }) => fields);
+    return lists
+      .filter(({ length }) => length > 0)
+      .map((fields) => fields.filter((field) => /^[0-9a-f]{64}$/.test(field)).length);
   }
 
   it("signs with the last key after a rotation", async () => {
@@ -71,7 +68,7 @@ describe("SessionExport", () => {
     await world.ledger.rotateKey("acme");
     await world.act();
     const bundle = await exporter.bundle("acme", request);
-    const { keyId } = readManifest(Buffer.from(fileOf(bundle, "manifest.json")));
+    const { key_id: keyId } = readBundle(bundle).seal;
     const rotation = (await world.recordsOf()).find(({ kind }) => kind === "key") as EventRecord;
     expect(keyId).to.equal(rotation.detail.new_key_id);
     expect((await verify(bundle)).verdict).to.equal("self-attested");

@@ -60,8 +60,7 @@ describe("verification of a bundle", function () {
     it(`says ${reason} of ${name}`, async () => {
       const { ours, theirs } = await sayBoth(make());
       const { grade } = reasons[reason];
-      const place = { ...(file === undefined ? {} : { file }), ...(seq === undefined ? {} : { seq }) };
-      expect(ours.first_bad).to.deep.equal({ reason, ...place });
+      expect(ours.first_bad).to.deep.equal({ reason, file, ...(seq === undefined ? {} : { seq }) });
       expect([ours.verdict, ours.exit]).to.deep.equal([grade, exitCodes[grade as Verdict]]);
       expect({ ...theirs, records: 0, head: "" }).to.deep.equal({ ...ours, records: 0, head: "" });
     });
@@ -79,10 +78,10 @@ function verify({ bundle, keys, witness, maxAgeSeconds }: Presented): Said {
 }
 
 async function runPython(folder: string, { bundle, keys, witness, maxAgeSeconds }: Presented): Promise<Said> {
-  await writeFile(join(folder, "bundle.tar"), bundle);
+  await writeFile(join(folder, "bundle.jsonl"), bundle);
   await writeFile(join(folder, "notes"), witness ?? "");
   const args = [
-    "bundle.tar",
+    "bundle.jsonl",
     ...keys.flatMap((key) => ["--key", key]),
     ...(witness === undefined ? [] : ["--witness", "notes"]),
     ...(maxAgeSeconds === undefined ? [] : ["--max-age", String(maxAgeSeconds)]),

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { BundledRecord } from "../../../../core/evidence/bundle/record-file.ts";
+import type { BundledRecord } from "../../../../core/evidence/bundle/bundle-line.ts";
 import { renderHtml } from "../../../../core/evidence/report/html.ts";
 import { renderMarkdown } from "../../../../core/evidence/report/markdown.ts";
 import { buildReport, type SessionReport } from "../../../../core/evidence/report/model.ts";

@@ -1,23 +1,21 @@
 import { isUtf8 } from "node:buffer";
 import { canonicalJson } from "../../kernel/canonical-json.ts";
-import { isJsonObject, type Json } from "../../kernel/json.ts";
-import { Breach, type BreachPlace } from "./breach.ts";
-import { isCount, type Shape } from "./shape.ts";
+import type { Json } from "../../kernel/json.ts";
+import { Breach, type BreachPlace, type BundlePart } from "./breach.ts";
+import type { Shape } from "./shape.ts";
 
 /** Levels of nesting: beyond it, two parsers may fail in two ways. */
 const deepest = 128;
 
 /**
  * Reads JSON that has only one spelling: its bytes are the RFC 8785 text of what they say. So no member is read twice,
- * and no two readers see two things. Throws Breach `malformed`, `not_canonical`, or `bad_schema` with the `seq` that the
- * JSON gives. The caller vouches that `T` says no more than `shape`.
+ * and no two readers see two things. Throws Breach `malformed`, `not_canonical` or `bad_schema`. The caller vouches that `T` says no more than `shape`.
  */
-export function readCanonicalJson<T>(bytes: Uint8Array, file: string, shape: Shape): T {
+export function readCanonicalJson<T>(bytes: Uint8Array, file: BundlePart, shape: Shape): T {
   const text = readText(bytes, { file });
   const value = parse(text, { file });
   if (!isCanonical(value, text)) throw new Breach("not_canonical", { file });
-  const seq = isJsonObject(value) && isCount(value.seq) ? value.seq : undefined;
-  if (!shape(value)) throw new Breach("bad_schema", { file, seq });
+  if (!shape(value)) throw new Breach("bad_schema", { file });
   return value as T;
 }
 
@@ -25,13 +23,6 @@ export function readCanonicalJson<T>(bytes: Uint8Array, file: string, shape: Sha
 function readText(bytes: Uint8Array, place: BreachPlace): string {
   if (!isUtf8(bytes)) throw new Breach("malformed", place);
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-}
-
-/** Bytes of standard base64 in its one spelling. Throws Breach `malformed`. */
-export function readBase64(text: string, place: BreachPlace): Buffer {
-  const bytes = Buffer.from(text, "base64");
-  if (bytes.toString("base64") !== text) throw new Breach("malformed", place);
-  return bytes;
 }
 
 function parse(text: string, place: BreachPlace): Json {
