@@ -47,7 +47,14 @@ function faultOf(text: string, settings: JsonObject = {}): string {
 describe("a plugin's folder", () => {
   it("gives the module, the settings with the operator's in their place, and the limits", () => {
     const limits = { fuel: 5_000_000, memoryPages: 64 };
-    expect(read(whole)).to.deep.equal({ name: "sample", version: "1.0.0", module, settings: { most: 3 }, limits });
+    expect(read(whole)).to.deep.equal({
+      name: "sample",
+      version: "1.0.0",
+      sequence: 0,
+      module,
+      settings: { most: 3 },
+      limits,
+    });
     expect(read(whole, { most: 9 }).settings).to.deep.equal({ most: 9 });
     const small = read(`${whole}limits: { fuel: 10000, memory_pages: 1 }\n`);
     expect(small.limits).to.deep.equal({ fuel: 10_000, memoryPages: 1 });
