@@ -1,4 +1,4 @@
-import type { AbstractLevel } from "abstract-level";
+import type { AbstractBatchOptions, AbstractLevel } from "abstract-level";
 import { type Approval, isFinal, type ToldApprovals } from "../kernel/approval.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
@@ -8,7 +8,10 @@ import type { Clock } from "../kernel/port.ts";
 import { putEntry, readEntry, type Seal } from "./entry.ts";
 import { FormerApprovals } from "./former-approval.ts";
 import { approvalKey } from "./key-space.ts";
-import { type Fingerprints, LiveTable } from "./live-table.ts";
+import { type Fingerprints, type LiveApproval, LiveTable } from "./live-table.ts";
+
+/** The option that makes a write wait for the disk; the abstract interface does not name it, both engines take it. */
+export const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
 
 export type ApprovalStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
 
@@ -92,6 +95,14 @@ export class ApprovalBook {
 
   #sealOf(tenant: string): Seal {
     return (text) => this.parts.journal.seal(tenant, text);
+  }
+
+  /** Puts an answer in force that is durable, and tells of it once it decides. A denied action is kept no more. */
+  advance({ deadlineMs, heldBytes }: LiveApproval, next: Approval): void {
+    const { limits, monotonicMs } = this.parts;
+    const deadline = next.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
+    this.live.put({ approval: next, deadlineMs: deadline, heldBytes: isFinal(next.state) ? 0 : heldBytes });
+    if (next.state !== "pending") this.announce(next);
   }
 
   /** Makes `next` durable together with the record that tells of it. Memory is the caller's. */

@@ -1,4 +1,4 @@
-import { type Approval, type ExpiryReason, isFinal, stateAfter } from "../kernel/approval.ts";
+import { type Approval, type ExpiryReason, stateAfter } from "../kernel/approval.ts";
 import type { ApprovalBook } from "./book.ts";
 import { approvalKey } from "./key-space.ts";
 import type { LiveApproval } from "./live-table.ts";
@@ -124,12 +124,9 @@ export class Expiry {
   }
 
   /** A reviewer's answer was on disk after all. */
-  #follow({ approval, deadlineMs, heldBytes }: LiveApproval, stored: Approval): void {
-    const { limits, monotonicMs } = this.#book.parts;
-    if (approval.state !== "pending" || this.reviewed.has(approval.id)) return;
-    const deadline = stored.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
-    this.#book.live.put({ approval: stored, deadlineMs: deadline, heldBytes: isFinal(stored.state) ? 0 : heldBytes });
-    if (stored.state !== "pending") this.#book.announce(stored);
+  #follow(live: LiveApproval, stored: Approval): void {
+    const { id, state } = live.approval;
+    if (state === "pending" && !this.reviewed.has(id)) this.#book.advance(live, stored);
   }
 
   async #endAll(ended: readonly Approval[]): Promise<void> {

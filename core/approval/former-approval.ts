@@ -1,4 +1,5 @@
 import type { Approval, ExpiryReason } from "../kernel/approval.ts";
+import { forgetOldest } from "../kernel/forget.ts";
 
 /** An approval of the same action that holds no more, for the words to whoever asks again. */
 export interface FormerApproval {
@@ -17,11 +18,7 @@ export class FormerApprovals {
     const { fingerprint } = approval;
     this.#byFingerprint.delete(fingerprint);
     this.#byFingerprint.set(fingerprint, formerOf(approval));
-    if (this.#byFingerprint.size <= most) return;
-    for (const oldest of this.#byFingerprint.keys()) {
-      this.#byFingerprint.delete(oldest);
-      return;
-    }
+    forgetOldest(this.#byFingerprint, most);
   }
 
   find(fingerprint: string): FormerApproval | undefined {

@@ -1,4 +1,5 @@
 import { type Approval, type ApprovalState, isFinal } from "../kernel/approval.ts";
+import { lastPart } from "../kernel/tenant-key.ts";
 import type { ApprovalBook } from "./book.ts";
 import { approvalKey, approvalRange, breakGlassRange } from "./key-space.ts";
 
@@ -44,7 +45,7 @@ export async function listPast(
   const items: Approval[] = [];
   let read = 0;
   for await (const [key, text] of book.parts.store.iterator(range)) {
-    const id = key.slice(key.lastIndexOf("/") + 1);
+    const id = lastPart(key);
     const approval = book.read(tenant, id, text);
     if (approval !== undefined && (state === undefined ? isFinal(approval.state) : approval.state === state)) {
       items.push(approval);
@@ -57,14 +58,14 @@ export async function listPast(
 /** The break-glass uses of a tenant that nobody has accounted for; there are never many. */
 export async function listBreakGlass(book: ApprovalBook, tenant: string): Promise<readonly Approval[]> {
   const keys = await book.parts.store.keys(breakGlassRange(tenant)).all();
-  return Promise.all(keys.map((key) => book.find(tenant, key.slice(key.lastIndexOf("/") + 1))));
+  return Promise.all(keys.map((key) => book.find(tenant, lastPart(key))));
 }
 
 /** The latest approval of the same tool that was used: what a reviewer may compare with. */
 export async function findLastUsed(book: ApprovalBook, { tenant, action }: Approval): Promise<Approval | undefined> {
   let read = 0;
   for await (const [key, text] of book.parts.store.iterator({ ...approvalRange(tenant), reverse: true })) {
-    const used = book.read(tenant, key.slice(key.lastIndexOf("/") + 1), text);
+    const used = book.read(tenant, lastPart(key), text);
     const isSame = used?.action.tool === action.tool && used.action.target === action.target;
     if (isSame && used.state === "consumed" && used.consumed_seq !== undefined) return used;
     if (++read === mostRead) return undefined;

@@ -1,6 +1,7 @@
 import { isFinal } from "../kernel/approval.ts";
 import type { Operation } from "../kernel/operation.ts";
-import type { BookParts } from "./book.ts";
+import { lastPart } from "../kernel/tenant-key.ts";
+import { type BookParts, durably } from "./book.ts";
 import { readEntry, type Seal } from "./entry.ts";
 import { approvalRange } from "./key-space.ts";
 
@@ -17,11 +18,11 @@ export async function forgetApprovals({ store, journal }: Shelved, tenant: strin
   const seal: Seal = (text) => journal.seal(tenant, text);
   let operations: Operation[] = [];
   const write = async (): Promise<void> => {
-    await store.batch(operations, { sync: true } as object);
+    await store.batch(operations, durably);
     operations = [];
   };
   for await (const [key, text] of store.iterator(approvalRange(tenant))) {
-    const approval = readEntry(text, tenant, key.slice(key.lastIndexOf("/") + 1), seal);
+    const approval = readEntry(text, tenant, lastPart(key), seal);
     if (typeof approval === "string" || !isFinal(approval.state)) continue;
     if (Math.max(approval.held_seq, approval.consumed_seq ?? 0) < firstKept) operations.push({ type: "del", key });
     if (operations.length === atOnce) await write();

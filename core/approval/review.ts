@@ -112,7 +112,7 @@ export class ApprovalReview {
       this.#checkStill(live);
       await this.#record(live, next, detail, operations);
       this.#checkStill(live);
-      this.#settle(live, next);
+      this.#book.advance(live, next);
       return next;
     });
   }
@@ -179,13 +179,6 @@ export class ApprovalReview {
       "BREAK_GLASS_FORBIDDEN",
       `expected fewer than ${mostBreakGlass} uses without post-mortem: write one with \`gateway break-glass close\``,
     );
-  }
-
-  #settle({ heldBytes, deadlineMs }: LiveApproval, next: Approval): void {
-    const { limits, monotonicMs } = this.#book.parts;
-    const deadline = next.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
-    this.#book.live.put({ approval: next, deadlineMs: deadline, heldBytes: next.state === "denied" ? 0 : heldBytes });
-    if (next.state !== "pending") this.#book.announce(next);
   }
 }
 

@@ -1,8 +1,9 @@
 import { type Approval, type ExpiryReason, isFinal, type ToldApproval } from "../kernel/approval.ts";
 import type { Operation } from "../kernel/operation.ts";
-import { type ApprovalBook, boundFingerprint } from "./book.ts";
+import { lastPart } from "../kernel/tenant-key.ts";
+import { type ApprovalBook, boundFingerprint, durably } from "./book.ts";
 import { readEntry, type Seal } from "./entry.ts";
-import type { Expiry } from "./expiry.ts";
+import { type Expiry, endingOf } from "./expiry.ts";
 import { approvalKey, liveKey, liveRange } from "./key-space.ts";
 
 /**
@@ -55,7 +56,7 @@ interface Stored {
 
 async function readStored({ parts }: ApprovalBook, tenant: string): Promise<readonly Stored[]> {
   const keys = await parts.store.keys(liveRange(tenant)).all();
-  const ids = keys.map((key) => key.slice(key.lastIndexOf("/") + 1));
+  const ids = keys.map((key) => lastPart(key));
   const texts = await parts.store.getMany(ids.map((id) => approvalKey(tenant, id)));
   const seal: Seal = (text) => parts.journal.seal(tenant, text);
   return ids.map((id, at) => {
@@ -83,7 +84,7 @@ function whyOver(
   // The clock ran ahead of now when a record was written: how much time passed since, nobody can say.
   if (now < latestMs) return "clock_set_back";
   if (Date.parse(expires) > now) return undefined;
-  return state === "approved" ? "not_used_in_time" : "not_reviewed_in_time";
+  return endingOf(approval);
 }
 
 /** Puts an approval among the live ones, or says why not: one whose action is damaged can be shown to nobody. */
@@ -107,7 +108,7 @@ async function adopt(book: ApprovalBook, tenant: string, entry: Stored, state: A
     typeof found === "string"
       ? overwrite(tenant, entry, { state })
       : [...book.put({ ...found, state }), book.parts.journal.release(tenant, found.held_seq)];
-  await book.parts.store.batch([...operations], { sync: true } as object);
+  await book.parts.store.batch([...operations], durably);
 }
 
 /** An entry that this chain did not seal cannot be shown or used; it leaves the live ones, and that is on record. */

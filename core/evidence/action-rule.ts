@@ -1,4 +1,5 @@
 import { sha256Hex } from "../kernel/digest.ts";
+import { forgetOldest } from "../kernel/forget.ts";
 import { ApprovalRules } from "./approval-rule.ts";
 import type { Reason } from "./bundle/reason.ts";
 import { type Fault, fault, isFault } from "./fault.ts";
@@ -96,15 +97,8 @@ export class ActionRules {
     }
     this.#sessions.delete(id);
     this.#sessions.set(id, { index, hash });
-    if (this.#sessions.size > rememberedSessions) this.#forgetOldest();
+    forgetOldest(this.#sessions, rememberedSessions);
     return undefined;
-  }
-
-  #forgetOldest(): void {
-    for (const oldest of this.#sessions.keys()) {
-      this.#sessions.delete(oldest);
-      return;
-    }
   }
 
   /**

@@ -1,4 +1,5 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
+import { forgetOldest } from "../kernel/forget.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
 import type { ActionRecord, EventRecord, RecordedAction } from "./record.ts";
 
@@ -46,7 +47,7 @@ export class ApprovalRules {
     if (decision === "allow" || given === undefined || !permits(given, record)) return "approval_mismatch";
     this.#given.delete(approval.id);
     this.#consumed.add(approval.id);
-    forget(this.#consumed, this.#bounds.consumed);
+    forgetOldest(this.#consumed, this.#bounds.consumed);
     return undefined;
   }
 
@@ -58,10 +59,10 @@ export class ApprovalRules {
   #give(id: string, detail: JsonObject, seq: number): void {
     this.#given.delete(id);
     this.#given.set(id, detail);
-    forget(this.#given, this.#bounds.live);
+    forgetOldest(this.#given, this.#bounds.live);
     if (!Object.hasOwn(detail, "break_glass")) return;
     this.#owed.set(id, seq);
-    forget(this.#owed, this.#bounds.live);
+    forgetOldest(this.#owed, this.#bounds.live);
   }
 }
 
@@ -74,12 +75,4 @@ function permits(given: JsonObject, { action, approval, session }: ActionRecord)
   if (given.scope !== "task") return approval.fingerprint === action.fingerprint;
   const own = Object.fromEntries(taskMembers.map((name) => [name, action[name] ?? null]));
   return canonicalJson(given.action ?? null) === canonicalJson(own as Json);
-}
-
-/** Maps and sets keep the order of insertion: the first is the oldest. */
-function forget(kept: Map<string, unknown> | Set<string>, most: number): void {
-  for (const oldest of kept.keys()) {
-    if (kept.size <= most) return;
-    kept.delete(oldest);
-  }
 }

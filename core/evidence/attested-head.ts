@@ -3,7 +3,7 @@ import { isCheckpointSignedBy, parseCheckpoint, type SignedCheckpoint } from "./
 import { isFault } from "./fault.ts";
 import type { KeyStore } from "./key-folder.ts";
 import { KeyHistory } from "./key-history.ts";
-import { checkpointKey, type EvidenceStore, keyRecordRange, recordKey } from "./key-space.ts";
+import { checkpointKey, type EvidenceStore, keyRecordRange, recordKey, seqIn } from "./key-space.ts";
 import { readRecord } from "./record-text.ts";
 import type { SigningKey } from "./signing-key.ts";
 import type { TileTree } from "./tile.ts";
@@ -54,7 +54,7 @@ export async function readKeyHistory(
 ): Promise<KeyHistory | string> {
   const history = new KeyHistory();
   for await (const [key, id] of store.iterator(keyRecordRange(tenant))) {
-    const seq = Number(key.slice(key.lastIndexOf("/") + 1));
+    const seq = seqIn(key);
     const text = await store.get(recordKey(tenant, seq));
     const record = text === undefined ? undefined : readRecord(text);
     const sound = record !== undefined && !isFault(record) && record.tenant === tenant && record.chain === chain;

@@ -4,7 +4,7 @@ import { fitsNewest } from "./disclosure.ts";
 import { isFault } from "./fault.ts";
 import type { Mark } from "./high-water.ts";
 import type { KeyStore } from "./key-folder.ts";
-import { type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
+import { type EvidenceStore, recordKey, recordRange, seqIn } from "./key-space.ts";
 
 import type { SigningKey } from "./signing-key.ts";
 import { TileTree } from "./tile.ts";
@@ -92,7 +92,7 @@ async function loadUnmarked(store: EvidenceStore, tenant: string): Promise<Refus
 
 async function lastSeq(store: EvidenceStore, tenant: string): Promise<string> {
   const [key] = await store.keys({ ...recordRange(tenant), reverse: true, limit: 1 }).all();
-  return key === undefined ? "none" : String(Number(key.slice(key.lastIndexOf("/") + 1)));
+  return key === undefined ? "none" : String(seqIn(key));
 }
 
 function chainOf(tenant: string): string {

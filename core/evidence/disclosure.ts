@@ -3,7 +3,7 @@ import type { Operation } from "../kernel/operation.ts";
 import type { Random } from "../kernel/port.ts";
 import { cipherKeyBytes, openBytes, sealBytes } from "./authenticated-cipher.ts";
 import { fieldsDigest } from "./field-commitment.ts";
-import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore } from "./key-space.ts";
+import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, seqIn } from "./key-space.ts";
 import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
 import type { ActionRecord } from "./record.ts";
 import type { Reader } from "./store-view.ts";
@@ -93,7 +93,7 @@ export async function fitsNewest(
   const [newest] = await store.iterator({ ...dataKeyRange(tenant), reverse: true, limit: 1 }).all();
   if (newest === undefined) return true;
   const [storeKey, wrapped] = newest;
-  const seq = Number(storeKey.slice(storeKey.lastIndexOf("/") + 1));
+  const seq = seqIn(storeKey);
   return key.unwrap(wrapped, keyPlace({ tenant, chain, seq })) !== undefined;
 }
 

@@ -2,10 +2,11 @@ import { GatewayError } from "../kernel/error.ts";
 import { compileGlob, type Glob } from "../kernel/glob.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Random } from "../kernel/port.ts";
+import type { KeyRange } from "../kernel/tenant-key.ts";
 import type { Chain, ChainTable } from "./chain-table.ts";
 import { type Disclosure, readDisclosure, sealDisclosure } from "./disclosure.ts";
 import { releaseHeld } from "./held-action.ts";
-import { type EvidenceStore, type KeyRange, privateRanges, recordKey, sessionRecordRange } from "./key-space.ts";
+import { type EvidenceStore, privateRanges, recordKey, sessionRecordRange } from "./key-space.ts";
 import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
 import type { Writer } from "./writer.ts";
 

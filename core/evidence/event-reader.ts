@@ -1,6 +1,6 @@
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { type EvidenceStore, eventRange, recordKey } from "./key-space.ts";
+import { type EvidenceStore, eventRange, recordKey, seqIn } from "./key-space.ts";
 import type { EventKind } from "./record.ts";
 
 /** What an event's record says, and when it was recorded. */
@@ -43,8 +43,4 @@ function parse(text: string): Json {
   } catch {
     return null;
   }
-}
-
-function seqIn(key: string): number {
-  return Number(key.slice(key.lastIndexOf("/") + 1));
 }

@@ -1,4 +1,5 @@
 import type { AbstractBatchOptions, AbstractLevel, AbstractPutOptions } from "abstract-level";
+import { type KeyRange, lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
 
 /** The database as this folder uses it: string keys and values, atomic batches, strictly ordered ranges. */
 export type EvidenceStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
@@ -32,38 +33,32 @@ export function metaRange(): KeyRange {
   return { gte: "meta-", lt: "meta." }; // "." follows "-"
 }
 
-/** Half-open range of the keys that start with a prefix ending in `/`. */
-export interface KeyRange {
-  readonly gte: string;
-  readonly lt: string;
-}
-
 export function recordKey(tenant: string, seq: number): string {
-  return `${tenantPrefix(tenant)}record/${sequence(seq)}`;
+  return `${prefixOf(tenant)}record/${sequence(seq)}`;
 }
 
 /** Every record of a tenant's chain, in order. */
 export function recordRange(tenant: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}record/`);
+  return rangeOf(`${prefixOf(tenant)}record/`);
 }
 
 /** The private fields of a record, encrypted; apart from the chain so that they can be erased. */
 export function disclosureKey(tenant: string, seq: number): string {
-  return `${tenantPrefix(tenant)}disclosure/${sequence(seq)}`;
+  return `${prefixOf(tenant)}disclosure/${sequence(seq)}`;
 }
 
 /** The key that a record's private fields are encrypted with, itself encrypted with the chain's wrapping key. */
 export function dataKeyKey(tenant: string, seq: number): string {
-  return `${tenantPrefix(tenant)}data-key/${sequence(seq)}`;
+  return `${prefixOf(tenant)}data-key/${sequence(seq)}`;
 }
 
 /** The action that this decision held for review, sealed, for as long as it may be reviewed or used. */
 export function heldKey(tenant: string, seq: number): string {
-  return `${tenantPrefix(tenant)}held/${sequence(seq)}`;
+  return `${prefixOf(tenant)}held/${sequence(seq)}`;
 }
 
 export function dataKeyRange(tenant: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}data-key/`);
+  return rangeOf(`${prefixOf(tenant)}data-key/`);
 }
 
 /** Everything that is kept of the private fields of the records `first` to `last`. */
@@ -73,86 +68,91 @@ export function privateRanges(tenant: string, first: number, last: number): read
 
 /** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */
 export function openKey(tenant: string, actionId: string): string {
-  return `${tenantPrefix(tenant)}open/${encodeURIComponent(actionId)}`;
+  return `${prefixOf(tenant)}open/${encodeURIComponent(actionId)}`;
 }
 
 export function openRange(tenant: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}open/`);
+  return rangeOf(`${prefixOf(tenant)}open/`);
 }
 
 /** The summary of a session. */
 export function sessionKey(tenant: string, session: string): string {
-  return `${tenantPrefix(tenant)}session/${encodeURIComponent(session)}`;
+  return `${prefixOf(tenant)}session/${encodeURIComponent(session)}`;
 }
 
 /** A session by the sequence number of its first record; its value is the session's id. */
 export function sessionOrderKey(tenant: string, firstSeq: number): string {
-  return `${tenantPrefix(tenant)}session-order/${sequence(firstSeq)}`;
+  return `${prefixOf(tenant)}session-order/${sequence(firstSeq)}`;
 }
 
 export function sessionOrderRange(tenant: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}session-order/`);
+  return rangeOf(`${prefixOf(tenant)}session-order/`);
 }
 
 /** A record by its index in its session; its value is the record's sequence number. */
 export function sessionRecordKey(tenant: string, session: string, index: number): string {
-  return `${tenantPrefix(tenant)}session-record/${encodeURIComponent(session)}/${sequence(index)}`;
+  return `${prefixOf(tenant)}session-record/${encodeURIComponent(session)}/${sequence(index)}`;
 }
 
 export function sessionRecordRange(tenant: string, session: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}session-record/${encodeURIComponent(session)}/`);
+  return rangeOf(`${prefixOf(tenant)}session-record/${encodeURIComponent(session)}/`);
 }
 
 /** 256 neighbouring hashes of the tree, in hex: tile `index` of a level of tiles, the leaves' being 0. */
 export function tileKey(tenant: string, level: number, index: number): string {
-  return `${tenantPrefix(tenant)}tile/${level}/${sequence(index)}`;
+  return `${prefixOf(tenant)}tile/${level}/${sequence(index)}`;
 }
 
 /** The signed note of the chain's latest checkpoint. */
 export function checkpointKey(tenant: string): string {
-  return `${tenantPrefix(tenant)}checkpoint`;
+  return `${prefixOf(tenant)}checkpoint`;
 }
 
 /** The signed note of an earlier checkpoint that stays: over a genesis or a rotation, or known to a witness. */
 export function checkpointAtKey(tenant: string, size: number): string {
-  return `${tenantPrefix(tenant)}checkpoint-at/${sequence(size)}`;
+  return `${prefixOf(tenant)}checkpoint-at/${sequence(size)}`;
 }
 
 export function checkpointAtRange(tenant: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}checkpoint-at/`);
+  return rangeOf(`${prefixOf(tenant)}checkpoint-at/`);
 }
 
 /** Present for each record that introduces a signing key, the genesis and rotations; its value is the key's id. */
 export function keyRecordKey(tenant: string, seq: number): string {
-  return `${tenantPrefix(tenant)}signing-key/${sequence(seq)}`;
+  return `${prefixOf(tenant)}signing-key/${sequence(seq)}`;
 }
 
 export function keyRecordRange(tenant: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}signing-key/`);
+  return rangeOf(`${prefixOf(tenant)}signing-key/`);
 }
 
 /** What is left of the records that were pruned: where the chain begins, and the hashes that no full tile holds. */
 export function prunedKey(tenant: string): string {
-  return `${tenantPrefix(tenant)}pruned`;
+  return `${prefixOf(tenant)}pruned`;
 }
 
 /** What hides a tenant's chain in the list of chains that witnesses are told. */
 export function metaSaltKey(tenant: string): string {
-  return `${tenantPrefix(tenant)}meta-salt`;
+  return `${prefixOf(tenant)}meta-salt`;
 }
 
 /** An event by its kind; its value is the session it is about, or nothing. */
 export function eventKey(tenant: string, kind: string, seq: number): string {
-  return `${tenantPrefix(tenant)}event/${kind}/${sequence(seq)}`;
+  return `${prefixOf(tenant)}event/${kind}/${sequence(seq)}`;
 }
 
 export function eventRange(tenant: string, kind: string): KeyRange {
-  return range(`${tenantPrefix(tenant)}event/${kind}/`);
+  return rangeOf(`${prefixOf(tenant)}event/${kind}/`);
 }
 
 /** All that the store holds of a tenant. */
 export function tenantRange(tenant: string): KeyRange {
-  return range(tenantPrefix(tenant));
+  return rangeOf(prefixOf(tenant));
+}
+
+/** The sequence number that a key ends with. */
+export function seqIn(key: string): number {
+  return Number(lastPart(key));
 }
 
 /** Every tenant that has a key in the store. One look-up each, however many records they have. */
@@ -168,10 +168,8 @@ export async function listTenants(store: EvidenceStore): Promise<string[]> {
   }
 }
 
-/**
- * A tenant's part of the key space. Percent-encoding is injective and leaves no `/`, so no two tenants share a key.
- */
-function tenantPrefix(tenant: string): string {
+/** The prefix of a tenant whose name was checked. */
+function prefixOf(tenant: string): string {
   return prefixes.get(tenant) ?? encodeTenant(tenant);
 }
 
@@ -181,7 +179,7 @@ const mostPrefixes = 1_000;
 
 function encodeTenant(tenant: string): string {
   checkTenant(tenant);
-  const prefix = `${encodeURIComponent(tenant)}/`;
+  const prefix = tenantPrefix(tenant);
   if (prefixes.size >= mostPrefixes) prefixes.clear();
   prefixes.set(tenant, prefix);
   return prefix;
@@ -190,8 +188,4 @@ function encodeTenant(tenant: string): string {
 function sequence(number: number): string {
   if (!Number.isSafeInteger(number) || number < 0) throw new TypeError(`evidence: expected a sequence number`);
   return String(number).padStart(seqDigits, "0");
-}
-
-function range(prefix: string): KeyRange {
-  return { gte: prefix, lt: `${prefix.slice(0, -1)}0` };
 }

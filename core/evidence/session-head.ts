@@ -1,5 +1,6 @@
 import { sha256Hex } from "../kernel/digest.ts";
 import { GatewayError } from "../kernel/error.ts";
+import { forgetOldest } from "../kernel/forget.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { SessionScope } from "../kernel/session-scope.ts";
 import { isFault } from "./fault.ts";
@@ -74,7 +75,7 @@ export class SessionHeads {
     const summary = summarize(place.before, sealed.record);
     this.#heads.delete(key);
     this.#heads.set(key, { summary, hash: sealed.hash });
-    this.#evict();
+    forgetOldest(this.#heads, this.#capacity);
     const operations: Operation[] = [
       { type: "put", key, value: JSON.stringify(summary) },
       { type: "put", key: sessionRecordKey(tenant, session.id, session.index), value: String(seq) },
@@ -90,14 +91,6 @@ export class SessionHeads {
 
   get size(): number {
     return this.#heads.size;
-  }
-
-  #evict(): void {
-    if (this.#heads.size <= this.#capacity) return;
-    for (const oldest of this.#heads.keys()) {
-      this.#heads.delete(oldest);
-      return;
-    }
   }
 
   #get(key: string): string | undefined {

@@ -3,6 +3,7 @@ import { isFault } from "./fault.ts";
 import {
   type EvidenceStore,
   recordKey,
+  seqIn,
   sessionKey,
   sessionOrderKey,
   sessionOrderRange,
@@ -93,7 +94,7 @@ async function findFirstIndex(store: EvidenceStore, tenant: string, session: str
   const firstKept = await readFirstKept(store, tenant);
   if (firstKept === 0) return 0;
   for await (const [key, seq] of store.iterator(sessionRecordRange(tenant, session))) {
-    if (Number(seq) >= firstKept) return Number(key.slice(key.lastIndexOf("/") + 1));
+    if (Number(seq) >= firstKept) return seqIn(key);
   }
   throw mismatch(tenant);
 }

@@ -1,4 +1,4 @@
-import { eventRange, keyRecordRange, sessionRecordRange } from "./key-space.ts";
+import { eventRange, keyRecordRange, seqIn, sessionRecordRange } from "./key-space.ts";
 import { readFirstKept } from "./pruned-prefix.ts";
 import type { StoreView } from "./store-view.ts";
 
@@ -32,8 +32,4 @@ export async function readSessionSeqs(
     }
   }
   return seqs.length > most ? undefined : seqs.sort((a, b) => a - b);
-}
-
-function seqIn(key: string): number {
-  return Number(key.slice(key.lastIndexOf("/") + 1));
 }

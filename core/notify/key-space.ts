@@ -1,12 +1,9 @@
+import { type KeyRange, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
+
 /** Key without a tenant: every outbox there ever was, as a list of tenant and webhook. */
 export const outboxesKey = "webhooks";
 
 const seqDigits = 16;
-
-export interface KeyRange {
-  readonly gte: string;
-  readonly lt: string;
-}
 
 /** A parcel on its way, by its turn. */
 export function outboxKey(tenant: string, webhook: string, seq: number): string {
@@ -31,19 +28,14 @@ export function sequenceOf(key: string): number {
   return Number(key.slice(-seqDigits));
 }
 
-/** Percent-encoding leaves no `/`: no two tenants share a key. */
 function outboxPrefix(tenant: string, webhook: string): string {
-  return `${encodeURIComponent(tenant)}/webhook-outbox/${encodeURIComponent(webhook)}/`;
+  return `${tenantPrefix(tenant)}webhook-outbox/${encodeURIComponent(webhook)}/`;
 }
 
 function deadLetterPrefix(tenant: string): string {
-  return `${encodeURIComponent(tenant)}/webhook-dead-letter/`;
+  return `${tenantPrefix(tenant)}webhook-dead-letter/`;
 }
 
 function sequence(number: number): string {
   return String(number).padStart(seqDigits, "0");
-}
-
-function rangeOf(prefix: string): KeyRange {
-  return { gte: prefix, lt: `${prefix.slice(0, -1)}0` }; // "0" follows "/"
 }

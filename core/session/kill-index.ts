@@ -1,4 +1,5 @@
 import type { AbstractLevel } from "abstract-level";
+import { forgetOldest } from "../kernel/forget.ts";
 import { type Kill, killKey, killRange, readKill, sessionIn } from "./kill.ts";
 
 /** The database as this folder reads it; it writes through the evidence alone. */
@@ -26,11 +27,7 @@ export class KillIndex {
   remember(key: string, has: boolean): void {
     this.#remembered.delete(key);
     this.#remembered.set(key, has);
-    if (this.#remembered.size <= mostRemembered) return;
-    for (const oldest of this.#remembered.keys()) {
-      this.#remembered.delete(oldest);
-      return;
-    }
+    forgetOldest(this.#remembered, mostRemembered);
   }
 
   async read(tenant: string, session: string): Promise<Kill | undefined> {

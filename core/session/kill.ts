@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
 
 /** Why a session was stopped: by hand, or because it asked for too many reviews. */
 export const killReasons = ["operator", "review_flood"] as const;
@@ -23,7 +24,7 @@ export function killKey(tenant: string, session: string): string {
 /** The tenant's entries behind that of the session `after`; all of them where that is empty. */
 export function killRange(tenant: string, after: string): { readonly gt: string; readonly lt: string } {
   const prefix = killPrefix(tenant);
-  return { gt: `${prefix}${encodeURIComponent(after)}`, lt: `${prefix.slice(0, -1)}0` }; // "0" follows "/"
+  return { gt: `${prefix}${encodeURIComponent(after)}`, lt: rangeOf(prefix).lt };
 }
 
 /** What the chain is told of a kill. */
@@ -52,7 +53,7 @@ export function readKill(session: string, text: string): Kill {
 
 /** The session whose entry has this key. */
 export function sessionIn(key: string): string {
-  return decodeURIComponent(key.slice(key.lastIndexOf("/") + 1));
+  return decodeURIComponent(lastPart(key));
 }
 
 function parse(text: string): Json {
@@ -67,7 +68,6 @@ function textOrNull(value: Json | undefined): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** The tenant comes first; percent-encoding is injective and leaves no `/`, so no two tenants share a key. */
 function killPrefix(tenant: string): string {
-  return `${encodeURIComponent(tenant)}/kill/`;
+  return `${tenantPrefix(tenant)}kill/`;
 }

@@ -1,3 +1,4 @@
+import { forgetOldest } from "../kernel/forget.ts";
 import type { KillSwitch } from "./kill-switch.ts";
 
 export interface ReviewFloodOptions {
@@ -35,22 +36,14 @@ export class ReviewFlood {
     const key = JSON.stringify([tenant, session]);
     const asked = [...(this.#asked.get(key) ?? []).filter((at) => now - at < windowMs), now];
     this.#asked.delete(key);
-    if (asked.length <= reviews) this.#remember(key, asked);
+    if (asked.length <= reviews) this.#asked.set(key, asked);
     // Several may be one too many at once.
     else if (!killSwitch.isKilled(tenant, session)) this.#stop(tenant, session);
+    forgetOldest(this.#asked, mostSessions);
   }
 
   #stop(tenant: string, session: string): void {
     // Where it cannot be recorded now, the switch tries again.
     void this.#options.killSwitch.kill(tenant, { session, reason: "review_flood", by: null, note: null });
-  }
-
-  #remember(key: string, asked: readonly number[]): void {
-    this.#asked.set(key, asked);
-    if (this.#asked.size <= mostSessions) return;
-    for (const oldest of this.#asked.keys()) {
-      this.#asked.delete(oldest);
-      return;
-    }
   }
 }
