@@ -59,7 +59,7 @@ export class PluginPolicy implements Policy {
       if (this.#breaker.isResting(action.tenant)) {
         throw new PluginBreach("resting", `the plugin failed too often and is not asked for ${restMs} ms`);
       }
-      const verdict = readPluginVerdict(this.#ask(this.#inputOf(action)), this.ref.name);
+      const verdict = readPluginVerdict(this.#ask(this.#inputOf(action)), this.ref.name, action.phase);
       this.#breaker.answered(action.tenant);
       return verdict;
     } catch (error) {

@@ -1,7 +1,9 @@
 import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
+import type { Phase } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { type Finding, mostApprovals, severities, type Verdict } from "../kernel/policy.ts";
+import { type Finding, mostApprovals, type Redaction, severities, type Verdict } from "../kernel/policy.ts";
+import { mostRedactions, readRedaction } from "../kernel/redaction.ts";
 import { parseStrictJson } from "../kernel/strict-json.ts";
 import { escapeHidden } from "../kernel/visible-text.ts";
 import { PluginBreach } from "./breach.ts";
@@ -10,15 +12,20 @@ const bounds = { depth: 8, nodes: 4_096, stringLength: 1_024, reader: "exact" } 
 const mostFindings = 256;
 const longest = { rule: 128, message: 512, pointer: 1_024 } as const;
 const rulePattern = /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+$/;
+/** One way to match each text: what a plugin wrote must not take longer the longer it is. */
+const pointerPattern = /^\/(?:[^~]|~[01])*$/s;
+const ownRules = "rules that begin with the plugin's name";
+const verdictMembers = ["decision", "findings", "redactions"];
 const findingMembers = ["rule", "decision", "message", "severity", "risk", "pointer", "approvals"];
 
 /**
  * A plugin's answer as a Verdict. Its members are closed, its texts bounded and printable, its rules its own
- * (`<name>.…`), and its decision is that of its strictest finding. Anything else is the breach `malformed_verdict`.
+ * (`<name>.…`), its decision is that of its strictest finding, and redactions come in phase `output` only. Anything
+ * else is the breach `malformed_verdict`.
  */
-export function readPluginVerdict(answer: Uint8Array, name: string): Verdict {
+export function readPluginVerdict(answer: Uint8Array, name: string, phase: Phase): Verdict {
   const value = parse(answer);
-  if (!isJsonObject(value) || !hasOnly(value, ["decision", "findings"])) throw malformed("`decision` and `findings`");
+  if (!isJsonObject(value) || !hasOnly(value, verdictMembers)) throw malformed("`decision` and `findings`");
   const { decision, findings } = value;
   if (decision !== "abstain" && !isDecision(decision)) throw malformed("a known decision");
   if (!Array.isArray(findings) || findings.length > mostFindings) {
@@ -36,6 +43,7 @@ export function readPluginVerdict(answer: Uint8Array, name: string): Verdict {
     decision,
     findings: Object.freeze(read),
     risk: read.reduce((risk, finding) => Math.max(risk, finding.risk), 0),
+    ...readRedactions(value.redactions, name, phase),
   });
 }
 
@@ -48,12 +56,26 @@ function parse(answer: Uint8Array): Json {
   }
 }
 
+function readRedactions(value: Json | undefined, name: string, phase: Phase): Pick<Verdict, "redactions"> {
+  if (value === undefined) return {};
+  if (phase !== "output") throw malformed("redactions in phase `output` only");
+  if (!Array.isArray(value) || value.length > mostRedactions) {
+    throw malformed(`a list of at most ${mostRedactions} redactions`);
+  }
+  return { redactions: Object.freeze(value.map((redaction: Json) => readOwnRedaction(redaction, name))) };
+}
+
+function readOwnRedaction(value: Json, name: string): Redaction {
+  const redaction = readRedaction(value);
+  if (typeof redaction === "string") throw malformed(redaction);
+  if (!isOwnRule(redaction.rule, name)) throw malformed(ownRules);
+  return redaction;
+}
+
 function readFinding(value: Json, name: string): Finding {
   if (!isJsonObject(value) || !hasOnly(value, findingMembers)) throw malformed("findings of known members");
   const { rule, decision, message, severity, risk, pointer, approvals } = value;
-  if (!isText(rule, longest.rule) || !rulePattern.test(rule) || !rule.startsWith(`${name}.`)) {
-    throw malformed("rules that begin with the plugin's name");
-  }
+  if (!isText(rule, longest.rule) || !isOwnRule(rule, name)) throw malformed(ownRules);
   if (!isDecision(decision)) throw malformed("a known decision in each finding");
   if (!isText(message, longest.message) || escapeHidden(message) !== message) throw malformed("printable messages");
   const known = severities.find((each) => each === severity);
@@ -65,7 +87,7 @@ function readFinding(value: Json, name: string): Finding {
 
 function readPointer(pointer: Json | undefined): Pick<Finding, "pointer"> {
   if (pointer === undefined) return {};
-  if (!isText(pointer, longest.pointer) || !/^(\/([^~]|~[01])*)+$/s.test(pointer)) throw malformed("a JSON Pointer");
+  if (!isText(pointer, longest.pointer) || !pointerPattern.test(pointer)) throw malformed("a JSON Pointer");
   return { pointer };
 }
 
@@ -73,6 +95,10 @@ function readApprovals(approvals: Json | undefined, decision: Decision): Pick<Fi
   if (approvals === undefined) return {};
   if (decision !== "review" || !isWhole(approvals, 1, mostApprovals)) throw malformed("`approvals` of a review");
   return { approvals };
+}
+
+function isOwnRule(rule: string, name: string): boolean {
+  return rulePattern.test(rule) && rule.startsWith(`${name}.`);
 }
 
 function isText(value: Json | undefined, most: number): value is string {

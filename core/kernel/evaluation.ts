@@ -1,6 +1,6 @@
 import type { Decision } from "./decision.ts";
 import type { Phase } from "./envelope.ts";
-import type { Finding, PolicyRef, Verdict } from "./policy.ts";
+import type { Finding, PolicyRef, Redaction, Verdict } from "./policy.ts";
 
 /** A verdict with the policy that gave it and the time it took (whole microseconds). */
 export interface PolicyVerdict extends Verdict {
@@ -25,5 +25,7 @@ export interface Evaluation {
   /** How many reviewers must approve before a reviewed action may run: the most any determining finding asks, never 0. */
   readonly approvals: number;
   readonly risk: number;
+  /** What enforced policies replace in this action's output: sorted by place, none overlapping, each sure to apply. */
+  readonly redactions: readonly Redaction[];
   readonly durationUs: number;
 }

@@ -37,12 +37,27 @@ export interface Finding {
 /** The most reviewers one review may ask for. */
 export const mostApprovals = 10;
 
+/** One place in the upstream's answer that is not to be seen by anyone: not by the client, not in the evidence. */
+export interface Redaction {
+  readonly rule: string;
+  /** JSON Pointer into the envelope, to a text below `/output`. */
+  readonly pointer: string;
+  /** Of the text's UTF-8 bytes, the first that goes. On a code point boundary, as is `end`. */
+  readonly start: number;
+  /** The first byte after it that stays; above `start`. */
+  readonly end: number;
+  /** What stands there instead: at most 64 printable ASCII characters. */
+  readonly replacement: string;
+}
+
 /** One policy's answer. `abstain` says: no rule of mine is about this action. */
 export interface Verdict {
   readonly decision: Decision | "abstain";
   readonly findings: readonly Finding[];
   /** 0 to 100: the highest risk among the enforced findings. */
   readonly risk: number;
+  /** What of the answer is to be replaced, whatever the decision; in phase `output` only. */
+  readonly redactions?: readonly Redaction[];
   /** Why the policy could not answer; with it, the decision is `block`. */
   readonly error?: string;
 }

@@ -33,6 +33,7 @@ export async function evaluateOrBlock(
       byDefault: false,
       approvals: 1,
       risk: 100,
+      redactions: [],
       durationUs: 0,
     };
   }

@@ -6,6 +6,7 @@ import type { Evaluation } from "../kernel/evaluation.ts";
 import type { Json } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
+import { redactOutput } from "../kernel/redacted-output.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
 import { type DecisionLog, type Gated, type GateParts, passGate, type Waiting } from "./gate.ts";
 
@@ -26,11 +27,14 @@ export interface RoadParts extends GateParts {
   readonly newId: () => string;
 }
 
-/** What an upstream answered: what policy judges and evidence keeps, and the reply as it came. */
+/**
+ * What an upstream answered, for policy to judge, and how a reply is made of what policy leaves of it: of that and
+ * nothing else, so that what was redacted is in no reply.
+ */
 export interface Answer<Reply> {
   readonly status: "success" | "error";
   readonly output: Json;
-  readonly reply: Reply;
+  readonly makeReply: (output: Json) => Reply;
 }
 
 /** Sends one permitted action to where it belongs. Rejects when no answer can be vouched for. */
@@ -41,7 +45,7 @@ export type Dispatch<Reply> = (permission: AuthorizedAction) => Promise<Answer<R
  * dispatched, and the answer may not be returned. `approvalId` names the approval that was used up for it.
  */
 export type Passage<Reply> =
-  | { readonly kind: "answered"; readonly answer: Answer<Reply>; readonly approvalId: string | undefined }
+  | { readonly kind: "answered"; readonly reply: Reply; readonly approvalId: string | undefined }
   | { readonly kind: "refused"; readonly evaluation: Evaluation; readonly review: Waiting | null }
   | { readonly kind: "withheld"; readonly evaluation: Evaluation; readonly approvalId: string | undefined };
 
@@ -82,9 +86,11 @@ export class Road {
     const { action, approvalId } = permission;
     const answer = await this.#dispatch(permission, dispatch);
     const judged = await this.evaluate(withOutput(action, answer.output));
-    await this.#settle(action, { status: answer.status, output: answer.output }, judged);
+    // INVARIANT: from here on nobody sees the answer as it came.
+    const output = redactOutput(answer.output, judged.redactions);
+    await this.#settle(action, { status: answer.status, output }, judged);
     if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged, approvalId };
-    return { kind: "answered", answer, approvalId };
+    return { kind: "answered", reply: answer.makeReply(output), approvalId };
   }
 
   /** An action whose session is stopped while it is judged is judged again, so that its block is on record. */

@@ -2,6 +2,7 @@ import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope, Phase } from "../kernel/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
 import type { Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
+import { mergeRedactions } from "../kernel/redaction.ts";
 import { determiningFindings, readVerdict, requiredApprovals } from "./verdict.ts";
 
 export interface ChainOptions {
@@ -55,7 +56,7 @@ export class Chain {
 
   #ask(policy: Policy, action: ActionEnvelope): PolicyVerdict | Promise<PolicyVerdict> {
     const started = this.#options.elapsedUs();
-    const settle = (answer: unknown): PolicyVerdict => this.#settle(policy, readVerdict(answer), started);
+    const settle = (answer: unknown): PolicyVerdict => this.#settle(policy, readVerdict(answer, action), started);
     const fail = (error: unknown): PolicyVerdict => this.#settle(policy, reasonOf(error), started);
     try {
       const answer: unknown = policy.evaluate(action);
@@ -94,6 +95,7 @@ export class Chain {
       byDefault: combined === undefined,
       approvals: requiredApprovals(determining),
       risk: verdicts.reduce((risk, verdict) => Math.max(risk, verdict.risk), 0),
+      redactions: mergeRedactions(verdicts.flatMap((verdict) => verdict.redactions ?? [])),
       durationUs: this.#since(started),
     });
   }

@@ -1,5 +1,8 @@
 import { isDecision, strictest } from "../kernel/decision.ts";
-import { type Finding, modes, mostApprovals, severities, type Verdict } from "../kernel/policy.ts";
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { type Finding, modes, mostApprovals, type Redaction, severities, type Verdict } from "../kernel/policy.ts";
+import { findRedactionFault } from "../kernel/redacted-output.ts";
+import { mostRedactions, readRedaction } from "../kernel/redaction.ts";
 
 const mostFindings = 10_000;
 const longestError = 2_048;
@@ -15,10 +18,11 @@ export function requiredApprovals(determining: readonly Finding[]): number {
 }
 
 /**
- * A policy's answer as a frozen Verdict of our own making, or what is wrong with it.
- * An answer that contradicts itself (`allow` over an enforced finding that blocks) is wrong too.
+ * A policy's answer about an action as a frozen Verdict of our own making, or what is wrong with it. An answer that
+ * contradicts itself (`allow` over an enforced finding that blocks) is wrong too, and so is one whose redactions cannot
+ * be applied to the output of this very action.
  */
-export function readVerdict(answer: unknown): Verdict | string {
+export function readVerdict(answer: unknown, action: ActionEnvelope): Verdict | string {
   if (!isRecord(answer)) return "expected a verdict, got none";
   const { decision, findings, risk, error } = answer;
   if (decision !== "abstain" && !isDecision(decision)) return "unknown decision";
@@ -35,8 +39,28 @@ export function readVerdict(answer: unknown): Verdict | string {
   if (read.some((each) => each.mode === "enforce" && isStricter(each, decision))) {
     return "a finding is stricter than the decision";
   }
-  const verdict: Verdict = { decision, findings: Object.freeze(read), risk };
-  return Object.freeze(error === undefined ? verdict : { ...verdict, error: error.slice(0, longestError) });
+  const redactions = readRedactions(answer.redactions, action);
+  if (typeof redactions === "string") return redactions;
+  return Object.freeze({
+    decision,
+    findings: Object.freeze(read),
+    risk,
+    ...(redactions.length === 0 ? {} : { redactions }),
+    ...(error === undefined ? {} : { error: error.slice(0, longestError) }),
+  });
+}
+
+function readRedactions(value: unknown, { phase, output }: ActionEnvelope): readonly Redaction[] | string {
+  if (value === undefined) return [];
+  if (!Array.isArray(value) || value.length > mostRedactions) return "expected `redactions` to be a list";
+  if (phase !== "output" || output === undefined) return "expected `redactions` in phase `output` only";
+  const read: Redaction[] = [];
+  for (const each of value as unknown[]) {
+    const redaction = readRedaction(each);
+    if (typeof redaction === "string") return `expected ${redaction}`;
+    read.push(redaction);
+  }
+  return findRedactionFault(output, read) ?? Object.freeze(read);
 }
 
 function isStricter(finding: Finding, decision: Verdict["decision"]): boolean {

@@ -47,6 +47,7 @@ export function makeEvaluation(action: ActionEnvelope, decision: Decision = "all
     byDefault: false,
     approvals: 1,
     risk: 20,
+    redactions: [],
     durationUs: 31,
   };
 }

@@ -3,6 +3,7 @@ import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer } from "../../pipeline/road.ts";
 import { requestOf } from "../../upstream/dispatch.ts";
 import { everyUpstream } from "./action-factory.ts";
+import { answerOf, answerOfResult, type ResponseBody } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
@@ -22,20 +23,15 @@ export async function serveBroadcast(
     arguments: pickParams(row, request.params),
   });
   const reply = replyOf(await parts.road.travel(action, (permission) => sendToAll(permission, caller, row)));
-  return { ...reply, id: request.id };
+  return { jsonrpc: "2.0", id: request.id, ...reply };
 }
 
-async function sendToAll(
-  permission: AuthorizedAction,
-  caller: Caller,
-  row: McpMethod,
-): Promise<Answer<JsonRpcResponse>> {
+async function sendToAll(permission: AuthorizedAction, caller: Caller, row: McpMethod): Promise<Answer<ResponseBody>> {
   const request = requestOf(AuthorizedAction.spend(permission));
   const able = (await caller.group.open()).filter(
     ({ server }) => row.needs === null || row.needs in server.capabilities,
   );
   const replies = await Promise.all(able.map((connection) => connection.request(request)));
   const failed = replies.find((reply) => "error" in reply);
-  if (failed !== undefined && "error" in failed) return { status: "error", output: { ...failed.error }, reply: failed };
-  return { status: "success", output: {}, reply: { jsonrpc: "2.0", id: 0, result: {} } };
+  return failed === undefined ? answerOfResult({}) : answerOf(failed);
 }

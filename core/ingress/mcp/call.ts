@@ -1,12 +1,13 @@
 import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import { GatewayError } from "../../kernel/error.ts";
-import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
+import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer, Passage, Road } from "../../pipeline/road.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction } from "../../upstream/dispatch.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ActionFactory, Attempt } from "./action-factory.ts";
+import { answerOf, answerOfFault, type ResponseBody } from "./answer.ts";
 import type { Caller, OpenRequest } from "./caller.ts";
 import { checkParamHeaders } from "./era.ts";
 import type { Hold } from "./hold.ts";
@@ -31,13 +32,13 @@ export async function serveCall(
   exchangeWith: (upstream: string) => Exchange,
 ): Promise<JsonRpcResponse> {
   const { caller, request } = open;
-  const travel = async (): Promise<Passage<JsonRpcResponse | GatewayError>> => {
+  const travel = async (): Promise<Passage<ResponseBody | GatewayError>> => {
     const action = parts.actions.make(caller, await attemptOf(parts, open, row));
     return parts.road.travel(action, (permission) => dispatch(caller, permission, exchangeWith));
   };
   const passage = row.routing === "tool" ? await parts.hold.travel(open, travel) : await travel();
   if (passage.kind === "answered" || row.routing !== "tool") {
-    return { ...replyOf<JsonRpcResponse>(passage), id: request.id };
+    return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(passage) };
   }
   return parts.hold.page.ask(open, passage) ?? refusedToolResult(request.id, caller.era.era, passage);
 }
@@ -101,20 +102,12 @@ async function dispatch(
   caller: Caller,
   permission: AuthorizedAction,
   exchangeWith: (upstream: string) => Exchange,
-): Promise<Answer<JsonRpcResponse | GatewayError>> {
+): Promise<Answer<ResponseBody | GatewayError>> {
   let connection: UpstreamConnection;
   try {
     connection = await caller.group.connection(permission.action.target);
   } catch (cause) {
-    const reply = GatewayError.from(cause);
-    return { status: "error", output: { code: reply.row.jsonRpc, message: reply.publicMessage }, reply };
+    return answerOfFault(GatewayError.from(cause));
   }
   return answerOf(await dispatchAction(connection, permission, exchangeWith(permission.action.target)));
-}
-
-/** A reply as the road keeps it: a tool's own `isError` is an error too. */
-function answerOf(reply: JsonRpcResponse): Answer<JsonRpcResponse> {
-  if (!("result" in reply)) return { status: "error", output: { ...reply.error }, reply };
-  const failed = isJsonObject(reply.result) && reply.result.isError === true;
-  return { status: failed ? "error" : "success", output: reply.result, reply };
 }

@@ -4,6 +4,7 @@ import { GatewayError } from "../../kernel/error.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer, Road } from "../../pipeline/road.ts";
 import type { ActionFactory } from "./action-factory.ts";
+import { answerOf, type ResponseBody } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import { mcpErrorBody } from "./error.ts";
 import { replyOf } from "./refusal.ts";
@@ -51,7 +52,7 @@ export async function relayToClient(
     const reply = replyOf(
       await parts.road.travel(action, (permission) => ask(permission, caller, request, signal, via)),
     );
-    return { ...reply, id: request.id };
+    return { jsonrpc: "2.0", id: request.id, ...reply };
   } catch (cause) {
     const [requestId, error] = [parts.newId(), GatewayError.from(cause)];
     parts.onFault(requestId, error);
@@ -73,15 +74,12 @@ async function ask(
   request: JsonRpcRequest,
   signal: AbortSignal,
   via: Reply | undefined,
-): Promise<Answer<JsonRpcResponse>> {
+): Promise<Answer<ResponseBody>> {
   const { tool, arguments: params } = AuthorizedAction.spend(permission);
   const { session } = caller;
   if (session === null) throw new GatewayError("METHOD_UNKNOWN", `\`${tool}\``);
   const judged = { jsonrpc: "2.0", id: request.id, method: tool, params } as JsonRpcRequest;
-  const reply = await answerInTime(signal, (until) => session.ask(judged, until, via));
-  return "result" in reply
-    ? { status: "success", output: reply.result, reply }
-    : { status: "error", output: { ...reply.error }, reply };
+  return answerOf(await answerInTime(signal, (until) => session.ask(judged, until, via)));
 }
 
 /** What `ask` resolves with, unless `signal` or the deadline aborts it: then it rejects with why. */

@@ -5,6 +5,7 @@ import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer, Road } from "../../pipeline/road.ts";
 import type { ListedItem, ListedTool } from "../../upstream/group.ts";
 import { type ActionFactory, type Attempt, everyUpstream } from "./action-factory.ts";
+import { answerOfResult } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import { replyOf } from "./refusal.ts";
 
@@ -24,16 +25,19 @@ export async function serveList(parts: ListParts, caller: Caller, request: JsonR
     capability: "read",
     arguments: {},
   });
-  const result = replyOf(await parts.road.travel(action, (permission) => collect(parts, permission, caller)));
-  return { jsonrpc: "2.0", id: request.id, result };
+  const reply = replyOf(await parts.road.travel(action, (permission) => collect(parts, permission, caller)));
+  return { jsonrpc: "2.0", id: request.id, ...reply };
 }
 
-async function collect(parts: ListParts, permission: AuthorizedAction, caller: Caller): Promise<Answer<JsonObject>> {
+async function collect(
+  parts: ListParts,
+  permission: AuthorizedAction,
+  caller: Caller,
+): Promise<Answer<{ readonly result: JsonObject }>> {
   const { tool: method } = AuthorizedAction.spend(permission);
   const items = await definitions(parts, method, caller);
   const cache = caller.era.era === "modern" ? { resultType: "complete", ttlMs: 0, cacheScope: "private" } : {};
-  const result = { ...items, ...cache };
-  return { status: "success", output: result, reply: result };
+  return answerOfResult({ ...items, ...cache });
 }
 
 async function definitions(parts: ListParts, method: string, caller: Caller): Promise<JsonObject> {

@@ -7,6 +7,7 @@ import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";
 import { everyUpstream } from "./action-factory.ts";
+import { answerOfResult } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
@@ -54,7 +55,7 @@ export async function serveListen(
   const passage = await parts.road
     .travel(action, (permission) => listen(permission, group, request, reply, signal))
     .finally(() => group.close());
-  return { jsonrpc: "2.0", id: request.id, result: replyOf(passage) };
+  return { jsonrpc: "2.0", id: request.id, ...replyOf(passage) };
 }
 
 async function listen(
@@ -63,7 +64,7 @@ async function listen(
   request: JsonRpcRequest,
   reply: Reply,
   signal: AbortSignal,
-): Promise<Answer<JsonObject>> {
+): Promise<Answer<{ readonly result: JsonObject }>> {
   const { arguments: params } = AuthorizedAction.spend(permission);
   const connections = await group.open();
   const filter = honoured((params as JsonObject).notifications as JsonObject, connections);
@@ -79,8 +80,7 @@ async function listen(
   group.onNotification(forward);
   await watchResources(group, connections, filter.resourceSubscriptions ?? [], forward, signal);
   if (Object.keys(filter).length > 0) await aborted(signal);
-  const result = { resultType: "complete", _meta: { [metaKey.subscriptionId]: request.id } };
-  return { status: "success", output: result, reply: result };
+  return answerOfResult({ resultType: "complete", _meta: { [metaKey.subscriptionId]: request.id } });
 }
 
 /**

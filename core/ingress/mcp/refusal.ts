@@ -32,9 +32,9 @@ export function refusedToolResult(id: RequestId, era: McpEra, refusal: Refusal):
  */
 export function replyOf<Reply>(passage: Passage<Reply | GatewayError>): Reply {
   if (passage.kind !== "answered") throw refusedRequest(passage);
-  const { answer, approvalId } = passage;
-  if (!(answer.reply instanceof GatewayError)) return answer.reply;
-  throw approvalId === undefined ? answer.reply : usedUp(answer.reply, approvalId);
+  const { reply, approvalId } = passage;
+  if (!(reply instanceof GatewayError)) return reply;
+  throw approvalId === undefined ? reply : usedUp(reply, approvalId);
 }
 
 /** What a refusal tells machines. */

@@ -19,6 +19,7 @@ function evaluation(decision: Decision, actionId = action.id): Evaluation {
     byDefault: false,
     approvals: 1,
     risk: 0,
+    redactions: [],
     durationUs: 0,
   };
 }

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { type Decision, decisions } from "../../../core/kernel/decision.ts";
-import { type Phase, phases } from "../../../core/kernel/envelope.ts";
+import { type ActionEnvelope, type Phase, phases } from "../../../core/kernel/envelope.ts";
 import type { Evaluation } from "../../../core/kernel/evaluation.ts";
-import type { Finding, Mode, Policy, Verdict } from "../../../core/kernel/policy.ts";
+import type { Finding, Mode, Policy, Redaction, Verdict } from "../../../core/kernel/policy.ts";
 import { Chain, type ChainOptions } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";
 
@@ -90,6 +90,71 @@ describe("Chain.evaluate(action)", () => {
       expect(evaluate([asking("review", 5), saying("block")])).to.include({ decision: "block", approvals: 1 });
       expect(evaluate([saying("allow")])).to.include({ decision: "allow", approvals: 1 });
     });
+  });
+
+  describe("when policies redact an output", () => {
+    const output = { text: "ann@example.org and ben@example.org" };
+    const place: Redaction = { rule: "p.email", pointer: "/output/text", start: 0, end: 15, replacement: "[email]" };
+    const redacting = (name: string, redactions: unknown, mode: Mode = "enforce"): Policy =>
+      policy(name, () => ({ decision: "allow", findings: [], risk: 0, redactions }) as Verdict, mode);
+    const judge = (policies: readonly Policy[], changed: Partial<ActionEnvelope> = { phase: "output", output }) =>
+      chainOf(policies).evaluate(makeAction(changed)) as Evaluation;
+
+    it("merges what enforced policies ask for, in the order of the chain", () => {
+      const [wider, later] = [
+        { ...place, rule: "q.wide", start: 4, end: 19, replacement: "" },
+        { ...place, start: 20, end: 35 },
+      ];
+      const { decision, redactions, verdicts } = judge([redacting("p", [later, place]), redacting("q", [wider])]);
+      expect({ decision, redactions }).to.deep.equal({ decision: "allow", redactions: [{ ...place, end: 19 }, later] });
+      expect(verdicts.map((each) => each.redactions)).to.deep.equal([[later, place], [wider]]);
+      expect(Object.isFrozen(redactions) && redactions.every(Object.isFrozen)).to.equal(true);
+    });
+
+    it("keeps those of an answer that is blocked: it is on record", () => {
+      expect(judge([redacting("p", [place]), saying("block")])).to.deep.include({
+        decision: "block",
+        redactions: [place],
+      });
+    });
+
+    it("records those of a policy on trial, and applies none", () => {
+      const { redactions, shadow } = judge([redacting("p", [place], "shadow"), saying("allow")]);
+      expect(redactions).to.deep.equal([]);
+      expect(shadow[0]?.redactions).to.deep.equal([place]);
+    });
+
+    const rows: readonly (readonly [name: string, redactions: unknown, error: string])[] = [
+      ["is no list", {}, "expected `redactions` to be a list"],
+      ["is too long", Array(257).fill(place), "expected `redactions` to be a list"],
+      [
+        "has a redaction of the arguments",
+        [{ ...place, pointer: "/arguments/a" }],
+        "expected a JSON Pointer below `/output`",
+      ],
+      ["leads nowhere", [place, { ...place, pointer: "/output/no" }], "expected redactions of texts of the output"],
+      [
+        "goes beyond its text",
+        [{ ...place, end: 99 }],
+        "expected redactions within their text, on code point boundaries",
+      ],
+    ];
+    for (const [name, redactions, error] of rows) {
+      it(`blocks where the list ${name}, and keeps what others redact`, () => {
+        const evaluation = judge([redacting("p", redactions), redacting("q", [place])]);
+        expect(evaluation).to.deep.include({ decision: "block", redactions: [place] });
+        expect(evaluation.verdicts[0]).to.include({ decision: "block", error }).and.not.have.property("redactions");
+        expect(judge([redacting("p", redactions, "shadow"), saying("allow")])).to.include({ decision: "allow" });
+      });
+    }
+
+    for (const phase of phases.filter((each) => each !== "output")) {
+      it(`blocks in phase ${phase}, where there is no answer`, () => {
+        const evaluation = judge([redacting("p", [])], { phase });
+        expect(evaluation).to.deep.include({ decision: "block", redactions: [] });
+        expect(evaluation.verdicts[0]).to.include({ error: "expected `redactions` in phase `output` only" });
+      });
+    }
   });
 
   it("freezes what it answers", () => {

@@ -56,6 +56,7 @@ describe("dispatchAction(connection, permission, exchange)", () => {
       byDefault: false,
       approvals: 1,
       risk: 0,
+      redactions: [],
       durationUs: 1,
     } as const;
     return AuthorizedAction.authorize(action, evaluation, { actionId: action.id, evaluationId: evaluation.id, seq: 1 });

@@ -92,7 +92,7 @@ describe("Hold", function () {
     };
     const action = () => newAction({ principal: { id: principal.id, role: principal.role, keyId: principal.keyId } });
     const passage = hold.travel(open, async () => {
-      const end = await road.travel(action(), async () => ({ status: "success", output: {}, reply: "ran" }));
+      const end = await road.travel(action(), async () => ({ status: "success", output: {}, makeReply: () => "ran" }));
       travelled++;
       return end;
     });

@@ -1,0 +1,102 @@
+import { isJsonObject, type Json } from "./json.ts";
+import type { Redaction } from "./policy.ts";
+
+const root = "/output/";
+
+/** What keeps redactions from being applied to this very output; undefined where nothing does. Quotes nothing of it. */
+export function findRedactionFault(output: Json, redactions: readonly Redaction[]): string | undefined {
+  for (const [pointer, spans] of groupByText(redactions)) {
+    const text = textAt(output, pointer);
+    if (text === undefined) return "expected redactions of texts of the output";
+    const bytes = Buffer.from(text);
+    if (!spans.every(({ start, end }) => isBoundary(bytes, start) && isBoundary(bytes, end))) {
+      return "expected redactions within their text, on code point boundaries";
+    }
+  }
+  return undefined;
+}
+
+/**
+ * The output with every redaction applied, frozen; the output itself where there is none. Shares what did not change.
+ * `redactions` are merged and have no fault. Linear in the size of the output.
+ */
+export function redactOutput(output: Json, redactions: readonly Redaction[]): Json {
+  if (redactions.length === 0) return output;
+  const edits = newEdit();
+  for (const redaction of redactions) {
+    let edit = edits;
+    for (const name of namesOf(redaction.pointer)) edit = editOf(edit, name);
+    edit.spans.push(redaction);
+  }
+  return applyEdit(output, edits);
+}
+
+/** What changes in one value: spans of it where it is a text, else its members. */
+interface Edit {
+  readonly spans: Redaction[];
+  readonly members: Map<string, Edit>;
+}
+
+function groupByText(redactions: readonly Redaction[]): Map<string, Redaction[]> {
+  const groups = new Map<string, Redaction[]>();
+  for (const redaction of redactions) {
+    const group = groups.get(redaction.pointer);
+    if (group === undefined) groups.set(redaction.pointer, [redaction]);
+    else group.push(redaction);
+  }
+  return groups;
+}
+
+function newEdit(): Edit {
+  return { spans: [], members: new Map() };
+}
+
+function editOf(parent: Edit, name: string): Edit {
+  const edit = parent.members.get(name) ?? newEdit();
+  parent.members.set(name, edit);
+  return edit;
+}
+
+function applyEdit(value: Json, { spans, members: changed }: Edit): Json {
+  const change = (member: Json, name: string): Json => {
+    const edit = changed.get(name);
+    return edit === undefined ? member : applyEdit(member, edit);
+  };
+  if (typeof value === "string") return replaceSpans(value, spans);
+  if (Array.isArray(value)) return Object.freeze(value.map((item: Json, index) => change(item, String(index))));
+  if (!isJsonObject(value)) throw new TypeError("redactOutput: expected redactions without a fault");
+  return Object.freeze(Object.fromEntries(Object.entries(value).map(([name, each]) => [name, change(each, name)])));
+}
+
+function replaceSpans(text: string, spans: readonly Redaction[]): string {
+  const bytes = Buffer.from(text);
+  const parts: string[] = [];
+  let kept = 0;
+  for (const { start, end, replacement } of spans) {
+    parts.push(bytes.toString("utf8", kept, start), replacement);
+    kept = end;
+  }
+  return parts.join("") + bytes.toString("utf8", kept);
+}
+
+/** The text a pointer leads to. One that no UTF-8 can say has no byte offsets. */
+function textAt(output: Json, pointer: string): string | undefined {
+  let value: Json | undefined = output;
+  for (const name of namesOf(pointer)) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Readonly<Record<string, Json>>)[name];
+  }
+  return typeof value === "string" && value.isWellFormed() ? value : undefined;
+}
+
+function namesOf(pointer: string): string[] {
+  return pointer
+    .slice(root.length)
+    .split("/")
+    .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function isBoundary(bytes: Uint8Array, at: number): boolean {
+  const byte = bytes[at];
+  return byte === undefined ? at === bytes.length : (byte & 0xc0) !== 0x80;
+}
