@@ -1,8 +1,16 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import { contentDigest } from "../kernel/digest.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
+import type { ModelRoute } from "../kernel/provider-config.ts";
 import type { TrustedKey } from "../kernel/trust-policy.ts";
-import type { GatewayConfig, UpstreamConfig, ValueOrigin, WebhookConfig, WitnessConfig } from "./gateway-config.ts";
+import type {
+  GatewayConfig,
+  ProviderConfig,
+  UpstreamConfig,
+  ValueOrigin,
+  WebhookConfig,
+  WitnessConfig,
+} from "./gateway-config.ts";
 
 /**
  * `sha256:<hex>` of what the configuration says; equal for equal configurations.
@@ -18,6 +26,8 @@ export function configDigest(config: GatewayConfig): string {
     keys: config.keys.map((key) => ({ ...key })),
     mcpGateway: { ...config.mcpGateway },
     upstreams: upstreams.map(withoutSecrets),
+    providers: config.providers.map(withoutKey),
+    modelGateway: { ...config.modelGateway, routes: config.modelGateway.routes.map(routeOf) },
     policy: {
       ...config.policy,
       packs: config.policy.packs.map((pack) => ({ ...pack })),
@@ -50,6 +60,17 @@ function withoutHeaders({ origins, ...witness }: WitnessConfig): JsonObject {
 /** Secrets are told by the variables they come from. */
 function withoutKeys({ secrets: _, ...webhook }: WebhookConfig): JsonObject {
   return { ...webhook };
+}
+
+/** Its key is told by the variable it comes from. */
+function withoutKey(provider: ProviderConfig): JsonObject {
+  const { breaker, ...rest } = provider;
+  const told = { ...rest, breaker: { ...breaker } };
+  return "apiKey" in told ? { ...told, apiKey: null } : told;
+}
+
+function routeOf({ canary, steps, ...route }: ModelRoute): JsonObject {
+  return { ...route, steps: steps.map((step) => ({ ...step })), canary: canary === null ? null : { ...canary } };
 }
 
 function variableOf(origin: ValueOrigin | undefined): Json {

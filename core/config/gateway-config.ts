@@ -2,6 +2,7 @@ import type { Decision } from "../kernel/decision.ts";
 import type { Phase } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Mode } from "../kernel/policy.ts";
+import type { ModelRoute, ProviderConfig as ProviderSpec } from "../kernel/provider-config.ts";
 import type { Role } from "../kernel/role.ts";
 import type { TrustPolicy } from "../kernel/trust-policy.ts";
 import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
@@ -19,6 +20,8 @@ export interface GatewayConfig {
   readonly keys: readonly KeyConfig[];
   readonly mcpGateway: McpGatewayConfig;
   readonly upstreams: readonly UpstreamConfig[];
+  readonly providers: readonly ProviderConfig[];
+  readonly modelGateway: ModelGatewayConfig;
   readonly policy: PolicyConfig;
   readonly extensions: ExtensionConfig;
   readonly sessions: SessionConfig;
@@ -60,6 +63,20 @@ export interface McpGatewayConfig {
   readonly metaPassthrough: readonly string[];
   readonly maxSessions: number;
   readonly sessionIdleMs: number;
+}
+
+/** A provider as the fleet takes it, and where its key came from. */
+export type ProviderConfig = ProviderSpec & {
+  /** Null where it has no key. */
+  readonly keyVariable: string | null;
+};
+
+export interface ModelGatewayConfig {
+  /** Whether requests in the messages API may offer tools. */
+  readonly toolPassthrough: boolean;
+  /** Of each text of a streamed answer, what waits for what follows. */
+  readonly holdbackBytes: number;
+  readonly routes: readonly ModelRoute[];
 }
 
 export interface PackConfig {

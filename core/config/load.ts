@@ -6,6 +6,7 @@ import { checkDocument } from "./check.ts";
 import { readConfigFile } from "./config-file.ts";
 import { FaultList } from "./fault.ts";
 import type { GatewayConfig, KeyConfig, UpstreamConfig, WebhookConfig, WitnessConfig } from "./gateway-config.ts";
+import { buildModelGateway, buildProvider } from "./provider-build.ts";
 import { checkRules } from "./rule.ts";
 import type { FileForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
@@ -68,6 +69,8 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       sessionIdleMs: mcp.session_idle_ms,
     },
     upstreams: form.upstreams.map((upstream, index) => buildUpstream(upstream, secrets.upstreams[index], folder)),
+    providers: form.providers.map((provider, index) => buildProvider(provider, secrets.providers[index])),
+    modelGateway: buildModelGateway(form.model_gateway),
     policy: {
       packs: policy.packs.map(({ path, mode, settings }) => ({ path: resolve(folder, path), mode, settings })),
       plugins: policy.plugins.map(({ path, ...rest }) => ({ path: resolve(folder, path), ...rest })),

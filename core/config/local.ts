@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { deepFreeze } from "../kernel/json.ts";
+import type { ModelRoute } from "../kernel/provider-config.ts";
 import { defaultForm } from "./check.ts";
 import type { GatewayConfig, KeyConfig, PackConfig, UpstreamConfig } from "./gateway-config.ts";
 import { buildConfig } from "./load.ts";
@@ -13,11 +14,11 @@ export interface LocalOptions {
   readonly firstPort?: number;
 }
 
-/** The configuration of local mode, which has no file: every default, on loopback, and keys required. */
+/** The configuration of local mode, which has no file: every default, on loopback, keys required, and the model `mock`. */
 export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
   const defaults = buildConfig(
     defaultForm(),
-    { keyHashes: [], upstreams: [], witnesses: [], webhooks: [] },
+    { keyHashes: [], upstreams: [], providers: [null], witnesses: [], webhooks: [] },
     resolve("gateway.yaml"),
     null,
   );
@@ -28,9 +29,18 @@ export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: Loca
     dataDir: resolve(dataDir),
     keys,
     upstreams,
+    modelGateway: { ...defaults.modelGateway, routes: [mockRoute] },
     policy: { ...defaults.policy, packs },
   });
 }
+
+/** To the provider that there is without a file. */
+const mockRoute: ModelRoute = {
+  model: "mock",
+  steps: [{ provider: "mock", model: "mock", weight: null }],
+  fallback: false,
+  canary: null,
+};
 
 function portsFrom(first: number): Pick<GatewayConfig["listen"], "gatewayPort" | "adminPort" | "metricsPort"> {
   const step = first === 0 ? 0 : 1;

@@ -2,6 +2,7 @@ import { checkApprovals } from "./approval-rule.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { Draft } from "./field.ts";
 import { isLoopback } from "./loopback.ts";
+import { checkProviders } from "./provider-rule.ts";
 import { refuseRepeats } from "./repetition.ts";
 import type { FileForm } from "./schema.ts";
 import type { Secrets } from "./secret.ts";
@@ -18,6 +19,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkKeys(draft.keys, secrets, faults);
   checkAnonymous(draft.mcp_gateway, faults);
   checkUpstreams(draft.upstreams, faults);
+  checkProviders(draft, faults);
   checkPolicy(draft.policy, faults);
   checkExtensions(draft.extensions, faults);
   checkBodyTime(draft.limits, faults);

@@ -3,6 +3,7 @@ import { approvalSchema } from "./approval-schema.ts";
 import { evidenceSchema } from "./evidence-schema.ts";
 import { extensionsSchema } from "./extension-schema.ts";
 import type { Field, Form, ObjectField } from "./field.ts";
+import { modelGatewaySchema, providerSchema } from "./provider-schema.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, sessionsSchema, stateSchema } from "./runtime-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
 
@@ -14,6 +15,8 @@ export interface FileForm {
   readonly keys: Form<typeof keysSchema>;
   readonly mcp_gateway: Form<typeof mcpGatewaySchema>;
   readonly upstreams: readonly UpstreamForm[];
+  readonly providers: readonly ProviderForm[];
+  readonly model_gateway: Form<typeof modelGatewaySchema>;
   readonly policy: Form<typeof policySchema>;
   readonly extensions: Form<typeof extensionsSchema>;
   readonly sessions: Form<typeof sessionsSchema>;
@@ -24,8 +27,31 @@ export interface FileForm {
 }
 
 export type UpstreamForm = Form<typeof upstreamSchema>;
+export type ProviderForm = Form<typeof providerSchema>;
+export type RouteForm = FileForm["model_gateway"]["routes"][number];
 export type WebhookForm = FileForm["approvals"]["webhooks"][number];
 export type WitnessForm = FileForm["evidence"]["witnesses"][number];
+
+const { fields: provider } = providerSchema;
+
+/** The provider that there is where a file names none. */
+const mockProvider: ProviderForm = {
+  name: "mock",
+  type: "mock",
+  enabled: provider.enabled.default,
+  base_url: null,
+  api_key_env: null,
+  models: ["mock"],
+  first_byte_timeout_ms: provider.first_byte_timeout_ms.default,
+  idle_timeout_ms: provider.idle_timeout_ms.default,
+  max_timeout_ms: provider.max_timeout_ms.default,
+  max_retries: provider.max_retries.default,
+  max_connections: provider.max_connections.default,
+  breaker: {
+    failures: provider.breaker.fields.failures.default,
+    rest_ms: provider.breaker.fields.rest_ms.default,
+  },
+};
 
 const fields: Readonly<Record<keyof FileForm, Field>> = {
   listen: listenSchema,
@@ -34,6 +60,14 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   keys: keysSchema,
   mcp_gateway: mcpGatewaySchema,
   upstreams: { type: "list", default: [], description: "The MCP servers behind the gateway.", of: upstreamSchema },
+  providers: {
+    type: "list",
+    default: [mockProvider],
+    whenEmpty: "leave the key out to have the mock provider alone",
+    description: "The model providers behind the gateway. Left out: `mock`.",
+    of: providerSchema,
+  },
+  model_gateway: modelGatewaySchema,
   policy: policySchema,
   extensions: extensionsSchema,
   sessions: sessionsSchema,

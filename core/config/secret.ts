@@ -4,7 +4,7 @@ import type { FaultList } from "./fault.ts";
 import type { Draft } from "./field.ts";
 import { formats } from "./format.ts";
 import type { ValueOrigin } from "./gateway-config.ts";
-import type { FileForm, UpstreamForm } from "./schema.ts";
+import type { FileForm, ProviderForm, UpstreamForm } from "./schema.ts";
 
 /** Values by name, each with where it came from. */
 export interface SourcedValues {
@@ -18,6 +18,8 @@ export interface Secrets {
   readonly keyHashes: readonly (string | undefined)[];
   /** One an upstream: its whole environment, or all its headers. */
   readonly upstreams: readonly SourcedValues[];
+  /** One a provider: its key, or null where it has none. */
+  readonly providers: readonly (string | null | undefined)[];
   /** One a witness: its headers. */
   readonly witnesses: readonly SourcedValues[];
   /** One a webhook: its secrets. */
@@ -35,6 +37,7 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
       key === undefined ? undefined : reader.keyHash(key, `keys[${index}]`),
     ),
     upstreams: (draft?.upstreams ?? []).map((upstream, index) => reader.upstream(upstream, `upstreams[${index}]`)),
+    providers: (draft?.providers ?? []).map((provider, index) => reader.provider(provider, `providers[${index}]`)),
     witnesses: (draft?.evidence?.witnesses ?? []).map((witness, index) =>
       sortOut(reader.headers(witness?.headers_env, `evidence.witnesses[${index}]`)),
     ),
@@ -75,6 +78,13 @@ class Reader {
       this.#sourced(name, name, `${path}.env_from[${index}]`, formats.argument),
     );
     return sortOut([...env, ...headers, ...copied, ...this.headers(upstream?.headers_env, path)]);
+  }
+
+  provider(provider: Draft<ProviderForm>, path: string): string | null | undefined {
+    const variable = provider?.api_key_env;
+    return typeof variable === "string"
+      ? this.#variable(variable, `${path}.api_key_env`, formats.provider_key)
+      : variable;
   }
 
   webhook(variables: readonly (string | undefined)[] | undefined, path: string): string[] {

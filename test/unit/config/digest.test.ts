@@ -9,7 +9,17 @@ const text = (headerVariable = "TOKEN", team = "a"): string =>
 const witnessed = (variable: string): string =>
   "data_dir: /data\nevidence:\n  witnesses:\n    - {name: a, type: http, url: 'https://a.example', " +
   `headers_env: {Authorization: ${variable}}}\n`;
-const env = { TOKEN: "Bearer one", TOKEN_2: "Bearer one" };
+const provided = (variable: string, more = "models: [m]"): string =>
+  "data_dir: /data\nproviders:\n  - {name: a, type: openai, base_url: 'https://a.example', " +
+  `api_key_env: ${variable}, ${more}${more.includes("models") ? "" : ", models: [m]"}}\n`;
+const routed = (more: string): string =>
+  `data_dir: /data\nmodel_gateway:\n  routes: [{model: mock, providers: [{name: mock}], ${more}}]\n`;
+const env = {
+  KEY: "sk-one-one",
+  KEY_2: "sk-one-one",
+  TOKEN: "Bearer one",
+  TOKEN_2: "Bearer one",
+};
 
 async function digestOf(content: string, variables: NodeJS.ProcessEnv = env): Promise<string> {
   return configDigest(await loadText(content, variables));
@@ -44,6 +54,15 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, policy: {packs: [{path: /p, settings: {a: 1}}]}}",
       `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashA}'}]}`,
       `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashB}'}]}`,
+      provided("KEY"),
+      provided("KEY_2"),
+      provided("KEY", "models: [n]"),
+      provided("KEY", "breaker: {failures: 1}"),
+      routed("fallback: false"),
+      routed("fallback: true"),
+      routed("canary: {name: mock, percent: 1}"),
+      routed("canary: {name: mock, percent: 2}"),
+      "{data_dir: /data, model_gateway: {tool_passthrough: true}}",
       text(),
       text("TOKEN_2"),
       text("TOKEN", "b"),
@@ -53,8 +72,8 @@ describe("configDigest(config)", () => {
   });
 
   it("does not depend on the value of a secret", async () => {
-    for (const content of [text(), witnessed("TOKEN")]) {
-      expect(await digestOf(content, { TOKEN: "Bearer two" })).to.equal(await digestOf(content));
+    for (const content of [text(), witnessed("TOKEN"), provided("KEY")]) {
+      expect(await digestOf(content, { TOKEN: "Bearer two", KEY: "sk-two-two" })).to.equal(await digestOf(content));
     }
   });
 

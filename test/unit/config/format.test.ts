@@ -107,6 +107,14 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
     fit: ["write_file:content", "*:password", "read_*:", "a:b:c", "*:ä b"],
     unfit: ["", "password", ":password", "a b:c", "a:\n", `${"x".repeat(129)}:a`, `a:${"x".repeat(257)}`, "a:\ud800"],
   },
+  model_name: {
+    fit: ["m", "org/model-2:free", "mock:fail=503", "x".repeat(256)],
+    unfit: ["", "a b", "ä", "a\n", "x".repeat(257)],
+  },
+  provider_key: {
+    fit: ["sk-a_b.c", "x".repeat(512)],
+    unfit: ["", "short", "Bearer sk-abcdef", "sk-abcdef\n", "sk-äbcdefg", "x".repeat(513)],
+  },
   meta_key: { fit: ["a", "com.example/x"], unfit: ["", "a b", "ä", "x".repeat(257)] },
 };
 

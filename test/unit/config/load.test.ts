@@ -31,6 +31,8 @@ describe("loadConfig(path, env)", () => {
       TICKETS_AUTHORIZATION: "Bearer t",
       NOTARY_AUTHORIZATION: "Bearer n",
       ON_CALL_WEBHOOK_SECRET: `whsec_${"A".repeat(32)}`,
+      OPENAI_API_KEY: "sk-openai",
+      ANTHROPIC_API_KEY: "sk-anthropic",
       PATH: "/bin",
       HOME: "/root",
     };
@@ -136,7 +138,7 @@ describe("loadConfig(path, env)", () => {
       expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
         "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
         "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
-        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `policy`, `extensions`, `sessions`, `evidence`, `approvals`, `limits`, `log`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `providers`, `model_gateway`, `policy`, `extensions`, `sessions`, `evidence`, `approvals`, `limits`, `log`",
       ]);
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
@@ -222,6 +224,22 @@ function defaults(source: string): GatewayConfig {
       sessionIdleMs: 1_800_000,
     },
     upstreams: [],
+    providers: [
+      {
+        type: "mock",
+        keyVariable: null,
+        name: "mock",
+        enabled: true,
+        models: ["mock"],
+        firstByteTimeoutMs: 60_000,
+        idleTimeoutMs: 30_000,
+        maxTimeoutMs: 900_000,
+        maxRetries: 2,
+        maxConnections: 256,
+        breaker: { failures: 5, restMs: 30_000 },
+      },
+    ],
+    modelGateway: { toolPassthrough: false, holdbackBytes: 256, routes: [] },
     policy: { packs: [], plugins: [], defaultDecision: "block", deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: { reviewFlood: { reviews: 5, windowMs: 300_000 } },

@@ -7,13 +7,24 @@ const keys = [{ id: "local", tenant: "local", role: "operator", keyHash: hashA }
 const packs = [{ path: "/packs/baseline", mode: "enforce", settings: {} }] as const;
 
 describe("localConfig(options)", () => {
-  it("is the default configuration with what it is given, and no file", async () => {
+  it("is the default configuration with what it is given and the model `mock`, and no file", async () => {
     const { source: _, dataDir: __, ...defaults } = await loadText("{}\n");
     expect(localConfig({ dataDir: "state", packs, upstreams: [], keys })).to.deep.equal({
       ...defaults,
       source: null,
       dataDir: resolve("state"),
       keys,
+      modelGateway: {
+        ...defaults.modelGateway,
+        routes: [
+          {
+            model: "mock",
+            steps: [{ provider: "mock", model: "mock", weight: null }],
+            fallback: false,
+            canary: null,
+          },
+        ],
+      },
       policy: { ...defaults.policy, packs },
     });
   });
