@@ -1,7 +1,8 @@
 import { isJsonObject, type Json } from "./json.ts";
+import { namesOfPointer, valueAt } from "./json-pointer.ts";
 import type { Redaction } from "./policy.ts";
 
-const root = "/output/";
+const root = "/output";
 
 /** What keeps redactions from being applied to this very output; undefined where nothing does. Quotes nothing of it. */
 export function findRedactionFault(output: Json, redactions: readonly Redaction[]): string | undefined {
@@ -25,7 +26,7 @@ export function redactOutput(output: Json, redactions: readonly Redaction[]): Js
   const edits = newEdit();
   for (const redaction of redactions) {
     let edit = edits;
-    for (const name of namesOf(redaction.pointer)) edit = editOf(edit, name);
+    for (const name of namesOfPointer(redaction.pointer.slice(root.length))) edit = editOf(edit, name);
     edit.spans.push(redaction);
   }
   return applyEdit(output, edits);
@@ -81,19 +82,8 @@ function replaceSpans(text: string, spans: readonly Redaction[]): string {
 
 /** The text a pointer leads to. One that no UTF-8 can say has no byte offsets. */
 function textAt(output: Json, pointer: string): string | undefined {
-  let value: Json | undefined = output;
-  for (const name of namesOf(pointer)) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as Readonly<Record<string, Json>>)[name];
-  }
+  const value = valueAt(output, pointer.slice(root.length));
   return typeof value === "string" && value.isWellFormed() ? value : undefined;
-}
-
-function namesOf(pointer: string): string[] {
-  return pointer
-    .slice(root.length)
-    .split("/")
-    .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
 function isBoundary(bytes: Uint8Array, at: number): boolean {

@@ -7,6 +7,7 @@ import type { Json } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
 import { redactOutput } from "../kernel/redacted-output.ts";
+import type { Answer, Dispatch, Stopped } from "./answer.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
 import { type DecisionLog, type Gated, type GateParts, passGate, type Waiting } from "./gate.ts";
 
@@ -26,19 +27,6 @@ export interface RoadParts extends GateParts {
   readonly observer: RoadObserver;
   readonly newId: () => string;
 }
-
-/**
- * What an upstream answered, for policy to judge, and how a reply is made of what policy leaves of it: of that and
- * nothing else, so that what was redacted is in no reply.
- */
-export interface Answer<Reply> {
-  readonly status: "success" | "error";
-  readonly output: Json;
-  readonly makeReply: (output: Json) => Reply;
-}
-
-/** Sends one permitted action to where it belongs. Rejects when no answer can be vouched for. */
-export type Dispatch<Reply> = (permission: AuthorizedAction) => Promise<Answer<Reply>>;
 
 /**
  * How the road ended. `refused`: not dispatched; `review` says what became of an action that was held. `withheld`:
@@ -85,12 +73,20 @@ export class Road {
   async #run<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Passage<Reply>> {
     const { action, approvalId } = permission;
     const answer = await this.#dispatch(permission, dispatch);
-    const judged = await this.evaluate(withOutput(action, answer.output));
+    if ("stopped" in answer) {
+      await this.#settle(action, { status: "unknown", reason: stoppedReason }, answer.stopped);
+      return { kind: "withheld", evaluation: answer.stopped, approvalId };
+    }
+    const judged = await this.#judge(action, answer.output);
     // INVARIANT: from here on nobody sees the answer as it came.
     const output = redactOutput(answer.output, judged.redactions);
     await this.#settle(action, { status: answer.status, output }, judged);
     if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged, approvalId };
-    return { kind: "answered", reply: answer.makeReply(output), approvalId };
+    return { kind: "answered", reply: await answer.makeReply(output, judged.redactions), approvalId };
+  }
+
+  #judge(action: ActionEnvelope, output: Json): Promise<Evaluation> {
+    return this.evaluate(withOutput(action, output));
   }
 
   /** An action whose session is stopped while it is judged is judged again, so that its block is on record. */
@@ -108,9 +104,10 @@ export class Road {
     return { evaluation, gated: await passGate(this.#parts, action, evaluation) };
   }
 
-  async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply>> {
+  async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply> | Stopped> {
     try {
-      return await dispatch(permission);
+      const answer = await dispatch(permission);
+      return "flow" in answer ? await answer.flow((output) => this.#judge(permission.action, output)) : answer;
     } catch (cause) {
       const error = GatewayError.from(cause);
       await this.#settle(permission.action, { status: "unknown", reason: error.code });
@@ -123,6 +120,9 @@ export class Road {
     this.#parts.observer.settled(action.protocol, outcome.status);
   }
 }
+
+/** An answer that policy stopped half-way: what the upstream would have said is not known. */
+const stoppedReason = "the answer was stopped by policy";
 
 interface Decided {
   readonly evaluation: Evaluation;

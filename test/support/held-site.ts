@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { refusalMetaKey } from "../../core/ingress/mcp/refusal.ts";
+import { refusalMetaKey } from "../../core/ingress/refusal.ts";
 import { principalId } from "../../core/kernel/principal.ts";
 import type { Role } from "../../core/kernel/role.ts";
 import { Agent, type Answer } from "./agent.ts";

@@ -1,7 +1,7 @@
 import { GatewayError } from "../../kernel/error.ts";
 import type { Json, JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcErrorBody, JsonRpcResponse } from "../../kernel/json-rpc.ts";
-import type { Answer } from "../../pipeline/road.ts";
+import type { Answer } from "../../pipeline/answer.ts";
 
 /** A response but for its id, which is the asker's. */
 export type ResponseBody = { readonly result: JsonObject } | { readonly error: JsonRpcErrorBody };

@@ -1,6 +1,6 @@
 import { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
-import type { Answer } from "../../pipeline/road.ts";
+import type { Answer } from "../../pipeline/answer.ts";
 import { requestOf } from "../../upstream/dispatch.ts";
 import { everyUpstream } from "./action-factory.ts";
 import { answerOf, answerOfResult, type ResponseBody } from "./answer.ts";

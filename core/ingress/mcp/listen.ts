@@ -2,7 +2,7 @@ import { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import { metaKey } from "../../kernel/mcp.ts";
-import type { Answer } from "../../pipeline/road.ts";
+import type { Answer } from "../../pipeline/answer.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";

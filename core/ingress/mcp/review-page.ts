@@ -2,8 +2,8 @@ import type { ApprovalBook } from "../../approval/book.ts";
 import type { Approval } from "../../kernel/approval.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import { type Refusal, refusalMeta } from "../refusal.ts";
 import type { OpenRequest } from "./caller.ts";
-import { type Refusal, refusalMeta } from "./refusal.ts";
 import { continuationOf, ownQuestion } from "./request-meta.ts";
 import type { McpSession } from "./session.ts";
 

@@ -14,7 +14,7 @@ describe("answerOf(response)", () => {
       const answer = answerOf(response);
       expect(answer).to.deep.include({ status, output });
       const judged = { ...output, message: "judged" };
-      expect(answer.makeReply(judged)).to.deep.equal({ ["result" in response ? "result" : "error"]: judged });
+      expect(answer.makeReply(judged, [])).to.deep.equal({ ["result" in response ? "result" : "error"]: judged });
     });
   }
 });
@@ -25,12 +25,12 @@ describe("answerOfFault(fault)", () => {
   it("is the error itself where its text is left alone", () => {
     const { output, makeReply } = answerOfFault(fault);
     expect(output).to.deep.equal({ code: fault.row.jsonRpc, message: fault.message });
-    expect(makeReply(output)).to.equal(fault);
+    expect(makeReply(output, [])).to.equal(fault);
   });
 
   it("keeps the constant part alone where its text is redacted", () => {
     const { output, makeReply } = answerOfFault(fault);
-    const reply = makeReply({ ...(output as object), message: "upstream: `[email]`" });
+    const reply = makeReply({ ...(output as object), message: "upstream: `[email]`" }, []);
     expect(reply).to.include({ code: fault.code, message: fault.row.text, data: undefined, cause: undefined });
   });
 });

@@ -1,6 +1,6 @@
-import type { FormerApproval } from "../../approval/former-approval.ts";
-import type { JsonObject } from "../../kernel/json.ts";
-import type { Waiting } from "../../pipeline/gate.ts";
+import type { FormerApproval } from "../approval/former-approval.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Waiting } from "../pipeline/gate.ts";
 
 /** What a held call is told of its approval, in words. */
 export function waitingText(waiting: Waiting): string {

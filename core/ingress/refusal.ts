@@ -1,0 +1,61 @@
+import { type ErrorCode, GatewayError } from "../kernel/error.ts";
+import type { Evaluation } from "../kernel/evaluation.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Passage } from "../pipeline/road.ts";
+import { waitingData, waitingText } from "./waiting.ts";
+
+/** The member under which a refusal tells a machine what it tells the model in words. */
+export const refusalMetaKey = "io.agent-governance-gateway/decision";
+
+/** How an action ended whose answer the client does not get. */
+export type Refusal = Exclude<Passage<unknown>, { readonly kind: "answered" }>;
+
+/** A refusal as the error that says it: POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL. */
+export function refusalError(refusal: Refusal): GatewayError {
+  return new GatewayError(refusalCode(refusal), refusalDetail(refusal), { data: refusalMeta(refusal) });
+}
+
+/** What a refusal tells machines. */
+export function refusalMeta(refusal: Refusal): JsonObject {
+  return { [refusalMetaKey]: refusalData(refusal) };
+}
+
+/** What a refusal says of why, and of what was done. */
+export function refusalDetail(refusal: Refusal): string {
+  const { evaluation } = refusal;
+  const done = refusal.kind === "withheld" ? "The action ran, but its answer is withheld" : "Nothing was executed";
+  const waiting = refusal.kind === "refused" && refusal.review !== null ? ` ${waitingText(refusal.review)}` : "";
+  return `${reasonOf(evaluation)}. ${done}.${waiting} Decision ${evaluation.id}.`;
+}
+
+/** Why an evaluation did not allow: the first finding that determined it. */
+export function reasonOf(evaluation: Evaluation): string {
+  const [first] = evaluation.determining;
+  if (first !== undefined) return `${first.message.replace(/[.\s]+$/, "")} (rule ${first.rule})`;
+  if (evaluation.byDefault) return "no rule allows it";
+  return "policy could not be evaluated";
+}
+
+function refusalCode(refusal: Refusal): ErrorCode {
+  if (refusal.kind === "withheld" || refusal.evaluation.decision !== "review") return "POLICY_BLOCKED";
+  if (refusal.review?.kind === "denied") return "APPROVAL_DENIED";
+  return refusal.review?.kind === "full" ? "APPROVAL_QUEUE_FULL" : "REVIEW_REQUIRED";
+}
+
+function refusalData(refusal: Refusal): JsonObject {
+  const { evaluation } = refusal;
+  return {
+    code: refusalCode(refusal),
+    decision: evaluation.decision,
+    decision_id: evaluation.id,
+    action_id: evaluation.actionId,
+    executed: refusal.kind === "withheld",
+    rules: evaluation.determining.map(({ rule, message, severity }) => ({ rule, message, severity })),
+    ...approvalData(refusal),
+  };
+}
+
+function approvalData(refusal: Refusal): JsonObject {
+  if (refusal.kind === "refused") return refusal.review === null ? {} : waitingData(refusal.review);
+  return refusal.approvalId === undefined ? {} : { approval: { id: refusal.approvalId, state: "consumed" } };
+}

@@ -1,0 +1,195 @@
+import { GatewayError } from "../kernel/error.ts";
+import type { Evaluation } from "../kernel/evaluation.ts";
+import type { Json, JsonObject } from "../kernel/json.ts";
+import { buildFromPointers, valueAt } from "../kernel/json-pointer.ts";
+import type { Redaction } from "../kernel/policy.ts";
+import { type Place, StreamChannel } from "./stream-channel.ts";
+
+/** A text that an event carries, by where it stands in the whole answer. */
+export interface Piece {
+  /** JSON Pointer into the answer. */
+  readonly pointer: string;
+  readonly text: string;
+}
+
+/** What one event of an answer says. */
+export interface StreamStep {
+  readonly pieces: readonly Piece[];
+  /** Texts of members that nobody here understands: judged, and never changed. */
+  readonly unknown: readonly Piece[];
+  /** Whether the answer is whole with this event. */
+  readonly terminal: boolean;
+}
+
+/** Reads an answer event by event. */
+export interface AnswerReader<Event> {
+  read(event: Event): StreamStep;
+  /** Bytes an event takes while it waits. */
+  sizeOf(event: Event): number;
+  /** The answer so far, as one that was not streamed. */
+  body(): JsonObject;
+  /** The same event with other texts in the place of its own: one for each of its pieces, in their order. */
+  rewrite(event: Event, texts: readonly string[]): Event;
+  /** Whether a text is of use to the client only once it is whole, as a tool call's arguments are. */
+  isWhole(pointer: string): boolean;
+}
+
+export interface StreamGuardOptions<Event> {
+  readonly reader: AnswerReader<Event>;
+  /** What policy says of an answer, or of a part of one. */
+  readonly judge: (output: Json) => Promise<Evaluation>;
+  /** Code units of each text that wait for what follows them; 0 where no policy reads answers. */
+  readonly holdback: number;
+  /** Bytes that may wait in all. */
+  readonly mostHeldBytes: number;
+}
+
+/** Events that may go to the client, or the evaluation that forbids it. */
+export type Release<Event> =
+  | { readonly kind: "released"; readonly events: readonly Event[] }
+  | { readonly kind: "withheld"; readonly evaluation: Evaluation };
+
+interface Held<Event> {
+  readonly event: Event;
+  readonly bytes: number;
+  readonly pieces: readonly HeldPiece[];
+  readonly unknown: readonly HeldPiece[];
+}
+
+interface HeldPiece extends Place {
+  readonly channel: StreamChannel;
+}
+
+/** Where policies see members that nobody here understands. */
+const unknownRoot = "/unknown_members";
+const outputRoot = "/output";
+
+/**
+ * Holds back the end of a streamed answer: no text is released that policy has not seen together with the `holdback`
+ * code units that follow it. So what is at most that long, and is found when it is whole, never leaves in part. Events
+ * leave in their order, byte for byte where nothing in them is replaced.
+ */
+export class StreamGuard<Event> {
+  readonly #options: StreamGuardOptions<Event>;
+  readonly #channels = new Map<string, StreamChannel>();
+  #held: Held<Event>[] = [];
+  #heldBytes = 0;
+  #ended = false;
+
+  constructor(options: StreamGuardOptions<Event>) {
+    this.#options = options;
+  }
+
+  /** Whether the answer is whole: `finish` is next. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Takes in the next event. Throws PROVIDER_INVALID where more would have to wait than may. */
+  push(event: Event): void {
+    const { reader, mostHeldBytes } = this.#options;
+    const { pieces, unknown, terminal } = reader.read(event);
+    const bytes = reader.sizeOf(event);
+    this.#heldBytes += bytes;
+    if (this.#heldBytes > mostHeldBytes) {
+      throw new GatewayError("PROVIDER_INVALID", `expected at most ${mostHeldBytes} bytes to wait for their judgement`);
+    }
+    this.#held.push({
+      event,
+      bytes,
+      pieces: pieces.map(({ pointer, text }) => this.#append(pointer, text)),
+      unknown: unknown.map(({ pointer, text }) => this.#append(unknownRoot + pointer, text)),
+    });
+    this.#ended = terminal;
+  }
+
+  /** What may go before the answer is whole; judges where enough has come that could go then. */
+  async release(): Promise<Release<Event>> {
+    const channels = [...this.#channels.values()];
+    const { holdback, judge } = this.#options;
+    if (holdback === 0) for (const channel of channels) channel.clear([]);
+    else if (channels.some(({ ripeUnits }) => ripeUnits >= Math.ceil(holdback / 4))) {
+      const evaluation = await judge(this.#window());
+      if (evaluation.decision !== "allow") return { kind: "withheld", evaluation };
+      this.#clear(evaluation.redactions, (channel, redactions) => channel.clear(redactions));
+    }
+    return { kind: "released", events: this.#take() };
+  }
+
+  /** The whole answer as policies judge it. */
+  whole(): JsonObject {
+    return { ...this.#options.reader.body(), ...this.#unknownMembers() };
+  }
+
+  /** What is left once the whole answer was judged; `redacted` is the answer as it may be seen. */
+  finish(redactions: readonly Redaction[], redacted: Json): readonly Event[] {
+    this.#clear(redactions, (channel, own) => channel.clearWhole(own));
+    for (const [pointer, channel] of this.#channels) {
+      const inside = `${outputRoot}${pointer}/`;
+      if (!redactions.some((redaction) => redaction.pointer.startsWith(inside))) continue;
+      channel.replace(JSON.stringify(valueAt(redacted, pointer)));
+    }
+    return this.#take();
+  }
+
+  #append(pointer: string, text: string): HeldPiece {
+    let channel = this.#channels.get(pointer);
+    if (channel === undefined) {
+      const { holdback, reader } = this.#options;
+      channel = new StreamChannel(holdback > 0 && reader.isWhole(pointer) ? Number.POSITIVE_INFINITY : holdback);
+      this.#channels.set(pointer, channel);
+    }
+    return { ...channel.append(text), channel };
+  }
+
+  /** The texts under way, where they stand in an answer; those of use only once they are whole are judged then. */
+  #window(): Json {
+    const { reader } = this.#options;
+    const texts = [...this.#channels].filter(([pointer]) => !reader.isWhole(pointer));
+    return buildFromPointers(texts.map(([pointer, { window }]) => [pointer, window]));
+  }
+
+  #unknownMembers(): JsonObject {
+    const texts = [...this.#channels].filter(([pointer]) => pointer.startsWith(unknownRoot));
+    return texts.length === 0
+      ? {}
+      : (buildFromPointers(texts.map(([pointer, { window }]) => [pointer, window])) as JsonObject);
+  }
+
+  /** Throws POLICY_BLOCKED for a redaction in what cannot be changed: then it may not leave. */
+  #clear(
+    redactions: readonly Redaction[],
+    clear: (channel: StreamChannel, redactions: readonly Redaction[]) => void,
+  ): void {
+    if (redactions.some(({ pointer }) => pointer.startsWith(outputRoot + unknownRoot))) {
+      throw new GatewayError("POLICY_BLOCKED", "policy replaces a text in a member that the gateway does not know");
+    }
+    for (const [pointer, channel] of this.#channels) {
+      const own =
+        redactions.length === 0 ? redactions : redactions.filter((each) => each.pointer === outputRoot + pointer);
+      clear(channel, own);
+    }
+  }
+
+  /** The events whose texts are all cleared, in their order, up to the first of which one is not. */
+  #take(): readonly Event[] {
+    const waiting = this.#held.findIndex((held) =>
+      [...held.pieces, ...held.unknown].some(({ to, channel }) => to > channel.cleared),
+    );
+    const end = waiting === -1 ? this.#held.length : waiting;
+    const taken = this.#held.slice(0, end);
+    this.#held = this.#held.slice(end);
+    const events = taken.map((held) => this.#render(held));
+    for (const { bytes, pieces, unknown } of taken) {
+      this.#heldBytes -= bytes;
+      for (const { to, channel } of [...pieces, ...unknown]) channel.release(to);
+    }
+    return events;
+  }
+
+  #render({ event, pieces }: Held<Event>): Event {
+    const texts = pieces.map((piece) => piece.channel.render(piece));
+    const changed = pieces.some((piece, index) => piece.channel.original(piece) !== texts[index]);
+    return changed ? this.#options.reader.rewrite(event, texts) : event;
+  }
+}
