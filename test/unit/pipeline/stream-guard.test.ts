@@ -98,7 +98,7 @@ function split(text: string, cuts: readonly number[], pointer = "/text"): Delta[
 const textOf = (events: readonly Delta[], pointer = "/text"): string =>
   events.flatMap((event) => (event.pointer === pointer ? [event.text] : [])).join("");
 
-describe("StreamGuard [S60]", () => {
+describe("StreamGuard", () => {
   it("never lets a part of a secret through, however a text is cut into events", async () => {
     const filler = fc.string({ unit: fc.constantFrom("a", "é", "😀", " "), maxLength: 120 });
     await fc.assert(
