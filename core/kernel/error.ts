@@ -57,7 +57,7 @@ const table = {
   UPSTREAM_INVALID: { status: 502, jsonRpc: 1502, expose: true, text: "upstream answered nonsense" },
   UPSTREAM_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "upstream has no free connection" },
   MODEL_UNKNOWN: { status: 404, jsonRpc: 1404, expose: true, text: "unknown model" },
-  MODEL_UNTRANSLATABLE: { status: 400, jsonRpc: 1400, expose: true, text: "cannot be said in the provider's API" },
+  MODEL_UNTRANSLATABLE: { status: 400, jsonRpc: 1400, expose: true, text: "no equivalent in the other model API" },
   PROVIDER_REFUSED: { status: 400, jsonRpc: 1400, expose: true, text: "the provider refused the request" },
   PROVIDER_BUSY: { status: 429, jsonRpc: 1429, expose: true, text: "the provider is busy" },
   PROVIDER_UNAVAILABLE: { status: 502, jsonRpc: 1502, expose: true, text: "provider unavailable" },

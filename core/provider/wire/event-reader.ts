@@ -1,0 +1,114 @@
+import { isUtf8 } from "node:buffer";
+import { GatewayError } from "../../kernel/error.ts";
+import type { WireEvent } from "./event.ts";
+
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const byteOrderMark = "\ufeff";
+const defaultMaxBytes = 256 * 1024;
+
+/**
+ * Reads a server-sent event stream in pieces of any size and keeps its bytes: the `raw` of all events together is the
+ * stream. Strict UTF-8, at most `maxBytes` of one event with all that precedes it: PROVIDER_INVALID, after which the
+ * reader must not be fed again.
+ */
+export class EventReader {
+  readonly #maxBytes: number;
+  #bytes: Buffer = Buffer.alloc(4_096);
+  /** Bytes of the event that has not ended. */
+  #length = 0;
+  #lineIsEmpty = true;
+  #anyLine = false;
+  #afterReturn = false;
+  #first = true;
+
+  constructor(maxBytes: number = defaultMaxBytes) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The events that end in this chunk. */
+  push(chunk: Uint8Array): readonly WireEvent[] {
+    const events: WireEvent[] = [];
+    let start = 0;
+    for (let at = 0; at < chunk.length; at++) {
+      if (!this.#endsEvent(chunk[at] as number)) continue;
+      this.#keep(chunk.subarray(start, at + 1));
+      events.push(this.#take());
+      start = at + 1;
+    }
+    this.#keep(chunk.subarray(start));
+    return events;
+  }
+
+  /**
+   * The bytes after the last event, if there are any: blank lines or comments that were not followed by a blank line.
+   * PROVIDER_INVALID where they hold a field, because the stream was cut inside an event.
+   */
+  end(): readonly WireEvent[] {
+    if (this.#length === 0) return [];
+    const event = this.#take();
+    if (event.keepAlive !== true) throw new GatewayError("PROVIDER_INVALID", "the stream ended inside an event");
+    return [event];
+  }
+
+  /** Whether this byte ends a blank line that follows another line. A return and a feed are one end of line. */
+  #endsEvent(byte: number): boolean {
+    const feedOfReturn = this.#afterReturn && byte === lineFeed;
+    this.#afterReturn = byte === carriageReturn;
+    if (feedOfReturn) return false;
+    if (byte !== lineFeed && byte !== carriageReturn) {
+      this.#lineIsEmpty = false;
+      this.#anyLine = true;
+      return false;
+    }
+    const ends = this.#lineIsEmpty && this.#anyLine;
+    this.#lineIsEmpty = true;
+    if (ends) this.#anyLine = false;
+    return ends;
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length;
+    if (length > this.#maxBytes) {
+      throw new GatewayError("PROVIDER_INVALID", `expected an event of at most ${this.#maxBytes} bytes, got more`);
+    }
+    if (length > this.#bytes.length) {
+      const grown = Buffer.alloc(Math.min(this.#maxBytes, Math.max(length, this.#bytes.length * 2)));
+      this.#bytes.copy(grown, 0, 0, this.#length);
+      this.#bytes = grown;
+    }
+    this.#bytes.set(bytes, this.#length);
+    this.#length = length;
+  }
+
+  #take(): WireEvent {
+    const raw = Buffer.from(this.#bytes.subarray(0, this.#length));
+    this.#length = 0;
+    if (!isUtf8(raw)) throw new GatewayError("PROVIDER_INVALID", "expected UTF-8 in the stream, got invalid bytes");
+    const text = raw.toString("utf8");
+    const read = readFields(this.#first && text.startsWith(byteOrderMark) ? text.slice(1) : text);
+    this.#first = false;
+    return { ...read, raw };
+  }
+}
+
+/** The fields of one event, as the standard reads them: lines of data are joined, the last name counts. */
+function readFields(text: string): Omit<WireEvent, "raw"> {
+  const data: string[] = [];
+  const rest: string[] = [];
+  let event = "";
+  for (const line of text.split(/\r\n|\r|\n/)) {
+    const colon = line.indexOf(":");
+    const name = colon === -1 ? line : line.slice(0, colon);
+    const value = colon === -1 ? "" : line.slice(colon + (line.charCodeAt(colon + 1) === 0x20 ? 2 : 1));
+    if (name === "data") data.push(value);
+    else if (name === "event") event = value;
+    else if (line !== "") rest.push(line);
+  }
+  return {
+    ...(event === "" ? {} : { event }),
+    data: data.join("\n"),
+    ...(rest.length === 0 ? {} : { rest: rest.join("\n") }),
+    ...(data.length === 0 && event === "" ? { keepAlive: true } : {}),
+  };
+}

@@ -1,0 +1,84 @@
+import type { JsonObject } from "../../../kernel/json.ts";
+import type { AnswerOptions } from "../answer-option.ts";
+import { Members, untranslatable } from "../member.ts";
+import { finishReason } from "../stop-reason.ts";
+import { readUsage, writeUsage } from "../usage.ts";
+import { directCaller } from "./caller.ts";
+
+/**
+ * An answer of the messages API as one of the chat API. What the answer says is translated or refused; what is told
+ * beside it of the provider's own (tier, container, signatures, thinking that only the provider can read) is left behind.
+ */
+export function toChatResponse(body: JsonObject, options: AnswerOptions): JsonObject {
+  const answer = new Members(body, "", "PROVIDER_INVALID");
+  const usage = readUsage("messages", body);
+  return {
+    id: answer.requiredString("id"),
+    object: "chat.completion",
+    created: options.created ?? 0,
+    model: answer.requiredString("model"),
+    choices: [
+      {
+        index: 0,
+        message: messageOf(answer),
+        logprobs: null,
+        finish_reason: finishReason(answer.requiredString("stop_reason"), "stop_reason"),
+      },
+    ],
+    ...(usage === undefined ? {} : { usage: writeUsage("chat", usage) }),
+  };
+}
+
+function messageOf(answer: Members): JsonObject {
+  const texts: string[] = [];
+  const thoughts: string[] = [];
+  const calls: JsonObject[] = [];
+  for (const block of answer.items("content")) {
+    const type = block.requiredString("type");
+    if (type === "text") texts.push(textOf(block));
+    else if (type === "thinking") thoughts.push(thoughtOf(block));
+    else if (type === "tool_use") calls.push(toolCall(block));
+    else if (type !== "redacted_thinking") throw untranslatable(block.at("type"), `\`${type.slice(0, 64)}\``);
+  }
+  return {
+    role: "assistant",
+    content: texts.length === 0 ? null : texts.join(""),
+    refusal: explanation(answer.members("stop_details")) ?? null,
+    ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join("") }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+}
+
+function textOf(block: Members): string {
+  const text = block.requiredString("text");
+  block.neutral("citations");
+  block.end();
+  return text;
+}
+
+function thoughtOf(block: Members): string {
+  const thinking = block.requiredString("thinking");
+  block.string("signature");
+  block.end();
+  return thinking;
+}
+
+function toolCall(block: Members): JsonObject {
+  const id = block.requiredString("id");
+  const name = block.requiredString("name");
+  const input = block.object("input");
+  if (input === undefined) throw block.expected("input", "an object");
+  directCaller(block);
+  block.end();
+  return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
+}
+
+/** The words in which the model refused, where it gave any. */
+export function explanation(details: Members | undefined): string | undefined {
+  if (details === undefined) return undefined;
+  details.string("type");
+  details.string("category");
+  const words = details.string("explanation");
+  details.end();
+  return words;
+}
