@@ -32,6 +32,11 @@ export class EventReader {
     let start = 0;
     for (let at = 0; at < chunk.length; at++) {
       if (!this.#endsEvent(chunk[at] as number)) continue;
+      // A feed that is already here belongs to the return; one that comes later goes with the event after.
+      if (this.#afterReturn && chunk[at + 1] === lineFeed) {
+        this.#afterReturn = false;
+        at++;
+      }
       this.#keep(chunk.subarray(start, at + 1));
       events.push(this.#take());
       start = at + 1;

@@ -43,6 +43,11 @@ export function textEvent(data: string, event?: string): WireEvent {
   return { ...(event === undefined ? {} : { event }), data, raw };
 }
 
+/** Bytes that keep a connection alive and say nothing. */
+export function keepAliveEvent(): WireEvent {
+  return { data: "", raw: Buffer.from(": ping\n\n"), keepAlive: true };
+}
+
 /** The API's own way to end a stream in an error. */
 export function errorEvent(api: ModelApi, error: StreamError): WireEvent {
   return jsonEvent(api, errorBody(api, error));

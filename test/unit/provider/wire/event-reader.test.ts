@@ -70,6 +70,7 @@ describe("EventReader", () => {
 
   it("gives each event as soon as it is whole, at the last byte of its blank line", () => {
     const reader = new EventReader();
+    expect(reader.push(Buffer.from("data: z\r\n\r\n")).map(({ raw }) => raw.length)).to.deep.equal([11]);
     expect(reader.push(Buffer.from("data: a\r\n\r"))).to.have.length(1);
     expect(reader.push(Buffer.from("\ndata: b\n"))).to.have.length(0);
     expect(reader.push(Buffer.from("\n")).map(({ data }) => data)).to.deep.equal(["b"]);

@@ -1,0 +1,155 @@
+import type { Json, JsonObject } from "../../kernel/json.ts";
+import { type CallDelta, type ChatTextSite, type ChoiceDelta, chatTextSites, choicesOf } from "./chat-chunk.ts";
+import { isText, objectAt } from "./stream-shape.ts";
+import type { StepDraft } from "./stream-step.ts";
+import { readUsage } from "./usage.ts";
+
+interface Call {
+  id: Json;
+  type: Json;
+  name: Json;
+  arguments: string;
+}
+
+interface Choice {
+  readonly index: number;
+  readonly texts: Map<string, string>;
+  /** By the provider's index, in the order in which they began. */
+  readonly calls: Map<number, Call>;
+  finishReason: Json;
+}
+
+const headMembers = ["id", "object", "created", "model", "service_tier", "system_fingerprint", "obfuscation"] as const;
+/** What filters of a provider said of the prompt and of the answer: marks and grades. */
+const filterMembers = ["prompt_filter_results", "content_filter_results"] as const;
+const knownInChunk: ReadonlySet<string> = new Set([...headMembers, ...filterMembers, "choices", "usage", "error"]);
+const knownInChoice: ReadonlySet<string> = new Set([...filterMembers, "index", "delta", "finish_reason"]);
+const knownInDelta: ReadonlySet<string> = new Set(["role", "tool_calls", "function_call"]);
+const knownInCall: ReadonlySet<string> = new Set(["index", "id", "type", "function"]);
+
+/** The answer that the chunks of a chat stream add up to. */
+export class ChatAssembly {
+  readonly #head: Record<string, Json> = {};
+  readonly #choices = new Map<number, Choice>();
+  #usage: JsonObject | undefined;
+
+  take(chunk: JsonObject, step: StepDraft): void {
+    for (const name of headMembers) this.#takeOwn(chunk, name, step);
+    for (const name of filterMembers) step.addOwn(chunk[name], `/${name}`);
+    step.addOthers(chunk, knownInChunk, "");
+    this.#count(chunk, step);
+    const choices = choicesOf(chunk);
+    for (const choice of choices) this.#begin(choice, step);
+    for (const site of chatTextSites(choices)) this.#append(site, step);
+    if (chunk.error === undefined || chunk.error === null) return;
+    step.addUnknown(chunk.error, "/error");
+    step.end(chunk.error);
+  }
+
+  body(): JsonObject {
+    const { obfuscation: _, ...head } = this.#head;
+    return {
+      ...head,
+      object: "chat.completion",
+      choices: [...this.#choices.values()].map((choice) => ({
+        index: choice.index,
+        message: messageOf(choice),
+        logprobs: null,
+        finish_reason: choice.finishReason,
+      })),
+      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+    };
+  }
+
+  #takeOwn(chunk: JsonObject, name: string, step: StepDraft): void {
+    const value = chunk[name];
+    if (value === undefined || value === null) return;
+    this.#head[name] ??= value;
+    step.addOwn(value, `/${name}`);
+  }
+
+  #count(chunk: JsonObject, step: StepDraft): void {
+    if (chunk.usage === undefined || chunk.usage === null) return;
+    this.#usage = objectAt(chunk.usage, "usage");
+    step.addOwn(this.#usage, "/usage");
+    step.count(readUsage("chat", { usage: this.#usage }));
+  }
+
+  #begin({ index, choice, delta, calls }: ChoiceDelta, step: StepDraft): void {
+    const known = this.#choice(index);
+    known.finishReason = choice.finish_reason ?? known.finishReason;
+    step.addOwn(choice.finish_reason, "/choices/finish_reason");
+    for (const name of filterMembers) step.addOwn(choice[name], `/choices/${name}`);
+    step.addOthers(choice, knownInChoice, "/choices");
+    step.addOwn(delta.role, "/choices/delta/role");
+    const { reasoning_content, content, refusal, ...others } = delta;
+    for (const [name, value] of Object.entries({ reasoning_content, content, refusal })) {
+      if (typeof value !== "string") step.addUnknown(value, `/choices/delta/${name}`);
+    }
+    step.addOthers(others, knownInDelta, "/choices/delta");
+    for (const call of calls) beginCall(known, call, step);
+    const former = objectAt(delta.function_call, "choices[].delta.function_call");
+    if (Object.keys(former).length > 0) beginCall(known, { index: -1, call: {}, named: former }, step);
+  }
+
+  #choice(index: number): Choice {
+    let choice = this.#choices.get(index);
+    if (choice === undefined) {
+      choice = { index, texts: new Map(), calls: new Map(), finishReason: null };
+      this.#choices.set(index, choice);
+    }
+    return choice;
+  }
+
+  #append(site: ChatTextSite, step: StepDraft): void {
+    const text = site.holder[site.key] as string;
+    const choice = this.#choice(site.choice);
+    step.addPiece(this.#pointer(site, choice), text);
+    const call = site.call === undefined ? undefined : choice.calls.get(site.call);
+    if (call === undefined) choice.texts.set(site.key, (choice.texts.get(site.key) ?? "") + text);
+    else call.arguments += text;
+  }
+
+  #pointer({ key, call }: ChatTextSite, choice: Choice): string {
+    const message = `/choices/${[...this.#choices.keys()].indexOf(choice.index)}/message`;
+    if (call === undefined) return `${message}/${key}`;
+    if (call === -1) return `${message}/function_call/arguments`;
+    const place = [...choice.calls.keys()].filter((index) => index !== -1).indexOf(call);
+    return `${message}/tool_calls/${place}/function/arguments`;
+  }
+}
+
+function beginCall(choice: Choice, { index, call, named }: CallDelta, step: StepDraft): void {
+  let known = choice.calls.get(index);
+  if (known === undefined) {
+    known = { id: null, type: "function", name: null, arguments: "" };
+    choice.calls.set(index, known);
+  }
+  known.id = call.id ?? known.id;
+  known.type = call.type ?? known.type;
+  known.name = named.name ?? known.name;
+  step.addOwn(call.id, "/choices/delta/tool_calls/id");
+  step.addOwn(call.type, "/choices/delta/tool_calls/type");
+  step.addUnknown(named.name, "/choices/delta/tool_calls/function/name");
+  step.addOthers(call, knownInCall, "/choices/delta/tool_calls");
+  if (typeof named.arguments !== "string") {
+    step.addUnknown(named.arguments, "/choices/delta/tool_calls/function/arguments");
+  }
+  step.addOthers(named, new Set(["name", "arguments"]), "/choices/delta/tool_calls/function");
+}
+
+function messageOf({ texts, calls }: Choice): JsonObject {
+  const thinking = texts.get("reasoning_content");
+  const former = calls.get(-1);
+  const toolCalls = [...calls].filter(([index]) => index !== -1).map(([, call]) => call);
+  return {
+    role: "assistant",
+    content: texts.get("content") ?? null,
+    refusal: texts.get("refusal") ?? null,
+    ...(isText(thinking) ? { reasoning_content: thinking } : {}),
+    ...(toolCalls.length === 0
+      ? {}
+      : { tool_calls: toolCalls.map(({ id, type, ...named }) => ({ id, type, function: named })) }),
+    ...(former === undefined ? {} : { function_call: { name: former.name, arguments: former.arguments } }),
+  };
+}

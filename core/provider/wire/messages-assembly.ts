@@ -1,0 +1,153 @@
+import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
+import { parseStrictText } from "../../kernel/strict-json.ts";
+import { blockTexts, deltaTexts, messagesTextSites } from "./messages-event.ts";
+import { indexAt, invalid, objectAt } from "./stream-shape.ts";
+import type { StepDraft } from "./stream-step.ts";
+import { readUsage } from "./usage.ts";
+
+interface Block {
+  readonly start: JsonObject;
+  readonly texts: Map<string, string>;
+  readonly citations: Json[];
+  stopped: boolean;
+}
+
+const mostBlocks = 1_024;
+const inputBounds = { depth: 64, nodes: 100_000, stringLength: 8 * 1024 * 1024, reader: "tolerant" } as const;
+const knownInMessage: ReadonlySet<string> = new Set(["id", "type", "role", "model", "stop_reason", "usage"]);
+const knownInEvent: ReadonlySet<string> = new Set(["type", "index", "message", "content_block", "delta", "usage"]);
+
+/** The answer that the events of a messages stream add up to. */
+export class MessagesAssembly {
+  #begun = false;
+  #head: JsonObject = {};
+  /** Content that the first event already had; no provider is known to send any. */
+  #given: readonly Json[] = [];
+  #usage: JsonObject = {};
+  readonly #blocks = new Map<number, Block>();
+
+  take(data: JsonObject, step: StepDraft): void {
+    if (data.type === "ping") {
+      step.addOthers(data, new Set(["type"]), "");
+      return;
+    }
+    if (data.type === "error") {
+      step.addUnknown(data, "");
+      step.end(data.error ?? null);
+      return;
+    }
+    step.addOthers(data, knownInEvent, "");
+    if (data.type === "message_start") this.#start(data, step);
+    else if (data.type === "content_block_start") this.#startBlock(data, step);
+    else if (data.type === "content_block_delta") this.#append(data, step);
+    else if (data.type === "content_block_stop") this.#stopBlock(data, step);
+    else if (data.type === "message_delta") this.#change(data, step);
+    else if (data.type === "message_stop") step.end();
+    else step.addUnknown(data, "");
+  }
+
+  body(): JsonObject {
+    const content = [...this.#blocks].sort(([a], [b]) => a - b).map(([, block]) => contentOf(block));
+    return {
+      ...this.#head,
+      content: [...this.#given, ...content],
+      ...(Object.keys(this.#usage).length === 0 ? {} : { usage: this.#usage }),
+    };
+  }
+
+  #start(data: JsonObject, step: StepDraft): void {
+    if (this.#begun) throw invalid("type", "another than a second `message_start`");
+    this.#begun = true;
+    const { content, ...message } = objectAt(data.message, "message");
+    this.#head = message;
+    this.#given = Array.isArray(content) ? content : [];
+    step.addUnknown(content, "/message/content");
+    for (const name of knownInMessage) step.addOwn(message[name], `/message/${name}`);
+    step.addOthers(message, knownInMessage, "/message");
+    this.#count(message.usage, step);
+  }
+
+  #startBlock(data: JsonObject, step: StepDraft): void {
+    const index = indexAt(data.index, "index", mostBlocks);
+    if (this.#blocks.has(index)) throw invalid("index", "that of a block that has not begun");
+    const block = objectAt(data.content_block, "content_block");
+    const texts = blockTexts.get(String(block.type)) ?? [];
+    this.#blocks.set(index, { start: block, texts: new Map(), citations: [], stopped: false });
+    step.addOwn(block.type, "/content_block/type");
+    step.addOwn(block.id, "/content_block/id");
+    for (const name of texts)
+      if (typeof block[name] !== "string") step.addUnknown(block[name], `/content_block/${name}`);
+    step.addOthers(block, new Set(["type", "id", ...texts]), "/content_block");
+    this.#appendTexts(data, index, step);
+  }
+
+  #append(data: JsonObject, step: StepDraft): void {
+    const block = this.#block(data);
+    const delta = objectAt(data.delta, "delta");
+    const text = deltaTexts.get(String(delta.type));
+    if (block.stopped) throw invalid("index", "that of a block that has not stopped");
+    if (delta.type === "citations_delta") block.citations.push(delta.citation ?? null);
+    step.addOwn(delta.type, "/delta/type");
+    if (text !== undefined && typeof delta[text.key] !== "string") throw invalid(`delta.${text.key}`, "a string");
+    step.addOthers(delta, new Set(["type", ...(text === undefined ? [] : [text.key])]), "/delta");
+    this.#appendTexts(data, data.index as number, step);
+  }
+
+  #appendTexts(data: JsonObject, index: number, step: StepDraft): void {
+    const { texts } = this.#block(data);
+    for (const { holder, key, part } of messagesTextSites(data)) {
+      const text = holder[key] as string;
+      step.addPiece(`/content/${index}/${part}`, text);
+      texts.set(part, (texts.get(part) ?? "") + text);
+    }
+  }
+
+  #stopBlock(data: JsonObject, step: StepDraft): void {
+    const block = this.#block(data);
+    block.stopped = true;
+    for (const part of block.texts.keys()) step.addFinished(`/content/${data.index}/${part}`);
+  }
+
+  #block(data: JsonObject): Block {
+    const block = this.#blocks.get(indexAt(data.index, "index", mostBlocks));
+    if (block === undefined) throw invalid("index", "that of a block that has begun");
+    return block;
+  }
+
+  #change(data: JsonObject, step: StepDraft): void {
+    const delta = objectAt(data.delta, "delta");
+    this.#head = { ...this.#head, ...delta };
+    step.addOwn(delta.stop_reason, "/delta/stop_reason");
+    step.addOthers(delta, new Set(["stop_reason"]), "/delta");
+    this.#count(data.usage, step);
+  }
+
+  /** Counts are of the whole answer, so that the latest of each is the one that holds. */
+  #count(usage: Json | undefined, step: StepDraft): void {
+    if (usage === undefined || usage === null) return;
+    const told = Object.entries(objectAt(usage, "usage")).filter(([, value]) => value !== null);
+    this.#usage = { ...this.#usage, ...Object.fromEntries(told) };
+    step.addOwn(usage, "/usage");
+    step.count(readUsage("messages", { usage: this.#usage }));
+  }
+}
+
+/** A block as it is so far. The input of a tool is a text until it is whole and can be read. */
+function contentOf({ start, texts, citations, stopped }: Block): JsonObject {
+  const { input, ...said } = Object.fromEntries(texts);
+  return {
+    ...start,
+    ...said,
+    ...(citations.length === 0 ? {} : { citations }),
+    ...(input === undefined ? {} : { input: stopped ? readInput(input) : input }),
+  };
+}
+
+function readInput(text: string): Json {
+  try {
+    const value = parseStrictText(text, inputBounds);
+    return isJsonObject(value) ? value : text;
+  } catch {
+    return text; // the model did not finish it, or did not write JSON: it is judged and shown as it stands
+  }
+}

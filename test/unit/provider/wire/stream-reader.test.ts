@@ -1,0 +1,420 @@
+import { Buffer } from "node:buffer";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import fc from "fast-check";
+import { GatewayError } from "../../../../core/kernel/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../../core/kernel/json.ts";
+import { valueAt } from "../../../../core/kernel/json-pointer.ts";
+import type { ModelApi } from "../../../../core/kernel/model-api.ts";
+import { jsonEvent, textEvent, type WireEvent } from "../../../../core/provider/wire/event.ts";
+import { StreamReader } from "../../../../core/provider/wire/stream-reader.ts";
+import type { StreamStep } from "../../../../core/provider/wire/stream-step.ts";
+import { repositoryRoot } from "../../../check/source-tree.ts";
+import { type Answer, answer, chatAnswer, meaningOf } from "../../../support/model-answer.ts";
+import { bodyOf, type Manner, manner, readEvents, streamOf } from "../../../support/model-stream.ts";
+
+const apis = ["chat", "messages"] as const;
+const folder = join(repositoryRoot, "test", "fixture", "model");
+
+function eventsOf(api: ModelApi, a: Answer, how: Manner): readonly WireEvent[] {
+  return readEvents([streamOf(api, a, how)]);
+}
+
+function fixture(name: string): readonly WireEvent[] {
+  return readEvents([readFileSync(join(folder, `${name}.sse`))]);
+}
+
+function apiOf(name: string): ModelApi {
+  return name.startsWith("chat-") ? "chat" : "messages";
+}
+
+function readAll(api: ModelApi, events: readonly WireEvent[]): readonly StreamStep[] {
+  const reader = new StreamReader(api);
+  return events.map((event) => reader.read(event));
+}
+
+function fault(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof GatewayError) return `${error.code} ${error.detail}`;
+    throw error;
+  }
+  return "no fault";
+}
+
+/** All texts of one pointer, joined. */
+function joined(steps: readonly StreamStep[], kind: "pieces" | "unknown"): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>();
+  for (const { pointer, text } of steps.flatMap((step) => step[kind])) {
+    texts.set(pointer, (texts.get(pointer) ?? "") + text);
+  }
+  return texts;
+}
+
+describe("StreamReader", () => {
+  it("points with each piece at the text of the answer that it adds to", () => {
+    fc.assert(
+      fc.property(answer, manner, (a, how) => {
+        for (const api of apis) {
+          const events = eventsOf(api, a, how);
+          const body = bodyOf(api, events);
+          for (const [pointer, text] of joined(readAll(api, events), "pieces")) {
+            const value = valueAt(body, pointer);
+            expect(isJsonObject(value) ? JSON.stringify(value) : value, pointer).to.equal(text);
+          }
+        }
+      }),
+    );
+  });
+
+  it("says what was counted, once it was, and that the stream ends with its last event alone", () => {
+    fc.assert(
+      fc.property(answer, manner, (a, how) => {
+        for (const api of apis) {
+          const steps = readAll(api, eventsOf(api, a, how));
+          const { input, output, cached, written } = a.usage;
+          expect(steps.filter(({ usage }) => usage !== undefined).at(-1)?.usage).to.deep.equal({
+            inputTokens: input + cached + written,
+            outputTokens: output,
+            cachedInputTokens: cached,
+            cacheWriteTokens: written,
+          });
+          expect(steps.findIndex(({ terminal }) => terminal)).to.equal(steps.length - 1);
+        }
+      }),
+    );
+  });
+
+  it("leaves an event as it is where each piece is replaced by itself", () => {
+    fc.assert(
+      fc.property(answer, manner, (a, how) => {
+        for (const api of apis) {
+          const reader = new StreamReader(api);
+          for (const event of eventsOf(api, a, how)) {
+            const { pieces, terminal } = reader.read(event);
+            if (terminal || event.keepAlive === true) continue;
+            const same = reader.rewrite(
+              event,
+              pieces.map(({ text }) => text),
+            );
+            expect(JSON.parse(same.data)).to.deep.equal(JSON.parse(event.data));
+          }
+        }
+      }),
+    );
+  });
+
+  it("replaces the texts of events and nothing else", () => {
+    fc.assert(
+      fc.property(answer, manner, (a, how) => {
+        for (const api of apis) {
+          const reader = new StreamReader(api);
+          const masked = eventsOf(api, a, how).map((event) => {
+            const { pieces } = reader.read(event);
+            return pieces.length === 0
+              ? event
+              : reader.rewrite(
+                  event,
+                  pieces.map(({ text }) => mask(text)),
+                );
+          });
+          const spoken = { ...a, text: mask(a.text), thinking: mask(a.thinking), calls: [] };
+          const calls = (meaningOf("chat", chatAnswer(a)).calls as readonly JsonObject[]).length;
+          const bare = { ...meaningWithoutInput(api, bodyOf(api, masked)) };
+          expect(bare.text).to.equal(spoken.text);
+          expect(bare.thinking).to.equal(spoken.thinking);
+          expect(bare.calls).to.equal(calls);
+        }
+      }),
+    );
+  });
+
+  it("refuses another number of texts than an event has", () => {
+    const reader = new StreamReader("messages");
+    const event = jsonEvent("messages", {
+      type: "content_block_start",
+      index: 0,
+      content_block: { type: "text", text: "a" },
+    });
+    expect(() => reader.rewrite(event, [])).to.throw(TypeError);
+    expect(() => reader.rewrite(event, ["a", "b"])).to.throw(TypeError);
+  });
+
+  it("accounts for every text that reaches the client, wherever a provider puts it", () => {
+    const canary = "CANARY in the mine";
+    fc.assert(
+      fc.property(
+        answer,
+        manner,
+        fc.constantFrom(...apis),
+        fc.nat(),
+        fc.nat(),
+        fc.constantFrom("member", "name", "leaf", "deep"),
+        (a, how, api, whichEvent, whichPlace, what) => {
+          const events = eventsOf(api, a, how).filter(({ data }) => data.startsWith("{"));
+          const at = whichEvent % events.length;
+          const told = events.map((event, index) =>
+            index === at ? plant(api, event, whichPlace, what, canary) : event,
+          );
+          let seen = "";
+          const said = fault(() => {
+            const steps = readAll(api, told);
+            seen = steps.flatMap(({ pieces, unknown }) => [...pieces, ...unknown].map(({ text }) => text)).join("");
+          });
+          if (said === "no fault") expect(seen).to.contain(canary);
+          else expect(said).to.match(/^PROVIDER_INVALID /);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("accounts for comments, ids and names of events", () => {
+    const events = readEvents([Buffer.from(': a note\nid: 7\nevent: other\ndata: {"choices":[]}\n\n: alive\n\n')]);
+    expect(joined(readAll("chat", events), "unknown")).to.deep.equal(
+      new Map([
+        ["/~1comment", ": a note\nid: 7: alive"],
+        ["/~1event", "other"],
+      ]),
+    );
+  });
+
+  it("holds what providers write of themselves for known, so that ordinary streams have next to nothing unknown", () => {
+    const unknown = (name: string): readonly string[] => [
+      ...joined(readAll(apiOf(name), fixture(name)), "unknown").keys(),
+    ];
+    for (const name of ["chat-text", "chat-filtered", "chat-reasoning", "messages-text"]) {
+      expect(unknown(name), name).to.deep.equal([]);
+    }
+    expect(unknown("chat-tools")).to.deep.equal(["/~1choices~1delta~1tool_calls~1function~1name"]);
+  });
+
+  it("says which texts are whole, where the API does", () => {
+    const steps = readAll("messages", fixture("messages-thinking"));
+    expect(steps.flatMap(({ finished }) => finished)).to.deep.equal([
+      "/content/0/thinking",
+      "/content/0/signature",
+      "/content/2/text",
+    ]);
+  });
+
+  it("puts the same answer together as the provider's own documents do", () => {
+    expect(bodyOf("chat", fixture("chat-tools-interleaved"))).to.deep.equal({
+      id: "chatcmpl-B7x2",
+      object: "chat.completion",
+      created: 1_760_000_000,
+      model: "gpt-x-2026",
+      service_tier: "default",
+      system_fingerprint: "fp_44709d6fcb",
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: "assistant",
+            content: "Looking.",
+            refusal: null,
+            tool_calls: [
+              { id: "call_a1", type: "function", function: { name: "get_weather", arguments: '{"city":"Köln"}' } },
+              {
+                id: "call_b2",
+                type: "function",
+                function: { name: "get_time", arguments: '{"zone":"Europe/Berlin"}' },
+              },
+            ],
+          },
+          logprobs: null,
+          finish_reason: "tool_calls",
+        },
+      ],
+      usage: {
+        prompt_tokens: 25,
+        completion_tokens: 12,
+        total_tokens: 37,
+        prompt_tokens_details: { cached_tokens: 10, audio_tokens: 0 },
+        completion_tokens_details: {
+          reasoning_tokens: 0,
+          audio_tokens: 0,
+          accepted_prediction_tokens: 0,
+          rejected_prediction_tokens: 0,
+        },
+      },
+    });
+    expect(bodyOf("messages", fixture("messages-tools"))).to.deep.equal({
+      id: "msg_01Fq",
+      type: "message",
+      role: "assistant",
+      model: "claude-x-2026",
+      content: [
+        { type: "text", text: "Looking." },
+        { type: "tool_use", id: "toolu_a1", name: "get_weather", input: { city: "Köln" } },
+        { type: "tool_use", id: "toolu_b2", name: "get_time", input: { zone: "Europe/Berlin" } },
+      ],
+      stop_reason: "tool_use",
+      stop_sequence: null,
+      usage: {
+        input_tokens: 15,
+        cache_creation_input_tokens: 0,
+        cache_read_input_tokens: 10,
+        output_tokens: 12,
+        service_tier: "standard",
+      },
+    });
+  });
+
+  it("shows the input of a tool as the text it is until it is whole, and where it never is", () => {
+    const events = fixture("messages-tools");
+    const input = (count: number): Json | undefined =>
+      valueAt(bodyOf("messages", events.slice(0, count)), "/content/1/input");
+    const begun = events.findIndex(({ data }) => data.includes('"toolu_a1"')) + 1;
+    expect(input(begun)).to.deep.equal({});
+    expect(input(begun + 2)).to.equal('{"city":');
+    expect(input(begun + 4)).to.deep.equal({ city: "Köln" });
+    const cut = [...events.slice(0, begun + 2), ...events.slice(begun + 3)];
+    expect(valueAt(bodyOf("messages", cut), "/content/1/input")).to.equal('{"city":');
+  });
+
+  it("tells an error in mid-stream, which ends it", () => {
+    for (const [name, type] of [
+      ["chat-error", "server_error"],
+      ["messages-error", "overloaded_error"],
+    ] as const) {
+      const last = readAll(apiOf(name), fixture(name)).at(-1);
+      expect(last).to.deep.include({ terminal: true });
+      expect(last?.error).to.include({ type });
+    }
+  });
+
+  it("holds a tool's arguments for of use only once they are whole", () => {
+    const reader = new StreamReader("chat");
+    const whole = ["/choices/0/message/tool_calls/1/function/arguments", "/content/1/input"];
+    expect(whole.map((pointer) => reader.isWhole(pointer))).to.deep.equal([true, true]);
+    const parts = ["/choices/0/message/content", "/content/0/text", "/content/0/thinking"];
+    expect(parts.map((pointer) => reader.isWhole(pointer))).to.deep.equal([false, false, false]);
+  });
+
+  describe("when the stream is malformed", () => {
+    const harmless = new Set([
+      "chat-cut",
+      "chat-no-reason",
+      "chat-late-arguments",
+      "chat-nameless-call",
+      "messages-cut",
+    ]);
+    const names = readdirSync(join(folder, "malformed")).map((name) => name.replace(/\.sse$/, ""));
+    for (const name of names.filter((each) => !harmless.has(each) && !/^messages-no-(?:start|reason)$/.test(each))) {
+      it(`refuses ${name}, which two clients could read differently`, () => {
+        expect(fault(() => readAll(apiOf(name), fixture(`malformed/${name}`)))).to.match(/^PROVIDER_INVALID /);
+      });
+    }
+
+    it("says of no stream that was cut that it ended", () => {
+      for (const name of ["chat-cut", "messages-cut"]) {
+        const steps = readAll(apiOf(name), fixture(`malformed/${name}`));
+        expect(steps.some(({ terminal }) => terminal)).to.equal(false);
+      }
+    });
+  });
+
+  describe("when it is not trusted", () => {
+    const chunk = (delta: JsonObject): WireEvent => jsonEvent("chat", { choices: [{ index: 0, delta }] });
+
+    it("refuses a deep event in under 10 ms [S17]", () => {
+      const deep = textEvent(`{"choices":${"[".repeat(200_000)}`);
+      const start = performance.now();
+      expect(fault(() => readAll("chat", [deep]))).to.contain("PROVIDER_INVALID JSON exceeds a bound");
+      expect(performance.now() - start).to.be.below(10);
+    });
+
+    it("keeps names like `__proto__` as plain data, and every prototype as it was [S18]", () => {
+      const text =
+        '{"__proto__":{"polluted":"in the mine"},"choices":[{"index":0,"delta":{"__proto__":{"content":"x"}}}]}';
+      const reader = new StreamReader("chat");
+      const { unknown, pieces } = reader.read(textEvent(text));
+      expect(unknown.map((piece) => piece.text)).to.include.members(["in the mine", "x"]);
+      expect(pieces).to.deep.equal([]);
+      expect(reader.rewrite(textEvent(text), []).data).to.equal(text);
+      expect(({} as { polluted?: string }).polluted).to.equal(undefined);
+    });
+
+    it("refuses an answer beyond its bound, however small its pieces are", () => {
+      const reader = new StreamReader("chat", 1_000);
+      const act = (): void => {
+        for (let turn = 0; turn < 101; turn++) reader.read(chunk({ content: "0123456789" }));
+      };
+      expect(fault(act)).to.equal("PROVIDER_INVALID expected an answer of at most 1000 characters, got more");
+    });
+
+    it("refuses more unknown members than any API has", () => {
+      const events = Array.from({ length: 2_000 }, (_, turn) => chunk({ [`member${turn}`]: "x" }));
+      expect(fault(() => readAll("chat", events))).to.contain("at most 1024 unknown members");
+    });
+
+    it("refuses an index that would make a long list", () => {
+      const far = jsonEvent("chat", { choices: [{ index: 4_000_000_000, delta: { content: "x" } }] });
+      expect(fault(() => readAll("chat", [far]))).to.contain(
+        "expected `choices[].index` to be a whole number below 128",
+      );
+    });
+
+    it("reads 10,000 events in time that grows with their number", () => {
+      const reader = new StreamReader("chat");
+      const timed = (count: number): number => {
+        const start = performance.now();
+        for (let turn = 0; turn < count; turn++) reader.read(chunk({ content: "some words " }));
+        return performance.now() - start;
+      };
+      timed(2_000);
+      const [first, second] = [timed(10_000), timed(10_000)];
+      expect(second).to.be.below(first * 5 + 100); // were it to read again what it has read, it would be far more
+      expect((valueAt(reader.body(), "/choices/0/message/content") as string).length).to.equal(22_000 * 11);
+    });
+  });
+});
+
+function mask(text: string): string {
+  return "#".repeat(text.length);
+}
+
+/** The texts of an answer whose tools' arguments are no JSON any more. */
+function meaningWithoutInput(api: ModelApi, body: JsonObject): JsonObject {
+  const calls = api === "chat" ? (valueAt(body, "/choices/0/message/tool_calls") ?? []) : blocksOf(body, "tool_use");
+  const text = api === "chat" ? valueAt(body, "/choices/0/message/content") : textOf(body, "text");
+  const thinking = api === "chat" ? valueAt(body, "/choices/0/message/reasoning_content") : textOf(body, "thinking");
+  return { calls: (calls as readonly Json[]).length, text: text ?? "", thinking: thinking ?? "" };
+}
+
+function blocksOf(body: JsonObject, type: string): readonly JsonObject[] {
+  return (body.content as readonly JsonObject[]).filter((block) => block.type === type);
+}
+
+function textOf(body: JsonObject, type: string): string {
+  return blocksOf(body, type)
+    .map((block) => block[type] as string)
+    .join("");
+}
+
+/** An event with the canary in one of its objects or in place of one of its texts. */
+function plant(api: ModelApi, event: WireEvent, place: number, what: string, canary: string): WireEvent {
+  const data = JSON.parse(event.data) as JsonObject;
+  const objects: Record<string, Json>[] = [];
+  const leaves: (() => void)[] = [];
+  const walk = (value: Json): void => {
+    if (Array.isArray(value)) for (const item of value) walk(item as Json);
+    if (!isJsonObject(value)) return;
+    const object = value as Record<string, Json>;
+    objects.push(object);
+    for (const [name, member] of Object.entries(object)) {
+      if (typeof member === "string" || member === null) leaves.push(() => Object.assign(object, { [name]: canary }));
+      else walk(member);
+    }
+  };
+  walk(data);
+  const object = objects[place % objects.length] as Record<string, Json>;
+  if (what === "member") object.content_type = canary;
+  else if (what === "name") object[canary] = 1;
+  else if (what === "deep") object.extra = [{ a: [canary] }];
+  else leaves[place % Math.max(1, leaves.length)]?.();
+  return what === "leaf" && leaves.length === 0 ? plant(api, event, place, "member", canary) : jsonEvent(api, data);
+}

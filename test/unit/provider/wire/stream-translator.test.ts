@@ -1,0 +1,264 @@
+import { Buffer } from "node:buffer";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import fc from "fast-check";
+import { GatewayError } from "../../../../core/kernel/error.ts";
+import type { JsonObject } from "../../../../core/kernel/json.ts";
+import type { ModelApi } from "../../../../core/kernel/model-api.ts";
+import { repositoryRoot } from "../../../check/source-tree.ts";
+import { cutBytes, cuts } from "../../../support/chunk.ts";
+import { answer, chatAnswer, meaningOf, messagesAnswer } from "../../../support/model-answer.ts";
+import { bodyOf, dataOf, manner, readEvents, streamOf, translateEvents } from "../../../support/model-stream.ts";
+
+const apis = ["chat", "messages"] as const;
+const folder = join(repositoryRoot, "test", "fixture", "model");
+
+function other(api: ModelApi): ModelApi {
+  return api === "chat" ? "messages" : "chat";
+}
+
+function fixture(name: string): Uint8Array {
+  return readFileSync(join(folder, `${name}.sse`));
+}
+
+function fixtureNames(path: string): readonly string[] {
+  return readdirSync(path)
+    .filter((name) => name.endsWith(".sse"))
+    .map((name) => name.slice(0, -".sse".length));
+}
+
+function apiOf(name: string): ModelApi {
+  return name.startsWith("chat-") ? "chat" : "messages";
+}
+
+function fault(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof GatewayError) return `${error.code} ${error.detail}`;
+    throw error;
+  }
+  return "no fault";
+}
+
+describe("StreamTranslator", () => {
+  it("gives one meaning for all four pairs of client and provider, streamed and not, however it is cut", () => {
+    fc.assert(
+      fc.property(answer, manner, cuts, (a, how, places) => {
+        const meaning = meaningOf("chat", chatAnswer(a));
+        expect(meaningOf("messages", messagesAnswer(a))).to.deep.equal(meaning);
+        for (const from of apis) {
+          const events = readEvents(cutBytes(streamOf(from, a, how), places));
+          for (const to of apis) {
+            const streamed = bodyOf(to, translateEvents(from, to, events));
+            expect(meaningOf(to, streamed), `${from} to ${to}`).to.deep.equal(meaning);
+          }
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("gives that meaning there and back again", () => {
+    fc.assert(
+      fc.property(answer, manner, (a, how) => {
+        for (const from of apis) {
+          const there = translateEvents(from, other(from), readEvents([streamOf(from, a, how)]));
+          const back = translateEvents(other(from), from, there);
+          expect(meaningOf(from, bodyOf(from, back))).to.deep.equal(meaningOf("chat", chatAnswer(a)));
+        }
+      }),
+    );
+  });
+
+  it("writes bytes that are its events", () => {
+    fc.assert(
+      fc.property(answer, manner, cuts, (a, how, places) => {
+        for (const from of apis) {
+          const events = translateEvents(from, other(from), readEvents([streamOf(from, a, how)]));
+          const bytes = Buffer.concat(events.map(({ raw }) => raw));
+          expect(dataOf(readEvents(cutBytes(bytes, places)))).to.deep.equal(dataOf(events));
+        }
+      }),
+    );
+  });
+
+  it("returns the provider's own events where no translation is needed", () => {
+    for (const name of fixtureNames(folder)) {
+      const events = readEvents([fixture(name)]);
+      expect(translateEvents(apiOf(name), apiOf(name), events), name).to.deep.equal(events);
+      expect(Buffer.concat(events.map(({ raw }) => raw)).equals(fixture(name)), name).to.equal(true);
+    }
+  });
+
+  describe("to the messages API", () => {
+    it("writes each block by itself, one after the other, where calls come so", () => {
+      const events = translateEvents("chat", "messages", readEvents([fixture("chat-tools")]));
+      const marks = (dataOf(events) as readonly JsonObject[])
+        .filter(({ type }) => type === "content_block_start" || type === "content_block_stop")
+        .map(({ type, index }) => `${String(type).slice("content_block_".length)} ${String(index)}`);
+      expect(marks).to.deep.equal(["start 0", "stop 0", "start 1", "stop 1"]);
+    });
+
+    it("writes calls that come by turns into blocks that are open at once", () => {
+      const events = translateEvents("chat", "messages", readEvents([fixture("chat-tools-interleaved")]));
+      const body = bodyOf("messages", events);
+      expect(body.content).to.deep.equal([
+        { type: "text", text: "Looking." },
+        { type: "tool_use", id: "call_a1", name: "get_weather", input: { city: "Köln" } },
+        { type: "tool_use", id: "call_b2", name: "get_time", input: { zone: "Europe/Berlin" } },
+      ]);
+    });
+
+    it("says a refusal at the end, as that API does", () => {
+      const body = bodyOf("messages", translateEvents("chat", "messages", readEvents([fixture("chat-refusal")])));
+      expect(body).to.deep.include({
+        stop_reason: "refusal",
+        stop_details: { type: "refusal", category: null, explanation: "I can't help with that." },
+      });
+    });
+
+    it("writes silence as a ping", () => {
+      const events = translateEvents(
+        "chat",
+        "messages",
+        readEvents([Buffer.from(": alive\n\n"), fixture("chat-text")]),
+      );
+      expect(events[0]).to.include({ event: "ping", data: '{"type":"ping"}' });
+    });
+  });
+
+  describe("to the chat API", () => {
+    it("counts in a chunk of its own where the client asked for it, and in the last one of the choice where not", () => {
+      const events = readEvents([fixture("messages-text")]);
+      const usages = (includeUsage: boolean): readonly (readonly [number, boolean])[] =>
+        (dataOf(translateEvents("messages", "chat", events, { includeUsage })) as readonly JsonObject[]).map(
+          ({ choices, usage }) => [(choices as readonly unknown[]).length, usage !== undefined] as const,
+        );
+      expect(usages(true).slice(-2)).to.deep.equal([
+        [1, false],
+        [0, true],
+      ]); // prettier
+      expect(usages(false).slice(-2)).to.deep.equal([
+        [1, false],
+        [1, true],
+      ]);
+    });
+
+    it("writes the arguments of a call without any as an empty object", () => {
+      const body = bodyOf("chat", translateEvents("messages", "chat", readEvents([fixture("messages-empty-input")])));
+      expect(meaningOf("chat", body).calls).to.deep.equal([{ id: "toolu_c3", name: "now", input: {} }]);
+    });
+
+    it("dates each chunk, and ends as that API does", () => {
+      const events = translateEvents("messages", "chat", readEvents([fixture("messages-tools")]), {
+        created: 1_760_000_000,
+      });
+      expect((dataOf(events) as readonly JsonObject[]).map(({ created }) => created)).to.satisfy((dates: number[]) =>
+        dates.every((date) => date === 1_760_000_000),
+      );
+      expect(events.at(-1)?.data).to.equal("[DONE]");
+    });
+  });
+
+  for (const [name, said] of [
+    ["chat-error", "The server had an error while processing your request."],
+    ["messages-error", "Overloaded"],
+  ] as const) {
+    it(`ends ${name} in the other API's own error, which is its last event`, () => {
+      const to = other(apiOf(name));
+      const events = translateEvents(apiOf(name), to, readEvents([fixture(name)]));
+      const last = JSON.parse(events.at(-1)?.data ?? "") as { type?: string; error: { message: string } };
+      expect(last.error.message).to.equal(said);
+      expect(events.at(-1)?.event).to.equal(to === "messages" ? "error" : undefined);
+      expect(last.type).to.equal(to === "messages" ? "error" : undefined);
+    });
+  }
+
+  describe("when the stream is malformed", () => {
+    for (const name of fixtureNames(join(folder, "malformed"))) {
+      it(`refuses ${name} with PROVIDER_INVALID`, () => {
+        const from = apiOf(name);
+        const act = (): unknown => translateEvents(from, other(from), readEvents([fixture(`malformed/${name}`)]));
+        expect(fault(act)).to.match(/^PROVIDER_INVALID /);
+      });
+    }
+  });
+
+  describe("when the other API cannot express it", () => {
+    const chunk = (choice: JsonObject): Uint8Array =>
+      Buffer.from(
+        `data: ${JSON.stringify({ id: "a", model: "m", choices: [{ index: 0, delta: {}, ...choice }] })}\n\n`,
+      );
+    const block = (start: JsonObject, delta?: JsonObject): Uint8Array => {
+      const events: readonly JsonObject[] = [
+        { type: "message_start", message: { id: "a", model: "m" } },
+        { type: "content_block_start", index: 0, content_block: start },
+        ...(delta === undefined ? [] : [{ type: "content_block_delta", index: 0, delta }]),
+      ];
+      return Buffer.from(
+        events.map((event) => `event: ${String(event.type)}\ndata: ${JSON.stringify(event)}\n\n`).join(""),
+      );
+    };
+    const text = { type: "text", text: "" };
+    for (const [name, from, bytes, path] of [
+      ["a second choice", "chat", chunk({ index: 1 }), "choices[0].index"],
+      ["log probabilities", "chat", chunk({ logprobs: { content: [{ token: "x" }] } }), "choices[0].logprobs"],
+      ["a delta nobody knows", "chat", chunk({ delta: { audio: { data: "x" } } }), "choices[0].delta.audio"],
+      [
+        "a former function",
+        "chat",
+        chunk({ delta: { function_call: { name: "f" } } }),
+        "choices[0].delta.function_call",
+      ],
+      [
+        "a custom call",
+        "chat",
+        chunk({ delta: { tool_calls: [{ index: 0, type: "custom" }] } }),
+        "choices[0].delta.tool_calls[0].type",
+      ],
+      [
+        "a block nobody knows",
+        "messages",
+        block({ type: "server_tool_use", id: "a", name: "web_search", input: {} }),
+        "content_block.type",
+      ],
+      ["a member of a block nobody knows", "messages", block({ ...text, aside: "x" }), "content_block.aside"],
+      ["citations", "messages", block(text, { type: "citations_delta", citation: {} }), "delta.type"],
+      [
+        "a member of a delta nobody knows",
+        "messages",
+        block(text, { type: "text_delta", text: "x", aside: "y" }),
+        "delta.aside",
+      ],
+      ["an event nobody knows", "messages", Buffer.from('event: some_day\ndata: {"type":"some_day"}\n\n'), "type"],
+    ] as const) {
+      it(`refuses ${name} by its name`, () => {
+        expect(fault(() => translateEvents(from, other(from), readEvents([bytes])))).to.match(
+          new RegExp(`^MODEL_UNTRANSLATABLE \`${path.replaceAll(/[[\].]/g, "\\$&")}\``),
+        );
+      });
+    }
+  });
+
+  describe("when it is not trusted", () => {
+    it("refuses more calls, blocks and words of refusal than there can be", () => {
+      const chunks = (delta: (turn: number) => JsonObject, count: number): Uint8Array =>
+        Buffer.from(
+          Array.from({ length: count }, (_, turn) => {
+            const choices = [{ index: 0, delta: delta(turn) }];
+            return `data: ${JSON.stringify({ id: "a", model: "m", choices })}\n\n`;
+          }).join(""),
+        );
+      const calls = (index: number): JsonObject => ({ tool_calls: [{ index, id: "a", function: { name: "f" } }] });
+      const refusals = (): JsonObject => ({ refusal: "x".repeat(1_024) });
+      expect(fault(() => translateEvents("chat", "messages", readEvents([chunks(calls, 200)])))).to.contain(
+        "a whole number below 128",
+      );
+      expect(fault(() => translateEvents("chat", "messages", readEvents([chunks(refusals, 100)])))).to.contain(
+        "at most 65536 characters in all",
+      );
+    });
+  });
+});
