@@ -1,8 +1,8 @@
 import type { Clock, Random } from "../kernel/port.ts";
+import { type RetryDelays, retryDelay } from "../kernel/retry.ts";
 import type { Outbox } from "./outbox.ts";
 import type { DeathReason, Parcel } from "./parcel.ts";
 import type { Answer, Receiver } from "./receiver.ts";
-import { type RetryDelays, retryDelay } from "./retry.ts";
 
 export interface CourierOptions {
   readonly outbox: Outbox;

@@ -1,4 +1,5 @@
 import type { Clock, Random } from "../kernel/port.ts";
+import type { RetryDelays } from "../kernel/retry.ts";
 import type { WebhookConfig } from "../kernel/webhook-config.ts";
 import { Courier, mostConnections } from "./courier.ts";
 import { type DeadLetterPage, DeadLetters } from "./dead-letter.ts";
@@ -9,7 +10,8 @@ import type { DeliveryObserver, Notice, Notifier } from "./notifier.ts";
 import { Outbox } from "./outbox.ts";
 import type { DeathReason, Parcel } from "./parcel.ts";
 import { Receiver } from "./receiver.ts";
-import { type RetryDelays, usualDelays } from "./retry.ts";
+
+const usualDelays: RetryDelays = { firstMs: 5_000, longestMs: 3_600_000 };
 
 export interface WebhookFeedOptions {
   readonly store: NotifyStore;

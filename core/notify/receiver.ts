@@ -1,8 +1,8 @@
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../kernel/port.ts";
+import { readRetryAfter } from "../kernel/retry.ts";
 import { readWebhookSecret, type WebhookConfig } from "../kernel/webhook-config.ts";
 import type { Parcel } from "./parcel.ts";
-import { readRetryAfter } from "./retry.ts";
 import { signedHeaders } from "./signature.ts";
 
 /** What one attempt came to. Nothing else of an answer is believed, or kept. */

@@ -1,4 +1,4 @@
-import type { Random } from "../kernel/port.ts";
+import type { Random } from "./port.ts";
 
 /** The time between attempts doubles from the first to the longest. */
 export interface RetryDelays {
@@ -6,11 +6,9 @@ export interface RetryDelays {
   readonly longestMs: number;
 }
 
-export const usualDelays: RetryDelays = { firstMs: 5_000, longestMs: 3_600_000 };
-
 /**
  * How long to wait after `failures` attempts, in milliseconds: half of it is chance, so that what failed together does
- * not come back together. A receiver may ask for more, up to the longest.
+ * not come back together. Who was asked may ask for more, up to the longest.
  */
 export function retryDelay(
   failures: number,
