@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import { AuthorizedAction } from "../../../core/kernel/authorized-action.ts";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
 import { dispatchAction, requestOf } from "../../../core/upstream/dispatch.ts";
 import { makeAction } from "../../support/action.ts";
+import { permit } from "../../support/permission.ts";
 import { call, closeAll, hostile, openGroup, textOf } from "./fixture.ts";
 
 describe("requestOf(action)", () => {
@@ -43,24 +42,6 @@ describe("requestOf(action)", () => {
 
 describe("dispatchAction(connection, permission, exchange)", () => {
   afterEach(closeAll);
-
-  function permit(action: ActionEnvelope): AuthorizedAction {
-    const evaluation = {
-      id: "evaluation",
-      actionId: action.id,
-      phase: "input",
-      decision: "allow",
-      verdicts: [],
-      shadow: [],
-      determining: [],
-      byDefault: false,
-      approvals: 1,
-      risk: 0,
-      redactions: [],
-      durationUs: 1,
-    } as const;
-    return AuthorizedAction.authorize(action, evaluation, { actionId: action.id, evaluationId: evaluation.id, seq: 1 });
-  }
 
   it("sends the judged action, once", async () => {
     const { group } = openGroup(hostile());
