@@ -69,15 +69,18 @@ class RouteRule {
     const steps = this.#route.providers ?? [];
     const at = (index: number): string => `${this.#path}.providers[${index}]`;
     steps.forEach((step, index) => void this.#checkName(step?.name, `${at(index)}.name`));
-    const targets = steps.map((step) => this.#target(step));
-    refuseRepeats(targets, at, "each provider's model once", this.#faults);
+    const { canary } = this.#route;
+    const targets = [...steps, canary].map((step) => this.#target(step));
+    const pathOf = (index: number): string => (index < steps.length ? at(index) : `${this.#path}.canary`);
+    refuseRepeats(targets, pathOf, "each provider's model once", this.#faults);
     this.#checkWeights(steps.map((step) => step?.weight));
     this.#checkCanary();
   }
 
-  #target(step: Draft<RouteForm["providers"][number]>): string | undefined {
+  /** `<provider>/<model>`; undefined for a canary that there is not. */
+  #target(step: Draft<RouteForm["canary"] | RouteForm["providers"][number]>): string | undefined {
     const model = step?.model === null ? this.#route.model : step?.model;
-    return step?.name === undefined || model === undefined ? undefined : `${step.name}/${model}`;
+    return typeof step?.name !== "string" || model === undefined ? undefined : `${step.name}/${model}`;
   }
 
   #checkName(name: string | undefined, path: string): void {

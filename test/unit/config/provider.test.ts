@@ -131,6 +131,10 @@ describe("model_gateway.routes", () => {
       "model: m, providers: [{name: a}, {name: a, model: m}]",
       "7:41: model_gateway.routes[0].providers[1]: expected each provider's model once, got `a/m` that `model_gateway.routes[0].providers[0]` has",
     ],
+    "a canary that the route asks anyway": [
+      "model: m, providers: [{name: a}], canary: {name: a, percent: 5}",
+      "7:50: model_gateway.routes[0].canary: expected each provider's model once, got `a/m` that `model_gateway.routes[0].providers[0]` has",
+    ],
     "a weight for some": [
       "model: m, providers: [{name: a, weight: 1}, {name: b}]",
       "7:52: model_gateway.routes[0].providers[1]: expected a `weight`, got none, because others have one",

@@ -1,0 +1,57 @@
+import { Pool } from "undici";
+import type { ModelApi } from "../kernel/model-api.ts";
+import { apiOf, type HttpProviderConfig } from "../kernel/provider-config.ts";
+import type { Endpoint, Exchange, OutgoingRequest } from "./exchange.ts";
+import { HttpExchange, unavailable } from "./http-exchange.ts";
+
+const connectMs = 10_000;
+const paths: Readonly<Record<ModelApi, string>> = { chat: "/chat/completions", messages: "/v1/messages" };
+const usualVersion = "2023-06-01";
+
+/** The sockets to one provider. It follows no redirect and asks for no encoding. */
+export class HttpEndpoint implements Endpoint {
+  readonly api: ModelApi;
+  readonly #pool: Pool;
+  readonly #path: string;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor(config: HttpProviderConfig) {
+    this.api = apiOf(config.type);
+    const url = new URL(config.baseUrl);
+    this.#path = url.pathname.replace(/\/$/, "") + paths[this.api] + url.search;
+    this.#headers = {
+      "content-type": "application/json",
+      "accept-encoding": "identity",
+      ...ownHeaders(this.api, config),
+    };
+    this.#pool = new Pool(url.origin, {
+      connections: config.maxConnections,
+      bodyTimeout: 0,
+      headersTimeout: 0,
+      connect: { timeout: connectMs },
+    });
+  }
+
+  send({ body, stream, headers }: OutgoingRequest): Exchange {
+    const exchange = new HttpExchange();
+    const accept = stream ? "text/event-stream" : "application/json";
+    try {
+      this.#pool.dispatch(
+        { path: this.#path, method: "POST", headers: { ...this.#headers, accept, ...headers }, body },
+        exchange,
+      );
+    } catch (error) {
+      exchange.fail(unavailable(error as Error));
+    }
+    return exchange;
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+}
+
+function ownHeaders(api: ModelApi, { apiKey }: HttpProviderConfig): Readonly<Record<string, string>> {
+  if (api === "chat") return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  return { "anthropic-version": usualVersion, ...(apiKey === null ? {} : { "x-api-key": apiKey }) };
+}

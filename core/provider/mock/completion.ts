@@ -1,0 +1,137 @@
+import { sha256Hex } from "../../kernel/digest.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
+import { doneData, jsonEvent, textEvent, type WireEvent } from "../wire/event.ts";
+import { type MockPlan, readPlan } from "./directive.ts";
+
+/** What the mock provider makes of one request: nothing in it depends on time or chance. */
+export interface MockCompletion {
+  readonly plan: MockPlan;
+  readonly body: JsonObject;
+  /** The same answer, streamed. */
+  readonly events: () => readonly WireEvent[];
+}
+
+export function complete(request: JsonObject): MockCompletion {
+  const said = lastUserText(request.messages);
+  const model = typeof request.model === "string" ? request.model : "";
+  const plan = readPlan(model, said);
+  const answer = new Answer(request, model, plan, said);
+  return { plan, body: answer.body(), events: () => answer.events() };
+}
+
+/** The error of a request that was told to fail. */
+export function errorOf(status: number): JsonObject {
+  const type = status < 500 ? "invalid_request_error" : "server_error";
+  return { error: { message: `told to answer ${status}`, type, param: null, code: null } };
+}
+
+class Answer {
+  readonly #request: JsonObject;
+  readonly #model: string;
+  readonly #plan: MockPlan;
+  readonly #text: string | null;
+
+  constructor(request: JsonObject, model: string, plan: MockPlan, said: string) {
+    this.#request = request;
+    this.#model = model;
+    this.#plan = plan;
+    this.#text = plan.text ?? (plan.calls.length > 0 ? null : `You said: ${said}`);
+  }
+
+  body(): JsonObject {
+    const calls = this.#calls();
+    const message = { role: "assistant", content: this.#text, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+    return {
+      ...this.#head("chat.completion"),
+      choices: [{ index: 0, message, logprobs: null, finish_reason: this.#finish }],
+      usage: this.#usage(),
+    };
+  }
+
+  events(): readonly WireEvent[] {
+    const head = this.#head("chat.completion.chunk");
+    const chunk = (delta: JsonObject, finish: string | null = null): WireEvent =>
+      jsonEvent("chat", { ...head, choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }] });
+    const text = pieces(this.#text ?? "", this.#plan.pieceLength).map((content) => chunk({ content }));
+    const calls = this.#calls().flatMap((call, index) => this.#callEvents(call, index).map((delta) => chunk(delta)));
+    const { stream_options: options } = this.#request;
+    const counted = isJsonObject(options) && options.include_usage === true;
+    return [
+      chunk({ role: "assistant", content: this.#text === null ? null : "" }),
+      ...text,
+      ...calls,
+      chunk({}, this.#finish),
+      ...(counted ? [jsonEvent("chat", { ...head, choices: [], usage: this.#usage() })] : []),
+      textEvent(doneData),
+    ];
+  }
+
+  get #finish(): string {
+    return this.#plan.calls.length > 0 ? "tool_calls" : "stop";
+  }
+
+  #head(object: string): JsonObject {
+    const id = sha256Hex(JSON.stringify(this.#request)).slice(0, 24);
+    return { id: `chatcmpl-${id}`, object, created: 0, model: this.#model };
+  }
+
+  #calls(): readonly ToolCall[] {
+    return this.#plan.calls.map((call, index) => ({
+      id: `call_${index}`,
+      type: "function",
+      function: { name: call.name, arguments: JSON.stringify(call.arguments) },
+    }));
+  }
+
+  #callEvents(call: ToolCall, index: number): readonly JsonObject[] {
+    const { name, arguments: json } = call.function;
+    const begin = { index, id: call.id, type: call.type, function: { name, arguments: "" } };
+    const rest = pieces(json, this.#plan.pieceLength).map((piece) => ({ index, function: { arguments: piece } }));
+    return [begin, ...rest].map((delta) => ({ tool_calls: [delta] }));
+  }
+
+  /** Four bytes count as one token. */
+  #usage(): JsonObject {
+    const prompt = tokensOf(JSON.stringify(this.#request.messages ?? null));
+    const completion = tokensOf(
+      (this.#text ?? "") +
+        this.#calls()
+          .map((call) => call.function.arguments)
+          .join(""),
+    );
+    return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+  }
+}
+
+interface ToolCall extends JsonObject {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+function tokensOf(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / 4);
+}
+
+/** Never between the halves of a character. */
+function pieces(text: string, length: number): readonly string[] {
+  const all: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const end = /[\ud800-\udbff]/.test(text.charAt(at + length - 1)) ? at + length + 1 : at + length;
+    all.push(text.slice(at, end));
+    at = end;
+  }
+  return all;
+}
+
+/** The text of the last message of the user's, its parts one to a line. */
+function lastUserText(messages: Json | undefined): string {
+  const list: readonly Json[] = Array.isArray(messages) ? messages : [];
+  const content = list.filter(isJsonObject).findLast(({ role }) => role === "user")?.content;
+  if (typeof content === "string") return content;
+  const parts: readonly Json[] = Array.isArray(content) ? content : [];
+  return parts
+    .filter(isJsonObject)
+    .map(({ text }) => (typeof text === "string" ? text : ""))
+    .join("\n");
+}

@@ -1,0 +1,75 @@
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { isJsonObject, type JsonObject } from "../kernel/json.ts";
+import type { ModelApi } from "../kernel/model-api.ts";
+import type { AnswerOptions } from "./wire/answer-option.ts";
+import { translateRequest } from "./wire/translate.ts";
+
+/** One way to serve a request. */
+export interface Candidate {
+  readonly provider: string;
+  /** What the provider calls the model. */
+  readonly model: string;
+  /** The API that the provider speaks. */
+  readonly api: ModelApi;
+  /** `<provider>/<model>`: the target of the action. */
+  readonly target: string;
+}
+
+export interface ModelCall {
+  readonly candidate: Candidate;
+  /** The client's. */
+  readonly api: ModelApi;
+  readonly stream: boolean;
+  /** The client's headers. Of these, a provider gets the version of its API and the trace context, and nothing else. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Aborted where the client is gone: the provider's connection is freed at once. */
+  readonly signal: AbortSignal;
+}
+
+/** What leaves for the provider, and what its answer has to know of the question. */
+export interface MadeRequest {
+  /** JSON, in the provider's API. */
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly options: AnswerOptions;
+}
+
+const toolOf: Readonly<Record<ModelApi, string>> = { chat: "chat.completions", messages: "messages" };
+
+/**
+ * The judged request in its provider's words, and nothing that was not judged. `created`: seconds since 1970. Throws
+ * MODEL_UNTRANSLATABLE, and TypeError where the action is not the call's.
+ */
+export function makeRequest(action: ActionEnvelope, call: ModelCall, created: number): MadeRequest {
+  const { candidate, api } = call;
+  const judged = judgedBody(action, call);
+  return {
+    body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model })),
+    headers: passedHeaders(candidate.api, call),
+    options: { created, includeUsage: wantsUsage(judged) },
+  };
+}
+
+function judgedBody(
+  { protocol, tool, target, arguments: body }: ActionEnvelope,
+  { candidate, api }: ModelCall,
+): JsonObject {
+  if (protocol !== "model" || tool !== toolOf[api] || target !== candidate.target) {
+    throw new TypeError(
+      `call: judged for ${protocol} ${tool} \`${target}\`, got ${toolOf[api]} \`${candidate.target}\``,
+    );
+  }
+  if (!isJsonObject(body)) throw new TypeError("call: expected arguments to be an object");
+  return body;
+}
+
+function wantsUsage({ stream_options: options }: JsonObject): boolean {
+  return isJsonObject(options) && options.include_usage === true;
+}
+
+/** No credential, cookie or address of a client, and nothing else that nobody judged. */
+function passedHeaders(providerApi: ModelApi, { api, headers }: ModelCall): Readonly<Record<string, string>> {
+  const version = providerApi === "messages" && api === "messages" ? ["anthropic-version"] : [];
+  const passed = [...version, "traceparent", "tracestate"].map((name) => [name, headers[name]] as const);
+  return Object.fromEntries(passed.filter((entry): entry is readonly [string, string] => typeof entry[1] === "string"));
+}
