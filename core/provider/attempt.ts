@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { GatewayError } from "../kernel/error.ts";
+import { type ErrorCode, GatewayError } from "../kernel/error.ts";
 import type { Json } from "../kernel/json.ts";
 import type { ModelApi } from "../kernel/model-api.ts";
 import type { Clock } from "../kernel/port.ts";
@@ -14,6 +14,7 @@ import { brokenOff, type Failure, failureOf } from "./failure.ts";
 import type { ProviderSecret } from "./secret.ts";
 import type { AnswerOptions } from "./wire/answer-option.ts";
 import { translateError } from "./wire/error-shape.ts";
+import { StreamTranslator } from "./wire/stream-translator.ts";
 import { translateResponse } from "./wire/translate.ts";
 
 /** What one answer may come to. */
@@ -43,6 +44,9 @@ export interface AttemptParts {
 const mostErrorBytes = 65_536;
 /** Each piece of a streamed answer carries the same members again. */
 const streamFactor = 16;
+
+/** Ends of a stream that are not the provider's doing. */
+const saysNothing: ReadonlySet<ErrorCode> = new Set(["CANCELLED", "MODEL_UNTRANSLATABLE"]);
 
 /** Reads the answer to one request, and tells the breaker what it came to. Never rejects for what a provider did. */
 export async function readAnswer(parts: AttemptParts): Promise<ModelAnswer | Failure> {
@@ -78,16 +82,16 @@ async function readWhole(
 function openStream(parts: AttemptParts, { headers }: Head): ModelAnswer {
   checkType(headers, "text/event-stream");
   const { exchange, admission, api, secret, bounds } = parts;
-  if (api !== parts.clientApi) throw new GatewayError("MODEL_UNTRANSLATABLE", "streams of the other API");
   const events = readEvents({
     exchange,
     api,
     secret,
+    translator: new StreamTranslator(api, parts.clientApi, parts.options),
     maxBytes: bounds.bytes * streamFactor,
     onBegun: () => admission.began(),
     onEnd: (error) => {
       if (error === undefined) return admission.succeeded();
-      if (error.code === "CANCELLED") return;
+      if (saysNothing.has(error.code)) return;
       admission.failed();
       parts.onBroken(error);
     },

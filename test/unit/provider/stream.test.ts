@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import { StreamReader } from "../../../core/provider/wire/stream-reader.ts";
 import { type ModelProvider, type Script, scripts } from "../../fixture/model-provider.ts";
 import { answerEvents } from "../../fixture/model-reply.ts";
 import { drainStream, FleetWorld, httpConfig, providerKey } from "./fixture.ts";
@@ -14,6 +17,23 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const reply = { text: "One two, three.", calls: [{ name: "look", arguments: { up: "ä" } }] };
+
+/** The text, the first tool called, and what it was given. */
+function textsOf(api: ModelApi, body: JsonObject): readonly unknown[] {
+  if (api === "messages") {
+    const [text, call] = body.content as readonly JsonObject[];
+    return [text?.text, call?.name, (call?.input as JsonObject | undefined)?.up];
+  }
+  const [choice] = body.choices as unknown as readonly {
+    message: { content: string; tool_calls: readonly ToolCall[] };
+  }[];
+  const call = choice?.message.tool_calls[0]?.function;
+  return [choice?.message.content, call?.name, (JSON.parse(call?.arguments ?? "{}") as JsonObject).up];
+}
+
+interface ToolCall {
+  readonly function: { readonly name: string; readonly arguments: string };
+}
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   for (const end = Date.now() + 5_000; Date.now() < end; await sleep(5)) if (await condition()) return;
@@ -41,6 +61,46 @@ describe("a streamed answer", () => {
       expect(provider.calls[0]?.headers.accept).to.equal("text/event-stream");
     });
   }
+
+  for (const [api, type] of [
+    ["chat", "anthropic"],
+    ["messages", "openai"],
+  ] as const) {
+    it(`says the same in the other API: a ${api} client of ${type}`, async () => {
+      world.open([httpConfig(provider, { type })]);
+      provider.script = scripts.answers(reply);
+      const whole = await world.whole({ api });
+      const reader = new StreamReader(api);
+      for await (const event of await world.stream({ api })) reader.read(event);
+      expect(textsOf(api, reader.body())).to.deep.equal(textsOf(api, whole.body));
+      expect(textsOf(api, whole.body)).to.deep.equal(["One two, three.", "look", "ä"]);
+    });
+
+    it(`ends in the client's own error where the provider ends in one: a ${api} client of ${type}`, async () => {
+      world.open([httpConfig(provider, { type })]);
+      const said = JSON.stringify({ type: "error", error: { type: "overloaded_error", message: "too much" } });
+      const error =
+        type === "openai" ? `data: ${said.replace('"type":"error",', "")}\n\n` : `event: error\ndata: ${said}\n\n`;
+      provider.next(scripts.stalls([answerEvents(type === "openai" ? "chat" : "messages", reply)[0] ?? "", error]));
+      const { text, error: thrown } = await drainStream(await world.stream({ api }));
+      expect(thrown).to.equal(undefined);
+      expect(text).to.match(api === "chat" ? /data: \{"error":\{.*too much.*\n\n$/ : /event: error\n.*too much.*\n\n$/);
+      expect(world.fleet.health()[0]).to.include({
+        lastFault: "PROVIDER_UNAVAILABLE",
+        failures: 1,
+      });
+    });
+  }
+
+  it("is over with its last event, and a connection that is held open after it is given up", async () => {
+    world.open([httpConfig(provider, { idleTimeoutMs: 60_000 })]);
+    provider.next(scripts.stalls([...answerEvents("chat", reply), "data: more\n\n"]));
+    const { text, error } = await drainStream(await world.stream());
+    expect(error).to.equal(undefined);
+    expect(text).to.match(/data: \[DONE\]\n\n$/);
+    await until(() => provider.calls[0]?.brokenAtMs !== undefined);
+    expect(world.fleet.health()[0]).to.include({ failures: 0, requestsInFlight: 0 });
+  });
 
   it("lets the connection be used again", async () => {
     world.open([httpConfig(provider)]);
