@@ -6,10 +6,11 @@ import { handlersOf } from "./ingress/handler-table.ts";
 import type { Health } from "./ingress/health.ts";
 import { HostRule } from "./ingress/host-rule.ts";
 import { Listener } from "./ingress/listener.ts";
+import { identity, newId } from "./instance.ts";
 import { anonymousKeyId } from "./kernel/principal.ts";
 import type { Log } from "./observe/log.ts";
 import type { Port } from "./observe/metrics.ts";
-import { closeParts, identity, newId, openParts, type Parts } from "./parts.ts";
+import { closeParts, openParts, type Parts } from "./parts.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
 import { loadPolicies, recordChange } from "./policies.ts";
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Approvals } from "./approval/approvals.ts";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
+import { type Endpoints, openEndpoints } from "./endpoints.ts";
 import { Custody } from "./evidence/custody.ts";
 import { readEvents } from "./evidence/event-reader.ts";
 import { openKeyStores } from "./evidence/key-store.ts";
@@ -10,35 +11,25 @@ import { Ledger } from "./evidence/ledger.ts";
 import { SessionExport } from "./evidence/session-export.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { InFlight } from "./ingress/in-flight.ts";
-import { ActionFactory } from "./ingress/mcp/action-factory.ts";
-import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
-import { Hold } from "./ingress/mcp/hold.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
-import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
+import { identity, jsonBounds, newId } from "./instance.ts";
 import { GatewayError } from "./kernel/error.ts";
-import { poolRandom } from "./kernel/random-pool.ts";
-import type { JsonBounds } from "./kernel/strict-json.ts";
-import { uuidV7 } from "./kernel/uuid.ts";
 import { WebhookFeed } from "./notify/feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
 import { noticeOf } from "./pipeline/approval-notice.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
-import { Road } from "./pipeline/road.ts";
 import { loadPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
+import { ProviderFleet } from "./provider/fleet.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
-import type { ReviewFlood } from "./session/review-flood.ts";
 import { openSessionControl } from "./session/session-control.ts";
 import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
 
-/** What the gateway calls itself towards clients and upstreams. */
-export const identity = { name: "agent-governance-gateway", version: "0.1.0" } as const;
-
 /** The parts of a running gateway. */
-export interface Parts {
+export interface Parts extends Endpoints {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -54,9 +45,8 @@ export interface Parts {
   /** In force when the gateway started. */
   readonly extensions: readonly LoadedExtension[];
   readonly fleet: UpstreamFleet;
+  readonly providers: ProviderFleet;
   readonly sessions: SessionTable;
-  readonly endpoint: McpEndpoint;
-  readonly sse: SseEndpoint;
   readonly life: { stopping: boolean };
 }
 
@@ -69,6 +59,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     throw cause;
   });
   const fleet = openFleet(config, log);
+  const providers = openProviders(config, log);
   const inFlight = new InFlight();
   const control = await openSessionControl({
     ...evidence,
@@ -105,6 +96,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     metrics,
     chain,
     fleet,
+    providers,
     sessions,
   });
   const keys = new KeyRing(config.keys);
@@ -119,6 +111,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     chain,
     extensions,
     fleet,
+    providers,
     sessions,
     ...endpoints,
     life: { stopping: false },
@@ -133,6 +126,17 @@ function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
     clock: Date.now,
     gatewayInfo: identity,
     onEvent: (event) => log.info({ ...event }, "upstream"),
+  });
+}
+
+function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
+  return new ProviderFleet({
+    providers: config.providers,
+    routes: config.modelGateway.routes,
+    bounds: { bytes: config.limits.upstreamReplyBytes, json: { ...jsonBounds(config), reader: "tolerant" } },
+    clock: Date.now,
+    elapsedMs: () => performance.now(),
+    onEvent: (event) => log.info({ ...event }, "provider"),
   });
 }
 
@@ -191,43 +195,10 @@ function openApprovals(
   });
 }
 
-interface RoadParts extends Pick<Parts, "ledger" | "approvals" | "metrics" | "chain" | "fleet" | "sessions"> {
-  readonly killSwitch: KillSwitch;
-  readonly reviews: ReviewFlood;
-  readonly inFlight: InFlight;
-}
-
-function openEndpoints(config: GatewayConfig, log: Log, open: RoadParts): Pick<Parts, "endpoint" | "sse"> {
-  const { ledger, approvals, metrics, chain, killSwitch, reviews, fleet, sessions, inFlight } = open;
-  const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
-    ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
-  const parts: SseParts = {
-    identity,
-    fleet,
-    sessions,
-    road: new Road({ chain, killSwitch, reviews, log: ledger, desk: approvals.queue, observer: metrics, newId }),
-    inFlight,
-    actions: new ActionFactory(Date.now, newId),
-    hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
-    newId,
-    metaPassthrough: config.mcpGateway.metaPassthrough,
-    body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },
-    recordSession,
-    onScopeEnded: async (scope, principal) => {
-      // What was approved for a live connection dies with it, whether or not its end can be recorded.
-      await approvals.expiry.endSession(principal.tenant, scope.id);
-      await recordSession(principal, scope, { event: "closed" });
-    },
-    onFault: (requestId, error) =>
-      log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
-  };
-  return { endpoint: new McpEndpoint(parts), sse: new SseEndpoint(parts) };
-}
-
 /** Closes upstreams, evidence and state, in this order. */
 export async function closeParts(parts: Parts): Promise<void> {
   // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
-  await Promise.all([parts.sessions.closeAll(), parts.fleet.close()]);
+  await Promise.all([parts.sessions.closeAll(), parts.fleet.close(), parts.providers.close()]);
   parts.killSwitch.close();
   await parts.approvals.close();
   await closeEvidence(parts);
@@ -238,16 +209,4 @@ async function closeEvidence({ notifier, custody, ledger, store }: EvidenceParts
   await custody.stop();
   await ledger.close();
   await store.close();
-}
-
-function jsonBounds(config: GatewayConfig): JsonBounds {
-  const { jsonDepth, jsonNodes, jsonStringLength } = config.limits;
-  return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
-}
-
-const random = poolRandom(randomBytes);
-
-/** UUIDv7. */
-export function newId(): string {
-  return uuidV7(Date.now(), random(10));
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command } from "commander";
+import { identity } from "../instance.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { identity } from "../parts.ts";
 import { approvalsCommand } from "./approvals.ts";
 import { breakGlassCommand } from "./break-glass.ts";
 import { configCommand } from "./config.ts";

@@ -53,6 +53,10 @@ export class PluginPolicy implements Policy {
     this.#machine = this.#newMachine();
   }
 
+  readsOutput(): boolean {
+    return this.#options.phases.includes("output");
+  }
+
   evaluate(action: ActionEnvelope): Verdict {
     if (!this.#options.phases.includes(action.phase)) return nothing;
     try {

@@ -9,6 +9,7 @@ import { discardBody } from "./discard.ts";
 import { guard } from "./guard.ts";
 import type { HostRule } from "./host-rule.ts";
 import { answerMcpError, speaksMcp } from "./mcp/error.ts";
+import { answerModelError, modelApiOf } from "./model/error.ts";
 import { answerProblem } from "./problem.ts";
 import { type PublicRouteId, type RouteId, routes } from "./route.ts";
 
@@ -82,9 +83,16 @@ async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<
     );
     if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
     if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
-    if (speaksMcp(ctx.path)) answerMcpError(ctx, error, requestId);
-    else answerProblem(ctx, error, requestId);
+    answerError(ctx, error, requestId);
   }
+}
+
+/** In the shape that clients of the path read. */
+function answerError(ctx: Context, error: GatewayError, requestId: string): void {
+  const api = modelApiOf(ctx.path);
+  if (api !== undefined) answerModelError(ctx, api, error, requestId);
+  else if (speaksMcp(ctx.path)) answerMcpError(ctx, error, requestId);
+  else answerProblem(ctx, error, requestId);
 }
 
 function refuseUnrouted(port: Port): (ctx: Context) => void {

@@ -6,6 +6,8 @@ const mostHeaders = 100;
 
 /** Headers a second copy of which could make two readers see two requests. */
 const singular: ReadonlySet<string> = new Set([
+  "anthropic-beta",
+  "anthropic-version",
   "authorization",
   "content-encoding",
   "content-length",
@@ -17,6 +19,7 @@ const singular: ReadonlySet<string> = new Set([
   "mcp-protocol-version",
   "mcp-session-id",
   "origin",
+  "provider-version",
   "transfer-encoding",
   "x-api-key",
   "x-gateway-session-id",

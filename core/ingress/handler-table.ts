@@ -8,11 +8,13 @@ import type { ApprovalParts } from "./approval-view.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
+import type { ModelEndpoint } from "./model/endpoint.ts";
 import { type SessionKillParts, sessionKillHandlers } from "./session-kill.ts";
 
 export interface HandlerParts extends Omit<AdminParts, "policies">, ApprovalParts, SessionKillParts {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
+  readonly model: ModelEndpoint;
   readonly chain: Chain;
   readonly metrics: Metrics;
   readonly health: () => Health;
@@ -31,6 +33,9 @@ export function handlersOf(parts: HandlerParts): Handlers {
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),
     "sse.open": (ctx, caller) => parts.sse.open(ctx, caller),
     "sse.post": (ctx, caller, requestId) => parts.sse.post(ctx, caller, requestId),
+    "model.chat": (ctx, caller, requestId) => parts.model.chat(ctx, caller, requestId),
+    "model.messages": (ctx, caller, requestId) => parts.model.messages(ctx, caller, requestId),
+    "model.list": (ctx) => parts.model.models(ctx),
     "gateway.health": health,
     "admin.health": health,
     "admin.metrics": scrape,

@@ -1,5 +1,5 @@
 import type { Decision } from "./decision.ts";
-import type { ActionEnvelope } from "./envelope.ts";
+import type { ActionEnvelope, Protocol } from "./envelope.ts";
 
 /** `enforce` counts; `shadow` is only recorded. */
 export const modes = ["enforce", "shadow"] as const;
@@ -69,5 +69,7 @@ export interface Verdict {
 export interface Policy {
   readonly ref: PolicyRef;
   readonly mode: Mode;
+  /** False where what it says of an answer cannot depend on the answer's text; it may where this is not said. */
+  readsOutput?(protocol: Protocol): boolean;
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;
 }

@@ -1,4 +1,4 @@
-import type { ActionEnvelope } from "./envelope.ts";
+import type { ActionEnvelope, Protocol } from "./envelope.ts";
 import type { Finding, Policy, Verdict } from "./policy.ts";
 
 /** A policy that answers at once. */
@@ -9,7 +9,8 @@ export interface ImmediatePolicy extends Policy {
 /** The same policy, of which `allow` counts as abstaining: what it allows is recorded, and has no effect. */
 export function tightenPolicy(policy: ImmediatePolicy): ImmediatePolicy {
   const { ref, mode } = policy;
-  return { ref, mode, evaluate: (action) => withoutAllow(policy.evaluate(action)) };
+  const readsOutput = (protocol: Protocol): boolean => policy.readsOutput?.(protocol) ?? true;
+  return { ref, mode, readsOutput, evaluate: (action) => withoutAllow(policy.evaluate(action)) };
 }
 
 function withoutAllow(verdict: Verdict): Verdict {

@@ -1,10 +1,12 @@
-import type { ActionEnvelope } from "../kernel/envelope.ts";
+import type { ActionEnvelope, Protocol } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import type { PolicyRef } from "../kernel/policy.ts";
 
 /** The chain, as the road needs it. */
 export interface Evaluator {
   evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation>;
+  /** Whether the answer's text may change what is said of it. */
+  readsOutput(protocol: Protocol): boolean;
 }
 
 const chainRef: PolicyRef = { kind: "external", name: "chain", version: "1", digest: "", signer: null };

@@ -52,6 +52,11 @@ export class Road {
     return evaluation;
   }
 
+  /** Whether policy may say something of such an answer because of its text. */
+  readsOutput(protocol: Protocol): boolean {
+    return this.#parts.chain.readsOutput(protocol);
+  }
+
   /**
    * Takes one action from attempt to answer. The decision is durable before `dispatch` is called, the outcome before
    * this resolves. Rejects with the dispatch's own error after recording the outcome as unknown, and with

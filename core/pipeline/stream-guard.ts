@@ -17,8 +17,10 @@ export interface StreamStep {
   readonly pieces: readonly Piece[];
   /** Texts of members that nobody here understands: judged, and never changed. */
   readonly unknown: readonly Piece[];
-  /** Whether the answer is whole with this event. */
+  /** Whether the answer ends with this event, whole or in an error. */
   readonly terminal: boolean;
+  /** What the upstream says of an error that ends its answer. */
+  readonly error?: Json;
 }
 
 /** Reads an answer event by event. */
@@ -75,6 +77,7 @@ export class StreamGuard<Event> {
   #held: Held<Event>[] = [];
   #heldBytes = 0;
   #ended = false;
+  #error: Json | undefined;
 
   constructor(options: StreamGuardOptions<Event>) {
     this.#options = options;
@@ -88,7 +91,7 @@ export class StreamGuard<Event> {
   /** Takes in the next event. Throws PROVIDER_INVALID where more would have to wait than may. */
   push(event: Event): void {
     const { reader, mostHeldBytes } = this.#options;
-    const { pieces, unknown, terminal } = reader.read(event);
+    const { pieces, unknown, terminal, error } = reader.read(event);
     const bytes = reader.sizeOf(event);
     this.#heldBytes += bytes;
     if (this.#heldBytes > mostHeldBytes) {
@@ -101,6 +104,7 @@ export class StreamGuard<Event> {
       unknown: unknown.map(({ pointer, text }) => this.#append(unknownRoot + pointer, text)),
     });
     this.#ended = terminal;
+    this.#error = error;
   }
 
   /** What may go before the answer is whole; judges where enough has come that could go then. */
@@ -116,9 +120,15 @@ export class StreamGuard<Event> {
     return { kind: "released", events: this.#take() };
   }
 
+  /** Whether the upstream itself ended the answer in an error. */
+  get failed(): boolean {
+    return this.#error !== undefined;
+  }
+
   /** The whole answer as policies judge it. */
   whole(): JsonObject {
-    return { ...this.#options.reader.body(), ...this.#unknownMembers() };
+    const error = this.#error === undefined ? {} : { error: this.#error };
+    return { ...this.#options.reader.body(), ...error, ...this.#unknownMembers() };
   }
 
   /** What is left once the whole answer was judged; `redacted` is the answer as it may be seen. */

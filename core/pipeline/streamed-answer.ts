@@ -33,7 +33,7 @@ async function flow<Event, Reply>(
   }
   if (!guard.ended) throw new GatewayError("PROVIDER_INVALID", "the answer ended before it was whole");
   return {
-    status: "success",
+    status: guard.failed ? "error" : "success",
     output: guard.whole(),
     makeReply: async (output, redactions) => {
       await deliver(guard.finish(redactions, output));

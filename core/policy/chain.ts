@@ -1,5 +1,5 @@
 import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
-import type { ActionEnvelope, Phase } from "../kernel/envelope.ts";
+import type { ActionEnvelope, Phase, Protocol } from "../kernel/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
 import type { Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
 import { mergeRedactions } from "../kernel/redaction.ts";
@@ -44,6 +44,11 @@ export class Chain {
   /** Evaluations that begin from now on use these; those under way keep theirs. */
   replacePolicies(policies: readonly Policy[]): void {
     this.#policies = [...policies];
+  }
+
+  /** Whether any enforced policy may say something of such an answer because of its text. */
+  readsOutput(protocol: Protocol): boolean {
+    return this.#policies.some((policy) => policy.mode === "enforce" && (policy.readsOutput?.(protocol) ?? true));
   }
 
   evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation> {

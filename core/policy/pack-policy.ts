@@ -1,5 +1,5 @@
 import { type Decision, strictest } from "../kernel/decision.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
+import type { ActionEnvelope, Protocol } from "../kernel/envelope.ts";
 import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdict } from "../kernel/policy.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
@@ -36,6 +36,10 @@ export class PackPolicy implements Policy {
     this.#index = new RuleIndex(options.rules);
     this.#variables = options.variables;
     this.#tightenOnly = options.tightenOnly;
+  }
+
+  readsOutput(protocol: Protocol): boolean {
+    return this.#index.has("output", protocol);
   }
 
   evaluate(action: ActionEnvelope): Verdict {

@@ -1,4 +1,4 @@
-import type { ActionEnvelope } from "../kernel/envelope.ts";
+import type { ActionEnvelope, Phase, Protocol } from "../kernel/envelope.ts";
 import { type Match, matches, type NameKey, nameKeys, nameOf } from "./match.ts";
 
 interface Matched {
@@ -22,6 +22,11 @@ export class RuleIndex<T extends Matched> {
         shelf.add(rule);
       }
     }
+  }
+
+  /** Whether any rule may concern an action of this phase and protocol. */
+  has(phase: Phase, protocol: Protocol): boolean {
+    return [...this.#shelves.keys()].some((key) => key.startsWith(`${phase} ${protocol} `));
   }
 
   /** The rules whose `match` agrees with the action, in the pack's order. */

@@ -1,6 +1,7 @@
 import type { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { WireEvent } from "./wire/event.ts";
+import type { StreamReader } from "./wire/stream-reader.ts";
 
 /** What became of a request, in the API of the client. */
 export type ModelAnswer = WholeAnswer | StreamedAnswer | FailedAnswer;
@@ -20,6 +21,8 @@ export interface StreamedAnswer {
    * CANCELLED. Whoever does not read them to the end must leave the loop or abort the signal: that frees the connection.
    */
   readonly events: AsyncIterable<WireEvent>;
+  /** To be fed each of them, once and in order. */
+  readonly reader: StreamReader;
 }
 
 export interface FailedAnswer {

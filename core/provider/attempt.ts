@@ -14,6 +14,7 @@ import { brokenOff, type Failure, failureOf } from "./failure.ts";
 import type { ProviderSecret } from "./secret.ts";
 import type { AnswerOptions } from "./wire/answer-option.ts";
 import { translateError } from "./wire/error-shape.ts";
+import { StreamReader } from "./wire/stream-reader.ts";
 import { StreamTranslator } from "./wire/stream-translator.ts";
 import { translateResponse } from "./wire/translate.ts";
 
@@ -96,7 +97,7 @@ function openStream(parts: AttemptParts, { headers }: Head): ModelAnswer {
       parts.onBroken(error);
     },
   });
-  return { kind: "stream", events };
+  return { kind: "stream", events, reader: new StreamReader(parts.clientApi) };
 }
 
 async function readFailure(parts: AttemptParts, { status, headers }: Head): Promise<Failure> {

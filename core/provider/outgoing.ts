@@ -20,8 +20,6 @@ export interface ModelCall {
   /** The client's. */
   readonly api: ModelApi;
   readonly stream: boolean;
-  /** The client's headers. Of these, a provider gets the version of its API and the trace context, and nothing else. */
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Aborted where the client is gone: the provider's connection is freed at once. */
   readonly signal: AbortSignal;
 }
@@ -45,7 +43,7 @@ export function makeRequest(action: ActionEnvelope, call: ModelCall, created: nu
   const judged = judgedBody(action, call);
   return {
     body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model })),
-    headers: passedHeaders(candidate.api, call),
+    headers: passedHeaders(action, call),
     options: { created, includeUsage: wantsUsage(judged) },
   };
 }
@@ -67,9 +65,12 @@ function wantsUsage({ stream_options: options }: JsonObject): boolean {
   return isJsonObject(options) && options.include_usage === true;
 }
 
-/** No credential, cookie or address of a client, and nothing else that nobody judged. */
-function passedHeaders(providerApi: ModelApi, { api, headers }: ModelCall): Readonly<Record<string, string>> {
-  const version = providerApi === "messages" && api === "messages" ? ["anthropic-version"] : [];
-  const passed = [...version, "traceparent", "tracestate"].map((name) => [name, headers[name]] as const);
+/** What was judged of the client's headers, to a provider that knows them: none of its credentials, cookies or addresses. */
+function passedHeaders(
+  { continuation }: ActionEnvelope,
+  { candidate, api }: ModelCall,
+): Readonly<Record<string, string>> {
+  if (candidate.api !== "messages" || api !== "messages") return {};
+  const passed = ["anthropic-version", "anthropic-beta"].map((name) => [name, continuation?.[name]] as const);
   return Object.fromEntries(passed.filter((entry): entry is readonly [string, string] => typeof entry[1] === "string"));
 }

@@ -67,6 +67,11 @@ export class KillSwitch implements Policy {
     this.#index = new KillIndex(options.store);
   }
 
+  /** What a stopped session has in flight is cut off when it is stopped. */
+  readsOutput(): boolean {
+    return false;
+  }
+
   /** Blocks every action of a stopped session, in every phase; of others it says nothing. */
   evaluate(action: ActionEnvelope): Verdict {
     return this.isKilled(action.tenant, action.session.id) ? blocked(action.session.id) : abstention;

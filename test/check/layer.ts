@@ -12,7 +12,7 @@ interface Place {
 
 /** Where a file of `core/` belongs, or undefined for a place the design does not know. */
 function placeOf(path: string): Place | undefined {
-  if (/^core\/(?:gateway|parts|policies)\.ts$/.test(path)) return { layer: 4, folder: "core" };
+  if (/^core\/(?:gateway|parts|endpoints|instance|policies)\.ts$/.test(path)) return { layer: 4, folder: "core" };
   const folder = /^core\/([^/]+)\//.exec(path)?.[1] ?? "";
   const place = (layer: number): Place => ({ layer, folder });
   if (folder === "kernel") return place(0);

@@ -7,7 +7,7 @@ import type { Passage, Road } from "../../pipeline/road.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction } from "../../upstream/dispatch.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
-import type { ActionFactory, Attempt } from "./action-factory.ts";
+import type { ActionFactory, Attempt } from "../action-factory.ts";
 import { answerOf, answerOfFault, type ResponseBody } from "./answer.ts";
 import type { Caller, OpenRequest } from "./caller.ts";
 import { checkParamHeaders } from "./era.ts";

@@ -1,6 +1,4 @@
-import type { IncomingMessage } from "node:http";
 import type { ClientIdentity } from "../../kernel/envelope.ts";
-import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest } from "../../kernel/json-rpc.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import type { SessionScope } from "../../kernel/session-scope.ts";
@@ -29,23 +27,4 @@ export interface OpenRequest {
   readonly reply: Reply;
   /** Aborts when the client wants no answer any more. */
   readonly signal: AbortSignal;
-}
-
-const longestClientText = 128;
-
-/**
- * What a client calls itself, cut to 128 characters a field: it is a label, never a credential. Half of a character that
- * the cut goes through is replaced, because evidence takes well-formed text only.
- */
-export function clientIdentity(info: JsonObject, address: string): ClientIdentity {
-  return { name: text(info.name), version: text(info.version), address };
-}
-
-/** Where a request came from, as its connection says: no header is believed. */
-export function addressOf({ socket }: IncomingMessage): string {
-  return socket.remoteAddress ?? "unknown";
-}
-
-function text(value: unknown): string {
-  return typeof value === "string" ? value.slice(0, longestClientText).toWellFormed() : "unknown";
 }

@@ -4,7 +4,7 @@ import { GatewayError } from "../../kernel/error.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { Road } from "../../pipeline/road.ts";
-import type { ActionFactory } from "./action-factory.ts";
+import type { ActionFactory } from "../action-factory.ts";
 import { answerOf, type ResponseBody } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import { mcpErrorBody } from "./error.ts";

@@ -5,9 +5,10 @@ import { type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../ke
 import type { Principal } from "../../kernel/principal.ts";
 import { httpSession, type SessionScope } from "../../kernel/session-scope.ts";
 import { type BodyLimits, readJsonBody } from "../body.ts";
+import { addressOf, clientIdentity } from "../client.ts";
 import { headerText } from "../header.ts";
 import type { InFlight } from "../in-flight.ts";
-import { addressOf, type Caller, clientIdentity } from "./caller.ts";
+import type { Caller } from "./caller.ts";
 import { receiveAnswer, receiveNotification } from "./client-message.ts";
 import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { mcpErrorBody, mcpStatus } from "./error.ts";

@@ -6,7 +6,7 @@ import type { Answer } from "../../pipeline/answer.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";
-import { everyUpstream } from "./action-factory.ts";
+import { everyUpstream } from "../action-factory.ts";
 import { answerOfResult } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import type { ListParts } from "./list.ts";

@@ -6,7 +6,7 @@ import { legacyRevisions } from "../../kernel/mcp.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import type { SessionScope } from "../../kernel/session-scope.ts";
 import { readJsonBody } from "../body.ts";
-import { addressOf } from "./caller.ts";
+import { addressOf } from "../client.ts";
 import { receiveAnswer, receiveNotification } from "./client-message.ts";
 import type { EndpointParts } from "./endpoint.ts";
 import { checkRevisionHeader, classifyEra } from "./era.ts";

@@ -70,6 +70,12 @@ export function modelErrorHeaders(error: GatewayError, requestId: string): Reado
   };
 }
 
+/** The last event of a stream that ends in an error, as that API's clients read it. */
+export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: string): Buffer {
+  const name = api === "messages" ? "event: error\n" : "";
+  return Buffer.from(`${name}data: ${JSON.stringify(modelErrorBody(api, error, requestId))}\n\n`);
+}
+
 /** Answers an error in the shape of an API. */
 export function answerModelError(ctx: Context, api: ModelApi, error: GatewayError, requestId: string): void {
   ctx.status = error.row.status;

@@ -21,6 +21,9 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "mcp.end": [404, 404, 404, 404, 401, 401],
   "sse.open": everyKey,
   "sse.post": [404, 404, 404, 404, 401, 401],
+  "model.chat": everyKey,
+  "model.messages": everyKey,
+  "model.list": everyKey,
   "gateway.health": everyone,
   "admin.health": everyone,
   "admin.metrics": everyKey,
@@ -75,12 +78,16 @@ const pathVariants: readonly [string, (path: string) => string][] = [
   ["Latin-1 letters", (path) => `${path}\xe9`],
 ];
 
+const mockProvider = `
+providers: [{ name: mock, type: mock, models: [mock] }]
+model_gateway: { routes: [{ model: mock, providers: [{ name: mock }] }] }`;
+
 describe("access", () => {
   let world: World;
   let session: string;
   let approval: string;
   before(async () => {
-    world = await openWorld();
+    world = await openWorld(mockProvider);
     await send(world.gateway.url, requestFor(routes["mcp.post"], "operator"));
     const sessions = await send(world.gateway.adminUrl, requestFor(routes["admin.sessions"], "operator"));
     session = (JSON.parse(sessions.body) as { items: [{ id: string }] }).items[0].id;
@@ -182,7 +189,10 @@ function requestFor(route: Route, visitor: Visitor): WireRequest {
   return { method, target, headers: [...credential, ["content-type", "application/json"]], body: bodyOf(route) };
 }
 
+const modelRequest = JSON.stringify({ model: "mock", max_tokens: 16, messages: [{ role: "user", content: "hello" }] });
+
 function bodyOf({ path }: Route): string {
+  if (path.startsWith("/v1/")) return modelRequest;
   if (path.endsWith("/close")) return JSON.stringify({ post_mortem: "what happened, and why it did" });
   return path.includes("/approvals/") ? "{}" : echoCall();
 }

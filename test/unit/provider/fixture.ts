@@ -19,7 +19,8 @@ export interface Asked {
   readonly session?: string;
   readonly stream?: boolean;
   readonly body?: JsonObject;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** What the client says beside the body. */
+  readonly continuation?: JsonObject;
   readonly signal?: AbortSignal;
   /** Whether an approval was used up for it. */
   readonly approved?: boolean;
@@ -98,16 +99,17 @@ export class FleetWorld {
       target: candidate.target,
       capability: "generate",
       arguments: bodyOf(api, model, asked),
+      ...(asked.continuation === undefined ? {} : { continuation: asked.continuation }),
     });
     return permit(action, asked.approved === true);
   }
 
   async ask(asked: Asked = {}): Promise<ModelAnswer> {
-    const { api = "chat", model = "m", session = "s", stream = false, headers = {} } = asked;
+    const { api = "chat", model = "m", session = "s", stream = false } = asked;
     const candidate = this.fleet.candidates(model, session)[asked.candidate ?? 0];
     if (candidate === undefined) throw new Error("expected a candidate");
     const signal = asked.signal ?? new AbortController().signal;
-    return this.fleet.call(this.permit(asked), { candidate, api, stream, headers, signal });
+    return this.fleet.call(this.permit(asked), { candidate, api, stream, signal });
   }
 
   async whole(asked: Asked = {}): Promise<WholeAnswer> {

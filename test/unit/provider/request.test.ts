@@ -13,14 +13,14 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 /** What the client of the gateway sends along. */
-const clientHeaders = {
+/** As if all that a client can send had been judged. */
+const beside = {
   authorization: "Bearer client-key",
   "x-api-key": "client-key",
   cookie: "a=b",
   "x-forwarded-for": "10.0.0.1",
   forwarded: "for=10.0.0.1",
   "x-gateway-session-id": "label",
-  "anthropic-beta": "x",
   "openai-organization": "org",
   host: "gateway.example",
   "accept-encoding": "gzip",
@@ -42,7 +42,7 @@ describe("what a provider is sent", () => {
   it("goes to /v1/messages of a provider that speaks messages, with the version the client asked for", async () => {
     world.open([httpConfig(provider, { type: "anthropic" })]);
     await world.whole({ api: "messages" });
-    await world.whole({ api: "messages", headers: { "anthropic-version": "2026-10-21" } });
+    await world.whole({ api: "messages", continuation: { "anthropic-version": "2026-10-21" } });
     expect(provider.calls.map(({ path }) => path)).to.deep.equal(["/v1/messages", "/v1/messages"]);
     expect(provider.calls.map(({ headers }) => headers["anthropic-version"])).to.deep.equal([
       "2023-06-01",
@@ -56,7 +56,7 @@ describe("what a provider is sent", () => {
     expect(provider.calls[0]?.path).to.equal("/deep/v1/chat/completions?version=7");
   });
 
-  const own = ["host", "connection", "content-type", "accept-encoding", "accept", "traceparent", "content-length"];
+  const own = ["host", "connection", "content-type", "accept-encoding", "accept", "content-length"];
   const table: Readonly<Record<string, readonly ["openai" | "anthropic", Asked, readonly string[]]>> = {
     "a chat provider": ["openai", {}, ["authorization"]],
     "a messages provider": ["anthropic", { api: "messages" }, ["anthropic-version", "x-api-key"]],
@@ -64,12 +64,12 @@ describe("what a provider is sent", () => {
     "a chat provider with a messages client": ["openai", { api: "messages" }, ["authorization"]],
   };
   for (const [name, [type, asked, keyed]] of Object.entries(table)) {
-    it(`holds no header of the client's but the trace, and the provider's key in its own place: ${name} [S12]`, async () => {
+    it(`holds nothing of the client's but what was judged, and the provider's key in its own place: ${name} [S12]`, async () => {
       world.open([httpConfig(provider, { type })]);
-      await world.whole({ ...asked, headers: clientHeaders });
+      await world.whole({ ...asked, continuation: beside });
       const { headers, rawHeaders, text } = provider.calls[0] as (typeof provider.calls)[number];
       expect(Object.keys(headers)).to.have.members([...own, ...keyed]);
-      expect(headers).to.include({ traceparent: clientHeaders.traceparent, "accept-encoding": "identity" });
+      expect(headers).to.include({ "accept-encoding": "identity" });
       if (type === "openai") expect(headers.authorization).to.equal(`Bearer ${providerKey}`);
       else expect(headers["x-api-key"]).to.equal(providerKey);
       expect(JSON.stringify(rawHeaders) + text).to.not.match(/client-key|10\.0\.0\.1|a=b|gateway\.example|org|label/);
@@ -91,7 +91,7 @@ describe("ProviderFleet.call(permission, call)", () => {
     world.open([httpConfig(provider), httpConfig(other, { name: "q" })], [routeTo(["p", "q"], { fallback: true })]);
     const [candidate, next] = world.fleet.candidates("m", "s");
     if (candidate === undefined || next === undefined) throw new Error("expected two candidates");
-    const call = { candidate, api: "chat", stream: false, headers: {}, signal } as const;
+    const call = { candidate, api: "chat", stream: false, signal } as const;
     const permission = world.permit({});
     await world.fleet.call(permission, call);
     const again = await world.fleet.call(permission, call).catch((error: unknown) => error);

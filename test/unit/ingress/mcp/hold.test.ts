@@ -51,7 +51,10 @@ describe("Hold", function () {
       onCount: (count) => counts.push(count),
     });
     road = new Road({
-      chain: { evaluate: async (action) => makeEvaluation(action, action.phase === "input" ? "review" : "allow") },
+      chain: {
+        evaluate: async (action) => makeEvaluation(action, action.phase === "input" ? "review" : "allow"),
+        readsOutput: () => false,
+      },
       log: world.ledger.ledger,
       desk: world.approvals.queue,
       ...unstopped,

@@ -1,15 +1,29 @@
-import type { Capability } from "../../kernel/capability.ts";
-import { type ActionEnvelope, sealEnvelope, type ToolDefinition } from "../../kernel/envelope.ts";
-import type { JsonObject } from "../../kernel/json.ts";
-import type { Clock } from "../../kernel/port.ts";
-import type { Caller } from "./caller.ts";
+import type { Capability } from "../kernel/capability.ts";
+import {
+  type ActionEnvelope,
+  type ClientIdentity,
+  type Protocol,
+  sealEnvelope,
+  type ToolDefinition,
+} from "../kernel/envelope.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { Clock } from "../kernel/port.ts";
+import type { Principal } from "../kernel/principal.ts";
+import type { SessionScope } from "../kernel/session-scope.ts";
 
 /** The target of an action that goes to every upstream. No upstream can bear this name. */
 export const everyUpstream = "*";
 
-/** What an MCP message asks for, once its owner is known. */
+/** Who attempts something, and where. */
+export interface Actor {
+  readonly principal: Principal;
+  readonly scope: SessionScope;
+  readonly client: ClientIdentity;
+}
+
+/** What a request asks for, once it is known who serves it. */
 export interface Attempt {
-  /** The upstream's tool name, or the MCP method itself. */
+  /** The upstream's tool name, the MCP method itself, or the kind of a model request. */
   readonly tool: string;
   readonly target: string;
   readonly capability: Capability;
@@ -18,28 +32,30 @@ export interface Attempt {
   readonly definition?: ToolDefinition | undefined;
 }
 
-/** Makes the envelope of what a caller attempts: the only place where MCP becomes an action. */
+/** Makes the envelope of what a caller attempts: the only place where a request becomes an action. */
 export class ActionFactory {
+  readonly #protocol: Protocol;
   readonly #clock: Clock;
   readonly #newId: () => string;
 
-  constructor(clock: Clock, newId: () => string) {
+  constructor(protocol: Protocol, clock: Clock, newId: () => string) {
+    this.#protocol = protocol;
     this.#clock = clock;
     this.#newId = newId;
   }
 
   /** The sealed envelope, phase `input`, or `list` for the question whether a tool may be seen. */
-  make(caller: Caller, attempt: Attempt, phase: "input" | "list" = "input"): ActionEnvelope {
-    const { principal } = caller;
+  make(actor: Actor, attempt: Attempt, phase: "input" | "list" = "input"): ActionEnvelope {
+    const { principal } = actor;
     return sealEnvelope({
       version: 1,
       id: this.#newId(),
       time: new Date(this.#clock()).toISOString(),
       tenant: principal.tenant,
       principal: { id: principal.id, role: principal.role, keyId: principal.keyId },
-      session: caller.scope,
+      session: actor.scope,
       task: null,
-      protocol: "mcp",
+      protocol: this.#protocol,
       phase,
       tool: attempt.tool,
       target: attempt.target,
@@ -47,7 +63,7 @@ export class ActionFactory {
       arguments: attempt.arguments,
       ...(attempt.continuation === undefined ? {} : { continuation: attempt.continuation }),
       ...(attempt.definition === undefined ? {} : { tool_definition: attempt.definition }),
-      client: caller.client,
+      client: actor.client,
     });
   }
 }

@@ -1,0 +1,91 @@
+import type { Approvals } from "./approval/approvals.ts";
+import type { GatewayConfig } from "./config/gateway-config.ts";
+import type { Ledger } from "./evidence/ledger.ts";
+import { ActionFactory } from "./ingress/action-factory.ts";
+import type { InFlight } from "./ingress/in-flight.ts";
+import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
+import { Hold } from "./ingress/mcp/hold.ts";
+import type { SessionTable } from "./ingress/mcp/session-table.ts";
+import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
+import { ModelEndpoint } from "./ingress/model/endpoint.ts";
+import { identity, jsonBounds, newId } from "./instance.ts";
+import type { GatewayError } from "./kernel/error.ts";
+import type { Log } from "./observe/log.ts";
+import type { Metrics } from "./observe/metrics.ts";
+import { Road } from "./pipeline/road.ts";
+import type { Chain } from "./policy/chain.ts";
+import type { ProviderFleet } from "./provider/fleet.ts";
+import type { KillSwitch } from "./session/kill-switch.ts";
+import type { ReviewFlood } from "./session/review-flood.ts";
+import type { UpstreamFleet } from "./upstream/fleet.ts";
+
+/** What the endpoints are made of. */
+export interface EndpointSources {
+  readonly ledger: Ledger;
+  readonly approvals: Approvals;
+  readonly metrics: Metrics;
+  readonly chain: Chain;
+  readonly fleet: UpstreamFleet;
+  readonly providers: ProviderFleet;
+  readonly sessions: SessionTable;
+  readonly killSwitch: KillSwitch;
+  readonly reviews: ReviewFlood;
+  readonly inFlight: InFlight;
+}
+
+export interface Endpoints {
+  readonly endpoint: McpEndpoint;
+  readonly sse: SseEndpoint;
+  readonly model: ModelEndpoint;
+}
+
+type Shared = Pick<SseParts, "road" | "inFlight" | "body" | "onFault">;
+
+/** Of one streamed answer, beside what waits of each text: tool calls wait whole. */
+const mostHeldBytes = 1_048_576;
+
+/** Makes the endpoints of the gateway port; all of them lead onto one road. */
+export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
+  const { ledger, approvals, metrics, chain, killSwitch, reviews, inFlight } = open;
+  const road = new Road({ chain, killSwitch, reviews, log: ledger, desk: approvals.queue, observer: metrics, newId });
+  const shared = {
+    road,
+    inFlight,
+    body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },
+    onFault: (requestId: string, error: GatewayError): void =>
+      log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
+  };
+  const mcp = mcpParts(config, open, shared);
+  const { toolPassthrough, holdbackBytes } = config.modelGateway;
+  const model = new ModelEndpoint({
+    ...shared,
+    actions: new ActionFactory("model", Date.now, newId),
+    fleet: open.providers,
+    toolPassthrough,
+    holdback: holdbackBytes,
+    mostHeldBytes: mostHeldBytes + holdbackBytes,
+  });
+  return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model };
+}
+
+function mcpParts(config: GatewayConfig, open: EndpointSources, shared: Shared): SseParts {
+  const { ledger, approvals, metrics, fleet, sessions } = open;
+  const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
+    ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
+  return {
+    ...shared,
+    identity,
+    fleet,
+    sessions,
+    actions: new ActionFactory("mcp", Date.now, newId),
+    hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
+    newId,
+    metaPassthrough: config.mcpGateway.metaPassthrough,
+    recordSession,
+    onScopeEnded: async (scope, principal) => {
+      // What was approved for a live connection dies with it, whether or not its end can be recorded.
+      await approvals.expiry.endSession(principal.tenant, scope.id);
+      await recordSession(principal, scope, { event: "closed" });
+    },
+  };
+}

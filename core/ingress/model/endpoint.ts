@@ -1,0 +1,97 @@
+import type { Context } from "koa";
+import { singleHeader } from "../../identity/header.ts";
+import { sessionLabel } from "../../identity/session-label.ts";
+import { GatewayError } from "../../kernel/error.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import type { ModelApi } from "../../kernel/model-api.ts";
+import type { Principal } from "../../kernel/principal.ts";
+import { httpSession } from "../../kernel/session-scope.ts";
+import type { Actor } from "../action-factory.ts";
+import { type BodyLimits, readJsonBody } from "../body.ts";
+import { agentIdentity } from "../client.ts";
+import type { InFlight } from "../in-flight.ts";
+import { modelErrorEvent } from "./error.ts";
+import { EventSink } from "./event-sink.ts";
+import { modelList } from "./model-list.ts";
+import { type ModelRequest, readModelRequest } from "./request.ts";
+import { type ServiceParts, serveModel } from "./service.ts";
+import { refuseTools } from "./tool-passthrough.ts";
+import { messagesVersion } from "./version.ts";
+
+export interface ModelEndpointParts extends ServiceParts {
+  readonly body: BodyLimits;
+  readonly inFlight: InFlight;
+  /** A fault that was told to a client in the middle of its stream. */
+  readonly onFault: (requestId: string, error: GatewayError) => void;
+}
+
+/** What a client says beside the body that changes what a provider makes of it. */
+type Continuation = JsonObject | undefined;
+
+/** The model APIs: chat completions and messages, each streamed or whole. */
+export class ModelEndpoint {
+  readonly #parts: ModelEndpointParts;
+
+  constructor(parts: ModelEndpointParts) {
+    this.#parts = parts;
+  }
+
+  /** POST `/v1/chat/completions`. */
+  async chat(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    const request = readModelRequest("chat", await readJsonBody(ctx.req, this.#parts.body));
+    await this.#serve(ctx, principal, request, undefined, requestId);
+  }
+
+  /** POST `/v1/messages`. */
+  async messages(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    const continuation = messagesHeaders(ctx);
+    const request = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+    if (!this.#parts.toolPassthrough) refuseTools(request.body);
+    await this.#serve(ctx, principal, request, continuation, requestId);
+  }
+
+  /** GET `/v1/models`: in the shape of the API whose version header is sent. */
+  models(ctx: Context): void {
+    const api: ModelApi = ctx.req.headers["anthropic-version"] === undefined ? "chat" : "messages";
+    ctx.body = modelList(api, this.#parts.fleet.models);
+  }
+
+  async #serve(
+    ctx: Context,
+    principal: Principal,
+    request: ModelRequest,
+    continuation: Continuation,
+    requestId: string,
+  ): Promise<void> {
+    const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+    const actor: Actor = { principal, scope, client: agentIdentity(ctx.req) };
+    const abort = new AbortController();
+    const sink = new EventSink(ctx, abort.signal);
+    const { inFlight } = this.#parts;
+    ctx.set("request-id", requestId);
+    ctx.res.once("close", () => abort.abort(new GatewayError("CANCELLED")));
+    inFlight.begin(scope.id, abort);
+    try {
+      const reply = await serveModel(this.#parts, { actor, request, continuation, sink, signal: abort.signal });
+      if (reply.kind === "streamed") return sink.end();
+      ctx.status = reply.status;
+      ctx.type = "application/json";
+      if (reply.headers !== undefined) ctx.set(reply.headers);
+      ctx.body = reply.bytes;
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      if (!sink.begun) throw error;
+      this.#parts.onFault(requestId, error);
+      sink.end(modelErrorEvent(request.api, error, requestId));
+    } finally {
+      inFlight.finish(scope.id, abort);
+    }
+  }
+}
+
+/** The version and the trial features asked for: they are judged, and reach the provider, with the request. */
+function messagesHeaders(ctx: Context): JsonObject {
+  const version = messagesVersion(ctx.req.rawHeaders);
+  const beta = singleHeader(ctx.req.rawHeaders, "anthropic-beta");
+  return { "anthropic-version": version, ...(beta === undefined ? {} : { "anthropic-beta": beta }) };
+}

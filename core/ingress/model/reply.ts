@@ -1,0 +1,46 @@
+import { GatewayError } from "../../kernel/error.ts";
+import type { Json } from "../../kernel/json.ts";
+import type { Answer } from "../../pipeline/answer.ts";
+import type { FailedAnswer, WholeAnswer } from "../../provider/answer.ts";
+import { refuseToolUse } from "./tool-passthrough.ts";
+
+/** What the client gets: all of it, or nothing more, because it was streamed. */
+export type ModelReply = WholeReply | { readonly kind: "streamed" };
+
+export interface WholeReply {
+  readonly kind: "whole";
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly bytes: Uint8Array;
+}
+
+/** A provider's whole answer, byte for byte where policy changes nothing. Its reply throws TOOLS_DISABLED where it must. */
+export function wholeReply({ status, body, raw }: WholeAnswer, refusesTools: boolean): Answer<WholeReply> {
+  const makeReply = (output: Json): WholeReply => {
+    if (refusesTools) refuseToolUse(body);
+    return { kind: "whole", status, bytes: output === body && raw !== undefined ? raw : bytesOf(output) };
+  };
+  return { status: "success", output: body, makeReply };
+}
+
+/**
+ * A provider's refusal, in its own words where it has some for the client; else the error itself. An approval that was
+ * used up for it is told of.
+ */
+export function failedReply({ error, status, body }: FailedAnswer, approvalId: string | undefined): Answer<WholeReply> {
+  if (body === null || approvalId !== undefined) {
+    const output = { code: error.code, message: error.publicMessage };
+    const makeReply = (judged: Json): never => {
+      throw judged === output ? error : new GatewayError(error.code);
+    };
+    return { status: "error", output, makeReply };
+  }
+  const seconds = error.data?.retry_after_s;
+  const headers = typeof seconds === "number" ? { "retry-after": String(seconds) } : {};
+  const makeReply = (judged: Json): WholeReply => ({ kind: "whole", status, headers, bytes: bytesOf(judged) });
+  return { status: "error", output: body, makeReply };
+}
+
+function bytesOf(value: Json): Uint8Array {
+  return Buffer.from(JSON.stringify(value));
+}

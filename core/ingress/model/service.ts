@@ -1,0 +1,127 @@
+import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import { GatewayError } from "../../kernel/error.ts";
+import type { JsonObject } from "../../kernel/json.ts";
+import type { Answer, StreamedAnswer } from "../../pipeline/answer.ts";
+import type { Passage, Road } from "../../pipeline/road.ts";
+import { streamAnswer } from "../../pipeline/streamed-answer.ts";
+import type { FailedAnswer, StreamedAnswer as ModelStream } from "../../provider/answer.ts";
+import type { ProviderFleet } from "../../provider/fleet.ts";
+import type { Candidate } from "../../provider/outgoing.ts";
+import type { ActionFactory, Actor } from "../action-factory.ts";
+import { refusalError } from "../refusal.ts";
+import type { EventSink } from "./event-sink.ts";
+import { failedReply, type ModelReply, wholeReply } from "./reply.ts";
+import type { ModelRequest } from "./request.ts";
+import { ToolRefusal } from "./tool-refusal.ts";
+
+export interface ServiceParts {
+  readonly road: Road;
+  readonly actions: ActionFactory;
+  readonly fleet: ProviderFleet;
+  /** Whether tools of the messages API are passed through. */
+  readonly toolPassthrough: boolean;
+  /** Code units of a streamed text that wait for what follows, where policy reads answers. */
+  readonly holdback: number;
+  /** Bytes of one stream that may wait. */
+  readonly mostHeldBytes: number;
+}
+
+/** A model request for as long as it is served. */
+export interface OpenModelRequest {
+  readonly actor: Actor;
+  readonly request: ModelRequest;
+  /** What the client says beside the body, judged and sent with it. */
+  readonly continuation: JsonObject | undefined;
+  readonly sink: EventSink;
+  readonly signal: AbortSignal;
+}
+
+const tools = { chat: "chat.completions", messages: "messages" } as const;
+
+/**
+ * Serves a model request by the first provider of its route, and by the next where that one fails, the route says so and
+ * the client was told nothing yet. Each is an action of its own: judged for its target, on record, dispatched once.
+ * Rejects with the GatewayError to answer instead.
+ */
+export async function serveModel(parts: ServiceParts, open: OpenModelRequest): Promise<ModelReply> {
+  const { request, actor } = open;
+  const candidates = parts.fleet.candidates(request.model, actor.scope.id);
+  for (const [index, candidate] of candidates.entries()) {
+    const attempt = new Attempt(parts, open, candidate);
+    const isLast = index === candidates.length - 1;
+    try {
+      const reply = await attempt.run();
+      if (isLast || !attempt.mayGoElsewhere) return reply;
+    } catch (cause) {
+      const error = open.signal.aborted ? GatewayError.from(open.signal.reason) : GatewayError.from(cause);
+      if (isLast || !attempt.mayGoElsewhere) throw error;
+    }
+  }
+  throw new TypeError("serveModel: expected a candidate");
+}
+
+/** One request to one provider. */
+class Attempt {
+  readonly #parts: ServiceParts;
+  readonly #open: OpenModelRequest;
+  readonly #candidate: Candidate;
+  #failed: FailedAnswer | undefined;
+  #usedApproval = false;
+
+  constructor(parts: ServiceParts, open: OpenModelRequest, candidate: Candidate) {
+    this.#parts = parts;
+    this.#open = open;
+    this.#candidate = candidate;
+  }
+
+  /** Whether another provider may be asked instead. What a person approved was for this one. */
+  get mayGoElsewhere(): boolean {
+    const { sink, signal } = this.#open;
+    return this.#failed?.elsewhere === true && !this.#usedApproval && !sink.begun && !signal.aborted;
+  }
+
+  async run(): Promise<ModelReply> {
+    const { actor, request, continuation } = this.#open;
+    const action = this.#parts.actions.make(actor, {
+      tool: tools[request.api],
+      target: this.#candidate.target,
+      capability: "generate",
+      arguments: request.body,
+      continuation,
+    });
+    const passage: Passage<ModelReply> = await this.#parts.road.travel(action, (permission) =>
+      this.#dispatch(permission),
+    );
+    if (passage.kind !== "answered") throw refusalError(passage);
+    return passage.reply;
+  }
+
+  async #dispatch(permission: AuthorizedAction): Promise<Answer<ModelReply> | StreamedAnswer<ModelReply>> {
+    this.#usedApproval = permission.approvalId !== undefined;
+    const { request, signal } = this.#open;
+    const { api, stream } = request;
+    const answer = await this.#parts.fleet.call(permission, { candidate: this.#candidate, api, stream, signal });
+    if (answer.kind === "stream") return this.#stream(answer);
+    if (answer.kind === "whole") return wholeReply(answer, this.#refusesTools);
+    this.#failed = answer;
+    if (answer.outcome === "unknown") throw answer.error;
+    return failedReply(answer, permission.approvalId);
+  }
+
+  get #refusesTools(): boolean {
+    return this.#open.request.api === "messages" && !this.#parts.toolPassthrough;
+  }
+
+  #stream({ events, reader }: ModelStream): StreamedAnswer<ModelReply> {
+    const { sink } = this.#open;
+    const { road, holdback, mostHeldBytes } = this.#parts;
+    return streamAnswer({
+      reader: this.#refusesTools ? new ToolRefusal(reader) : reader,
+      events,
+      deliver: (released) => sink.write(Buffer.concat(released.map(({ raw }) => raw))),
+      holdback: road.readsOutput("model") ? holdback : 0,
+      mostHeldBytes,
+      reply: { kind: "streamed" },
+    });
+  }
+}

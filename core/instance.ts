@@ -1,0 +1,21 @@
+import { randomBytes } from "node:crypto";
+import type { GatewayConfig } from "./config/gateway-config.ts";
+import { poolRandom } from "./kernel/random-pool.ts";
+import type { JsonBounds } from "./kernel/strict-json.ts";
+import { uuidV7 } from "./kernel/uuid.ts";
+
+/** What the gateway calls itself towards clients and upstreams. */
+export const identity = { name: "agent-governance-gateway", version: "0.1.0" } as const;
+
+const random = poolRandom(randomBytes);
+
+/** UUIDv7. */
+export function newId(): string {
+  return uuidV7(Date.now(), random(10));
+}
+
+/** The bounds of what clients send. */
+export function jsonBounds(config: GatewayConfig): JsonBounds {
+  const { jsonDepth, jsonNodes, jsonStringLength } = config.limits;
+  return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
+}

@@ -1,0 +1,122 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { ActionRecord } from "../../../core/evidence/record.ts";
+import { ModelProvider } from "../../fixture/model-provider.ts";
+import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { allowEverything } from "../../support/pack.ts";
+
+/** Who holds a key of the world. */
+export type KeyHolder = "agent" | "operator" | "other";
+
+export interface ModelWorldOptions {
+  /** Members of `model_gateway` beside its routes. */
+  readonly settings?: string;
+  /** Instead of one route to each provider: `chat-model` to the one, `messages-model` to the other. */
+  readonly routes?: string;
+  /** Further members of both providers. */
+  readonly provider?: string;
+  /** Further rules of the pack that allows everything. */
+  readonly rules?: string;
+  /** Further members of `policy`. */
+  readonly policy?: string;
+  /** Further top-level keys. */
+  readonly more?: string;
+  readonly files?: Readonly<Record<string, string>>;
+}
+
+/** A gateway process between clients and two providers that speak an API each, both of them one server with a log. */
+export interface ModelWorld {
+  readonly gateway: RunningGateway;
+  readonly provider: ModelProvider;
+  readonly keys: Readonly<Record<KeyHolder, string>>;
+  /** What the gateway presents to the providers. */
+  readonly providerKey: string;
+  /** All records of actions in the tenant's chain. */
+  records(): Promise<readonly ActionRecord[]>;
+  stop(): Promise<void>;
+}
+
+const usualRoutes = `
+    - { model: chat-model, providers: [{ name: open, model: open-1 }] }
+    - { model: messages-model, providers: [{ name: claude, model: claude-1 }] }
+    - { model: mock, providers: [{ name: mock }] }`;
+
+export async function openModelWorld(options: ModelWorldOptions = {}): Promise<ModelWorld> {
+  const provider = await ModelProvider.start();
+  const keys = { agent: newKey(), operator: newKey(), other: newKey() };
+  const providerKey = newKey();
+  try {
+    const gateway = await startGateway({
+      config: configFor(provider, keys, options),
+      files: { ...allowEverything("packs/open"), ...ruleFiles(options.rules), ...options.files },
+      env: { PROVIDER_KEY: providerKey },
+    });
+    const reader = new EvidenceReader(gateway.adminUrl, keys.operator);
+    return {
+      gateway,
+      provider,
+      keys,
+      providerKey,
+      records: () => reader.recordsOf(),
+      stop: async () => {
+        await gateway.stop().finally(() => provider.stop());
+      },
+    };
+  } catch (error) {
+    provider.stop();
+    throw error;
+  }
+}
+
+function ruleFiles(rules: string | undefined): Readonly<Record<string, string>> {
+  return rules === undefined ? {} : { "packs/open/rules/more.yaml": `rules:\n${rules}` };
+}
+
+function configFor(provider: ModelProvider, keys: ModelWorld["keys"], options: ModelWorldOptions): string {
+  const entry = (id: KeyHolder, tenant: string, role: string): string =>
+    `  - { id: ${id}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${sha256(keys[id])}" }`;
+  const {
+    settings = "tool_passthrough: true",
+    routes = usualRoutes,
+    provider: both = "",
+    policy = "",
+    more = "",
+  } = options;
+  return `
+listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
+keys:
+${entry("agent", "acme", "viewer")}
+${entry("operator", "acme", "operator")}
+${entry("other", "umbrella", "viewer")}
+providers:
+  - name: open
+    type: openai
+    base_url: ${provider.baseUrl("openai")}
+    api_key_env: PROVIDER_KEY
+    models: [chat-model, shared-model]
+    ${both}
+  - name: claude
+    type: anthropic
+    base_url: ${provider.baseUrl("anthropic")}
+    api_key_env: PROVIDER_KEY
+    models: [messages-model, shared-model]
+    ${both}
+  - { name: mock, type: mock, models: [mock] }
+model_gateway:
+  ${settings}
+  routes: ${routes}
+sessions: { review_flood: { reviews: 0 } }
+policy:
+  packs: [{ path: packs/open }]
+  ${policy}
+${more}
+`;
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function newKey(): string {
+  return `test-${randomBytes(32).toString("base64url")}`;
+}
