@@ -1,5 +1,12 @@
-import type { Json, JsonObject } from "../../kernel/json.ts";
-import { type CallDelta, type ChatTextSite, type ChoiceDelta, chatTextSites, choicesOf } from "./chat-chunk.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
+import {
+  type CallDelta,
+  type ChatTextSite,
+  type ChoiceDelta,
+  chatTextSites,
+  choicesOf,
+  messageTexts,
+} from "./chat-chunk.ts";
 import { isText, objectAt } from "./stream-shape.ts";
 import type { StepDraft } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
@@ -24,8 +31,9 @@ const headMembers = ["id", "object", "created", "model", "service_tier", "system
 const filterMembers = ["prompt_filter_results", "content_filter_results"] as const;
 const knownInChunk: ReadonlySet<string> = new Set([...headMembers, ...filterMembers, "choices", "usage", "error"]);
 const knownInChoice: ReadonlySet<string> = new Set([...filterMembers, "index", "delta", "finish_reason"]);
-const knownInDelta: ReadonlySet<string> = new Set(["role", "tool_calls", "function_call"]);
+const knownInDelta: ReadonlySet<string> = new Set([...messageTexts, "role", "tool_calls", "function_call"]);
 const knownInCall: ReadonlySet<string> = new Set(["index", "id", "type", "function"]);
+const knownInFunction: ReadonlySet<string> = new Set(["name", "arguments"]);
 
 /** The answer that the chunks of a chat stream add up to. */
 export class ChatAssembly {
@@ -63,7 +71,7 @@ export class ChatAssembly {
 
   #takeOwn(chunk: JsonObject, name: string, step: StepDraft): void {
     const value = chunk[name];
-    if (value === undefined || value === null) return;
+    if (value === undefined || value === null || value === this.#head[name]) return; // the same in chunk after chunk
     this.#head[name] ??= value;
     step.addOwn(value, `/${name}`);
   }
@@ -82,14 +90,12 @@ export class ChatAssembly {
     for (const name of filterMembers) step.addOwn(choice[name], `/choices/${name}`);
     step.addOthers(choice, knownInChoice, "/choices");
     step.addOwn(delta.role, "/choices/delta/role");
-    const { reasoning_content, content, refusal, ...others } = delta;
-    for (const [name, value] of Object.entries({ reasoning_content, content, refusal })) {
-      if (typeof value !== "string") step.addUnknown(value, `/choices/delta/${name}`);
+    for (const name of messageTexts) {
+      if (typeof delta[name] !== "string") step.addUnknown(delta[name], `/choices/delta/${name}`);
     }
-    step.addOthers(others, knownInDelta, "/choices/delta");
+    step.addOthers(delta, knownInDelta, "/choices/delta");
     for (const call of calls) beginCall(known, call, step);
-    const former = objectAt(delta.function_call, "choices[].delta.function_call");
-    if (Object.keys(former).length > 0) beginCall(known, { index: -1, call: {}, named: former }, step);
+    if (isJsonObject(delta.function_call)) beginCall(known, { index: -1, call: {}, named: delta.function_call }, step);
   }
 
   #choice(index: number): Choice {
@@ -135,7 +141,7 @@ function beginCall(choice: Choice, { index, call, named }: CallDelta, step: Step
   if (typeof named.arguments !== "string") {
     step.addUnknown(named.arguments, "/choices/delta/tool_calls/function/arguments");
   }
-  step.addOthers(named, new Set(["name", "arguments"]), "/choices/delta/tool_calls/function");
+  step.addOthers(named, knownInFunction, "/choices/delta/tool_calls/function");
 }
 
 function messageOf({ texts, calls }: Choice): JsonObject {

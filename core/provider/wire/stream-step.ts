@@ -80,8 +80,9 @@ export class StepDraft {
 
   /** Adds all members that are not among those known. */
   addOthers(object: JsonObject, known: ReadonlySet<string>, pointer: string): void {
-    for (const [name, value] of Object.entries(object)) {
+    for (const name of Object.keys(object)) {
       if (known.has(name)) continue;
+      const value = object[name] as Json;
       if (value !== null) this.#unknown(`${name}\n`, pointer);
       this.addUnknown(value, `${pointer}/${escapeName(name)}`);
     }
