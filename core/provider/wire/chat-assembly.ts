@@ -7,7 +7,7 @@ import {
   choicesOf,
   messageTexts,
 } from "./chat-chunk.ts";
-import { isText, objectAt } from "./stream-shape.ts";
+import { invalid, objectAt } from "./stream-shape.ts";
 import type { StepDraft } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
 
@@ -24,9 +24,12 @@ interface Choice {
   /** By the provider's index, in the order in which they began. */
   readonly calls: Map<number, Call>;
   finishReason: Json;
+  /** Whether the model has gone on from thinking to what it leads to. */
+  hasThought: boolean;
 }
 
 const headMembers = ["id", "object", "created", "model", "service_tier", "system_fingerprint", "obfuscation"] as const;
+const thinking = "reasoning_content";
 /** What filters of a provider said of the prompt and of the answer: marks and grades. */
 const filterMembers = ["prompt_filter_results", "content_filter_results"] as const;
 const knownInChunk: ReadonlySet<string> = new Set([...headMembers, ...filterMembers, "choices", "usage", "error"]);
@@ -101,7 +104,7 @@ export class ChatAssembly {
   #choice(index: number): Choice {
     let choice = this.#choices.get(index);
     if (choice === undefined) {
-      choice = { index, texts: new Map(), calls: new Map(), finishReason: null };
+      choice = { index, texts: new Map(), calls: new Map(), finishReason: null, hasThought: false };
       this.#choices.set(index, choice);
     }
     return choice;
@@ -110,10 +113,21 @@ export class ChatAssembly {
   #append(site: ChatTextSite, step: StepDraft): void {
     const text = site.holder[site.key] as string;
     const choice = this.#choice(site.choice);
+    this.#think(site, choice, step);
     step.addPiece(this.#pointer(site, choice), text);
     const call = site.call === undefined ? undefined : choice.calls.get(site.call);
     if (call === undefined) choice.texts.set(site.key, (choice.texts.get(site.key) ?? "") + text);
     else call.arguments += text;
+  }
+
+  /** Thinking is whole once anything else is said, which is what lets a guard release it; so it may not go on. */
+  #think({ key }: ChatTextSite, choice: Choice, step: StepDraft): void {
+    if (key !== thinking) {
+      if (!choice.hasThought && choice.texts.has(thinking)) {
+        step.addFinished(this.#pointer({ holder: {}, key: thinking, choice: choice.index }, choice));
+      }
+      choice.hasThought = true;
+    } else if (choice.hasThought) throw invalid(`choices[].delta.${thinking}`, "before all else that is said");
   }
 
   #pointer({ key, call }: ChatTextSite, choice: Choice): string {
@@ -145,14 +159,14 @@ function beginCall(choice: Choice, { index, call, named }: CallDelta, step: Step
 }
 
 function messageOf({ texts, calls }: Choice): JsonObject {
-  const thinking = texts.get("reasoning_content");
+  const thought = texts.get(thinking);
   const former = calls.get(-1);
   const toolCalls = [...calls].filter(([index]) => index !== -1).map(([, call]) => call);
   return {
     role: "assistant",
     content: texts.get("content") ?? null,
     refusal: texts.get("refusal") ?? null,
-    ...(isText(thinking) ? { reasoning_content: thinking } : {}),
+    ...(thought === undefined ? {} : { [thinking]: thought }),
     ...(toolCalls.length === 0
       ? {}
       : { tool_calls: toolCalls.map(({ id, type, ...named }) => ({ id, type, function: named })) }),
