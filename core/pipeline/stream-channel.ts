@@ -28,6 +28,7 @@ export class StreamChannel {
   #released = 0;
   #cleared = 0;
   #spans: readonly Span[] = [];
+  #finished = false;
 
   constructor(holdback: number) {
     this.#holdback = holdback;
@@ -44,10 +45,21 @@ export class StreamChannel {
 
   /** Code units that could be cleared if policies saw the window now. */
   get ripeUnits(): number {
-    return Math.max(0, this.head - this.#holdback - this.#cleared);
+    return Math.max(0, this.head - (this.#finished ? 0 : this.#holdback) - this.#cleared);
+  }
+
+  /** Whether so much is ripe that policies are to see it: now and then while more comes, the rest at once after that. */
+  get isDue(): boolean {
+    return this.ripeUnits >= (this.#finished ? 1 : Math.ceil(this.#holdback / 4));
+  }
+
+  /** Nothing will be added: none of it has to wait for what follows any more. */
+  finish(): void {
+    this.#finished = true;
   }
 
   append(text: string): Place {
+    if (this.#finished) throw new TypeError("append: expected a text that may grow");
     const from = this.head;
     this.#text += text;
     return { from, to: from + text.length };

@@ -17,6 +17,8 @@ export interface StreamStep {
   readonly pieces: readonly Piece[];
   /** Texts of members that nobody here understands: judged, and never changed. */
   readonly unknown: readonly Piece[];
+  /** Pointers of pieces' texts that are whole: no later event adds to them. */
+  readonly finished: readonly string[];
   /** Whether the answer ends with this event, whole or in an error. */
   readonly terminal: boolean;
   /** What the upstream says of an error that ends its answer. */
@@ -91,7 +93,7 @@ export class StreamGuard<Event> {
   /** Takes in the next event. Throws PROVIDER_INVALID where more would have to wait than may. */
   push(event: Event): void {
     const { reader, mostHeldBytes } = this.#options;
-    const { pieces, unknown, terminal, error } = reader.read(event);
+    const { pieces, unknown, finished, terminal, error } = reader.read(event);
     const bytes = reader.sizeOf(event);
     this.#heldBytes += bytes;
     if (this.#heldBytes > mostHeldBytes) {
@@ -103,6 +105,7 @@ export class StreamGuard<Event> {
       pieces: pieces.map(({ pointer, text }) => this.#append(pointer, text)),
       unknown: unknown.map(({ pointer, text }) => this.#append(unknownRoot + pointer, text)),
     });
+    for (const pointer of finished) if (!reader.isWhole(pointer)) this.#channels.get(pointer)?.finish();
     this.#ended = terminal;
     this.#error = error;
   }
@@ -112,7 +115,7 @@ export class StreamGuard<Event> {
     const channels = [...this.#channels.values()];
     const { holdback, judge } = this.#options;
     if (holdback === 0) for (const channel of channels) channel.clear([]);
-    else if (channels.some(({ ripeUnits }) => ripeUnits >= Math.ceil(holdback / 4))) {
+    else if (channels.some(({ isDue }) => isDue)) {
       const evaluation = await judge(this.#window());
       if (evaluation.decision !== "allow") return { kind: "withheld", evaluation };
       this.#clear(evaluation.redactions, (channel, redactions) => channel.clear(redactions));

@@ -11,6 +11,7 @@ interface Delta {
   readonly pointer: string;
   readonly text: string;
   readonly unknown?: boolean;
+  readonly finished?: readonly string[];
   readonly last?: boolean;
 }
 
@@ -24,7 +25,8 @@ function readerOf(whole: readonly string[] = []): AnswerReader<Delta> {
       const piece = { pointer: event.pointer, text: event.text };
       if (event.unknown !== true) body[event.pointer.slice(1)] = (body[event.pointer.slice(1)] ?? "") + event.text;
       const isUnknown = event.unknown === true;
-      return { pieces: isUnknown ? [] : [piece], unknown: isUnknown ? [piece] : [], terminal: event.last === true };
+      const texts = { pieces: isUnknown ? [] : [piece], unknown: isUnknown ? [piece] : [] };
+      return { ...texts, finished: event.finished ?? [], terminal: event.last === true };
     },
     sizeOf: ({ text }) => Buffer.byteLength(text),
     body: () => ({ ...body }),
@@ -158,6 +160,37 @@ describe("StreamGuard", () => {
     const { out } = await pass(events, judgeWith("allow"));
     expect(out.map(({ pointer }) => pointer)).to.deep.equal(["/a", "/b", "/a"]);
     expect(textOf(out, "/b")).to.equal("[key]");
+  });
+
+  describe("when a text is whole before the answer is", () => {
+    const thinking = { pointer: "/thinking", text: "short" };
+    const text = (last = false): Delta => ({ pointer: "/text", text: "words ".repeat(20), last });
+    const released = async (finished: readonly string[]): Promise<number> => {
+      const guard = new StreamGuard({ reader: readerOf(), judge: judgeWith("allow"), holdback, mostHeldBytes: 1_000 });
+      guard.push({ ...thinking, finished });
+      guard.push(text());
+      guard.push(text());
+      const release = await guard.release();
+      return release.kind === "released" ? release.events.length : Number.NaN;
+    };
+
+    it("lets go of all of it, and of what waits behind it; of nothing where it may still grow", async () => {
+      expect(await released(["/thinking"])).to.equal(2);
+      expect(await released([])).to.equal(0);
+    });
+
+    it("shows its end to policy before it lets go of it", async () => {
+      const events = [{ pointer: "/thinking", text: `so ${secret}`, finished: ["/thinking"] }, text(), text(true)];
+      expect(textOf((await pass(events, judgeWith("allow"))).out, "/thinking")).to.equal("so [key]");
+      expect(await pass(events, judgeWith("block"))).to.deep.include({ stopped: true, out: [] });
+    });
+
+    it("refuses to add to it", async () => {
+      const refused = await pass([{ ...thinking, finished: ["/thinking"] }, thinking], judgeWith("allow")).catch(
+        (cause: unknown) => cause,
+      );
+      expect(refused).to.be.instanceOf(TypeError);
+    });
   });
 
   it("holds a text that is of use only when it is whole until then, and replaces it there", async () => {
