@@ -8,7 +8,7 @@ import type { JsonBounds } from "../kernel/strict-json.ts";
 import type { ModelAnswer } from "./answer.ts";
 import { checkType, parseObject, readBody } from "./body.ts";
 import type { Admission } from "./breaker.ts";
-import { readEvents } from "./event-stream.ts";
+import { EventStream } from "./event-stream.ts";
 import type { Exchange, Head } from "./exchange.ts";
 import { brokenOff, type Failure, failureOf } from "./failure.ts";
 import type { ProviderSecret } from "./secret.ts";
@@ -52,11 +52,10 @@ const saysNothing: ReadonlySet<ErrorCode> = new Set(["CANCELLED", "MODEL_UNTRANS
 /** Reads the answer to one request, and tells the breaker what it came to. Never rejects for what a provider did. */
 export async function readAnswer(parts: AttemptParts): Promise<ModelAnswer | Failure> {
   const { exchange, admission } = parts;
-  let head: Head | undefined;
   try {
-    head = await exchange.head();
+    const head = await exchange.head();
     if (head.status < 200 || head.status >= 300) return await readFailure(parts, head);
-    if (parts.stream) return openStream(parts, head);
+    if (parts.stream) return await openStream(parts, head);
     return await readWhole(parts, head);
   } catch (cause) {
     const error = GatewayError.from(cause);
@@ -80,11 +79,15 @@ async function readWhole(
   return { kind: "whole", status, body: translated, ...(parts.api === parts.clientApi ? { raw } : {}) };
 }
 
-function openStream(parts: AttemptParts, { headers }: Head): ModelAnswer {
+/** Waits for the first bytes: a provider that is silent after its head can still be replaced by another. */
+async function openStream(parts: AttemptParts, { headers }: Head): Promise<ModelAnswer> {
   checkType(headers, "text/event-stream");
   const { exchange, admission, api, secret, bounds } = parts;
-  const events = readEvents({
+  const first = await exchange.read();
+  if (first === undefined) throw new GatewayError("PROVIDER_INVALID", "expected a stream, got an empty body");
+  const events = new EventStream({
     exchange,
+    first,
     api,
     secret,
     translator: new StreamTranslator(api, parts.clientApi, parts.options),

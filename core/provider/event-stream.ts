@@ -8,6 +8,9 @@ import type { StreamTranslator } from "./wire/stream-translator.ts";
 
 export interface EventStreamParts {
   readonly exchange: Exchange;
+  /** What was read of the body so far. */
+  readonly first: Uint8Array;
+  /** The provider's. */
   readonly api: ModelApi;
   readonly secret: ProviderSecret;
   readonly translator: StreamTranslator;
@@ -22,48 +25,104 @@ export interface EventStreamParts {
 const drainMs = 1_000;
 
 /**
- * The events of a streamed answer up to its last one, each read when it is asked for. Rejects with PROVIDER_INVALID for
- * a stream that ends before that, is too long, or is no stream, and with what the exchange and the translator throw. A
- * reader that leaves before the end gives the connection up at once.
+ * The events of a streamed answer up to its last one; the body is read when they are asked for. Rejects with
+ * PROVIDER_INVALID for a stream that ends before that, is too long, or is no stream, and with what the exchange and the
+ * translator throw. A reader that leaves before the end gives the connection up at once.
  */
-export async function* readEvents(parts: EventStreamParts): AsyncGenerator<WireEvent, void, void> {
-  const { exchange, api, secret, translator } = parts;
-  let begun = false;
-  let end: StreamEnd | undefined;
-  let fault: GatewayError | undefined;
-  try {
-    for await (const event of eventsOf(exchange, parts.maxBytes)) {
-      secret.refuse(event.raw);
-      if (!begun) parts.onBegun();
-      begun = true;
-      const written = translator.push(event);
-      end = endOf(api, event);
-      yield* written;
-      if (end !== undefined) return;
+export class EventStream implements AsyncIterableIterator<WireEvent, void, void> {
+  readonly #parts: EventStreamParts;
+  readonly #reader: EventReader = new EventReader();
+  /** Those of the chunk that was read last; no more than fit into it. */
+  #ready: readonly WireEvent[] = [];
+  #next = 0;
+  #first: Uint8Array | undefined;
+  #bytes = 0;
+  #begun = false;
+  #end: StreamEnd | undefined;
+  #fault: GatewayError | undefined;
+  #closed = false;
+
+  constructor(parts: EventStreamParts) {
+    this.#parts = parts;
+    this.#first = parts.first;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** An event that is there takes no turn of its own: streams are many small events. */
+  next(): Promise<IteratorResult<WireEvent, void>> {
+    const value = this.#ready[this.#next++];
+    return value === undefined ? this.#more() : Promise.resolve({ done: false, value });
+  }
+
+  async return(): Promise<IteratorResult<WireEvent, void>> {
+    this.#close();
+    return { done: true, value: undefined };
+  }
+
+  async #more(): Promise<IteratorResult<WireEvent, void>> {
+    while (!this.#closed && this.#fault === undefined && this.#end === undefined) {
+      await this.#read();
+      const value = this.#ready[0];
+      this.#next = 1;
+      if (value !== undefined) return { done: false, value };
     }
+    const fault = this.#closed ? undefined : this.#fault;
+    this.#close();
+    if (fault !== undefined) throw fault;
+    return { done: true, value: undefined };
+  }
+
+  async #read(): Promise<void> {
+    const ready: WireEvent[] = [];
+    this.#ready = ready;
+    try {
+      const chunk = this.#first ?? (await this.#parts.exchange.read());
+      this.#first = undefined;
+      if (chunk === undefined) this.#finish(ready);
+      else this.#accept(this.#eventsOf(chunk), ready);
+    } catch (cause) {
+      this.#fault = GatewayError.from(cause);
+    }
+  }
+
+  #eventsOf(chunk: Uint8Array): readonly WireEvent[] {
+    const { maxBytes } = this.#parts;
+    this.#bytes += chunk.length;
+    if (this.#bytes <= maxBytes) return this.#reader.push(chunk);
+    throw new GatewayError("PROVIDER_INVALID", `expected a stream of at most ${maxBytes} bytes, got more`);
+  }
+
+  /** What was good before a fault goes first. */
+  #accept(events: readonly WireEvent[], ready: WireEvent[]): void {
+    const { secret, translator, api, onBegun } = this.#parts;
+    for (const event of events) {
+      secret.refuse(event.raw);
+      if (!this.#begun) onBegun();
+      this.#begun = true;
+      ready.push(...translator.push(event));
+      this.#end = endOf(api, event);
+      if (this.#end !== undefined) return;
+    }
+  }
+
+  #finish(ready: WireEvent[]): void {
+    this.#accept(this.#reader.end(), ready);
+    if (this.#end !== undefined) return;
     throw new GatewayError("PROVIDER_INVALID", "the stream ended before its last event");
-  } catch (cause) {
-    fault = GatewayError.from(cause);
-    throw fault;
-  } finally {
-    fault ??= faultOf(end);
-    parts.onEnd(fault);
-    if (end === undefined) exchange.fail(fault ?? unread);
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    const { exchange, onEnd } = this.#parts;
+    const fault = this.#fault ?? faultOf(this.#end);
+    onEnd(fault);
+    if (this.#end === undefined && fault !== undefined) exchange.fail(fault);
     else void drain(exchange);
   }
-}
-
-async function* eventsOf(exchange: Exchange, maxBytes: number): AsyncGenerator<WireEvent, void, void> {
-  const reader = new EventReader();
-  let bytes = 0;
-  for (let chunk = await exchange.read(); chunk !== undefined; chunk = await exchange.read()) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) {
-      throw new GatewayError("PROVIDER_INVALID", `expected a stream of at most ${maxBytes} bytes, got more`);
-    }
-    yield* reader.push(chunk);
-  }
-  yield* reader.end();
 }
 
 /** The event after which a client listens no more. */
@@ -75,17 +134,15 @@ function endOf(api: ModelApi, { event, data }: WireEvent): StreamEnd | undefined
   return /^\s*\{\s*"error"\s*:\s*[^\sn]/.test(data) ? "error" : undefined;
 }
 
-const unread = new GatewayError("CANCELLED", "nobody reads the answer any more");
-
 /** What an end says of the provider, where nothing was thrown. */
 function faultOf(end: StreamEnd | undefined): GatewayError | undefined {
-  if (end === undefined) return unread;
+  if (end === undefined) return new GatewayError("CANCELLED", "nobody reads the answer any more");
   return end === "done" ? undefined : new GatewayError("PROVIDER_UNAVAILABLE", "it ended its stream in an error");
 }
 
 async function drain(exchange: Exchange): Promise<void> {
-  const late = new GatewayError("PROVIDER_INVALID", "expected the end of the body after its last event");
-  const timer = setTimeout(() => exchange.fail(late), drainMs);
+  const giveUp = (): void => exchange.fail(new GatewayError("PROVIDER_INVALID", "expected the end of the body"));
+  const timer = setTimeout(giveUp, drainMs);
   try {
     while ((await exchange.read()) !== undefined);
   } catch {

@@ -22,10 +22,14 @@ const busy: ReadonlySet<number> = new Set([429, 529]);
 /** About the gateway's own account. What they say is none of the client's business. */
 const refusesGateway: ReadonlySet<number> = new Set([401, 402, 403]);
 
+/** Clients are told to wait a day at most, whatever the provider asks for. */
+const longestRestS = 86_400;
+
 /** What a status other than 2xx stands for. `body` is what the provider says, in the client's API. */
 export function failureOf(status: number, body: JsonObject, askedMs: number, repeats: boolean): Failure {
   const [code, detail] = meaningOf(status);
-  const data = { http_status: status, ...(askedMs > 0 ? { retry_after_s: Math.ceil(askedMs / 1000) } : {}) };
+  const retryAfterS = Math.min(Math.ceil(askedMs / 1000), longestRestS);
+  const data = { http_status: status, ...(retryAfterS > 0 ? { retry_after_s: retryAfterS } : {}) };
   const error = new GatewayError(code, detail, { data });
   const own = code === "PROVIDER_REFUSED" || code === "PROVIDER_BUSY";
   return {

@@ -1,8 +1,9 @@
 import { Pool } from "undici";
+import { GatewayError } from "../kernel/error.ts";
 import type { ModelApi } from "../kernel/model-api.ts";
 import { apiOf, type HttpProviderConfig } from "../kernel/provider-config.ts";
 import type { Endpoint, Exchange, OutgoingRequest } from "./exchange.ts";
-import { HttpExchange, unavailable } from "./http-exchange.ts";
+import { HttpExchange } from "./http-exchange.ts";
 
 const connectMs = 10_000;
 const paths: Readonly<Record<ModelApi, string>> = { chat: "/chat/completions", messages: "/v1/messages" };
@@ -14,10 +15,14 @@ export class HttpEndpoint implements Endpoint {
   readonly #pool: Pool;
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
+  /** Given up or not: who is gone still waits in the pool until there is a connection, or none to be had. */
+  readonly #mostQueued: number;
+  #queued = 0;
 
   constructor(config: HttpProviderConfig) {
     this.api = apiOf(config.type);
     const url = new URL(config.baseUrl);
+    this.#mostQueued = config.maxConnections * 2;
     this.#path = url.pathname.replace(/\/$/, "") + paths[this.api] + url.search;
     this.#headers = {
       "content-type": "application/json",
@@ -33,16 +38,20 @@ export class HttpEndpoint implements Endpoint {
   }
 
   send({ body, stream, headers }: OutgoingRequest): Exchange {
-    const exchange = new HttpExchange();
-    const accept = stream ? "text/event-stream" : "application/json";
-    try {
-      this.#pool.dispatch(
-        { path: this.#path, method: "POST", headers: { ...this.#headers, accept, ...headers }, body },
-        exchange,
-      );
-    } catch (error) {
-      exchange.fail(unavailable(error as Error));
+    const exchange = new HttpExchange(() => {
+      this.#queued--;
+    });
+    if (this.#queued >= this.#mostQueued) {
+      exchange.fail(new GatewayError("PROVIDER_UNAVAILABLE", "too many requests wait for a connection"));
+      return exchange;
     }
+    this.#queued++;
+    const accept = stream ? "text/event-stream" : "application/json";
+    // Whatever goes wrong, a closed pool included, the exchange is told.
+    this.#pool.dispatch(
+      { path: this.#path, method: "POST", headers: { ...this.#headers, accept, ...headers }, body },
+      exchange,
+    );
     return exchange;
   }
 

@@ -17,8 +17,12 @@ export class HttpExchange implements Dispatcher.DispatchHandler, Exchange {
   #ended = false;
   #error: GatewayError | undefined;
   #reader: Reader | undefined;
+  readonly #onTaken: () => void;
+  #queued = true;
 
-  constructor() {
+  /** `onTaken` is told once, when the request no longer waits for a connection. */
+  constructor(onTaken: () => void) {
+    this.#onTaken = onTaken;
     this.#head = new Promise((resolve, reject) => {
       this.#begin = resolve;
       this.#refuse = reject;
@@ -58,6 +62,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler, Exchange {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // INVARIANT: undici calls this right before it writes the request to an open connection.
+    this.#leaveQueue();
     if (this.#error !== undefined) controller.abort(this.#error);
     else this.#controller = controller;
   }
@@ -83,7 +88,13 @@ export class HttpExchange implements Dispatcher.DispatchHandler, Exchange {
   }
 
   onResponseError(_: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.#leaveQueue();
     if (!this.#ended && this.#error === undefined) this.#settle(unavailable(error));
+  }
+
+  #leaveQueue(): void {
+    if (this.#queued) this.#onTaken();
+    this.#queued = false;
   }
 
   #settle(error: GatewayError): void {
@@ -105,7 +116,7 @@ interface Reader {
 }
 
 /** A connection error with its code and without the address, which is the operator's. */
-export function unavailable(error: Error): GatewayError {
+function unavailable(error: Error): GatewayError {
   const code = (error as NodeJS.ErrnoException).code ?? error.name;
   return new GatewayError("PROVIDER_UNAVAILABLE", `the connection failed (${code})`, { cause: error });
 }

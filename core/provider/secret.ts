@@ -18,8 +18,11 @@ export class ProviderSecret {
 
   /** Throws PROVIDER_INVALID for an answer that shows the key. */
   refuse(bytes: Uint8Array): void {
-    if (this.#key === null || !Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(this.#key))
-      return;
+    if (this.#key === null || !asBuffer(bytes).includes(this.#key)) return;
     throw new GatewayError("PROVIDER_INVALID", "expected an answer without the gateway's own key, got it");
   }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -117,6 +117,12 @@ describe("an error of the provider's", () => {
     });
   }
 
+  it("asks nobody to wait for longer than a day", async () => {
+    world.open([httpConfig(provider)]);
+    provider.next(scripts.says(503, undefined, { "retry-after": "999999999" }));
+    expect((await world.failed()).error.data).to.include({ retry_after_s: 86_400 });
+  });
+
   it("never shows the provider's key, however it is escaped [S12]", async () => {
     world.open([httpConfig(provider)]);
     const escaped = [...providerKey].map((char) => `\\u00${char.charCodeAt(0).toString(16)}`).join("");

@@ -126,6 +126,31 @@ describe("a provider's limits", () => {
   });
 });
 
+describe("a provider that takes no connection", () => {
+  it("does not let those pile up that came and went meanwhile", async () => {
+    const silent = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => silent.once("listening", resolve));
+    const { port } = silent.address() as { port: number };
+    // Nobody shakes hands there.
+    world.open([httpConfig(provider, { maxConnections: 1, baseUrl: `https://127.0.0.1:${port}` })]);
+    const codes: string[] = [];
+    for (let time = 0; time < 4; time++) {
+      const { error, outcome } = await world.failed({ signal: AbortSignal.timeout(20) });
+      expect(outcome).to.equal("error");
+      codes.push(error.code);
+    }
+    expect(codes).to.deep.equal(["CANCELLED", "CANCELLED", "PROVIDER_UNAVAILABLE", "PROVIDER_UNAVAILABLE"]);
+    silent.close();
+  });
+
+  it("is unavailable once the fleet is closed", async () => {
+    world.open([httpConfig(provider)]);
+    await world.fleet.close();
+    expect((await world.failed()).error.code).to.equal("PROVIDER_UNAVAILABLE");
+    expect(provider.calls).to.have.length(0);
+  });
+});
+
 describe("a provider that keeps failing", () => {
   const breaker = { failures: 3, restMs: 30_000 };
 

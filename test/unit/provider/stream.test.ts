@@ -143,6 +143,15 @@ describe("a streamed answer", () => {
     });
   }
 
+  it("is a failure, which another provider may mend, where nothing follows the head", async () => {
+    world.open([httpConfig(provider, { firstByteTimeoutMs: 100 })]);
+    provider.next(scripts.stalls([]), scripts.streams([]));
+    for (const code of ["PROVIDER_TIMEOUT", "PROVIDER_INVALID"]) {
+      const { error, elsewhere, outcome } = await world.failed({ stream: true });
+      expect([error.code, elsewhere, outcome]).to.deep.equal([code, true, "unknown"]);
+    }
+  });
+
   it("is a failure where the provider answers otherwise", async () => {
     world.open([httpConfig(provider)]);
     provider.next(scripts.says(200, "{}"));
