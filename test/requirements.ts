@@ -17,15 +17,15 @@ R1.1-4  | 2 | open | The agent is an untrusted principal: nothing it sends grant
 R1.1-5  | 2 | met  | Upstream tools enforce their own authorization: their refusal reaches the agent.
 R1.1-6  | 5 | met  | In strict mode unsigned policy packs are rejected.
 R1.1-7  | 5 | met  | In strict mode unsigned plugins are rejected.
-R1.1-8  | 6 | open | Model requests are governed through a chat-completions-compatible API.
-R1.1-9  | 6 | open | Model requests are governed through a messages-style API.
-R1.1-10 | 6 | open | Input policy runs before the provider call.
-R1.1-11 | 6 | open | Output policy and evidence handling run before the response completes.
+R1.1-8  | 6 | met  | Model requests are governed through a chat-completions-compatible API.
+R1.1-9  | 6 | met  | Model requests are governed through a messages-style API.
+R1.1-10 | 6 | met  | Input policy runs before the provider call.
+R1.1-11 | 6 | met  | Output policy and evidence handling run before the response completes.
 R1.1-12 | 2 | met  | The MCP gateway checks tools/list.
 R1.1-13 | 2 | met  | The MCP gateway checks tools/call.
 R1.1-14 | 2 | met  | It checks tool name, target, arguments, capability and session context.
 R1.1-15 | 2 | met  | A tool policy engine decides allow, review or block at runtime.
-R1.1-16 | 6 | open | Input and output policy are active at runtime.
+R1.1-16 | 6 | met  | Input and output policy are active at runtime.
 R1.1-17 | 7 | open | Behavioral session analysis with a kill switch is active at runtime.
 R1.1-18 | 2 | open | Role-based access control is active at runtime.
 R1.1-19 | 4 | met  | The approval queue is active at runtime.
@@ -44,7 +44,7 @@ R1.1-31 | 2 | met  | Evidence state uses a local embedded database when state.en
 R1.1-32 | 4 | met  | Approval state uses a local embedded database when state.enabled is true.
 
 ## 1.2 Ports
-R1.2-1  | 6 | open | Port 8080 serves the chat-completions-compatible API and the messages API.
+R1.2-1  | 6 | met  | Port 8080 serves the chat-completions-compatible API and the messages API.
 R1.2-2  | 2 | open | Port 8080 serves MCP at /mcp.
 R1.2-3  | 4 | met  | Port 8080 serves MCP at /sse.
 R1.2-4  | 8 | open | Port 8080 serves the WebSocket /v1/ws.
@@ -113,9 +113,9 @@ R2.8-4  | 2 | open | state.enabled enables local persistent state for signed evi
 R2.8-5  | 4 | met  | state.enabled enables local persistent state for approvals.
 
 ## 2.9 Chat request
-R2.9-1  | 6 | open | A chat request needs a model and messages with role and content.
+R2.9-1  | 6 | met  | A chat request needs a model and messages with role and content.
 R2.9-2  | 6 | open | A mock model name exists for the mock provider.
-R2.9-3  | 6 | open | The response carries choices whose first element holds a message with content.
+R2.9-3  | 6 | met  | The response carries choices whose first element holds a message with content.
 
 ## 3.1 Approval states
 R3.1-1  | 4 | met  | An authenticated tool call evaluated as review becomes pending in the caller's tenant.
@@ -151,9 +151,9 @@ R4.1-4  | 4 | met  | GET /sse always requires authentication.
 R4.1-5  | 4 | met  | POST /mcp/session/{id} takes a JSON-RPC message of the connection's principal only.
 R4.1-6  | 2 | met  | GET and HEAD /health are public.
 R4.1-7  | 2 | met  | POST /health cannot execute tools.
-R4.1-8  | 6 | open | POST /v1/chat/completions answers a completion and requires the key of a configured tenant.
-R4.1-9  | 6 | open | POST /v1/chat/completions supports streaming.
-R4.1-10 | 6 | open | POST /v1/messages takes and answers messages-style JSON.
+R4.1-8  | 6 | met  | POST /v1/chat/completions answers a completion and requires the key of a configured tenant.
+R4.1-9  | 6 | met  | POST /v1/chat/completions supports streaming.
+R4.1-10 | 6 | met  | POST /v1/messages takes and answers messages-style JSON.
 R4.1-11 | 6 | open | POST /v1/messages/count_tokens answers a token count.
 R4.1-12 | 8 | open | /v1/ws is a WebSocket for live charts and eval hooks.
 R4.1-13 | 2 | met  | Other paths cannot dispatch tool calls.
@@ -163,7 +163,7 @@ R4.1-14 | 6 | open | Tool passthrough on the messages route is optional and disa
 R4.2-1  | 2 | met  | GET /health answers on the admin port.
 R4.2-2  | 2 | met  | GET /metrics answers text with gateway_requests_total and gateway_request_duration_seconds.
 R4.2-3  | 6 | open | GET /admin/v1/usage answers usage statistics.
-R4.2-4  | 6 | open | GET /admin/v1/providers lists the configured providers.
+R4.2-4  | 6 | met  | GET /admin/v1/providers lists the configured providers.
 R4.2-5  | 3 | met  | POST /admin/v1/audit/verify verifies the audit chain.
 R4.2-6  | 2 | open | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.
 R4.2-7  | 8 | open | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
@@ -234,7 +234,7 @@ R8-6    | 8 | open | Behind a reverse proxy /sse and /v1/ws work unbuffered with
 
 ## 9 Versioning
 R9-1    | 2 | open | Admin paths begin with /admin/v1/.
-R9-2    | 6 | open | Gateway API paths begin with /v1/.
+R9-2    | 6 | met  | Gateway API paths begin with /v1/.
 R9-3    | 6 | open | An absent provider-version means 2023-06-01; an unsupported value is rejected.
 R9-4    | 6 | open | Valid provider versions are attached to the request context for auditing.
 R9-5    | 4 | met  | At an upgrade, pending and approved entries without the trusted binding expire.

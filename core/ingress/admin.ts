@@ -4,9 +4,11 @@ import type { SessionExport } from "../evidence/session-export.ts";
 import type { PolicyRef } from "../kernel/policy.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { ProviderFleet } from "../provider/fleet.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { Handlers } from "./app.ts";
 import { readPage } from "./page.ts";
+import { showProvider } from "./provider-view.ts";
 import { sendBundle, sendReport } from "./session-export.ts";
 import { showSession } from "./session-view.ts";
 import { listDeadLetters, redeliver, type WebhookParts } from "./webhook.ts";
@@ -15,6 +17,7 @@ export interface AdminParts extends WebhookParts {
   readonly custody: Custody;
   readonly exporter: SessionExport;
   readonly fleet: UpstreamFleet;
+  readonly providers: ProviderFleet;
   readonly policies: () => readonly PolicyRef[];
 }
 
@@ -30,6 +33,7 @@ type AdminRouteId =
   | "admin.rotate"
   | "admin.policies"
   | "admin.upstreams"
+  | "admin.providers"
   | "admin.dead_letters"
   | "admin.redeliver";
 
@@ -56,6 +60,9 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
     },
     "admin.upstreams": (ctx) => {
       ctx.body = { items: parts.fleet.health(), next: null };
+    },
+    "admin.providers": (ctx) => {
+      ctx.body = { items: parts.providers.health().map(showProvider), next: null };
     },
     "admin.dead_letters": (ctx, caller) => listDeadLetters(parts, ctx, caller),
     "admin.redeliver": (ctx, caller) => redeliver(parts, ctx, caller),

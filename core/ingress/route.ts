@@ -75,6 +75,7 @@ const table = {
   },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
   "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
+  "admin.providers": { port: "admin", method: "GET", path: "/admin/v1/providers", access: "provider.read" },
   "admin.dead_letters": {
     port: "admin",
     method: "GET",

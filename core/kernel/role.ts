@@ -11,6 +11,7 @@ export type Permission =
   | "approval.review"
   | "approval.break_glass"
   | "upstream.read"
+  | "provider.read"
   | "policy.read"
   | "metrics.read"
   | "webhook.read"
@@ -27,6 +28,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "approval.review",
     "approval.break_glass",
     "upstream.read",
+    "provider.read",
     "policy.read",
     "metrics.read",
     "webhook.read",
@@ -40,12 +42,13 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "approval.read",
     "approval.review",
     "upstream.read",
+    "provider.read",
     "policy.read",
     "metrics.read",
     "webhook.read",
     "session.kill",
   ],
-  viewer: ["evidence.read", "approval.read", "upstream.read", "policy.read", "metrics.read"],
+  viewer: ["evidence.read", "approval.read", "upstream.read", "provider.read", "policy.read", "metrics.read"],
 };
 
 /** Whether `role` carries `permission`: `can("viewer", "evidence.read")`. */

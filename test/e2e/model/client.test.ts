@@ -33,7 +33,7 @@ const rules = `
 const models = ["chat-model", "messages-model"] as const;
 const reply = { text: "It is sunny in Zürich today.", calls: [{ name: "weather", arguments: { city: "Zürich" } }] };
 
-describe("the official model clients", () => {
+describe("the official model clients [R1.1-8, R1.1-9, R1.1-10, R1.1-11, R1.1-16, R1.2-1, R2.9-1, R2.9-3, R4.1-8, R4.1-9, R4.1-10, R9-2]", () => {
   let world: ModelWorld;
   let sdks: readonly ModelSdk[];
   before(async () => {
@@ -148,7 +148,7 @@ describe("the official model clients", () => {
     expect(error.message).to.include("chat-model");
   });
 
-  each("frees the provider's connection when it aborts half-way [S60]", async (sdk, model) => {
+  each("frees the provider's connection when it aborts half-way", async (sdk, model) => {
     const abort = new AbortController();
     world.provider.script = (response, call) => {
       const events = answerEvents(call.api, { text: "word ".repeat(2_000) });

@@ -114,6 +114,7 @@ describe("what is done over the admin port is on record with who did it", functi
     },
     "admin.policies": null,
     "admin.upstreams": null,
+    "admin.providers": null,
     "admin.dead_letters": null,
     "admin.redeliver": {
       about: async () => {
