@@ -124,7 +124,7 @@ export function translateEvents(
   options: AnswerOptions = {},
 ): readonly WireEvent[] {
   const translator = new StreamTranslator(from, to, options);
-  return [...events.flatMap((event) => translator.push(event)), ...translator.end()];
+  return events.flatMap((event) => translator.push(event));
 }
 
 /** The answer that a client puts together of a stream. */

@@ -44,16 +44,3 @@ function textOf(value: Json | undefined): string | undefined {
 function codeOf(value: Json | undefined): Json {
   return typeof value === "number" ? value : (textOf(value) ?? null);
 }
-
-export interface StreamError {
-  readonly code: string;
-  readonly message: string;
-  readonly type: string;
-  readonly requestId: string;
-}
-
-/** An error of ours as the API writes it. */
-export function errorBody(api: ModelApi, { code, message, type, requestId }: StreamError): JsonObject {
-  if (api === "chat") return { error: { message, type, param: null, code } };
-  return { type: "error", error: { type, message, code }, request_id: requestId };
-}

@@ -2,7 +2,6 @@ import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { ModelApi } from "../../kernel/model-api.ts";
 import { type JsonBounds, parseStrictText } from "../../kernel/strict-json.ts";
-import { errorBody, type StreamError } from "./error-shape.ts";
 
 /** One event of a server-sent stream. */
 export interface WireEvent {
@@ -46,9 +45,4 @@ export function textEvent(data: string, event?: string): WireEvent {
 /** Bytes that keep a connection alive and say nothing. */
 export function keepAliveEvent(): WireEvent {
   return { data: "", raw: Buffer.from(": ping\n\n"), keepAlive: true };
-}
-
-/** The API's own way to end a stream in an error. */
-export function errorEvent(api: ModelApi, error: StreamError): WireEvent {
-  return jsonEvent(api, errorBody(api, error));
 }

@@ -24,12 +24,4 @@ export class StreamTranslator {
     }
     return this.#stream.ended ? [] : this.#stream.push(event);
   }
-
-  /** The provider ended its stream: PROVIDER_INVALID unless its last event said so. */
-  end(): readonly WireEvent[] {
-    if (this.#stream?.ended === false) {
-      throw new GatewayError("PROVIDER_INVALID", "the stream ended before its last event");
-    }
-    return [];
-  }
 }

@@ -177,13 +177,21 @@ describe("StreamTranslator", () => {
   }
 
   describe("when the stream is malformed", () => {
-    for (const name of fixtureNames(join(folder, "malformed"))) {
+    const whole = fixtureNames(join(folder, "malformed")).filter((name) => !name.endsWith("-cut"));
+    for (const name of whole) {
       it(`refuses ${name} with PROVIDER_INVALID`, () => {
         const from = apiOf(name);
         const act = (): unknown => translateEvents(from, other(from), readEvents([fixture(`malformed/${name}`)]));
         expect(fault(act)).to.match(/^PROVIDER_INVALID /);
       });
     }
+  });
+
+  it("writes no end to a stream that was cut", () => {
+    const last = (name: string): string | undefined =>
+      translateEvents(apiOf(name), other(apiOf(name)), readEvents([fixture(`malformed/${name}`)])).at(-1)?.data;
+    expect(last("chat-cut")).to.contain('"text":"Par"');
+    expect(last("messages-cut")).to.contain('"content":"Par"');
   });
 
   describe("when the other API cannot express it", () => {
