@@ -30,6 +30,13 @@ export interface ProviderFleetOptions {
 
 const usualDelays: RetryDelays = { firstMs: 500, longestMs: 8_000 };
 
+/** What a client asks for, in its own API. */
+export interface CandidateRequest {
+  readonly api: ModelApi;
+  readonly model: string;
+  readonly body: JsonObject;
+}
+
 /** All model providers that are enabled, and the routes to them. Owns every socket it opened. */
 export class ProviderFleet {
   readonly #configs: readonly ProviderConfig[];
@@ -57,22 +64,19 @@ export class ProviderFleet {
   }
 
   /**
-   * Who may serve a model for this session, in order; those that rest come last. More than one only where the route
-   * allows fallback: the next may be asked where an answer says `elsewhere`. Throws MODEL_UNKNOWN.
+   * Who may serve a request of this session, in order; those that rest come last. More than one only where the route
+   * allows fallback: the next may be asked where an answer says `elsewhere`. Throws MODEL_UNKNOWN, and
+   * MODEL_UNTRANSLATABLE where no provider's API has words for it, so that nobody is asked to judge what cannot be sent.
    */
-  candidates(model: string, session: string): readonly Candidate[] {
-    const candidates = this.#table.steps(model, session).map((step) => ({
+  candidates(request: CandidateRequest, session: string): readonly Candidate[] {
+    const candidates = this.#table.steps(request.model, session).map((step) => ({
       ...step,
       api: this.#provider(step.provider).api,
       target: `${step.provider}/${step.model}`,
     }));
+    const able = translatable(candidates, request);
     const admits = ({ provider }: Candidate): boolean => this.#provider(provider).breaker.admits;
-    return [...candidates.filter(admits), ...candidates.filter((candidate) => !admits(candidate))];
-  }
-
-  /** Throws MODEL_UNTRANSLATABLE for a request that this candidate cannot be asked. */
-  checkRequest(candidate: Candidate, api: ModelApi, body: JsonObject): void {
-    translateRequest(api, candidate.api, body);
+    return [...able.filter(admits), ...able.filter((candidate) => !admits(candidate))];
   }
 
   /**
@@ -130,4 +134,19 @@ function endpointOf(config: ProviderConfig): Endpoint {
 
 function providersOf({ steps, canary }: ModelRoute): readonly string[] {
   return [...steps, ...(canary === null ? [] : [canary])].map(({ provider }) => provider);
+}
+
+function translatable(candidates: readonly Candidate[], { api, body }: CandidateRequest): readonly Candidate[] {
+  const faults: unknown[] = [];
+  const able = candidates.filter((candidate) => {
+    try {
+      translateRequest(api, candidate.api, body);
+      return true;
+    } catch (cause) {
+      faults.push(cause);
+      return false;
+    }
+  });
+  if (able.length === 0) throw faults[0];
+  return able;
 }

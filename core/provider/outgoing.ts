@@ -50,7 +50,7 @@ export function makeRequest(action: ActionEnvelope, call: ModelCall, created: nu
 
 function judgedBody(
   { protocol, tool, target, arguments: body }: ActionEnvelope,
-  { candidate, api }: ModelCall,
+  { candidate, api, stream }: ModelCall,
 ): JsonObject {
   if (protocol !== "model" || tool !== toolOf[api] || target !== candidate.target) {
     throw new TypeError(
@@ -58,6 +58,7 @@ function judgedBody(
     );
   }
   if (!isJsonObject(body)) throw new TypeError("call: expected arguments to be an object");
+  if ((body.stream === true) !== stream) throw new TypeError("call: judged for another kind of answer");
   return body;
 }
 

@@ -45,7 +45,7 @@ const tools = { chat: "chat.completions", messages: "messages" } as const;
  */
 export async function serveModel(parts: ServiceParts, open: OpenModelRequest): Promise<ModelReply> {
   const { request, actor } = open;
-  const candidates = parts.fleet.candidates(request.model, actor.scope.id);
+  const candidates = parts.fleet.candidates(request, actor.scope.id);
   for (const [index, candidate] of candidates.entries()) {
     const attempt = new Attempt(parts, open, candidate);
     const isLast = index === candidates.length - 1;

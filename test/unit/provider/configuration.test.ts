@@ -27,7 +27,7 @@ class ConfiguredWorld extends FleetWorld {
   async serve(sessions: number): Promise<readonly [one: number, two: number]> {
     const before = [this.one.calls.length, this.two.calls.length] as const;
     for (let session = 0; session < sessions; session++) {
-      const candidates = this.fleet.candidates("m", `session-${session}`);
+      const candidates = this.candidates({ session: `session-${session}` });
       for (let candidate = 0; candidate < candidates.length; candidate++) {
         const answer = await this.ask({ session: `session-${session}`, candidate });
         if (answer.kind !== "failed" || !answer.elsewhere) break;

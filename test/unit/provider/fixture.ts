@@ -5,6 +5,7 @@ import type { HttpProviderConfig, ModelRoute, ProviderConfig } from "../../../co
 import type { FailedAnswer, ModelAnswer, WholeAnswer } from "../../../core/provider/answer.ts";
 import type { ProviderEvent } from "../../../core/provider/event.ts";
 import { ProviderFleet } from "../../../core/provider/fleet.ts";
+import type { Candidate } from "../../../core/provider/outgoing.ts";
 import type { WireEvent } from "../../../core/provider/wire/event.ts";
 import { ModelProvider } from "../../fixture/model-provider.ts";
 import { makeAction } from "../../support/action.ts";
@@ -91,8 +92,7 @@ export class FleetWorld {
 
   /** A permission for what is asked, from the gate's point of view. */
   permit({ api = "chat", model = "m", session = "s", ...asked }: Asked): AuthorizedAction {
-    const candidate = this.fleet.candidates(model, session)[asked.candidate ?? 0];
-    if (candidate === undefined) throw new Error("expected a candidate");
+    const candidate = this.candidate({ ...asked, api, model, session });
     const action = makeAction({
       protocol: "model",
       tool: api === "chat" ? "chat.completions" : "messages",
@@ -104,10 +104,19 @@ export class FleetWorld {
     return permit(action, asked.approved === true);
   }
 
-  async ask(asked: Asked = {}): Promise<ModelAnswer> {
-    const { api = "chat", model = "m", session = "s", stream = false } = asked;
-    const candidate = this.fleet.candidates(model, session)[asked.candidate ?? 0];
+  candidates({ api = "chat", model = "m", session = "s", ...asked }: Asked = {}): readonly Candidate[] {
+    return this.fleet.candidates({ api, model, body: bodyOf(api, model, asked) }, session);
+  }
+
+  candidate(asked: Asked = {}): Candidate {
+    const candidate = this.candidates(asked)[asked.candidate ?? 0];
     if (candidate === undefined) throw new Error("expected a candidate");
+    return candidate;
+  }
+
+  async ask(asked: Asked = {}): Promise<ModelAnswer> {
+    const { api = "chat", stream = false } = asked;
+    const candidate = this.candidate(asked);
     const signal = asked.signal ?? new AbortController().signal;
     return this.fleet.call(this.permit(asked), { candidate, api, stream, signal });
   }

@@ -1,6 +1,9 @@
 import { expect } from "chai";
+import { GatewayError } from "../../../core/kernel/error.ts";
 import type { JsonObject } from "../../../core/kernel/json.ts";
 import type { ModelProvider } from "../../fixture/model-provider.ts";
+import { makeAction } from "../../support/action.ts";
+import { permit } from "../../support/permission.ts";
 import { type Asked, contentOf, FleetWorld, httpConfig, providerKey, routeTo } from "./fixture.ts";
 
 let world: FleetWorld;
@@ -83,25 +86,33 @@ describe("what a provider is sent", () => {
   });
 });
 
+/** An action of a model's, but for its target and arguments. */
+const judged = { protocol: "model", tool: "chat.completions", capability: "generate" } as const;
+
 describe("ProviderFleet.call(permission, call)", () => {
   const signal = new AbortController().signal;
 
-  it("takes no permission twice, nor one for another target or another API", async () => {
+  it("takes no permission twice, nor one for another target, another API or another kind of answer", async () => {
     const other = await world.provider();
     world.open([httpConfig(provider), httpConfig(other, { name: "q" })], [routeTo(["p", "q"], { fallback: true })]);
-    const [candidate, next] = world.fleet.candidates("m", "s");
+    const [candidate, next] = world.candidates();
     if (candidate === undefined || next === undefined) throw new Error("expected two candidates");
     const call = { candidate, api: "chat", stream: false, signal } as const;
     const permission = world.permit({});
     await world.fleet.call(permission, call);
     const again = await world.fleet.call(permission, call).catch((error: unknown) => error);
     expect(again).to.be.instanceOf(TypeError).with.property("message").that.includes("already dispatched");
-    for (const wrong of [{ ...call, candidate: next }, { ...call, api: "messages" } as const]) {
+    const wrongs = [
+      { ...call, candidate: next },
+      { ...call, api: "messages" },
+      { ...call, stream: true },
+    ] as const;
+    for (const wrong of wrongs) {
       const error = await world.fleet.call(world.permit({}), wrong).catch((thrown: unknown) => thrown);
       expect(error)
         .to.be.instanceOf(TypeError)
         .with.property("message")
-        .that.matches(/^call: judged for model/);
+        .that.matches(/^call: judged for/);
     }
     expect([provider.calls.length, other.calls.length]).to.deep.equal([1, 0]);
   });
@@ -109,19 +120,32 @@ describe("ProviderFleet.call(permission, call)", () => {
   it("refuses what the provider's API has no words for, and sends nothing", async () => {
     world.open([httpConfig(provider, { type: "anthropic" })]);
     const body = { n: 2 };
-    const error = await world.ask({ body }).catch((thrown: unknown) => thrown);
+    expect(() => world.candidates({ body }))
+      .to.throw(GatewayError, "`n`")
+      .with.property("code", "MODEL_UNTRANSLATABLE");
+    const call = { candidate: world.candidate(), api: "chat", stream: false, signal } as const;
+    const permission = permit(
+      makeAction({ ...judged, target: call.candidate.target, arguments: { n: 2, messages: [] } }),
+    );
+    const error = await world.fleet.call(permission, call).catch((thrown: unknown) => thrown);
     expect(error).to.have.property("code", "MODEL_UNTRANSLATABLE");
-    const [candidate] = world.fleet.candidates("m", "s");
-    if (candidate === undefined) throw new Error("expected a candidate");
-    expect(() => world.fleet.checkRequest(candidate, "chat", { model: "m", messages: [], ...body })).to.throw("n");
     expect(provider.calls).to.have.length(0);
+  });
+
+  it("passes over a provider that cannot be asked where the route has another", async () => {
+    const other = await world.provider();
+    const route = routeTo(["p", "q"], { fallback: true });
+    world.open([httpConfig(provider, { type: "anthropic" }), httpConfig(other, { name: "q" })], [route]);
+    const names = (body: JsonObject): readonly string[] => world.candidates({ body }).map(({ provider: name }) => name);
+    expect(names({})).to.deep.equal(["p", "q"]);
+    expect(names({ n: 2 })).to.deep.equal(["q"]);
   });
 
   it("leads nowhere but where a route does", () => {
     world.open([httpConfig(provider), httpConfig(provider, { name: "q" })], [routeTo(["p"])]);
     expect(world.fleet.models).to.deep.equal(["m"]);
-    expect(world.fleet.candidates("m", "s").map(({ target }) => target)).to.deep.equal(["p/p-model"]);
-    expect(() => world.fleet.candidates("q-model", "s")).to.throw("unknown model: got `q-model`");
+    expect(world.candidates().map(({ target }) => target)).to.deep.equal(["p/p-model"]);
+    expect(() => world.candidates({ model: "q-model" })).to.throw("unknown model: got `q-model`");
     expect(() => world.open([httpConfig(provider, { enabled: false })], [routeTo(["p"])])).to.throw(TypeError);
   });
 });

@@ -175,7 +175,7 @@ describe("a provider that keeps failing", () => {
     const other = await world.provider();
     const route = routeTo(["p", "q"], { fallback: true });
     world.open([httpConfig(provider, { breaker }), httpConfig(other, { name: "q", breaker })], [route]);
-    const names = (): readonly string[] => world.fleet.candidates("m", "s").map(({ provider: name }) => name);
+    const names = (): readonly string[] => world.candidates().map(({ provider: name }) => name);
     provider.script = scripts.says(500);
     for (let time = 0; time < 3; time++) await world.failed();
     expect(names()).to.deep.equal(["q", "p"]);

@@ -1,0 +1,40 @@
+import { expect } from "chai";
+import { type ModelWorld, openModelWorld } from "./world.ts";
+
+describe("a request that the provider's API has no words for", () => {
+  let world: ModelWorld;
+  before(async () => {
+    world = await openModelWorld();
+  });
+  after(() => world.stop());
+
+  const ask = async (path: string, body: object): Promise<{ readonly status: number; readonly body: unknown }> => {
+    const response = await fetch(world.gateway.url + path, {
+      method: "POST",
+      headers: { "x-api-key": world.keys.agent, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return { status: response.status, body: await response.json() };
+  };
+  const messages = [{ role: "user", content: "hello" }];
+
+  it("is refused by the member's name, and neither judged nor sent", async () => {
+    const chat = await ask("/v1/chat/completions", { model: "messages-model", messages, response_format: {} });
+    expect(chat.status).to.equal(400);
+    expect(chat.body).to.have.nested.property("error.code", "model_untranslatable");
+    expect(chat.body).to.have.nested.property("error.message").that.includes("response_format");
+    const other = await ask("/v1/messages", { model: "chat-model", max_tokens: 9, messages, top_k: 5 });
+    expect(other.status).to.equal(400);
+    expect(other.body).to.have.nested.property("error.type", "invalid_request_error");
+    expect(other.body).to.have.nested.property("error.message").that.includes("top_k");
+    expect(world.provider.calls).to.have.length(0);
+    expect(await world.records()).to.have.length(0);
+  });
+
+  it("passes untouched to a provider that speaks the client's own", async () => {
+    const body = { model: "chat-model", messages, response_format: { type: "text" }, some_day: { a: 1 } };
+    expect((await ask("/v1/chat/completions", body)).status).to.equal(200);
+    expect(world.provider.calls[0]?.body).to.deep.equal({ ...body, model: "open-1" });
+    expect((await world.records()).length).to.be.above(0);
+  });
+});
