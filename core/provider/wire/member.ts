@@ -2,7 +2,7 @@ import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 
 /** Whose fault a member of the wrong kind is: the client's, who wrote the request, or the provider's, who answered. */
-export type Malformed = "INVALID_REQUEST" | "PROVIDER_INVALID";
+type Malformed = "INVALID_REQUEST" | "PROVIDER_INVALID";
 
 const longestName = 64;
 
@@ -14,7 +14,7 @@ export function untranslatable(path: string, reason?: string): GatewayError {
 }
 
 /** Says what was expected at a path. */
-export function malformed(code: Malformed, path: string, expected: string): GatewayError {
+function malformed(code: Malformed, path: string, expected: string): GatewayError {
   return new GatewayError(code, `\`${path}\`: expected ${expected}`, { data: { param: path } });
 }
 

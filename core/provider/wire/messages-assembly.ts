@@ -15,7 +15,16 @@ interface Block {
 const mostBlocks = 1_024;
 const inputBounds = { depth: 64, nodes: 100_000, stringLength: 8 * 1024 * 1024, reader: "tolerant" } as const;
 const knownInMessage: ReadonlySet<string> = new Set(["id", "type", "role", "model", "stop_reason", "usage"]);
-const knownInEvent: ReadonlySet<string> = new Set(["type", "index", "message", "content_block", "delta", "usage"]);
+/** The members of each event that are read below; a member of one event is unknown in another. */
+const knownInEvent: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  ["ping", new Set(["type"])],
+  ["message_start", new Set(["type", "message"])],
+  ["content_block_start", new Set(["type", "index", "content_block"])],
+  ["content_block_delta", new Set(["type", "index", "delta"])],
+  ["content_block_stop", new Set(["type", "index"])],
+  ["message_delta", new Set(["type", "delta", "usage"])],
+  ["message_stop", new Set(["type"])],
+]);
 
 /** The answer that the events of a messages stream add up to. */
 export class MessagesAssembly {
@@ -27,23 +36,16 @@ export class MessagesAssembly {
   readonly #blocks = new Map<number, Block>();
 
   take(data: JsonObject, step: StepDraft): void {
-    if (data.type === "ping") {
-      step.addOthers(data, new Set(["type"]), "");
-      return;
-    }
-    if (data.type === "error") {
-      step.addUnknown(data, "");
-      step.end(data.error ?? null);
-      return;
-    }
-    step.addOthers(data, knownInEvent, "");
+    const known = knownInEvent.get(String(data.type));
+    if (known === undefined) step.addUnknown(data, "");
+    else step.addOthers(data, known, "");
     if (data.type === "message_start") this.#start(data, step);
     else if (data.type === "content_block_start") this.#startBlock(data, step);
     else if (data.type === "content_block_delta") this.#append(data, step);
     else if (data.type === "content_block_stop") this.#stopBlock(data, step);
     else if (data.type === "message_delta") this.#change(data, step);
     else if (data.type === "message_stop") step.end();
-    else step.addUnknown(data, "");
+    else if (data.type === "error") step.end(data.error ?? null);
   }
 
   body(): JsonObject {

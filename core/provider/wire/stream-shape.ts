@@ -29,11 +29,6 @@ export function indexAt(value: Json | undefined, path: string, bound: number): n
   return value as number;
 }
 
-export function stringAt(value: Json | undefined, path: string): string {
-  if (typeof value !== "string") throw invalid(path, "a string");
-  return value;
-}
-
 export function isText(value: Json | undefined): value is string {
   return typeof value === "string" && value !== "";
 }

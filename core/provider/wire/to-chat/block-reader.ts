@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../../kernel/json.ts";
 import { Members, untranslatable } from "../member.ts";
 import { indexAt, invalid } from "../stream-shape.ts";
-import { directCaller } from "./caller.ts";
+import { directCaller } from "./tool-call.ts";
 
 interface Block {
   readonly type: string;

@@ -3,7 +3,7 @@ import type { AnswerOptions } from "../answer-option.ts";
 import { Members, untranslatable } from "../member.ts";
 import { finishReason } from "../stop-reason.ts";
 import { readUsage, writeUsage } from "../usage.ts";
-import { directCaller } from "./caller.ts";
+import { toolCall } from "./tool-call.ts";
 
 /**
  * An answer of the messages API as one of the chat API. What the answer says is translated or refused; what is told
@@ -61,16 +61,6 @@ function thoughtOf(block: Members): string {
   block.string("signature");
   block.end();
   return thinking;
-}
-
-function toolCall(block: Members): JsonObject {
-  const id = block.requiredString("id");
-  const name = block.requiredString("name");
-  const input = block.object("input");
-  if (input === undefined) throw block.expected("input", "an object");
-  directCaller(block);
-  block.end();
-  return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
 }
 
 /** The words in which the model refused, where it gave any. */

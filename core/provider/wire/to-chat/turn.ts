@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from "../../../kernel/json.ts";
 import { partsOf, textContent, textPart, textsOf } from "../content.ts";
 import { type Members, untranslatable } from "../member.ts";
-import { directCaller } from "./caller.ts";
 import { imagePart } from "./image.ts";
+import { toolCall } from "./tool-call.ts";
 
 /** One message of a messages request as those of a chat request: each result of a tool is a message of its own there. */
 export function chatMessages(message: Members): readonly JsonObject[] {
@@ -89,14 +89,4 @@ function unsignedThought(part: Members): string {
   part.neutral("signature", "");
   part.end();
   return thinking;
-}
-
-function toolCall(part: Members): JsonObject {
-  const id = part.requiredString("id");
-  const name = part.requiredString("name");
-  const input = part.object("input");
-  if (input === undefined) throw part.expected("input", "an object");
-  directCaller(part);
-  part.end();
-  return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
 }

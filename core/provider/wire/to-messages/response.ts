@@ -2,8 +2,8 @@ import type { JsonObject } from "../../../kernel/json.ts";
 import { textPart } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { stopReason } from "../stop-reason.ts";
-import { parseArguments } from "../tool-input.ts";
 import { readUsage, writeUsage } from "../usage.ts";
+import { toolUse } from "./tool-use.ts";
 
 /**
  * An answer of the chat API as one of the messages API. What the answer says is translated or refused; what is told
@@ -43,7 +43,10 @@ function contentOf(message: Members): readonly JsonObject[] {
   message.string("role");
   const thinking = message.string("reasoning_content");
   const text = message.string("content");
-  const calls = message.items("tool_calls").map(toolUse);
+  const calls = message.items("tool_calls").map((call) => {
+    call.number("index"); // as in a stream: some servers write it here, too
+    return toolUse(call);
+  });
   message.neutral("annotations");
   message.end();
   return [
@@ -51,17 +54,4 @@ function contentOf(message: Members): readonly JsonObject[] {
     ...(text === undefined || text === "" ? [] : [textPart(text)]),
     ...calls,
   ];
-}
-
-function toolUse(call: Members): JsonObject {
-  const id = call.requiredString("id");
-  if ((call.string("type") ?? "function") !== "function") throw untranslatable(call.at("type"), "expected `function`");
-  const named = call.members("function");
-  if (named === undefined) throw call.expected("function", "an object");
-  call.number("index");
-  call.end();
-  const name = named.requiredString("name");
-  const input = parseArguments(named.string("arguments") ?? "", named.at("arguments"), "PROVIDER_INVALID");
-  named.end();
-  return { type: "tool_use", id, name, input };
 }

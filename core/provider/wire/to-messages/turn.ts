@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from "../../../kernel/json.ts";
 import { partsOf, textContent, textPart, textsOf } from "../content.ts";
 import { type Members, untranslatable } from "../member.ts";
-import { parseArguments } from "../tool-input.ts";
 import { imagePart } from "./image.ts";
+import { toolUse } from "./tool-use.ts";
 
 export interface Turns {
   /** What stands before the first message. */
@@ -73,18 +73,6 @@ function assistantContent(message: Members): Json {
   if (calls.length === 0 && thinking === undefined) return textContent(texts);
   const thought = thinking === undefined ? [] : [{ type: "thinking", thinking, signature: "" }];
   return [...thought, ...texts.map(textPart), ...calls];
-}
-
-function toolUse(call: Members): JsonObject {
-  const id = call.requiredString("id");
-  if (call.requiredString("type") !== "function") throw untranslatable(call.at("type"), "expected `function`");
-  const named = call.members("function");
-  if (named === undefined) throw call.expected("function", "an object");
-  call.end();
-  const name = named.requiredString("name");
-  const input = parseArguments(named.requiredString("arguments"), named.at("arguments"), "INVALID_REQUEST");
-  named.end();
-  return { type: "tool_use", id, name, input };
 }
 
 function toolResult(message: Members): JsonObject {

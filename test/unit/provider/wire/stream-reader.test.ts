@@ -1,6 +1,4 @@
 import { Buffer } from "node:buffer";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
 import { GatewayError } from "../../../../core/kernel/error.ts";
@@ -10,30 +8,19 @@ import type { ModelApi } from "../../../../core/kernel/model-api.ts";
 import { jsonEvent, textEvent, type WireEvent } from "../../../../core/provider/wire/event.ts";
 import { StreamReader } from "../../../../core/provider/wire/stream-reader.ts";
 import type { StreamStep } from "../../../../core/provider/wire/stream-step.ts";
-import { repositoryRoot } from "../../../check/source-tree.ts";
 import { type Answer, answer, chatAnswer, meaningOf } from "../../../support/model-answer.ts";
 import { bodyOf, type Manner, manner, readEvents, streamOf } from "../../../support/model-stream.ts";
+import { recordedApi, recordedBytes, recordedNames } from "../../../support/recorded-stream.ts";
 
 const apis = ["chat", "messages"] as const;
-const folder = join(repositoryRoot, "test", "fixture", "model");
 const canary = "CANARY in the mine";
-
-function fixtureNames(): readonly string[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".sse"))
-    .map((name) => name.slice(0, -".sse".length));
-}
 
 function eventsOf(api: ModelApi, a: Answer, how: Manner): readonly WireEvent[] {
   return readEvents([streamOf(api, a, how)]);
 }
 
 function fixture(name: string): readonly WireEvent[] {
-  return readEvents([readFileSync(join(folder, `${name}.sse`))]);
-}
-
-function apiOf(name: string): ModelApi {
-  return name.startsWith("chat-") ? "chat" : "messages";
+  return readEvents([recordedBytes(name)]);
 }
 
 function readAll(api: ModelApi, events: readonly WireEvent[]): readonly StreamStep[] {
@@ -149,16 +136,16 @@ describe("StreamReader", () => {
     expect(() => reader.rewrite(event, ["a", "b"])).to.throw(TypeError);
   });
 
-  for (const name of fixtureNames()) {
+  for (const name of recordedNames()) {
     it(`accounts for every text that reaches the client, wherever a provider puts it in ${name}`, () => {
       const events = fixture(name);
       const isObject = ({ data }: WireEvent): boolean => data.startsWith("{");
       let seen = 0;
       for (const [at, event] of events.entries()) {
         for (const planted of isObject(event) ? plantings(JSON.parse(event.data) as JsonObject) : []) {
-          const told = events.map((each, index) => (index === at ? jsonEvent(apiOf(name), planted) : each));
+          const told = events.map((each, index) => (index === at ? jsonEvent(recordedApi(name), planted) : each));
           const said = fault(() => {
-            const steps = readAll(apiOf(name), told);
+            const steps = readAll(recordedApi(name), told);
             const texts = steps.flatMap(({ pieces, unknown }) => [...pieces, ...unknown].map(({ text }) => text));
             expect(texts.join(""), JSON.stringify(planted)).to.contain(canary);
             seen++;
@@ -182,7 +169,7 @@ describe("StreamReader", () => {
 
   it("holds what providers write of themselves for known, so that ordinary streams have next to nothing unknown", () => {
     const unknown = (name: string): readonly string[] => [
-      ...joined(readAll(apiOf(name), fixture(name)), "unknown").keys(),
+      ...joined(readAll(recordedApi(name), fixture(name)), "unknown").keys(),
     ];
     for (const name of ["chat-text", "chat-filtered", "chat-reasoning", "messages-text"]) {
       expect(unknown(name), name).to.deep.equal([]);
@@ -296,7 +283,7 @@ describe("StreamReader", () => {
       ["chat-error", "server_error"],
       ["messages-error", "overloaded_error"],
     ] as const) {
-      const last = readAll(apiOf(name), fixture(name)).at(-1);
+      const last = readAll(recordedApi(name), fixture(name)).at(-1);
       expect(last).to.deep.include({ terminal: true });
       expect(last?.error).to.include({ type });
     }
@@ -311,23 +298,16 @@ describe("StreamReader", () => {
   });
 
   describe("when the stream is malformed", () => {
-    const harmless = new Set([
-      "chat-cut",
-      "chat-no-reason",
-      "chat-late-arguments",
-      "chat-nameless-call",
-      "messages-cut",
-    ]);
-    const names = readdirSync(join(folder, "malformed")).map((name) => name.replace(/\.sse$/, ""));
-    for (const name of names.filter((each) => !harmless.has(each) && !/^messages-no-(?:start|reason)$/.test(each))) {
+    const harmless = /-cut$|-no-reason$|-no-start$|chat-late-arguments$|chat-nameless-call$/;
+    for (const name of recordedNames("malformed/").filter((each) => !harmless.test(each))) {
       it(`refuses ${name}, which two clients could read differently`, () => {
-        expect(fault(() => readAll(apiOf(name), fixture(`malformed/${name}`)))).to.match(/^PROVIDER_INVALID /);
+        expect(fault(() => readAll(recordedApi(name), fixture(name)))).to.match(/^PROVIDER_INVALID /);
       });
     }
 
     it("says of no stream that was cut that it ended", () => {
-      for (const name of ["chat-cut", "messages-cut"]) {
-        const steps = readAll(apiOf(name), fixture(`malformed/${name}`));
+      for (const name of ["malformed/chat-cut", "malformed/messages-cut"]) {
+        const steps = readAll(recordedApi(name), fixture(name));
         expect(steps.some(({ terminal }) => terminal)).to.equal(false);
       }
     });
@@ -411,8 +391,15 @@ function textOf(body: JsonObject, type: string): string {
     .join("");
 }
 
-/** The same event with the canary in each of its objects, as a member, a name and far inside, and as each of its leaves. */
-function plantings(data: JsonObject): readonly JsonObject[] {
+/** Names that one of the APIs has somewhere: a reader that knows them must not overlook them elsewhere. */
+const names = [
+  ...["id", "type", "role", "name", "index", "model", "message", "choices", "delta", "usage", "error", "content_block"],
+  ...["text", "thinking", "signature", "partial_json", "input", "content", "citation", "stop_sequence", "stop_details"],
+  ...["reasoning_content", "refusal", "tool_calls", "function_call", "function", "arguments", "logprobs", "aside"],
+];
+
+/** The same event with the canary in each of its objects, under every name and as one, and in place of each leaf. */
+function plantings(data: Json): readonly JsonObject[] {
   const changed = (value: Json): readonly Json[] => {
     if (!Array.isArray(value) && !isJsonObject(value)) return [canary];
     if (Array.isArray(value)) {
@@ -423,12 +410,10 @@ function plantings(data: JsonObject): readonly JsonObject[] {
     const inside = Object.entries(object).flatMap(([name, member]) =>
       changed(member).map((other) => ({ ...object, [name]: other })),
     );
-    return [
-      ...inside,
-      { ...object, aside: canary },
-      { ...object, [canary]: 1 },
-      { ...object, deep: [{ a: [canary] }] },
-    ];
+    const added = names
+      .filter((name) => !(name in object))
+      .flatMap((name) => [canary, { text: canary }, [{ a: [canary] }]].map((other) => ({ ...object, [name]: other })));
+    return [...inside, ...added, { ...object, [canary]: 1 }];
   };
   return changed(data) as readonly JsonObject[];
 }

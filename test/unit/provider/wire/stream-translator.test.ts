@@ -1,35 +1,18 @@
 import { Buffer } from "node:buffer";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "chai";
 import fc from "fast-check";
 import { GatewayError } from "../../../../core/kernel/error.ts";
 import type { JsonObject } from "../../../../core/kernel/json.ts";
 import type { ModelApi } from "../../../../core/kernel/model-api.ts";
-import { repositoryRoot } from "../../../check/source-tree.ts";
 import { cutBytes, cuts } from "../../../support/chunk.ts";
 import { answer, chatAnswer, meaningOf, messagesAnswer } from "../../../support/model-answer.ts";
 import { bodyOf, dataOf, manner, readEvents, streamOf, translateEvents } from "../../../support/model-stream.ts";
+import { recordedApi, recordedBytes, recordedNames } from "../../../support/recorded-stream.ts";
 
 const apis = ["chat", "messages"] as const;
-const folder = join(repositoryRoot, "test", "fixture", "model");
 
 function other(api: ModelApi): ModelApi {
   return api === "chat" ? "messages" : "chat";
-}
-
-function fixture(name: string): Uint8Array {
-  return readFileSync(join(folder, `${name}.sse`));
-}
-
-function fixtureNames(path: string): readonly string[] {
-  return readdirSync(path)
-    .filter((name) => name.endsWith(".sse"))
-    .map((name) => name.slice(0, -".sse".length));
-}
-
-function apiOf(name: string): ModelApi {
-  return name.startsWith("chat-") ? "chat" : "messages";
 }
 
 function fault(act: () => unknown): string {
@@ -85,16 +68,16 @@ describe("StreamTranslator", () => {
   });
 
   it("returns the provider's own events where no translation is needed", () => {
-    for (const name of fixtureNames(folder)) {
-      const events = readEvents([fixture(name)]);
-      expect(translateEvents(apiOf(name), apiOf(name), events), name).to.deep.equal(events);
-      expect(Buffer.concat(events.map(({ raw }) => raw)).equals(fixture(name)), name).to.equal(true);
+    for (const name of recordedNames()) {
+      const events = readEvents([recordedBytes(name)]);
+      expect(translateEvents(recordedApi(name), recordedApi(name), events), name).to.deep.equal(events);
+      expect(Buffer.concat(events.map(({ raw }) => raw)).equals(recordedBytes(name)), name).to.equal(true);
     }
   });
 
   describe("to the messages API", () => {
     it("writes each block by itself, one after the other, where calls come so", () => {
-      const events = translateEvents("chat", "messages", readEvents([fixture("chat-tools")]));
+      const events = translateEvents("chat", "messages", readEvents([recordedBytes("chat-tools")]));
       const marks = (dataOf(events) as readonly JsonObject[])
         .filter(({ type }) => type === "content_block_start" || type === "content_block_stop")
         .map(({ type, index }) => `${String(type).slice("content_block_".length)} ${String(index)}`);
@@ -102,7 +85,7 @@ describe("StreamTranslator", () => {
     });
 
     it("writes calls that come by turns into blocks that are open at once", () => {
-      const events = translateEvents("chat", "messages", readEvents([fixture("chat-tools-interleaved")]));
+      const events = translateEvents("chat", "messages", readEvents([recordedBytes("chat-tools-interleaved")]));
       const body = bodyOf("messages", events);
       expect(body.content).to.deep.equal([
         { type: "text", text: "Looking." },
@@ -112,7 +95,7 @@ describe("StreamTranslator", () => {
     });
 
     it("says a refusal at the end, as that API does", () => {
-      const body = bodyOf("messages", translateEvents("chat", "messages", readEvents([fixture("chat-refusal")])));
+      const body = bodyOf("messages", translateEvents("chat", "messages", readEvents([recordedBytes("chat-refusal")])));
       expect(body).to.deep.include({
         stop_reason: "refusal",
         stop_details: { type: "refusal", category: null, explanation: "I can't help with that." },
@@ -123,7 +106,7 @@ describe("StreamTranslator", () => {
       const events = translateEvents(
         "chat",
         "messages",
-        readEvents([Buffer.from(": alive\n\n"), fixture("chat-text")]),
+        readEvents([Buffer.from(": alive\n\n"), recordedBytes("chat-text")]),
       );
       expect(events[0]).to.include({ event: "ping", data: '{"type":"ping"}' });
     });
@@ -131,7 +114,7 @@ describe("StreamTranslator", () => {
 
   describe("to the chat API", () => {
     it("counts in a chunk of its own where the client asked for it, and in the last one of the choice where not", () => {
-      const events = readEvents([fixture("messages-text")]);
+      const events = readEvents([recordedBytes("messages-text")]);
       const usages = (includeUsage: boolean): readonly (readonly [number, boolean])[] =>
         (dataOf(translateEvents("messages", "chat", events, { includeUsage })) as readonly JsonObject[]).map(
           ({ choices, usage }) => [(choices as readonly unknown[]).length, usage !== undefined] as const,
@@ -147,12 +130,15 @@ describe("StreamTranslator", () => {
     });
 
     it("writes the arguments of a call without any as an empty object", () => {
-      const body = bodyOf("chat", translateEvents("messages", "chat", readEvents([fixture("messages-empty-input")])));
+      const body = bodyOf(
+        "chat",
+        translateEvents("messages", "chat", readEvents([recordedBytes("messages-empty-input")])),
+      );
       expect(meaningOf("chat", body).calls).to.deep.equal([{ id: "toolu_c3", name: "now", input: {} }]);
     });
 
     it("dates each chunk, and ends as that API does", () => {
-      const events = translateEvents("messages", "chat", readEvents([fixture("messages-tools")]), {
+      const events = translateEvents("messages", "chat", readEvents([recordedBytes("messages-tools")]), {
         created: 1_760_000_000,
       });
       expect((dataOf(events) as readonly JsonObject[]).map(({ created }) => created)).to.satisfy((dates: number[]) =>
@@ -167,8 +153,8 @@ describe("StreamTranslator", () => {
     ["messages-error", "Overloaded"],
   ] as const) {
     it(`ends ${name} in the other API's own error, which is its last event`, () => {
-      const to = other(apiOf(name));
-      const events = translateEvents(apiOf(name), to, readEvents([fixture(name)]));
+      const to = other(recordedApi(name));
+      const events = translateEvents(recordedApi(name), to, readEvents([recordedBytes(name)]));
       const last = JSON.parse(events.at(-1)?.data ?? "") as { type?: string; error: { message: string } };
       expect(last.error.message).to.equal(said);
       expect(events.at(-1)?.event).to.equal(to === "messages" ? "error" : undefined);
@@ -177,11 +163,11 @@ describe("StreamTranslator", () => {
   }
 
   describe("when the stream is malformed", () => {
-    const whole = fixtureNames(join(folder, "malformed")).filter((name) => !name.endsWith("-cut"));
+    const whole = recordedNames("malformed/").filter((name) => !name.endsWith("-cut"));
     for (const name of whole) {
       it(`refuses ${name} with PROVIDER_INVALID`, () => {
-        const from = apiOf(name);
-        const act = (): unknown => translateEvents(from, other(from), readEvents([fixture(`malformed/${name}`)]));
+        const from = recordedApi(name);
+        const act = (): unknown => translateEvents(from, other(from), readEvents([recordedBytes(name)]));
         expect(fault(act)).to.match(/^PROVIDER_INVALID /);
       });
     }
@@ -189,9 +175,9 @@ describe("StreamTranslator", () => {
 
   it("writes no end to a stream that was cut", () => {
     const last = (name: string): string | undefined =>
-      translateEvents(apiOf(name), other(apiOf(name)), readEvents([fixture(`malformed/${name}`)])).at(-1)?.data;
-    expect(last("chat-cut")).to.contain('"text":"Par"');
-    expect(last("messages-cut")).to.contain('"content":"Par"');
+      translateEvents(recordedApi(name), other(recordedApi(name)), readEvents([recordedBytes(name)])).at(-1)?.data;
+    expect(last("malformed/chat-cut")).to.contain('"text":"Par"');
+    expect(last("malformed/messages-cut")).to.contain('"content":"Par"');
   });
 
   describe("when the other API cannot express it", () => {
