@@ -102,8 +102,8 @@ R2.6-1  | 7 | open | A capability ticket includes a nonce and a TTL.
 ## 2.7 Provider configuration
 R2.7-1  | 6 | open | A provider has name, type, enabled, base_url, api_key_env and models.
 R2.7-2  | 6 | open | Enabling a provider alone does not change routing.
-R2.7-3  | 6 | open | A route must list the provider for it to be used.
-R2.7-4  | 6 | open | Fallback occurs only when configured in that route.
+R2.7-3  | 6 | met  | A route must list the provider for it to be used.
+R2.7-4  | 6 | met  | Fallback occurs only when configured in that route.
 
 ## 2.8 Other configuration keys
 R2.8-1  | 2 | open | mcp_gateway.require_auth: when true, MCP requests require authentication.
@@ -157,7 +157,7 @@ R4.1-10 | 6 | met  | POST /v1/messages takes and answers messages-style JSON.
 R4.1-11 | 6 | open | POST /v1/messages/count_tokens answers a token count.
 R4.1-12 | 8 | open | /v1/ws is a WebSocket for live charts and eval hooks.
 R4.1-13 | 2 | met  | Other paths cannot dispatch tool calls.
-R4.1-14 | 6 | open | Tool passthrough on the messages route is optional and disabled by default.
+R4.1-14 | 6 | met  | Tool passthrough on the messages route is optional and disabled by default.
 
 ## 4.2 Admin endpoints
 R4.2-1  | 2 | met  | GET /health answers on the admin port.
@@ -212,8 +212,8 @@ R6-3    | 3 | met  | Evidence records are written for admin actions.
 R6-4    | 2 | met  | MCP responses are streamed over SSE.
 
 ## 7 Errors
-R7-1    | 6 | open | An unsupported provider-version is rejected with a JSON error in the messages format.
-R7-2    | 6 | open | A missing provider-version defaults to 2023-06-01.
+R7-1    | 6 | met  | An unsupported provider-version is rejected with a JSON error in the messages format.
+R7-2    | 6 | met  | A missing provider-version defaults to 2023-06-01.
 R7-3    | 2 | met  | An unauthenticated call that is reviewed is rejected because authentication is required.
 R7-4    | 4 | met  | An unauthenticated /sse request is rejected because authentication is required.
 R7-5    | 4 | met  | A viewer key's attempt to review is not permitted.
@@ -235,8 +235,8 @@ R8-6    | 8 | open | Behind a reverse proxy /sse and /v1/ws work unbuffered with
 ## 9 Versioning
 R9-1    | 2 | open | Admin paths begin with /admin/v1/.
 R9-2    | 6 | met  | Gateway API paths begin with /v1/.
-R9-3    | 6 | open | An absent provider-version means 2023-06-01; an unsupported value is rejected.
-R9-4    | 6 | open | Valid provider versions are attached to the request context for auditing.
+R9-3    | 6 | met  | An absent provider-version means 2023-06-01; an unsupported value is rejected.
+R9-4    | 6 | met  | Valid provider versions are attached to the request context for auditing.
 R9-5    | 4 | met  | At an upgrade, pending and approved entries without the trusted binding expire.
 R9-6    | 8 | open | After a rollback to an older snapshot, approvals require fresh review.
 `);
