@@ -14,7 +14,7 @@ const rules = `
     message: ask in the old version
 `;
 
-describe("the version of the messages API", () => {
+describe("the version of the messages API [R7-1, R7-2, R9-3]", () => {
   let world: ModelWorld;
   before(async () => {
     world = await openModelWorld({ rules });
@@ -29,7 +29,7 @@ describe("the version of the messages API", () => {
       ...(text === undefined ? {} : { text }),
     });
   const served: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
-    ["is 2023-06-01 where none is asked for [R7-2, R9-3]", {}, "2023-06-01"],
+    ["is 2023-06-01 where none is asked for", {}, "2023-06-01"],
     ["is what `provider-version` says", { "provider-version": "2026-10-21" }, "2026-10-21"],
     ["is what `anthropic-version` says", { "anthropic-version": "2023-06-01" }, "2023-06-01"],
     ["is what both say", { "provider-version": "2026-10-21", "anthropic-version": "2026-10-21" }, "2026-10-21"],
@@ -42,7 +42,7 @@ describe("the version of the messages API", () => {
   }
 
   const refused: readonly (readonly [string, Readonly<Record<string, string>>, string])[] = [
-    ["one that is not supported [R7-1]", { "provider-version": "2025-01-01" }, "version_unsupported"],
+    ["one that is not supported", { "provider-version": "2025-01-01" }, "version_unsupported"],
     ["an empty one", { "anthropic-version": "" }, "version_unsupported"],
     ["two that differ", { "provider-version": "2026-10-21", "anthropic-version": "2023-06-01" }, "version_conflict"],
     ["one with a blank", { "provider-version": "2023-06-01 x" }, "version_unsupported"],
