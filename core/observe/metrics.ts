@@ -18,6 +18,7 @@ export class Metrics {
   readonly #decisions: Counter<"protocol" | "phase" | "decision">;
   readonly #policySeconds: Histogram<"phase">;
   readonly #outcomes: Counter<"protocol" | "status">;
+  readonly #redactions: Counter<"protocol">;
   readonly #approvals: Counter<"state">;
   readonly #sessions: Gauge;
   readonly #held: Gauge;
@@ -59,6 +60,12 @@ export class Metrics {
       name: "gateway_outcomes_total",
       help: "Dispatched actions by protocol and what became of them",
       labelNames: ["protocol", "status"],
+      registers,
+    });
+    this.#redactions = new Counter({
+      name: "gateway_redactions_total",
+      help: "Places in answers that policy replaced before anyone saw them, by protocol",
+      labelNames: ["protocol"],
       registers,
     });
     this.#approvals = new Counter({
@@ -115,6 +122,10 @@ export class Metrics {
 
   settled(protocol: Protocol, status: Outcome["status"]): void {
     this.#outcomes.inc({ protocol, status });
+  }
+
+  redacted(protocol: Protocol, places: number): void {
+    this.#redactions.inc({ protocol }, places);
   }
 
   approval(state: ApprovalState): void {

@@ -123,10 +123,15 @@ export type PluginFiles = Readonly<{ "plugin.yaml": string; "plugin.wasm": Buffe
 
 /** The folder of a plugin called `sample`, which runs `body` and answers with `verdict`. */
 export function pluginFiles(verdict: string, body = ""): PluginFiles {
-  const module = Buffer.from(assemble(moduleOf(body, verdict)));
+  return folderOf("sample", moduleOf(body, verdict));
+}
+
+/** The folder of a plugin whose module this text is. */
+export function folderOf(name: string, text: string): PluginFiles {
+  const module = Buffer.from(assemble(text));
   const manifest = `apiVersion: gateway/v1
 kind: Plugin
-metadata: { name: sample, version: 1.0.0, title: Sample }
+metadata: { name: ${name}, version: 1.0.0, title: Sample }
 abi: gateway-plugin/1
 module: plugin.wasm
 digest: ${contentDigest(module)}
