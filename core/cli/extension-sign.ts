@@ -1,5 +1,5 @@
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile, realpath } from "node:fs/promises";
+import { join, resolve, sep } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { type ExtensionFolder, readExtensionFolder, signatureFiles } from "../extension/folder.ts";
 import { type ExtensionSigner, readSigner } from "../extension/signing.ts";
@@ -8,6 +8,7 @@ import { acceptUnverified } from "../extension/unverified.ts";
 import { isRefused, readSigned } from "../extension/verifier.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { ExtensionKind } from "../kernel/verified-extension.ts";
+import { replaceFile } from "./replace-file.ts";
 import { readContent, type SignedContent } from "./signed-content.ts";
 
 interface SignOptions {
@@ -20,7 +21,7 @@ interface SignOptions {
 export function signCommand(kind: ExtensionKind): Command {
   return new Command("sign")
     .description(`sign every file of a ${kind}; beside signatures of the same files it adds one`)
-    .argument("<folder>", `the ${kind}'s folder`)
+    .argument("[folder]", `the ${kind}'s folder`, ".")
     .requiredOption("-k, --key <file>", "private key: unencrypted PEM of an Ed25519 or ECDSA P-256 key")
     .option(
       "--expires <time>",
@@ -32,6 +33,7 @@ export function signCommand(kind: ExtensionKind): Command {
 }
 
 async function signFolder(kind: ExtensionKind, path: string, options: SignOptions): Promise<void> {
+  await refuseKeyInside(options.key, path);
   const signer = await readKey(options.key);
   const folder = await readExtensionFolder(path, kind);
   const content = await readContent(kind, path, acceptUnverified(folder, null));
@@ -80,6 +82,13 @@ function newStatement(folder: ExtensionFolder, content: SignedContent, expires: 
   };
 }
 
+/** What lies in the folder goes wherever it goes. */
+async function refuseKeyInside(key: string, folder: string): Promise<void> {
+  const [file, place] = await Promise.all([key, folder].map((path) => realpath(path).catch(() => resolve(path))));
+  if (file === undefined || place === undefined || !file.startsWith(`${place}${sep}`)) return;
+  throw new GatewayError("KEY_UNUSABLE", `\`${key}\` lies in the folder that is signed; keep it elsewhere`);
+}
+
 async function readKey(file: string): Promise<ExtensionSigner> {
   let pem: string;
   try {
@@ -89,19 +98,6 @@ async function readKey(file: string): Promise<ExtensionSigner> {
     throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be read: ${reason}`, { cause });
   }
   return readSigner(pem);
-}
-
-/** In one step: a gateway that watches the folder reads the old signatures or the new. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const next = `${path}.next`;
-  try {
-    await writeFile(next, text, { flag: "wx" });
-    await rename(next, path);
-  } catch (cause) {
-    await rm(next, { force: true });
-    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    throw new GatewayError("EXTENSION_INVALID", `\`${path}\` cannot be written: ${reason}`, { cause });
-  }
 }
 
 function parseTime(value: string): string {

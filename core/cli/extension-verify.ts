@@ -5,6 +5,7 @@ import { type Refused, tellRefusal } from "../extension/refusal.ts";
 import { isRefused, readSigned, verifyExtension } from "../extension/verifier.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { ExtensionKind } from "../kernel/verified-extension.ts";
+import { print } from "./print.ts";
 import { readContent } from "./signed-content.ts";
 
 interface VerifyOptions {
@@ -16,7 +17,7 @@ interface VerifyOptions {
 export function verifyCommand(kind: ExtensionKind): Command {
   return new Command("verify")
     .description(`check a ${kind} as a strict gateway would that never saw it before; exit 1 if it is refused`)
-    .argument("<folder>", `the ${kind}'s folder`)
+    .argument("[folder]", `the ${kind}'s folder`, ".")
     .requiredOption("-t, --trust <file>", "trust policy")
     .option("--json", "print JSON")
     .action((folder: string, options: VerifyOptions) => verifyFolder(kind, folder, options));
@@ -26,7 +27,7 @@ export function verifyCommand(kind: ExtensionKind): Command {
 export function inspectCommand(kind: ExtensionKind): Command {
   return new Command("inspect")
     .description(`print what a ${kind}'s signatures say, whoever made them; exit 1 if they are not of these files`)
-    .argument("<folder>", `the ${kind}'s folder`)
+    .argument("[folder]", `the ${kind}'s folder`, ".")
     .option("--json", "print JSON")
     .action((folder: string, options: { readonly json?: true }) => inspectFolder(kind, folder, options));
 }
@@ -76,8 +77,4 @@ function refuseContent(cause: unknown, json: true | undefined): never {
   if (json && /^(?:PACK|PLUGIN)_INVALID$/.test(error.code))
     print(JSON.stringify({ ok: false, check: "content_invalid" }));
   throw error;
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

@@ -19,9 +19,9 @@ export type BreachReason = (typeof breachReasons)[number];
 export class PluginBreach extends Error {
   readonly reason: BreachReason;
 
-  /** `detail` is in our words: it never quotes the plugin or its input. */
-  constructor(reason: BreachReason, detail: string) {
-    super(`${reason}: ${detail}`);
+  /** `detail` is in our words: it never quotes the plugin or its input. `cause` is the engine's own error, if there is one. */
+  constructor(reason: BreachReason, detail: string, options: ErrorOptions = {}) {
+    super(`${reason}: ${detail}`, options);
     this.name = "PluginBreach";
     this.reason = reason;
   }

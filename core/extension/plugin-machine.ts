@@ -84,22 +84,23 @@ export class PluginMachine {
     if (left < 0n) throw this.#exhausted();
   }
 
-  #exhausted(): PluginBreach {
-    return new PluginBreach("fuel_exhausted", `expected an answer within ${this.#fuelLimit} units of fuel`);
+  #exhausted(cause?: unknown): PluginBreach {
+    return new PluginBreach("fuel_exhausted", `expected an answer within ${this.#fuelLimit} units of fuel`, { cause });
   }
 
   /** The meter's own globals tell its traps from the module's. */
   #breachOf(error: unknown): unknown {
     if (error instanceof PluginBreach) return error;
-    if (BigInt(this.#fuel.value) < 0n) return this.#exhausted();
+    if (BigInt(this.#fuel.value) < 0n) return this.#exhausted(error);
     // The engine's own limit is a RangeError; the meter's is reached first.
     if (Number(this.#stack.value) < 0 || error instanceof RangeError) {
-      return new PluginBreach("call_depth", `expected calls within ${stackBytes} bytes of stack`);
+      return new PluginBreach("call_depth", `expected calls within ${stackBytes} bytes of stack`, { cause: error });
     }
     if (!(error instanceof WebAssembly.RuntimeError)) return error;
-    if (this.#refused.value !== 0)
-      return new PluginBreach("memory_cap", "the plugin failed after its memory's cap was met");
-    return new PluginBreach("trap", "the plugin trapped");
+    if (this.#refused.value !== 0) {
+      return new PluginBreach("memory_cap", "the plugin failed after its memory's cap was met", { cause: error });
+    }
+    return new PluginBreach("trap", "the plugin trapped", { cause: error });
   }
 
   #global(name: string): WebAssembly.Global {

@@ -4,6 +4,7 @@ import type { Mode, Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
 import { type BreachReason, PluginBreach } from "./breach.ts";
 import { Breaker, restMs } from "./breaker.ts";
 import type { CompiledModule } from "./compiled-module.ts";
+import { encodeInput } from "./plugin-input.ts";
 import { PluginMachine } from "./plugin-machine.ts";
 import { readPluginVerdict } from "./plugin-verdict.ts";
 
@@ -27,7 +28,6 @@ export interface PluginObserver {
   readonly resting: (ref: PolicyRef, tenant: string, restMs: number) => void;
 }
 
-const largestInput = 4_194_304;
 const nothing: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
 
 /**
@@ -59,19 +59,14 @@ export class PluginPolicy implements Policy {
       if (this.#breaker.isResting(action.tenant)) {
         throw new PluginBreach("resting", `the plugin failed too often and is not asked for ${restMs} ms`);
       }
-      const verdict = readPluginVerdict(this.#ask(this.#inputOf(action)), this.ref.name, action.phase);
+      const answer = this.#ask(encodeInput(this.#settings, action));
+      const verdict = readPluginVerdict(answer, this.ref.name, action.phase);
       this.#breaker.answered(action.tenant);
       return verdict;
     } catch (error) {
       this.#note(action.tenant, error);
       throw error;
     }
-  }
-
-  #inputOf(action: ActionEnvelope): Uint8Array {
-    const input = new TextEncoder().encode(`{"settings":${this.#settings},"action":${JSON.stringify(action)}}`);
-    if (input.length <= largestInput) return input;
-    throw new PluginBreach("input_cap", `expected an action of at most ${largestInput} bytes`);
   }
 
   #ask(input: Uint8Array): Uint8Array {
