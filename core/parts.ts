@@ -8,6 +8,7 @@ import { readEvents } from "./evidence/event-reader.ts";
 import { openKeyStores } from "./evidence/key-store.ts";
 import { Ledger } from "./evidence/ledger.ts";
 import { SessionExport } from "./evidence/session-export.ts";
+import type { PluginPool } from "./extension/plugin-pool.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { ActionFactory } from "./ingress/mcp/action-factory.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
@@ -25,7 +26,7 @@ import { Metrics } from "./observe/metrics.ts";
 import { noticeOf } from "./pipeline/approval-notice.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
 import { Road } from "./pipeline/road.ts";
-import { loadPolicies } from "./policies.ts";
+import { openPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
 import type { ReviewFlood } from "./session/review-flood.ts";
@@ -51,6 +52,7 @@ export interface Parts {
   readonly killSwitch: KillSwitch;
   readonly keys: KeyRing;
   readonly chain: Chain;
+  readonly pluginPool: PluginPool;
   /** In force when the gateway started. */
   readonly extensions: readonly LoadedExtension[];
   readonly fleet: UpstreamFleet;
@@ -64,7 +66,8 @@ export interface Parts {
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const metrics = new Metrics();
   const evidence = await openEvidence(config, log, metrics);
-  const { policies, extensions } = await loadPolicies(config, { ...evidence, log, metrics }).catch(async (cause) => {
+  const opening = openPolicies(config, { ...evidence, log, metrics });
+  const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
     throw cause;
   });
@@ -117,6 +120,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     killSwitch: control.killSwitch,
     keys,
     chain,
+    pluginPool,
     extensions,
     fleet,
     sessions,
@@ -230,6 +234,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close()]);
   parts.killSwitch.close();
   await parts.approvals.close();
+  await parts.pluginPool.close();
   await closeEvidence(parts);
 }
 

@@ -72,9 +72,9 @@ function pickInputs({ source, compiled, tests }: OpenedPlugin): readonly Input[]
 }
 
 function measure({ source, compiled }: OpenedPlugin, { test }: ReadyTest, input: Uint8Array): Measured {
-  const machine = new PluginMachine(compiled, source.limits.fuel);
+  const machine = new PluginMachine(compiled);
   const { phase } = test.envelope;
-  const sandbox = quantiles(() => readPluginVerdict(machine.call(input), source.name, phase));
+  const sandbox = quantiles(() => readPluginVerdict(machine.call(input, source.limits.fuel), source.name, phase));
   const bare = quantiles(bareCall(source, input));
   return { name: test.name, bytes: input.length, fuel: machine.fuelUsed, bare, sandbox };
 }

@@ -30,8 +30,8 @@ export function tryPlugin({ compiled, name, settings, fuel }: TrialOptions, acti
   let machine: PluginMachine | undefined;
   const fuelUsed = (): number => Math.min(fuel, machine?.fuelUsed ?? fuel);
   try {
-    machine = new PluginMachine(compiled, fuel);
-    const answer = machine.call(encodeInput(JSON.stringify(settings), action));
+    machine = new PluginMachine(compiled);
+    const answer = machine.call(encodeInput(JSON.stringify(settings), action), fuel);
     const verdict = readPluginVerdict(answer, name, action.phase);
     return { verdict, breach: undefined, fuelUsed: fuelUsed() };
   } catch (breach) {

@@ -15,7 +15,7 @@ export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled"> {
 /** Checks, meters and compiles a plugin's module and makes a policy of it. Rejects with PLUGIN_INVALID. */
 export function compilePlugin({ module, memoryPages, ...options }: PluginOptions): Promise<PluginPolicy> {
   return tellFaults(options.ref.name, async () => {
-    const compiled = await compileModule({ bytes: module, memoryPages });
+    const compiled = await compileModule({ bytes: module, memoryPages, fuel: options.fuel });
     return new PluginPolicy({ ...options, compiled });
   });
 }
@@ -28,8 +28,8 @@ export interface AdmissionOptions extends Pick<PluginOptions, "module" | "memory
 /** A module that the sandbox takes and that has one instance at least, for trials. Rejects with PLUGIN_INVALID. */
 export function admitModule({ name, module, memoryPages, fuel }: AdmissionOptions): Promise<CompiledModule> {
   return tellFaults(name, async () => {
-    const compiled = await compileModule({ bytes: module, memoryPages });
-    new PluginMachine(compiled, fuel);
+    const compiled = await compileModule({ bytes: module, memoryPages, fuel });
+    new PluginMachine(compiled);
     return compiled;
   });
 }

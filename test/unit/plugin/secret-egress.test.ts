@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { withOutput } from "../../../core/kernel/envelope.ts";
 import type { Json } from "../../../core/kernel/json.ts";
-import type { ImmediatePolicy } from "../../../core/kernel/tightened-policy.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
+import type { ImmediatePolicy } from "../../support/plugin-port.ts";
 import { openSecretEgress, secretEgressModule } from "../../support/secret-egress.ts";
 
 /** Put together here, so that no file of this repository holds what a scanner would take for a credential. */

@@ -17,26 +17,18 @@ interface Redaction {
   readonly replacement: string;
 }
 
-describe("the kit for plugins in AssemblyScript", () => {
-  let machine: PluginMachine;
+const fuel = 50_000_000;
 
+describe("the kit for plugins in AssemblyScript", () => {
   before(async function () {
     this.timeout(60_000);
     const compiled: CompiledModule = await compileModule({
       bytes: await buildAssembly("test/fixture/kit-probe"),
       memoryPages: 256,
+      fuel,
     });
-    const open = (): PluginMachine => new PluginMachine(compiled, 50_000_000);
-    machine = open();
-    answer = (action, settings = {}) => {
-      if (machine.worn) machine = open();
-      try {
-        return machine.call(Buffer.from(JSON.stringify({ settings, action })));
-      } catch (error) {
-        machine = open();
-        throw error;
-      }
-    };
+    const machine = new PluginMachine(compiled);
+    answer = (action, settings = {}) => machine.call(Buffer.from(JSON.stringify({ settings, action })), fuel);
   });
 
   let answer: (action: ActionEnvelope, settings?: JsonObject) => Uint8Array;
