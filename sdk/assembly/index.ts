@@ -1,4 +1,5 @@
 export { Action } from "./action";
+export { base64End, decodeBase64 } from "./base64";
 export { decode } from "./decode";
 export { Severity } from "./finding";
 export { definePlugin, evaluate, Judge } from "./plugin";
@@ -16,5 +17,6 @@ export {
   Span,
   textBetween,
 } from "./span";
+export { Unescaped } from "./unescape";
 export { Value } from "./value";
 export { abstain, allow, block, review, Verdict } from "./verdict";

@@ -14,11 +14,18 @@ const mostRedactionBytes: i32 = 130_000;
 export class Verdict {
   private findings: FindingList = new FindingList();
   private redactions: RedactionList = new RedactionList();
+  private permits: bool = false;
 
   /** `silent` is the decision where there is no finding: `allow` or `abstain`. */
   constructor(private silent: Decision) {}
 
   allow(rule: string, message: string): Verdict {
+    this.permits = true;
+    return this.add(new Finding(rule, Decision.allow, message));
+  }
+
+  /** Says what was seen, and permits nothing: where nobody else allows the action, it is not allowed. */
+  note(rule: string, message: string): Verdict {
     return this.add(new Finding(rule, Decision.allow, message));
   }
 
@@ -82,7 +89,8 @@ export class Verdict {
     const fits = !this.redactions.overflow;
     if (!fits) this.block("too-many-redactions", "more has to be redacted than one verdict can hold");
     const found = this.findings.decision;
-    const decision = decisionName(found === Decision.abstain ? this.silent : found);
+    const speaks = found > Decision.allow || (found === Decision.allow && this.permits);
+    const decision = decisionName(speaks ? found : this.silent);
     writer.raw('{"decision":"').raw(decision).raw('","findings":');
     this.findings.write(writer, name, mostFindingBytes);
     if (fits) writer.bytes(redactions.written);

@@ -106,7 +106,76 @@ describe("the kit for plugins in AssemblyScript", () => {
     });
   });
 
+  describe("Unescaped", () => {
+    const undo = (text: string, places: readonly number[] = []): readonly Redaction[] =>
+      redactions(makeAction({ tool: "unescape", arguments: { text, places } }));
+
+    it("says what JSON inside a text says, and where each character of it stood", () => {
+      fc.assert(
+        fc.property(fc.string({ unit: "binary", maxLength: 40 }), fc.boolean(), (said, everything) => {
+          const characters = [...said].map((character) => escapeOf(character, everything));
+          const ends = characters.map((_, index) => Buffer.byteLength([...said].slice(0, index + 1).join("")));
+          const [text, ...places] = undo(characters.join(""), ends);
+          expect(text?.replacement).to.equal(said);
+          expect(text?.start).to.equal(characters.join("") === said ? 0 : 1);
+          const sources = characters.map((_, index) => Buffer.byteLength(characters.slice(0, index + 1).join("")));
+          expect(places.map(({ end }) => end)).to.deep.equal(sources);
+        }),
+      );
+    });
+
+    it("leaves what is no escape as it is, and makes U+FFFD of half a character", () => {
+      for (const text of ["C:\\work", "\\", "\\u12", "\\u12g4", "\\x41", "a\\"]) {
+        expect(undo(text)[0]).to.include({ start: 0, replacement: text });
+      }
+      expect(undo("\\ud83d!\\ude00")[0]?.replacement).to.equal("\ufffd!\ufffd");
+    });
+  });
+
+  describe("decodeBase64", () => {
+    const decode = (text: string): Redaction | undefined =>
+      redactions(makeAction({ tool: "base64", arguments: { text } }))[0];
+
+    it("says what a run says, in either alphabet, with padding or without, and where it ends", () => {
+      const readable = fc.string({ maxLength: 60 }).filter((text) => text !== "");
+      fc.assert(
+        fc.property(readable, fc.constantFrom("base64", "base64url"), (text, alphabet) => {
+          const run = Buffer.from(text).toString(alphabet);
+          expect(decode(`${run} end`)).to.include({ end: run.length, replacement: text });
+        }),
+      );
+    });
+
+    it("goes on over the line breaks of a long one, and over no others", () => {
+      const text = "a mail has lines of 76 characters ".repeat(5);
+      const lines =
+        Buffer.from(text)
+          .toString("base64")
+          .match(/.{1,76}/g) ?? [];
+      for (const mark of ["\n", "\r\n"]) {
+        const run = lines.join(mark);
+        expect(decode(`${run}${mark}`)).to.include({ end: run.length, replacement: text });
+      }
+      expect(decode("QUJD\nREVG")).to.include({ end: 4, replacement: "ABC" });
+    });
+
+    it("ends where what it says is no text", () => {
+      const picture = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+      expect(decode(picture.toString("base64"))?.replacement).to.equal("");
+      const mixed = Buffer.concat([Buffer.from("text"), Buffer.from([0]), Buffer.from("more")]);
+      expect(decode(mixed.toString("base64"))?.replacement).to.equal("text");
+    });
+  });
+
   describe("Verdict", () => {
+    it("permits nothing by a note, and what else it says counts", () => {
+      const said = (list: readonly string[]): Verdict => verdict(makeAction({ tool: "note", arguments: list }));
+      expect(said(["note"])).to.deep.include({ decision: "abstain" });
+      expect(said(["note"]).findings).to.have.length(1);
+      expect(said(["note", "allow"]).decision).to.equal("allow");
+      expect(said(["note", "review"]).decision).to.equal("review");
+    });
+
     it("abstains where nothing was said", () => {
       expect(verdict(makeAction())).to.deep.equal({ decision: "abstain", findings: [], risk: 0 });
     });
@@ -266,4 +335,11 @@ function describeAt(value: Json, pointer: string): string {
   if (typeof found === "boolean") return `boolean ${found}`;
   if (typeof found === "object") return "object";
   return Number.isInteger(found) && Math.abs(found) < 1e9 ? `integer ${found}` : `number ${found}`;
+}
+
+/** A character as JSON may write it: as it must be, or by its code. */
+function escapeOf(character: string, byCode: boolean): string {
+  if (!byCode) return JSON.stringify(character).slice(1, -1);
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
