@@ -63,10 +63,13 @@ function run(args: readonly string[], folder: string): Promise<void> {
 
 /** `ERROR TS2322: text`, some lines of source, then `in file(line,column)`. */
 const diagnostic = /^ERROR (\w+: .*)\n(?:(?!ERROR ).*\n)*?.* in (\S+)\((\d+),(\d+)\)$/gm;
+/** Where a package is imported that is not there. */
+const missingFile = "TS6054: File '~lib/";
 
 function compileFault(folder: string, stderr: string): GatewayError {
   const faults = Array.from(stderr.matchAll(diagnostic), ([, message = "", file = "", line, column]) => {
-    return { file, line: Number(line), column: Number(column), message };
+    const hint = message.startsWith(missingFile) ? "; `npm install` brings what package.json names" : "";
+    return { file, line: Number(line), column: Number(column), message: message.replace(/\.$/, "") + hint };
   });
   const told = faults.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`);
   const text = told.length > 0 ? told.join("\n") : stderr.trim();

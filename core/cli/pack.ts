@@ -6,6 +6,7 @@ import type { TestResult } from "../policy/test-case.ts";
 import { signingKeysCommand } from "./extension-keys.ts";
 import { signCommand } from "./extension-sign.ts";
 import { inspectCommand, verifyCommand } from "./extension-verify.ts";
+import { newPackCommand } from "./pack-new.ts";
 import { print, tellFaults } from "./print.ts";
 import { repeatOnChange } from "./work-watch.ts";
 
@@ -32,6 +33,7 @@ export function packCommand(): Command {
     .option("--json", "print JSON")
     .action(repeatable(testPack));
   return pack
+    .addCommand(newPackCommand())
     .addCommand(signCommand("pack"))
     .addCommand(verifyCommand("pack"))
     .addCommand(inspectCommand("pack"))

@@ -1,6 +1,7 @@
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Verdict } from "../kernel/policy.ts";
+import { findRedactionFault } from "../kernel/redacted-output.ts";
 import { PluginBreach } from "./breach.ts";
 import type { CompiledModule } from "./compiled-module.ts";
 import { encodeInput } from "./plugin-input.ts";
@@ -33,10 +34,14 @@ export function tryPlugin({ compiled, name, settings, fuel }: TrialOptions, acti
     machine = new PluginMachine(compiled);
     const answer = machine.call(encodeInput(JSON.stringify(settings), action), fuel);
     const verdict = readPluginVerdict(answer, name, action.phase);
-    return { verdict, breach: undefined, fuelUsed: fuelUsed() };
+    const fault = findRedactionFault(action.output ?? null, verdict.redactions ?? []);
+    return { verdict: fault === undefined ? verdict : blocked(fault), breach: undefined, fuelUsed: fuelUsed() };
   } catch (breach) {
     if (!(breach instanceof PluginBreach)) throw breach;
-    const verdict: Verdict = { decision: "block", findings: [], risk: 0, error: breach.message };
-    return { verdict, breach, fuelUsed: fuelUsed() };
+    return { verdict: blocked(breach.message), breach, fuelUsed: fuelUsed() };
   }
+}
+
+function blocked(error: string): Verdict {
+  return { decision: "block", findings: [], risk: 0, error };
 }

@@ -4,6 +4,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import { mostApprovals, type Policy, type Verdict } from "../kernel/policy.ts";
 import type { Faults, Place } from "./fault.ts";
 import { parseTestAction } from "./test-action.ts";
+import { compareRedactions, type ExpectedRedaction, parseExpectedRedaction } from "./test-redaction.ts";
 import { determiningFindings, requiredApprovals } from "./verdict.ts";
 import type { YamlMap, YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
@@ -31,6 +32,8 @@ interface Expectation {
   readonly approvals: number | undefined;
   /** A part of some finding's message. */
   readonly message: string | undefined;
+  /** All of them; undefined where the author does not say. */
+  readonly redactions: readonly ExpectedRedaction[] | undefined;
 }
 
 export interface TestResult {
@@ -41,7 +44,7 @@ export interface TestResult {
 }
 
 const mostRows = 1_000;
-const expectKeys = ["decision", "rules", "not_rules", "errors", "message", "approvals"] as const;
+const expectKeys = ["decision", "rules", "not_rules", "errors", "message", "approvals", "redactions"] as const;
 const verdicts = [...decisions, "abstain"] as const;
 const name = { max: 256 } as const;
 
@@ -78,6 +81,10 @@ function parseExpectation(node: YamlNode | undefined, place: Place, faults: Faul
     errors: reader.integer("errors", 0, 1, 0),
     message: reader.optionalText("message", { max: 1_024 }),
     approvals: asked ? reader.integer("approvals", 1, mostApprovals, 1) : undefined,
+    redactions:
+      reader.get("redactions") === undefined
+        ? undefined
+        : reader.items("redactions").map((item) => parseExpectedRedaction(item, faults)),
   };
 }
 
@@ -94,8 +101,10 @@ export async function runCase(test: TestCase, policy: Policy): Promise<TestResul
 }
 
 /** Says what of a verdict differs from what the case's author expects. */
-export function judgeCase({ name, place, expect }: TestCase, verdict: Verdict): TestResult {
-  return { name, place, failures: compare(expect, verdict) };
+export function judgeCase({ name, place, expect, envelope }: TestCase, verdict: Verdict): TestResult {
+  const { redactions } = expect;
+  const misplaced = redactions === undefined ? [] : compareRedactions(redactions, verdict, envelope);
+  return { name, place, failures: [...compare(expect, verdict), ...misplaced] };
 }
 
 function compare(expected: Expectation, verdict: Verdict): readonly string[] {
