@@ -1,0 +1,4 @@
+export type { ActionEnvelope, Capability, Phase, PluginInput, Protocol, Role } from "./action.ts";
+export type { Json, JsonObject } from "./json.ts";
+export type { PluginManifest } from "./manifest.ts";
+export type { Decision, Finding, Redaction, Severity, Verdict } from "./verdict.ts";

@@ -1,0 +1,78 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { exampleAction } from "../../sdk/harness/index.ts";
+import { repositoryRoot } from "../check/source-tree.ts";
+import { openPlugin } from "../support/plugin.ts";
+import { Terminal } from "./terminal.ts";
+
+const readme = readFileSync(join(repositoryRoot, "sdk/README.md"), "utf8");
+const commandMs = 120_000;
+const fence = /^```(\S+) (\S+)\n(.*?)^```$/gms;
+const anyFence = /^```[^\n]*\n.*?^```$/gms;
+
+describe("the README of the SDK, from its package", function () {
+  this.timeout(commandMs);
+  let folder: string;
+  let terminal: Terminal;
+  let archive: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "sdk-"));
+    await promisify(execFile)("npm", ["pack", "--silent", "--pack-destination", folder], {
+      cwd: join(repositoryRoot, "sdk"),
+    });
+    archive = join(folder, (await readdir(folder)).find((name) => name.endsWith(".tgz")) ?? "");
+    const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|GATEWAY_|NODE_)/i.test(name));
+    terminal = new Terminal(folder, { ...Object.fromEntries(kept), npm_config_prefer_offline: "true" });
+  });
+
+  after(async () => {
+    await terminal.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it("has no code that this test does not use", () => {
+    const marked = [...readme.matchAll(fence)].map(([block]) => block);
+    expect([...readme.matchAll(anyFence)].map(([block]) => block)).to.deep.equal(marked);
+  });
+
+  for (const [, , use = "", text = ""] of readme.matchAll(fence)) {
+    if (use === "run") {
+      it(text.trim().split("\n").at(-1) ?? "", async () => {
+        await terminal.run(text.replace(/(npm install.*) agent-governance-sdk /, `$1 ${archive} `), commandMs);
+      });
+    } else it(use, () => writeFile(join(folder, "house-rules", use), text));
+  }
+
+  it("gives a plugin that the gateway loads, and that judges the same there", async () => {
+    const plugin = await openPlugin(join(folder, "house-rules"));
+    const long = plugin.evaluate(exampleAction({ arguments: { path: `/${"x".repeat(64)}` } }));
+    expect(long.findings[0]?.message).to.equal("expected a path of at most 64 characters");
+    const answer = exampleAction({ phase: "output", output: { text: "BLUEBIRD" } });
+    expect(plugin.evaluate(answer).redactions).to.have.length(1);
+  });
+
+  it("installs what the README names, and no more", async () => {
+    const files = (await terminal.run("find node_modules/agent-governance-sdk -type f", commandMs)).split("\n");
+    const folders = new Set(
+      files.map((file) => /agent-governance-sdk\/([^/]+)\//.exec(file)?.[1]).filter((name) => name !== undefined),
+    );
+    expect([...folders]).to.have.members(["assembly", "contract", "dist", "evidence"]);
+  });
+
+  it("names all that the package exports", () => {
+    for (const part of ["assembly", "contract", "harness"]) {
+      const source = readFileSync(join(repositoryRoot, `sdk/${part}/index.ts`), "utf8");
+      const names = [...source.matchAll(/\{([^}]*)\}/g)].flatMap(([, list = ""]) => list.split(","));
+      const missing = names
+        .map((name) => name.replace(/^\s*type\s/, "").trim())
+        .filter((name) => name !== "" && !new RegExp(`\`${name}\\b`).test(readme));
+      expect(missing, part).to.deep.equal([]);
+    }
+  });
+});
