@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { exampleAction } from "../../sdk/harness/index.ts";
+import { exampleAction, loadPlugin } from "../../sdk/harness/index.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
+import { everythingServer } from "../e2e/client/server-program.ts";
+import { openWorld } from "../e2e/client/world.ts";
 import { openPlugin } from "../support/plugin.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -57,12 +59,44 @@ describe("the README of the SDK, from its package", function () {
     expect(plugin.evaluate(answer).redactions).to.have.length(1);
   });
 
+  it("gives a plugin in C that judges the same in the gateway's sandbox and in the harness", async () => {
+    for (const tool of ["echo", 'a"tool":"echo', "ключ\\", "echo2"]) {
+      const path = join(folder, "no-tool");
+      const [sandboxed, harnessed] = [await openPlugin(path, { tool }), await loadPlugin(path, { settings: { tool } })];
+      for (const called of [tool, "echo", "ech", 'x"', "tool"]) {
+        const action = exampleAction({ tool: called, arguments: { tool: "echo", settings: [{ tool }] } });
+        const decisions = [sandboxed, harnessed].map((plugin) => plugin.evaluate(action).decision);
+        expect(decisions, `${tool} ${called}`).to.deep.equal(Array(2).fill(called === tool ? "block" : "abstain"));
+      }
+    }
+  });
+
+  it("gives a plugin in C that blocks a call of a real client, before the upstream hears of it", async () => {
+    const world = await openWorld({
+      servers: () => ({ every: everythingServer() }),
+      policy: `plugins: [{ path: "${join(folder, "no-tool")}", phases: [input], settings: { tool: echo } }]`,
+    });
+    try {
+      const client = await world.connect("v2 modern");
+      const blocked = await client.callTool("echo", { message: "hello" });
+      expect(blocked.isError).to.equal(true);
+      expect(world.calls("every")).to.deep.equal([]);
+      const [record] = await world.evidence.recordsOf();
+      expect(JSON.stringify(record?.evaluation)).to.include("no-tool.named");
+      const passed = await client.callTool("get-sum", { a: 1, b: 2 });
+      expect(passed.isError ?? false).to.equal(false);
+      expect(world.calls("every")).to.have.length(1);
+    } finally {
+      await world.stop();
+    }
+  });
+
   it("installs what the README names, and no more", async () => {
     const files = (await terminal.run("find node_modules/agent-governance-sdk -type f", commandMs)).split("\n");
     const folders = new Set(
       files.map((file) => /agent-governance-sdk\/([^/]+)\//.exec(file)?.[1]).filter((name) => name !== undefined),
     );
-    expect([...folders]).to.have.members(["assembly", "contract", "dist", "evidence"]);
+    expect([...folders]).to.have.members(["assembly", "c", "contract", "dist", "evidence", "example"]);
   });
 
   it("names all that the package exports", () => {
