@@ -3,12 +3,12 @@ import { Action, abstain, definePlugin, Value, Verdict } from "agent-governance-
 export { evaluate } from "agent-governance-sdk/assembly";
 
 definePlugin("{{name}}", (action: Action, settings: Value): Verdict => {
-  const path = action.arguments.get("/path");
-  if (!action.isInput || !path.isText || !leadsUpwards(path.text())) return abstain();
+  const paths = action.arguments.get("/paths");
+  if (!action.isInput || !paths.isList || count(paths) <= settings.get("/most").integer()) return abstain();
   const decision = settings.get("/decision").text();
-  return abstain().decide(decision, "upwards", "the path leads out of its folder").at(path.pointer);
+  return abstain().decide(decision, "too-many", "the call is about too many paths at once").at(paths.pointer);
 });
 
-function leadsUpwards(path: string): bool {
-  return `/${path}/`.includes("/../");
+function count(list: Value): i32 {
+  return list.items().length;
 }
