@@ -24,6 +24,16 @@ export function closingQuote(inside: i32, end: i32): i32 {
   return unreachable();
 }
 
+/** The place of the next backslash of a JSON text, `to` where there is none. Eight bytes at a time. */
+export function nextEscape(from: i32, to: i32): i32 {
+  for (let at = from; at < to; at += 8) {
+    const backslash = load<u64>(<usize>at) ^ (ones * 0x5c);
+    const found = (backslash - ones) & ~backslash & highs;
+    if (found !== 0) return min(to, at + <i32>(ctz(found) >> 3));
+  }
+  return to;
+}
+
 /** The place behind a number, `true`, `false` or `null`. */
 export function endOfLiteral(from: i32, end: i32): i32 {
   let at = from;
