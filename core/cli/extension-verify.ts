@@ -4,7 +4,8 @@ import { readExtensionFolder } from "../extension/folder.ts";
 import { type Refused, tellRefusal } from "../extension/refusal.ts";
 import { isRefused, readSigned, verifyExtension } from "../extension/verifier.ts";
 import { GatewayError } from "../kernel/error.ts";
-import type { ExtensionKind } from "../kernel/verified-extension.ts";
+import type { BuildStatement, ExtensionKind } from "../kernel/verified-extension.ts";
+import { tellBuild, tellIdentity } from "../pipeline/extension-record.ts";
 import { print } from "./print.ts";
 import { readContent } from "./signed-content.ts";
 
@@ -39,9 +40,17 @@ async function verifyFolder(kind: ExtensionKind, path: string, { trust, json }: 
   if (isRefused(result)) return refuse(path, result, json);
   const content = await readContent(kind, path, result).catch((cause) => refuseContent(cause, json));
   const { name, version, sequence } = content;
-  const { signers, digest } = result;
-  if (json) print(JSON.stringify({ ok: true, name, version, sequence, digest, signers }));
-  else print(`${name} ${version}: trusted, signed by ${signers.join(", ")}, ${digest}`);
+  const { signers, digest, build } = result;
+  if (json) {
+    const identities = result.identities.map(tellIdentity);
+    const told = { ok: true, name, version, sequence, digest, signers, identities };
+    return print(JSON.stringify({ ...told, build: build === null ? null : tellBuild(build) }));
+  }
+  print(`${name} ${version}: trusted, signed by ${signers.join(", ")}, ${digest}`);
+  for (const { signer, issuer, subject, signedAt } of result.identities) {
+    print(`${signer}: ${subject} of ${issuer}, at ${signedAt}`);
+  }
+  if (build !== null) print(describeBuild(build));
 }
 
 async function inspectFolder(kind: ExtensionKind, path: string, { json }: { readonly json?: true }): Promise<void> {
@@ -61,8 +70,21 @@ async function inspectFolder(kind: ExtensionKind, path: string, { json }: { read
     bundle_digest: signed.bundleDigest,
     keys: signed.bundles.map(({ keyId }) => keyId),
   };
-  if (json) return print(JSON.stringify({ ok: true, ...told }));
+  const identities = signed.bundles.flatMap(({ certificate }) => certificate?.identity ?? []);
+  const { build } = signed;
+  if (json) {
+    const named = identities.map(({ issuer, subject }) => ({ issuer, subject }));
+    return print(
+      JSON.stringify({ ok: true, ...told, identities: named, build: build === null ? null : tellBuild(build) }),
+    );
+  }
   for (const [key, value] of Object.entries(told)) print(`${key}: ${Array.isArray(value) ? value.join(" ") : value}`);
+  for (const { issuer, subject } of identities) print(`identity: ${subject} of ${issuer}`);
+  if (build !== null) print(describeBuild(build));
+}
+
+function describeBuild({ digest, predicateType, builder }: BuildStatement): string {
+  return `build: ${digest}, ${predicateType}${builder === null ? "" : `, by ${builder}`}`;
 }
 
 function refuse(path: string, refused: Refused, json: true | undefined): void {
