@@ -51,6 +51,17 @@ describe("the README of the SDK, from its package", function () {
     } else it(use, () => writeFile(join(folder, "house-rules", use), text));
   }
 
+  it("gives a plugin that passes its tests in the gateway's sandbox", async () => {
+    const gateway = join(repositoryRoot, "dist/core/cli/main.js");
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      gateway,
+      "plugin",
+      "test",
+      join(folder, "house-rules"),
+    ]);
+    expect(stdout).to.include("2 cases, 0 failed");
+  });
+
   it("gives a plugin that the gateway loads, and that judges the same there", async () => {
     const plugin = await openPlugin(join(folder, "house-rules"));
     const long = plugin.evaluate(exampleAction({ arguments: { path: `/${"x".repeat(64)}` } }));
