@@ -1,14 +1,13 @@
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { PluginBreach } from "./breach.ts";
 import { PluginMachine } from "./plugin-machine.ts";
 import type { PoolOrder, PoolReply } from "./pool-order.ts";
 
 const mostMachines = 8;
-const niceness = 10;
 
 // On Linux this is the thread's own priority, elsewhere that of the whole process: there it stays as it is.
-if (process.platform === "linux") setPriority(niceness);
+if (process.platform === "linux") setPriority(Math.min(19, getPriority() + 10));
 
 /** Machines that answered here, the one that was asked longest ago first. */
 const machines = new Map<number, PluginMachine>();

@@ -1,12 +1,12 @@
 import type { BreachReason } from "../../core/extension/breach.ts";
-import { abstain, answerOf, assemble, moduleOf } from "./wasm-plugin.ts";
+import { abstain, answerOf, moduleOf } from "./wasm-plugin.ts";
 
 /** What a module does when it is called, and the one way in which such a call ends. */
 export interface HostileCall {
   readonly name: string;
   readonly reason: BreachReason;
-  /** As a module; with `when`, a condition in code, it answers as an ordinary plugin where that is not so. */
-  module(when?: string): Uint8Array;
+  /** Of a module; with `when`, a condition in code, it answers as an ordinary plugin where that is not so. */
+  text(when?: string): string;
 }
 
 function hostile(
@@ -16,13 +16,11 @@ function hostile(
   verdict = abstain,
   more = "(memory 1)",
 ): HostileCall {
-  const module = (when?: string): Uint8Array =>
-    assemble(
-      when === undefined
-        ? moduleOf(body, verdict, more)
-        : moduleOf(`(if ${when} (then ${body} ${answerOf(verdict)} (return (i32.const 0))))`, abstain, more),
-    );
-  return { name, reason, module };
+  const text = (when?: string): string =>
+    when === undefined
+      ? moduleOf(body, verdict, more)
+      : moduleOf(`(if ${when} (then ${body} ${answerOf(verdict)} (return (i32.const 0))))`, abstain, more);
+  return { name, reason, text };
 }
 
 const recursion = "(func $down (param i32) (result i32) (i32.add (i32.const 1) (call $down (local.get 0))))";

@@ -11,7 +11,8 @@ const deepestBlocks = 128;
 const mostOperands = 1_024;
 /** One call of a host function, whatever it moves. */
 const hostCallCost = 192;
-const pageCharge = { shift: 0, price: 8_192 };
+/** A new page is dear when it is first written to: the system finds it then. */
+const pageCharge = { shift: 0, price: 32_768 };
 const byteCharge = { shift: 3, price: 1 };
 
 /** Byte offsets of one instruction: in what the meter wrote, and in the module as its author built it. */

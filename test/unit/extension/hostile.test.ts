@@ -20,9 +20,9 @@ describe("hostile plugins", () => {
     expect(grown).to.be.lessThan(mostGrowth);
   });
 
-  for (const { name, reason, module } of hostileCalls) {
+  for (const { name, reason, text } of hostileCalls) {
     it(`[S29, S35] stops ${name}: ${reason}`, async () => {
-      const { policy, breaches } = await openSample(module());
+      const { policy, breaches } = await openSample(text());
       const started = performance.now();
       for (let round = 0; round < 3; round++) {
         expect(() => policy.evaluate(action))

@@ -122,7 +122,7 @@ describe("a plugin in the sandbox", () => {
     expect(await price("(drop (call $input_length))")).to.be.greaterThan(190);
     expect(await price("(call $nothing)", "(memory 1) (func $nothing)")).to.be.greaterThan(10);
     expect(await price("(memory.fill (i32.const 0) (i32.const 0) (i32.const 4096))")).to.be.within(512 + 256, 900);
-    expect(await fuelOf(moduleOf("(drop (memory.grow (i32.const 3)))", allow))).to.be.greaterThan(3 * 8_192);
+    expect(await fuelOf(moduleOf("(drop (memory.grow (i32.const 3)))", allow))).to.be.greaterThan(3 * 32_768);
   });
 
   it("computes what an unmetered module computes", async () => {
