@@ -26,6 +26,8 @@ interface Job extends Claim {
 interface Slot {
   readonly thread: PoolThread;
   isReady: boolean;
+  /** It is being stopped: what it still says is heard, and nothing more is sent. */
+  isStopping: boolean;
   job: Job | undefined;
   backstop: NodeJS.Timeout | undefined;
 }
@@ -78,11 +80,11 @@ export class PluginPool {
 
   #runNext(): void {
     for (const slot of this.#slots) {
-      if (!slot.isReady || slot.job !== undefined) continue;
+      if (!slot.isReady || slot.isStopping || slot.job !== undefined) continue;
       const job = this.#queue.take((work) => this.#mayRun(work));
       if (job === undefined) break;
       slot.job = job;
-      slot.backstop = setTimeout(() => void slot.thread.stop(), this.#options.deadlineMs).unref();
+      slot.backstop = setTimeout(() => stop(slot), this.#options.deadlineMs).unref();
       slot.thread.send(job.order);
     }
     this.#options.observer.waiting(this.#queue.length);
@@ -125,7 +127,7 @@ export class PluginPool {
         if (slot.isReady) this.warm();
       },
     });
-    const slot: Slot = { thread, isReady: false, job: undefined, backstop: undefined };
+    const slot: Slot = { thread, isReady: false, isStopping: false, job: undefined, backstop: undefined };
     this.#slots.add(slot);
   }
 
@@ -138,6 +140,11 @@ export class PluginPool {
   #tellThreads(): void {
     this.#options.observer.threads([...this.#slots].filter(({ isReady }) => isReady).length);
   }
+}
+
+function stop(slot: Slot): void {
+  slot.isStopping = true;
+  void slot.thread.stop();
 }
 
 function overloaded(detail: string): PluginBreach {

@@ -1,5 +1,5 @@
 import { hostileCalls } from "../support/hostile-call.ts";
-import { type Caller, hostileBytes, openHostileWorld, ordinaryBytes } from "../support/hostile-world.ts";
+import { hostileBytes, openHostileWorld, ordinaryBytes } from "../support/hostile-world.ts";
 
 // How long ordinary calls of a gateway take alone, beside other ordinary calls as large as the hostile ones, and beside
 // calls at which plugins fail in every way of the hostile suite. The three take turns, so that what else the machine does
@@ -7,6 +7,7 @@ import { type Caller, hostileBytes, openHostileWorld, ordinaryBytes } from "../s
 const rounds = Number(process.env.BENCH_ROUNDS ?? 8);
 const windowMs = 1_500;
 const neighbours = 2;
+const paceMs = 20;
 
 type Neighbour = "nobody" | "ordinary calls" | "hostile calls";
 const world = await openHostileWorld();
@@ -25,17 +26,13 @@ async function window(neighbour: Neighbour): Promise<void> {
   const [measured, ...others] = callers;
   if (measured === undefined) throw new TypeError("expected a caller");
   const until = performance.now() + windowMs;
-  const disturb = async (caller: Caller): Promise<void> => {
-    while (performance.now() < until) {
-      await caller.call(bytesOf(neighbour));
-      beside.set(neighbour, (beside.get(neighbour) ?? 0) + 1);
-    }
-  };
-  const disturbing = neighbour === "nobody" ? [] : others.map(disturb);
+  const disturbing =
+    neighbour === "nobody" ? [] : others.map((caller) => caller.callOn(paceMs, () => bytesOf(neighbour)));
   const seen = times.get(neighbour) ?? [];
   while (performance.now() < until) seen.push((await measured.call(ordinaryBytes)).tookMs);
   times.set(neighbour, seen);
-  await Promise.all(disturbing);
+  const answers = await Promise.all(disturbing.map((calling) => calling.stop()));
+  beside.set(neighbour, (beside.get(neighbour) ?? 0) + answers.flat().length);
 }
 
 for (let round = 0; round <= rounds; round++) {
@@ -47,7 +44,9 @@ for (let round = 0; round <= rounds; round++) {
   }
 }
 
-process.stdout.write(`node ${process.version}, ${rounds} windows of ${windowMs} ms each, one caller measured\n\n`);
+process.stdout.write(
+  `node ${process.version}, ${rounds} windows of ${windowMs} ms each, one caller measured, ${neighbours} beside it, a call every ${paceMs} ms each\n\n`,
+);
 process.stdout.write("| beside | calls beside it | calls | p50 ms | p90 ms | p99 ms |\n|---|---|---|---|---|---|\n");
 for (const [neighbour, seen] of times) {
   seen.sort((a, b) => a - b);

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { setTimeout } from "node:timers/promises";
 import { Client } from "undici";
 import { startGateway } from "./gateway.ts";
 import { hostileCalls } from "./hostile-call.ts";
@@ -31,7 +32,14 @@ export interface HostileWorld {
 
 export interface Caller {
   call(textBytes: number): Promise<Answered>;
+  /** One call each `paceMs`, or as soon as the last was answered where that took longer. */
+  callOn(paceMs: number, nextBytes: () => number): Calling;
   close(): Promise<void>;
+}
+
+export interface Calling {
+  /** Resolves with all answers, once the last is there. */
+  stop(): Promise<readonly Answered[]>;
 }
 
 const sizeStep = 1_024;
@@ -88,19 +96,34 @@ function writePlugin(folders: PackFolders, index: number): Promise<string> {
 function openCaller(url: string, key: string): Caller {
   const client = new Client(url);
   const headers = { "content-type": "application/json", "x-api-key": key };
-  return {
-    call: async (textBytes) => {
-      const params = { name: "echo", arguments: { text: "x".repeat(textBytes) } };
-      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
-      const started = performance.now();
-      const response = await client.request({ method: "POST", path: "/mcp", headers, body });
-      const text = await response.body.text();
-      const { result } = JSON.parse(text) as { readonly result?: { readonly isError?: boolean } };
-      if (result === undefined) throw new Error(`expected a result, got ${text.slice(0, 500)}`);
-      return { isBlocked: result.isError === true, tookMs: performance.now() - started };
-    },
-    close: () => client.close(),
+  const call = async (textBytes: number): Promise<Answered> => {
+    const params = { name: "echo", arguments: { text: "x".repeat(textBytes) } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    const started = performance.now();
+    const response = await client.request({ method: "POST", path: "/mcp", headers, body });
+    const text = await response.body.text();
+    const { result } = JSON.parse(text) as { readonly result?: { readonly isError?: boolean } };
+    if (result === undefined) throw new Error(`expected a result, got ${text.slice(0, 500)}`);
+    return { isBlocked: result.isError === true, tookMs: performance.now() - started };
   };
+  const callOn = (paceMs: number, nextBytes: () => number): Calling => {
+    const answers: Answered[] = [];
+    let isRunning = true;
+    const calling = (async () => {
+      for (let due = performance.now(); isRunning; due = Math.max(due + paceMs, performance.now())) {
+        await setTimeout(Math.max(0, due - performance.now()));
+        answers.push(await call(nextBytes()));
+      }
+      return answers;
+    })();
+    return {
+      stop: () => {
+        isRunning = false;
+        return calling;
+      },
+    };
+  };
+  return { call, callOn, close: () => client.close() };
 }
 
 function readBreaches(metrics: string): ReadonlyMap<string, number> {
