@@ -9,6 +9,7 @@ import { readEvents } from "./evidence/event-reader.ts";
 import { openKeyStores } from "./evidence/key-store.ts";
 import { Ledger } from "./evidence/ledger.ts";
 import { SessionExport } from "./evidence/session-export.ts";
+import type { PluginPool } from "./extension/plugin-pool.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { InFlight } from "./ingress/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
@@ -19,7 +20,7 @@ import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
 import { noticeOf } from "./pipeline/approval-notice.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
-import { loadPolicies } from "./policies.ts";
+import { openPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
 import { ProviderFleet } from "./provider/fleet.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
@@ -42,6 +43,7 @@ export interface Parts extends Endpoints {
   readonly killSwitch: KillSwitch;
   readonly keys: KeyRing;
   readonly chain: Chain;
+  readonly pluginPool: PluginPool;
   /** In force when the gateway started. */
   readonly extensions: readonly LoadedExtension[];
   readonly fleet: UpstreamFleet;
@@ -54,7 +56,8 @@ export interface Parts extends Endpoints {
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const metrics = new Metrics();
   const evidence = await openEvidence(config, log, metrics);
-  const { policies, extensions } = await loadPolicies(config, { ...evidence, log, metrics }).catch(async (cause) => {
+  const opening = openPolicies(config, { ...evidence, log, metrics });
+  const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
     throw cause;
   });
@@ -109,6 +112,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     killSwitch: control.killSwitch,
     keys,
     chain,
+    pluginPool,
     extensions,
     fleet,
     providers,
@@ -201,6 +205,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close(), parts.providers.close()]);
   parts.killSwitch.close();
   await parts.approvals.close();
+  await parts.pluginPool.close();
   await closeEvidence(parts);
 }
 

@@ -1,6 +1,8 @@
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import type { Ledger } from "./evidence/ledger.ts";
+import { measureFuelRate } from "./extension/fuel-rate.ts";
+import { PluginPool } from "./extension/plugin-pool.ts";
 import { SeenSequences } from "./extension/seen-sequence.ts";
 import type { GatewayError } from "./kernel/error.ts";
 import type { PolicyRef } from "./kernel/policy.ts";
@@ -12,8 +14,12 @@ import { type LoadedPolicies, loadPolicies as load } from "./pipeline/policy-loa
 import { recordForTenants } from "./pipeline/tenant-record.ts";
 import type { Store } from "./store/open.ts";
 
-interface Loading extends Recording {
+interface Opening extends Recording {
   readonly metrics: Metrics;
+}
+
+interface Loading extends Opening {
+  readonly pluginPool: PluginPool;
 }
 
 interface Recording {
@@ -22,17 +28,45 @@ interface Recording {
   readonly log: Log;
 }
 
+const elapsedMs = (): number => performance.now();
+
+/** The policies that a configuration names, and the threads that those of every later one share. */
+export async function openPolicies(
+  config: GatewayConfig,
+  opening: Opening,
+): Promise<LoadedPolicies & { readonly pluginPool: PluginPool }> {
+  const { metrics } = opening;
+  const pluginPool = new PluginPool({
+    threads: config.policy.pluginWorkers,
+    deadlineMs: config.policy.deadlineMs,
+    observer: { threads: (n) => metrics.pluginThreads(n), waiting: (n) => metrics.pluginWaiting(n) },
+  });
+  try {
+    return { ...(await loadPolicies(config, { ...opening, pluginPool })), pluginPool };
+  } catch (cause) {
+    await pluginPool.close();
+    throw cause;
+  }
+}
+
 /** The policies that a configuration names, verified and checked. What is refused is on record before this rejects. */
-export function loadPolicies(config: GatewayConfig, { store, ledger, log, metrics }: Loading): Promise<LoadedPolicies> {
+export function loadPolicies(
+  config: GatewayConfig,
+  { store, ledger, log, metrics, pluginPool }: Loading,
+): Promise<LoadedPolicies> {
   const sequences = new SeenSequences(store);
+  if (config.policy.plugins.length > 0) pluginPool.warm();
   return load({
     packs: config.policy.packs,
     plugins: config.policy.plugins,
     strict: config.extensions.strict,
     trustPolicy: config.extensions.trustPolicy,
     clock: Date.now,
-    elapsedMs: () => performance.now(),
+    elapsedMs,
+    pool: pluginPool,
+    sliceFuel: measureFuelRate(elapsedMs),
     observer: {
+      spent: (share) => metrics.pluginSpent(share),
       breached: (_, reason) => metrics.pluginBreached(reason),
       resting: ({ name, digest }, tenant, restMs) =>
         log.warn({ plugin: name, digest, tenant, rest_ms: restMs }, "plugin failed too often: blocks unasked"),

@@ -1,17 +1,24 @@
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
-import { type ExtensionFolder, readExtensionFolder, signatureFiles } from "../extension/folder.ts";
+import { readFile, realpath } from "node:fs/promises";
+import { join, resolve, sep } from "node:path";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { readExtensionFolder, signatureFiles } from "../extension/folder.ts";
+import { refusalError } from "../extension/refusal.ts";
+import type { SignatureBundle } from "../extension/signature-file.ts";
 import { type ExtensionSigner, readSigner } from "../extension/signing.ts";
-import { type Statement, statementBytes } from "../extension/statement.ts";
+import { statementBytes } from "../extension/statement.ts";
 import { acceptUnverified } from "../extension/unverified.ts";
 import { isRefused, readSigned } from "../extension/verifier.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { ExtensionKind } from "../kernel/verified-extension.ts";
+import { newStatement, sameStatement } from "./extension-statement.ts";
+import { readForeignBundle } from "./foreign-bundle.ts";
+import { replaceFile } from "./replace-file.ts";
 import { readContent, type SignedContent } from "./signed-content.ts";
 
 interface SignOptions {
-  readonly key: string;
+  readonly key?: string;
+  readonly bundle?: string;
+  readonly statement?: true;
   readonly expires?: string;
   readonly json?: true;
 }
@@ -20,64 +27,69 @@ interface SignOptions {
 export function signCommand(kind: ExtensionKind): Command {
   return new Command("sign")
     .description(`sign every file of a ${kind}; beside signatures of the same files it adds one`)
-    .argument("<folder>", `the ${kind}'s folder`)
-    .requiredOption("-k, --key <file>", "private key: unencrypted PEM of an Ed25519 or ECDSA P-256 key")
+    .argument("[folder]", `the ${kind}'s folder`, ".")
+    .option("-k, --key <file>", "private key: unencrypted PEM of an Ed25519 or ECDSA P-256 key")
+    .addOption(
+      new Option("--bundle <file>", "add what another tool signed: a Sigstore bundle around the statement").conflicts(
+        "key",
+      ),
+    )
+    .addOption(
+      new Option("--statement", "print what is to be signed, byte for byte, and sign nothing").conflicts([
+        "key",
+        "bundle",
+      ]),
+    )
     .option(
       "--expires <time>",
       `when it ends, such as 2027-01-01T00:00:00Z (default: ${kind === "pack" ? "as pack.yaml says" : "never"})`,
       parseTime,
     )
     .option("--json", "print JSON")
-    .action((folder: string, options: SignOptions) => signFolder(kind, folder, options));
+    .action((folder: string, options: SignOptions, command: Command) => signFolder(kind, folder, options, command));
 }
 
-async function signFolder(kind: ExtensionKind, path: string, options: SignOptions): Promise<void> {
-  const signer = await readKey(options.key);
+async function signFolder(kind: ExtensionKind, path: string, options: SignOptions, command: Command): Promise<void> {
+  const { key, bundle, statement } = options;
+  if (key === undefined && bundle === undefined && statement === undefined) {
+    return command.error("error: expected `--key <file>`, `--bundle <file>` or `--statement`");
+  }
+  const signer = key === undefined ? undefined : await readKeyOutside(path, key);
   const folder = await readExtensionFolder(path, kind);
   const content = await readContent(kind, path, acceptUnverified(folder, null));
   const present = sameStatement(folder, content, options.expires);
-  const payload = present?.payload ?? statementBytes(newStatement(folder, content, options.expires));
-  const others = present?.lines.filter(({ keyId }) => keyId !== signer.public.id).map(({ text }) => text) ?? [];
-  await replaceFile(join(path, signatureFiles[kind]), [...others, signer.sign(payload)].join(""));
-  const { name, version, sequence } = content;
-  const { digest } = folder;
-  const told = { ok: true, name, version, sequence, digest, key_id: signer.public.id };
-  const signatures = others.length + 1;
-  if (options.json) process.stdout.write(`${JSON.stringify({ ...told, signatures })}\n`);
-  else process.stdout.write(`${name} ${version}: signed by ${told.key_id}, ${signatures} in all, ${digest}\n`);
+  const statementOf = (issuedAt: string): Buffer =>
+    present?.payload ?? statementBytes(newStatement(folder, content, issuedAt, options.expires));
+  const payload = statementOf(new Date().toISOString());
+  if (statement) return void process.stdout.write(payload);
+  const line = signer?.sign(payload) ?? (await readForeignBundle(bundle ?? "", folder, statementOf));
+  const added = readSigned({ ...folder, signature: Buffer.from(line) });
+  if (isRefused(added)) throw refusalError(path, added);
+  const [signed] = added.bundles;
+  const others = present?.lines.filter(({ keyId }) => keyId !== signed.keyId).map(({ text }) => text) ?? [];
+  await replaceFile(join(path, signatureFiles[kind]), [...others, line].join(""));
+  tell(content, folder.digest, signed, others.length + 1, options.json);
 }
 
-interface Present {
-  readonly payload: Buffer;
-  readonly lines: readonly { readonly keyId: string; readonly text: string }[];
+function tell(
+  { name, version, sequence }: SignedContent,
+  digest: string,
+  { keyId, certificate }: SignatureBundle,
+  signatures: number,
+  json: true | undefined,
+): void {
+  const { issuer, subject } = certificate?.identity ?? {};
+  const told = { ok: true, name, version, sequence, digest, key_id: keyId, issuer, subject, signatures };
+  const by = subject === undefined ? keyId : `${subject} of ${issuer}`;
+  const text = json ? JSON.stringify(told) : `${name} ${version}: signed by ${by}, ${signatures} in all, ${digest}`;
+  process.stdout.write(`${text}\n`);
 }
 
-/** What is signed already, where it says just what would be signed now: then all signers vouch for one statement. */
-function sameStatement(
-  folder: ExtensionFolder,
-  content: SignedContent,
-  expires: string | undefined,
-): Present | undefined {
-  const signed = readSigned(folder);
-  if (isRefused(signed)) return undefined;
-  const { statement, bundles } = signed;
-  const same = (["name", "version", "sequence"] as const).every((key) => statement[key] === content[key]);
-  if (!same || (expires !== undefined && expires !== statement.expiresAt)) return undefined;
-  const texts = (folder.signature?.toString("utf8") ?? "").split("\n").filter((line) => line !== "");
-  const lines = bundles.map(({ keyId }, index) => ({ keyId, text: `${texts[index]}\n` }));
-  return { payload: bundles[0]?.payload ?? Buffer.alloc(0), lines };
-}
-
-function newStatement(folder: ExtensionFolder, content: SignedContent, expires: string | undefined): Statement {
-  return {
-    kind: folder.kind,
-    name: content.name,
-    version: content.version,
-    sequence: content.sequence,
-    subjects: folder.fileDigests,
-    issuedAt: content.issuedAt ?? new Date().toISOString(),
-    expiresAt: expires ?? content.expiresAt ?? null,
-  };
+/** What lies in the folder goes wherever it goes. */
+async function readKeyOutside(folder: string, key: string): Promise<ExtensionSigner> {
+  const [file, place] = await Promise.all([key, folder].map((path) => realpath(path).catch(() => resolve(path))));
+  if (file === undefined || place === undefined || !file.startsWith(`${place}${sep}`)) return readKey(key);
+  throw new GatewayError("KEY_UNUSABLE", `\`${key}\` lies in the folder that is signed; keep it elsewhere`);
 }
 
 async function readKey(file: string): Promise<ExtensionSigner> {
@@ -89,19 +101,6 @@ async function readKey(file: string): Promise<ExtensionSigner> {
     throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be read: ${reason}`, { cause });
   }
   return readSigner(pem);
-}
-
-/** In one step: a gateway that watches the folder reads the old signatures or the new. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const next = `${path}.next`;
-  try {
-    await writeFile(next, text, { flag: "wx" });
-    await rename(next, path);
-  } catch (cause) {
-    await rm(next, { force: true });
-    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    throw new GatewayError("EXTENSION_INVALID", `\`${path}\` cannot be written: ${reason}`, { cause });
-  }
 }
 
 function parseTime(value: string): string {

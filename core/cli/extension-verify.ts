@@ -4,7 +4,9 @@ import { readExtensionFolder } from "../extension/folder.ts";
 import { type Refused, tellRefusal } from "../extension/refusal.ts";
 import { isRefused, readSigned, verifyExtension } from "../extension/verifier.ts";
 import { GatewayError } from "../kernel/error.ts";
-import type { ExtensionKind } from "../kernel/verified-extension.ts";
+import type { BuildStatement, ExtensionKind } from "../kernel/verified-extension.ts";
+import { tellBuild, tellIdentity } from "../pipeline/extension-record.ts";
+import { print } from "./print.ts";
 import { readContent } from "./signed-content.ts";
 
 interface VerifyOptions {
@@ -16,7 +18,7 @@ interface VerifyOptions {
 export function verifyCommand(kind: ExtensionKind): Command {
   return new Command("verify")
     .description(`check a ${kind} as a strict gateway would that never saw it before; exit 1 if it is refused`)
-    .argument("<folder>", `the ${kind}'s folder`)
+    .argument("[folder]", `the ${kind}'s folder`, ".")
     .requiredOption("-t, --trust <file>", "trust policy")
     .option("--json", "print JSON")
     .action((folder: string, options: VerifyOptions) => verifyFolder(kind, folder, options));
@@ -26,7 +28,7 @@ export function verifyCommand(kind: ExtensionKind): Command {
 export function inspectCommand(kind: ExtensionKind): Command {
   return new Command("inspect")
     .description(`print what a ${kind}'s signatures say, whoever made them; exit 1 if they are not of these files`)
-    .argument("<folder>", `the ${kind}'s folder`)
+    .argument("[folder]", `the ${kind}'s folder`, ".")
     .option("--json", "print JSON")
     .action((folder: string, options: { readonly json?: true }) => inspectFolder(kind, folder, options));
 }
@@ -38,9 +40,17 @@ async function verifyFolder(kind: ExtensionKind, path: string, { trust, json }: 
   if (isRefused(result)) return refuse(path, result, json);
   const content = await readContent(kind, path, result).catch((cause) => refuseContent(cause, json));
   const { name, version, sequence } = content;
-  const { signers, digest } = result;
-  if (json) print(JSON.stringify({ ok: true, name, version, sequence, digest, signers }));
-  else print(`${name} ${version}: trusted, signed by ${signers.join(", ")}, ${digest}`);
+  const { signers, digest, build } = result;
+  if (json) {
+    const identities = result.identities.map(tellIdentity);
+    const told = { ok: true, name, version, sequence, digest, signers, identities };
+    return print(JSON.stringify({ ...told, build: build === null ? null : tellBuild(build) }));
+  }
+  print(`${name} ${version}: trusted, signed by ${signers.join(", ")}, ${digest}`);
+  for (const { signer, issuer, subject, signedAt } of result.identities) {
+    print(`${signer}: ${subject} of ${issuer}, at ${signedAt}`);
+  }
+  if (build !== null) print(describeBuild(build));
 }
 
 async function inspectFolder(kind: ExtensionKind, path: string, { json }: { readonly json?: true }): Promise<void> {
@@ -60,8 +70,21 @@ async function inspectFolder(kind: ExtensionKind, path: string, { json }: { read
     bundle_digest: signed.bundleDigest,
     keys: signed.bundles.map(({ keyId }) => keyId),
   };
-  if (json) return print(JSON.stringify({ ok: true, ...told }));
+  const identities = signed.bundles.flatMap(({ certificate }) => certificate?.identity ?? []);
+  const { build } = signed;
+  if (json) {
+    const named = identities.map(({ issuer, subject }) => ({ issuer, subject }));
+    return print(
+      JSON.stringify({ ok: true, ...told, identities: named, build: build === null ? null : tellBuild(build) }),
+    );
+  }
   for (const [key, value] of Object.entries(told)) print(`${key}: ${Array.isArray(value) ? value.join(" ") : value}`);
+  for (const { issuer, subject } of identities) print(`identity: ${subject} of ${issuer}`);
+  if (build !== null) print(describeBuild(build));
+}
+
+function describeBuild({ digest, predicateType, builder }: BuildStatement): string {
+  return `build: ${digest}, ${predicateType}${builder === null ? "" : `, by ${builder}`}`;
 }
 
 function refuse(path: string, refused: Refused, json: true | undefined): void {
@@ -76,8 +99,4 @@ function refuseContent(cause: unknown, json: true | undefined): never {
   if (json && /^(?:PACK|PLUGIN)_INVALID$/.test(error.code))
     print(JSON.stringify({ ok: false, check: "content_invalid" }));
   throw error;
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

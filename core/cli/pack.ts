@@ -1,14 +1,17 @@
 import { Command } from "commander";
 import { readExtensionFolder } from "../extension/folder.ts";
 import { acceptUnverified } from "../extension/unverified.ts";
-import { GatewayError } from "../kernel/error.ts";
 import { type CompiledPack, compilePack } from "../policy/pack.ts";
 import type { TestResult } from "../policy/test-case.ts";
+import { signingKeysCommand } from "./extension-keys.ts";
 import { signCommand } from "./extension-sign.ts";
 import { inspectCommand, verifyCommand } from "./extension-verify.ts";
-import { packKeysCommand } from "./pack-keys.ts";
+import { newPackCommand } from "./pack-new.ts";
+import { print, tellFaults } from "./print.ts";
+import { repeatOnChange } from "./work-watch.ts";
 
 interface Output {
+  readonly watch?: true;
   readonly json?: true;
 }
 
@@ -18,23 +21,32 @@ export function packCommand(): Command {
   pack
     .command("lint")
     .description("check a pack's manifest, rules and expressions; exit 1 if there are faults")
-    .argument("<folder>", "the pack's folder")
+    .argument("[folder]", "the pack's folder", ".")
+    .option("--watch", "check it again after each change")
     .option("--json", "print JSON")
-    .action(lintPack);
+    .action(repeatable(lintPack));
   pack
     .command("test")
     .description("run a pack's own tests; exit 1 if one fails")
-    .argument("<folder>", "the pack's folder")
+    .argument("[folder]", "the pack's folder", ".")
+    .option("--watch", "run them again after each change")
     .option("--json", "print JSON")
-    .action(testPack);
+    .action(repeatable(testPack));
   return pack
+    .addCommand(newPackCommand())
     .addCommand(signCommand("pack"))
     .addCommand(verifyCommand("pack"))
     .addCommand(inspectCommand("pack"))
-    .addCommand(packKeysCommand());
+    .addCommand(signingKeysCommand());
 }
 
-async function lintPack(folder: string, { json }: Output): Promise<void> {
+type Work = (folder: string, json: true | undefined) => Promise<void>;
+
+function repeatable(work: Work): (folder: string, options: Output) => Promise<void> {
+  return (folder, { watch, json }) => (watch ? repeatOnChange(folder, () => work(folder, json)) : work(folder, json));
+}
+
+async function lintPack(folder: string, json: true | undefined): Promise<void> {
   const compiled = await compile(folder, json);
   if (compiled === undefined) return;
   const { ref, ruleCount } = compiled.pack;
@@ -43,7 +55,7 @@ async function lintPack(folder: string, { json }: Output): Promise<void> {
   else print(`${name} ${version}: ok, ${ruleCount} rules, ${digest}`);
 }
 
-async function testPack(folder: string, { json }: Output): Promise<void> {
+async function testPack(folder: string, json: true | undefined): Promise<void> {
   const compiled = await compile(folder, json);
   if (compiled === undefined) return;
   const results = await compiled.test();
@@ -58,23 +70,14 @@ async function testPack(folder: string, { json }: Output): Promise<void> {
   }
 }
 
-/** The pack, or its faults printed and the exit code set. */
-async function compile(folder: string, json: true | undefined): Promise<CompiledPack | undefined> {
-  try {
+/** The pack, or undefined: then its faults are printed. */
+function compile(folder: string, json: true | undefined): Promise<CompiledPack | undefined> {
+  return tellFaults(json, async () => {
     const extension = acceptUnverified(await readExtensionFolder(folder, "pack"), null);
     return await compilePack({ extension, path: folder, mode: "enforce", settings: {}, clock: Date.now });
-  } catch (error) {
-    if (!(error instanceof GatewayError && /^(?:PACK|EXTENSION)_INVALID$/.test(error.code))) throw error;
-    process.exitCode = 1;
-    print(json ? JSON.stringify({ ok: false, message: error.message, ...error.data }) : error.message);
-    return undefined;
-  }
+  });
 }
 
 function describeFailure({ name, place, failures }: TestResult): string {
   return failures.map((failure) => `${place.file}:${place.line}:${place.column}: ${name}: ${failure}`).join("\n");
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

@@ -1,6 +1,6 @@
 import type { ExtensionKind, VerifiedExtension } from "../kernel/verified-extension.ts";
 import { compilePack } from "../policy/pack.ts";
-import { readPlugin } from "../policy/plugin-source.ts";
+import { readPlugin, readPluginTests } from "../policy/plugin-source.ts";
 
 /** What an extension's manifest says of it. */
 export interface SignedContent {
@@ -18,7 +18,8 @@ export async function readContent(
   extension: VerifiedExtension,
 ): Promise<SignedContent> {
   if (kind === "plugin") {
-    const { name, version, sequence } = readPlugin(path, extension, {});
+    const { name, version, sequence, settingsSchema } = readPlugin(path, extension, {});
+    await readPluginTests(path, extension, settingsSchema);
     return { name, version, sequence, issuedAt: undefined, expiresAt: undefined };
   }
   const { pack } = await compilePack({ extension, path, mode: "enforce", settings: {}, clock: Date.now });

@@ -36,7 +36,7 @@ export function defaultForm(): FileForm {
 }
 
 function defaultOf(field: Field): unknown {
-  if (field.type !== "object") return field.default;
+  if (field.type !== "object" || field.default === null) return field.default;
   return Object.fromEntries(Object.entries(field.fields).map(([key, member]) => [key, defaultOf(member)]));
 }
 

@@ -2,7 +2,7 @@ import { canonicalJson } from "../kernel/canonical-json.ts";
 import { contentDigest } from "../kernel/digest.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
 import type { ModelRoute } from "../kernel/provider-config.ts";
-import type { TrustedKey } from "../kernel/trust-policy.ts";
+import type { TrustedSigner } from "../kernel/trust-policy.ts";
 import type {
   GatewayConfig,
   ProviderConfig,
@@ -45,10 +45,14 @@ export function configDigest(config: GatewayConfig): string {
 
 function trustOf({ extensions: { trustPolicy: policy } }: GatewayConfig): Json {
   if (policy === null) return null;
-  const told = (keys: readonly TrustedKey[]): Json => keys.map((key) => ({ ...key }));
-  const { allOf, anyOf, revoked } = policy;
-  const any = anyOf === null ? null : { minimum: anyOf.minimum, signers: told(anyOf.signers) };
-  return { allOf: told(allOf), anyOf: any, revoked: { ...revoked } };
+  const { allOf, anyOf, revoked, trustedRoot } = policy;
+  const any = anyOf === null ? null : { minimum: anyOf.minimum, signers: anyOf.signers.map(signerOf) };
+  return { allOf: allOf.map(signerOf), anyOf: any, revoked: { ...revoked }, trustedRoot };
+}
+
+function signerOf({ key, identity, ...rest }: TrustedSigner): Json {
+  const named = identity === null ? null : { issuer: identity.issuer, subject: { ...identity.subject } };
+  return { ...rest, key: key === null ? null : { ...key }, identity: named };
 }
 
 /** All headers of a witness come from the environment. */

@@ -26,25 +26,57 @@ const signerSchema = {
       type: "string",
       format: "public_key",
       default: null,
-      description: "The public key, as `gateway pack keys new` prints it. Either this or `key_file`.",
+      description: "The public key, as `gateway pack keys new` prints it.",
     },
     key_file: {
       type: "string",
       format: "path",
       default: null,
-      description: "File with the public key in PEM, relative to this file's folder.",
+      description: "File with the public key in PEM, relative to this file's folder. Either this or `key`.",
+    },
+    identity: {
+      type: "object",
+      default: null,
+      description: "Whom a certificate of the trusted root must name. In place of a key, or beside one: either counts.",
+      fields: {
+        issuer: {
+          type: "string",
+          format: "identity_issuer",
+          required: true,
+          description: "The identity provider, just as certificates spell it.",
+        },
+        subject: {
+          type: "object",
+          description: "The name that it gives the signer. One of these.",
+          fields: {
+            equal: {
+              type: "string",
+              format: "identity_subject",
+              default: null,
+              description: "This one, compared character by character.",
+            },
+            prefix: {
+              type: "string",
+              format: "identity_prefix",
+              default: null,
+              description: "Each that begins so.",
+            },
+          },
+        },
+      },
     },
     not_before: {
       type: "string",
       format: "instant",
       default: null,
-      description: "The key counts from then on.",
+      description: "The key counts from then on, the identity for what it signs from then on.",
     },
     not_after: {
       type: "string",
       format: "instant",
       default: null,
-      description: "From then on the key does not count, whenever it signed.",
+      description:
+        "From then on the key does not count, whenever it signed, nor the identity for what it signs from then on.",
     },
     tighten_only: {
       type: "boolean",
@@ -86,6 +118,13 @@ export const trustSchema = {
         },
       },
     },
+    trusted_root: {
+      type: "string",
+      format: "path",
+      default: null,
+      description:
+        "Sigstore TrustedRoot in JSON, relative to this file's folder: whose certificates, time stamps and logs prove an `identity`.",
+    },
     revoked: {
       type: "object",
       description: "What is trusted no longer, whoever signed it.",
@@ -99,7 +138,8 @@ export const trustSchema = {
         keys: {
           type: "list",
           default: [],
-          description: "Ids of keys, as `gateway pack inspect` prints them.",
+          description:
+            "Ids of keys, as `gateway pack inspect` prints them: of signers, certificates or those of the trusted root.",
           of: { type: "string", format: "digest", description: "One key." },
         },
       },

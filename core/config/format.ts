@@ -18,6 +18,9 @@ export type FormatName =
   | "public_key"
   | "digest"
   | "instant"
+  | "identity_issuer"
+  | "identity_subject"
+  | "identity_prefix"
   | "tool_prefix"
   | "tool_glob"
   | "field_glob"
@@ -33,6 +36,9 @@ export interface Format {
   readonly sensitive: boolean;
   test(value: string): boolean;
 }
+
+/** Such a text is told as it is, in backticks. */
+const identityText = /^[\x21-\x5f\x61-\x7e]{1,1024}$/;
 
 export const formats: Readonly<Record<FormatName, Format>> = {
   name: shown("1 to 64 of `a-z 0-9 . _ -`, a letter or digit first", /^[a-z0-9][a-z0-9._-]{0,63}$/),
@@ -61,6 +67,17 @@ export const formats: Readonly<Record<FormatName, Format>> = {
     expected: "a time like `2026-12-31T00:00:00Z`",
     sensitive: false,
     test: (value) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(value) && !Number.isNaN(Date.parse(value)),
+  },
+  identity_issuer: shown("1 to 1024 printable ASCII characters without space and backtick", identityText),
+  identity_subject: {
+    expected: "a URI or an e-mail address of at most 1024 printable ASCII characters without space and backtick",
+    sensitive: false,
+    test: (value) => identityText.test(value) && /^[^:@]+[:@]./.test(value),
+  },
+  identity_prefix: {
+    expected: "a URL in its one spelling that ends in `/`, such as `https://ci.example/team/`",
+    sensitive: false,
+    test: isIdentityPrefix,
   },
   tool_prefix: shown("at most 64 of `A-Z a-z 0-9 _ . -`", /^[A-Za-z0-9_.-]{0,64}$/),
   tool_glob: shown("a tool name, in which `*` stands for any characters", /^[A-Za-z0-9_.*-]{1,128}$/),
@@ -98,6 +115,13 @@ function isHostWithPort(value: string): boolean {
 function isOrigin(value: string): boolean {
   const [, host] = /^[a-z][a-z0-9+.-]{0,31}:\/\/(.+)$/.exec(value) ?? [];
   return host !== undefined && isHostWithPort(host);
+}
+
+/** Of a whole host at least: `https://` ends in `/` as well. */
+function isIdentityPrefix(value: string): boolean {
+  if (!identityText.test(value) || !value.endsWith("/") || !URL.canParse(value)) return false;
+  const { href, host, search, hash } = new URL(value);
+  return href === value && host !== "" && search === "" && hash === "";
 }
 
 function isUpstreamUrl(value: string): boolean {

@@ -97,6 +97,7 @@ export interface PluginConfig {
 export interface PolicyConfig {
   readonly packs: readonly PackConfig[];
   readonly plugins: readonly PluginConfig[];
+  readonly pluginWorkers: number;
   /** The decision about an action no policy speaks of. */
   readonly defaultDecision: Decision;
   readonly deadlineMs: number;

@@ -75,6 +75,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       packs: policy.packs.map(({ path, mode, settings }) => ({ path: resolve(folder, path), mode, settings })),
       plugins: policy.plugins.map(({ path, ...rest }) => ({ path: resolve(folder, path), ...rest })),
       defaultDecision: policy.default_decision,
+      pluginWorkers: policy.plugin_workers,
       deadlineMs: policy.deadline_ms,
     },
     extensions: {

@@ -86,6 +86,14 @@ export const policySchema = {
         },
       },
     },
+    plugin_workers: {
+      type: "integer",
+      min: 1,
+      max: 64,
+      default: 2,
+      description:
+        "Threads for calls of plugins that take longer than about a millisecond. With two or more, no plugin and no tenant holds them all.",
+    },
     default_decision: {
       type: "choice",
       values: ["allow", "review", "block"],

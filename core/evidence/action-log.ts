@@ -3,6 +3,7 @@ import type { DurableDecision } from "../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { fingerprint } from "../kernel/fingerprint.ts";
+import type { Json } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import type { Random } from "../kernel/port.ts";
@@ -10,7 +11,7 @@ import type { Chain, ChainTable } from "./chain-table.ts";
 import { releaseHeld, sealHeld } from "./held-action.ts";
 import { openKey } from "./key-space.ts";
 import type { OpenDecisions } from "./open-decision.ts";
-import type { FieldHider } from "./private-field.ts";
+import type { FieldHider, HiddenValue } from "./private-field.ts";
 import { decisionBody, outcomeBody } from "./record-body.ts";
 import type { Writer } from "./writer.ts";
 
@@ -79,7 +80,7 @@ export class ActionLog {
     // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
     const bound = open.take(action.tenant, action.id);
     admit("outcome");
-    const hidden = outcome.status === "unknown" ? undefined : hider.hide(action.tool, outcome.output);
+    const hidden = outcome.status === "unknown" ? undefined : hideOutput(hider, action, outcome.output, judged);
     const body = outcomeBody(this.#tell(action), outcome, judged, bound, hidden?.digest);
     const disclosure = hidden === undefined ? undefined : { output: hidden.fields };
     const key = openKey(action.tenant, action.id);
@@ -101,6 +102,17 @@ export class ActionLog {
     const { id, transport } = action.session;
     return this.#parts.storeLabels ? action : { ...action, session: { id, transport } };
   }
+}
+
+/** A policy that could not answer may be the one that would have redacted: of what it saw, nothing is kept. */
+function hideOutput(
+  hider: FieldHider,
+  action: ActionEnvelope,
+  output: Json,
+  judged: Evaluation | undefined,
+): HiddenValue {
+  const isJudged = judged === undefined || judged.verdicts.every(({ error }) => error === undefined);
+  return isJudged ? hider.hide(action.tool, output) : hider.withhold(output);
 }
 
 function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {

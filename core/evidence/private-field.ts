@@ -64,6 +64,12 @@ export class FieldHider {
     return { digest: fieldsDigest(fields.map(({ commitment }) => commitment)), fields };
   }
 
+  /** Commits to a value of which nothing is kept: one field, without name and salt. */
+  withhold(value: Json): HiddenValue {
+    const field = this.#hideField("", value, true);
+    return { digest: fieldsDigest([field.commitment]), fields: [field] };
+  }
+
   #hideField(name: string, value: Json, redacted: boolean): PrivateField {
     const salt = drawSalt(this.#random);
     const commitment = fieldCommitment({ name, salt, value });

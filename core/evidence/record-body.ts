@@ -13,6 +13,7 @@ import type {
   RecordedEvaluation,
   RecordedPolicy,
   RecordedPrincipal,
+  RecordedRedaction,
 } from "./record.ts";
 
 /** What an action's record says, before it has a place in a chain and in a session. */
@@ -153,10 +154,18 @@ function recordPolicy(verdict: PolicyVerdict): RecordedPolicy {
     duration_us: integer("durationUs", verdict.durationUs),
     kind,
     name,
+    redactions: recordRedactions(verdict.redactions),
     signer,
     verdict: verdict.decision,
     version,
   };
+}
+
+function recordRedactions(redactions: PolicyVerdict["redactions"]): RecordedRedaction[] | undefined {
+  if (redactions === undefined) return undefined;
+  const counts = new Map<string, number>();
+  for (const { rule } of redactions) counts.set(rule, (counts.get(rule) ?? 0) + 1);
+  return Array.from(counts, ([rule, count]) => ({ count, rule }));
 }
 
 /** Throws TypeError where a value holds a number that is not an integer below 2^53. */

@@ -139,9 +139,17 @@ export interface RecordedPolicy {
   readonly duration_us: number;
   readonly kind: PolicyRef["kind"];
   readonly name: string;
+  /** What it would not have anyone see of the answer; absent where nothing. In `shadow`: what it would have redacted. */
+  readonly redactions?: readonly RecordedRedaction[] | undefined;
   readonly signer: string | null;
   readonly verdict: Decision | "abstain";
   readonly version: string;
+}
+
+/** In how many places of the answer a rule found something to redact. Neither what nor where: that says too much. */
+export interface RecordedRedaction {
+  readonly count: number;
+  readonly rule: string;
 }
 
 export interface RecordedApproval {

@@ -12,17 +12,22 @@ export const breachReasons = [
   "plugin_error",
   "malformed_verdict",
   "resting",
+  "overloaded",
+  "late",
+  "thread_lost",
 ] as const;
 export type BreachReason = (typeof breachReasons)[number];
 
 /** A plugin that did not answer within its bounds. The chain makes `block` of it, and the verdict's `error` says why. */
 export class PluginBreach extends Error {
   readonly reason: BreachReason;
+  readonly detail: string;
 
-  /** `detail` is in our words: it never quotes the plugin or its input. */
-  constructor(reason: BreachReason, detail: string) {
-    super(`${reason}: ${detail}`);
+  /** `detail` is in our words: it never quotes the plugin or its input. `cause` is the engine's own error, if there is one. */
+  constructor(reason: BreachReason, detail: string, options: ErrorOptions = {}) {
+    super(`${reason}: ${detail}`, options);
     this.name = "PluginBreach";
     this.reason = reason;
+    this.detail = detail;
   }
 }

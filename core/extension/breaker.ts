@@ -24,12 +24,14 @@ export class Breaker {
     return count !== undefined && this.#elapsedMs() < count.restsUntilMs;
   }
 
+  /** Begins to count anew. An answer to a question from before the rest does not end it. */
   answered(tenant: string): void {
-    this.#counts.delete(tenant);
+    if (!this.isResting(tenant)) this.#counts.delete(tenant);
   }
 
   /** Counts a breach; true where the plugin rests from now on. One breach after a rest is enough for the next. */
   failed(tenant: string): boolean {
+    if (this.isResting(tenant)) return false;
     const inARow = (this.#counts.get(tenant)?.inARow ?? 0) + 1;
     const rests = inARow >= mostInARow;
     this.#counts.set(tenant, { inARow, restsUntilMs: rests ? this.#elapsedMs() + restMs : 0 });

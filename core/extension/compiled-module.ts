@@ -1,16 +1,20 @@
 import { Worker } from "node:worker_threads";
+import type { Snapshot } from "./snapshot.ts";
 import type { MeteredModule } from "./wasm/meter.ts";
 import { ModuleFault } from "./wasm/module-fault.ts";
 
-/** A module that was checked, metered and compiled. */
-export interface CompiledModule extends Pick<MeteredModule, "state" | "beginnings"> {
+/** A module that was checked, metered and compiled, and did what it does before its first call. Threads can share it. */
+export interface CompiledModule extends Pick<MeteredModule, "state"> {
   readonly module: WebAssembly.Module;
+  readonly snapshot: Snapshot;
 }
 
 /** What the worker is given, and what it answers with. */
 export interface CompileOrder {
   readonly bytes: Uint8Array;
   readonly memoryPages: number;
+  /** What the module may spend before its first call. */
+  readonly fuel: number;
 }
 export type CompileAnswer = CompiledModule | { readonly fault: string };
 
@@ -18,8 +22,8 @@ const compileMs = 10_000;
 const heapMegabytes = 128;
 
 /**
- * Checks, meters and compiles a module in a thread of its own, which is given up where it takes too long or too much
- * memory: a module is input, and reading it is work. Rejects with ModuleFault.
+ * Checks, meters, compiles and begins a module in a thread of its own, which is given up where it takes too long or too
+ * much memory: a module is input, and reading it is work. Rejects with ModuleFault.
  */
 export function compileModule(order: CompileOrder): Promise<CompiledModule> {
   const worker = new Worker(new URL("./compile-worker.js", import.meta.url), {

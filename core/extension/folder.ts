@@ -18,6 +18,15 @@ export const signatureFiles: Readonly<Record<ExtensionKind, string>> = {
   plugin: "plugin.sigstore.json",
 };
 
+/**
+ * What at the top of a folder is its author's workplace: never read, so it is neither signed nor loaded, and counts for no
+ * digest. A pack has none: its manifest may name any file as one of rules.
+ */
+const workplaces: Readonly<Record<ExtensionKind, readonly string[]>> = {
+  pack: [],
+  plugin: [".git", "build", "node_modules"],
+};
+
 /** One reading of an extension's folder. */
 export interface ExtensionFolder extends ExtensionFiles {
   /** As the operator named it. */
@@ -29,13 +38,13 @@ export interface ExtensionFolder extends ExtensionFiles {
 }
 
 /**
- * Reads every file of a folder once; what is judged and compiled later is this reading. At most 256 files, each at most
+ * Reads every file of a folder once, but for the workplace of a plugin's author (`.git`, `build`, `node_modules`); what is judged and compiled later is this reading. At most 256 files, each at most
  * 1 MiB and all 16 MiB, 8 folders deep, no symbolic links (the folder itself may be one), nothing that is neither file
  * nor folder. Throws EXTENSION_INVALID with all that does not fit.
  */
 export async function readExtensionFolder(path: string, kind: ExtensionKind): Promise<ExtensionFolder> {
   const faults: string[] = [];
-  const all = await readFiles(path, faults);
+  const all = await readFiles(path, workplaces[kind], faults);
   if (faults.length > 0) throw new GatewayError("EXTENSION_INVALID", `\`${path}\`\n${faults.join("\n")}`);
   const signatureFile = signatureFiles[kind];
   const files = new Map([...all].filter(([name]) => name !== signatureFile));
@@ -51,10 +60,14 @@ const unreadable: Readonly<Record<string, string>> = {
   ELOOP: "a file became a symbolic link",
 };
 
-async function readFiles(path: string, faults: string[]): Promise<ReadonlyMap<string, Buffer>> {
+async function readFiles(
+  path: string,
+  skipped: readonly string[],
+  faults: string[],
+): Promise<ReadonlyMap<string, Buffer>> {
   const files = new Map<string, Buffer>();
   try {
-    const names = await listFiles(path, "", faults, 1);
+    const names = await listFiles(path, "", skipped, faults);
     if (names.length > mostFiles) faults.push(`expected at most ${mostFiles} files, got more`);
     if (faults.length > 0) return files;
     let total = 0;
@@ -75,7 +88,13 @@ async function readFiles(path: string, faults: string[]): Promise<ReadonlyMap<st
   }
 }
 
-async function listFiles(root: string, folder: string, faults: string[], depth: number): Promise<string[]> {
+async function listFiles(
+  root: string,
+  folder: string,
+  skipped: readonly string[],
+  faults: string[],
+  depth = 1,
+): Promise<string[]> {
   if (depth > deepestFolder) {
     faults.push(`${folder}: expected at most ${deepestFolder} folders inside one another, got more`);
     return [];
@@ -83,8 +102,9 @@ async function listFiles(root: string, folder: string, faults: string[], depth: 
   const names: string[] = [];
   for (const entry of await readdir(join(root, folder), { withFileTypes: true })) {
     const name = folder === "" ? entry.name : `${folder}/${entry.name}`;
+    if (skipped.includes(name)) continue;
     if (!isPlainPath(name)) faults.push(`expected names of printable characters, got ${JSON.stringify(name)}`);
-    else if (entry.isDirectory()) names.push(...(await listFiles(root, name, faults, depth + 1)));
+    else if (entry.isDirectory()) names.push(...(await listFiles(root, name, skipped, faults, depth + 1)));
     else if (entry.isFile()) names.push(name);
     else
       faults.push(

@@ -3,13 +3,15 @@ import { PluginBreach } from "./breach.ts";
 /** What one call may have the host hold for it: its output, and what it builds the output from. */
 const mostBytes = 1_048_576;
 const mostBlocks = 4_096;
+/** What is held between calls; more is taken where a call asks for it. */
+const usualBytes = 16_384;
 /** No block begins at 0, which stands for "none". */
 const firstOffset = 8;
 
 /** Memory that the host lends a plugin for one call. Every access is checked; at the end of the call all of it is 0. */
 export class HostMemory {
-  readonly #bytes = new Uint8Array(mostBytes);
-  readonly #view = new DataView(this.#bytes.buffer);
+  #bytes = new Uint8Array(usualBytes);
+  #view = new DataView(this.#bytes.buffer);
   readonly #lengths = new Map<number, number>();
   #used = firstOffset;
 
@@ -22,6 +24,7 @@ export class HostMemory {
     this.#lengths.set(offset, length);
     // Blocks begin at multiples of 8.
     this.#used = Math.min(mostBytes, offset + Math.ceil(length / 8) * 8);
+    if (this.#used > this.#bytes.length) this.#grow();
     return offset;
   }
 
@@ -54,9 +57,21 @@ export class HostMemory {
 
   /** Forgets everything: nothing of this call is left for the next. */
   clear(): void {
-    this.#bytes.fill(0, 0, this.#used);
-    this.#lengths.clear();
+    if (this.#bytes.length > usualBytes) this.#replace(new Uint8Array(usualBytes));
+    else this.#bytes.fill(0, 0, this.#used);
+    if (this.#lengths.size > 0) this.#lengths.clear();
     this.#used = firstOffset;
+  }
+
+  #grow(): void {
+    const grown = new Uint8Array(Math.min(mostBytes, Math.max(this.#used, this.#bytes.length * 2)));
+    grown.set(this.#bytes);
+    this.#replace(grown);
+  }
+
+  #replace(bytes: Uint8Array<ArrayBuffer>): void {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer);
   }
 
   #check(offset: number, length: number): number {

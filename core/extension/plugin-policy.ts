@@ -3,37 +3,35 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Mode, Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
 import { type BreachReason, PluginBreach } from "./breach.ts";
 import { Breaker, restMs } from "./breaker.ts";
-import type { CompiledModule } from "./compiled-module.ts";
-import { PluginMachine } from "./plugin-machine.ts";
+import { encodeInput } from "./plugin-input.ts";
+import { PluginRunner, type PluginRunnerOptions } from "./plugin-runner.ts";
 import { readPluginVerdict } from "./plugin-verdict.ts";
 
-export interface PluginPolicyOptions {
+export interface PluginPolicyOptions extends Omit<PluginRunnerOptions, "plugin" | "onSpent"> {
   readonly ref: PolicyRef;
   readonly mode: Mode;
   /** Where the plugin is asked; elsewhere it abstains. */
   readonly phases: readonly Phase[];
   readonly settings: JsonObject;
-  /** Units one call may spend. */
-  readonly fuel: number;
-  readonly compiled: CompiledModule;
-  /** Monotonic. */
-  readonly elapsedMs: () => number;
   readonly observer: PluginObserver;
 }
 
 export interface PluginObserver {
+  /** The share of its fuel that a call took, from 0 to 1. */
+  readonly spent: (share: number) => void;
   readonly breached: (ref: PolicyRef, reason: BreachReason) => void;
   /** The plugin answers `block` to this tenant, unasked, for so long. */
   readonly resting: (ref: PolicyRef, tenant: string, restMs: number) => void;
 }
 
-const largestInput = 4_194_304;
 const nothing: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
+/** Breaches that are not the plugin's doing. */
+const blameless: ReadonlySet<BreachReason> = new Set(["resting", "overloaded", "thread_lost"]);
 
 /**
- * A loaded plugin as a policy: synchronous, and but for its rests a pure function of the envelope. Its budget is fuel,
- * not time, so a verdict does not depend on how busy the machine is. A plugin that does not answer within its bounds
- * throws PluginBreach, of which the chain makes `block`.
+ * A loaded plugin as a policy: but for its rests a pure function of the envelope. Its budget is fuel, not time, so a
+ * verdict does not depend on how busy the machine is. Short calls are answered at once, long ones by a promise. A plugin
+ * that does not answer within its bounds fails with PluginBreach, of which the chain makes `block`.
  */
 export class PluginPolicy implements Policy {
   readonly ref: PolicyRef;
@@ -41,60 +39,56 @@ export class PluginPolicy implements Policy {
   readonly #options: PluginPolicyOptions;
   readonly #settings: string;
   readonly #breaker: Breaker;
-  #machine: PluginMachine | undefined;
+  readonly #runner: PluginRunner;
 
-  /** Makes the first instance, so that a module that fails before any call is not loaded: throws PluginBreach. */
+  /** Throws PluginBreach where the module cannot be instantiated. */
   constructor(options: PluginPolicyOptions) {
     this.ref = options.ref;
     this.mode = options.mode;
     this.#options = options;
     this.#settings = JSON.stringify(options.settings);
     this.#breaker = new Breaker(options.elapsedMs);
-    this.#machine = this.#newMachine();
+    this.#runner = new PluginRunner({ ...options, plugin: options.ref.name, onSpent: options.observer.spent });
   }
 
   readsOutput(): boolean {
     return this.#options.phases.includes("output");
   }
 
-  evaluate(action: ActionEnvelope): Verdict {
+  evaluate(action: ActionEnvelope): Verdict | Promise<Verdict> {
     if (!this.#options.phases.includes(action.phase)) return nothing;
+    const { tenant } = action;
     try {
-      if (this.#breaker.isResting(action.tenant)) {
+      if (this.#breaker.isResting(tenant)) {
         throw new PluginBreach("resting", `the plugin failed too often and is not asked for ${restMs} ms`);
       }
-      const verdict = readPluginVerdict(this.#ask(this.#inputOf(action)), this.ref.name, action.phase);
-      this.#breaker.answered(action.tenant);
-      return verdict;
+      const answer = this.#runner.run(encodeInput(this.#settings, action), tenant);
+      return answer instanceof Promise ? this.#readLater(answer, action) : this.#read(answer, action);
+    } catch (error) {
+      this.#note(tenant, error);
+      throw error;
+    }
+  }
+
+  async #readLater(answer: Promise<Uint8Array>, action: ActionEnvelope): Promise<Verdict> {
+    try {
+      return this.#read(await answer, action);
     } catch (error) {
       this.#note(action.tenant, error);
       throw error;
     }
   }
 
-  #inputOf(action: ActionEnvelope): Uint8Array {
-    const input = new TextEncoder().encode(`{"settings":${this.#settings},"action":${JSON.stringify(action)}}`);
-    if (input.length <= largestInput) return input;
-    throw new PluginBreach("input_cap", `expected an action of at most ${largestInput} bytes`);
-  }
-
-  #ask(input: Uint8Array): Uint8Array {
-    const machine = this.#machine ?? this.#newMachine();
-    // Only a machine that answered and could be put back is asked again.
-    this.#machine = undefined;
-    const answer = machine.call(input);
-    if (!machine.worn) this.#machine = machine;
-    return answer;
-  }
-
-  #newMachine(): PluginMachine {
-    return new PluginMachine(this.#options.compiled, this.#options.fuel);
+  #read(answer: Uint8Array, { tenant, phase }: ActionEnvelope): Verdict {
+    const verdict = readPluginVerdict(answer, this.ref.name, phase);
+    this.#breaker.answered(tenant);
+    return verdict;
   }
 
   #note(tenant: string, error: unknown): void {
     if (!(error instanceof PluginBreach)) return;
     this.#options.observer.breached(this.ref, error.reason);
-    if (error.reason === "resting" || !this.#breaker.failed(tenant)) return;
+    if (blameless.has(error.reason) || !this.#breaker.failed(tenant)) return;
     this.#options.observer.resting(this.ref, tenant, restMs);
   }
 }

@@ -20,8 +20,8 @@ const findingMembers = ["rule", "decision", "message", "severity", "risk", "poin
 
 /**
  * A plugin's answer as a Verdict. Its members are closed, its texts bounded and printable, its rules its own
- * (`<name>.…`), its decision is that of its strictest finding, and redactions come in phase `output` only. Anything
- * else is the breach `malformed_verdict`.
+ * (`<name>.…`), its decision is that of its strictest finding, and redactions come in phase `output` only. Findings that
+ * allow may come with `abstain`. Anything else is the breach `malformed_verdict`.
  */
 export function readPluginVerdict(answer: Uint8Array, name: string, phase: Phase): Verdict {
   const value = parse(answer);
@@ -36,15 +36,19 @@ export function readPluginVerdict(answer: Uint8Array, name: string, phase: Phase
     (found, each) => (found === undefined ? each.decision : strictest(found, each.decision)),
     undefined,
   );
-  if (strongest === undefined ? decision === "block" || decision === "review" : decision !== strongest) {
-    throw malformed("the decision of the strictest finding");
-  }
+  if (!isDecisionOf(decision, strongest)) throw malformed("the decision of the strictest finding");
   return Object.freeze({
     decision,
     findings: Object.freeze(read),
     risk: read.reduce((risk, finding) => Math.max(risk, finding.risk), 0),
     ...readRedactions(value.redactions, name, phase),
   });
+}
+
+/** Without a finding, or with findings that only allow, a plugin may abstain: it saw something, and permits nothing. */
+function isDecisionOf(decision: Verdict["decision"], strongest: Decision | undefined): boolean {
+  if (strongest === undefined) return decision === "abstain" || decision === "allow";
+  return decision === strongest || (decision === "abstain" && strongest === "allow");
 }
 
 function parse(answer: Uint8Array): Json {

@@ -1,6 +1,7 @@
 import { GatewayError } from "../kernel/error.ts";
 import { PluginBreach } from "./breach.ts";
-import { compileModule } from "./compiled-module.ts";
+import { type CompiledModule, compileModule } from "./compiled-module.ts";
+import { PluginMachine } from "./plugin-machine.ts";
 import { PluginPolicy, type PluginPolicyOptions } from "./plugin-policy.ts";
 import { ModuleFault } from "./wasm/module-fault.ts";
 
@@ -12,12 +13,32 @@ export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled"> {
 }
 
 /** Checks, meters and compiles a plugin's module and makes a policy of it. Rejects with PLUGIN_INVALID. */
-export async function compilePlugin({ module, memoryPages, ...options }: PluginOptions): Promise<PluginPolicy> {
-  try {
-    const compiled = await compileModule({ bytes: module, memoryPages });
+export function compilePlugin({ module, memoryPages, ...options }: PluginOptions): Promise<PluginPolicy> {
+  return tellFaults(options.ref.name, async () => {
+    const compiled = await compileModule({ bytes: module, memoryPages, fuel: options.fuel });
     return new PluginPolicy({ ...options, compiled });
+  });
+}
+
+export interface AdmissionOptions extends Pick<PluginOptions, "module" | "memoryPages" | "fuel"> {
+  /** What faults call the plugin. */
+  readonly name: string;
+}
+
+/** A module that the sandbox takes and that has one instance at least, for trials. Rejects with PLUGIN_INVALID. */
+export function admitModule({ name, module, memoryPages, fuel }: AdmissionOptions): Promise<CompiledModule> {
+  return tellFaults(name, async () => {
+    const compiled = await compileModule({ bytes: module, memoryPages, fuel });
+    new PluginMachine(compiled);
+    return compiled;
+  });
+}
+
+async function tellFaults<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (cause) {
     if (!(cause instanceof ModuleFault || cause instanceof PluginBreach)) throw cause;
-    throw new GatewayError("PLUGIN_INVALID", `\`${options.ref.name}\`: ${cause.message}`, { cause });
+    throw new GatewayError("PLUGIN_INVALID", `\`${name}\`: ${cause.message}`, { cause });
   }
 }

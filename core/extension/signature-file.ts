@@ -1,14 +1,16 @@
 import {
   BUNDLE_V03_MEDIA_TYPE,
   type Bundle,
+  type BundleWithDsseEnvelope,
   bundleFromJSON,
   bundleToJSON,
   isBundleWithDsseEnvelope,
-  isBundleWithPublicKey,
 } from "@sigstore/bundle";
 import { canonicalJson } from "../kernel/canonical-json.ts";
 import type { Json } from "../kernel/json.ts";
 import { parseStrictJson } from "../kernel/strict-json.ts";
+import { readCertificate, type SignerCertificate } from "./certificate.ts";
+import { areBounded, hasProofs } from "./proof-bound.ts";
 import { Refusal } from "./refusal.ts";
 import { payloadType } from "./statement.ts";
 
@@ -16,12 +18,14 @@ import { payloadType } from "./statement.ts";
 export interface SignatureBundle {
   /** The key that the signer says it is; only a look-up. */
   readonly keyId: string;
+  /** What says whose key it is; null: the trust policy does. */
+  readonly certificate: SignerCertificate | null;
   readonly payload: Buffer;
   readonly bundle: Bundle;
 }
 
 const mostSigners = 16;
-const bounds = { depth: 8, nodes: 64, stringLength: 1_048_576, reader: "exact" } as const;
+const bounds = { depth: 10, nodes: 512, stringLength: 1_048_576, reader: "exact" } as const;
 const newline = 0x0a;
 
 /**
@@ -37,6 +41,18 @@ export function readSignatureFile(bytes: Buffer): readonly [SignatureBundle, ...
   return [first, ...others];
 }
 
+/**
+ * One line of a signature file, its newline included, out of a bundle that another tool wrote, spaced and ordered in any
+ * way. Undefined for what is no bundle; nothing else is looked into.
+ */
+export function toSignatureLine(text: string): string | undefined {
+  try {
+    return `${JSON.stringify(bundleToJSON(bundleFromJSON(JSON.parse(text))))}\n`;
+  } catch {
+    return undefined;
+  }
+}
+
 function splitLines(bytes: Buffer): readonly Buffer[] {
   const lines: Buffer[] = [];
   for (let at = 0; at < bytes.length && lines.length <= mostSigners; ) {
@@ -50,16 +66,29 @@ function splitLines(bytes: Buffer): readonly Buffer[] {
 function readBundle(line: Buffer, index: number): SignatureBundle {
   const where = `line ${index + 1}`;
   const bundle = parseBundle(line, where);
-  // A log entry or a time stamp would claim something that nobody checks.
-  const { tlogEntries, timestampVerificationData: times } = bundle.verificationMaterial;
-  const unchecked = tlogEntries.length > 0 || (times?.rfc3161Timestamps.length ?? 0) > 0;
-  if (bundle.mediaType !== BUNDLE_V03_MEDIA_TYPE || unchecked) throw new Refusal("bundle_malformed", where);
-  if (!isBundleWithPublicKey(bundle) || !isBundleWithDsseEnvelope(bundle)) throw new Refusal("bundle_malformed", where);
+  if (bundle.mediaType !== BUNDLE_V03_MEDIA_TYPE || !isBundleWithDsseEnvelope(bundle)) {
+    throw new Refusal("bundle_malformed", where);
+  }
   const { payload, payloadType: type, signatures } = bundle.content.dsseEnvelope;
   if (type !== payloadType) throw new Refusal("payload_type", where);
-  const keyId = bundle.verificationMaterial.content.publicKey.hint;
-  if (signatures.some(({ keyid }) => keyid !== "" && keyid !== keyId)) throw new Refusal("bundle_malformed", where);
-  return { keyId, payload, bundle };
+  const signer = readSigner(bundle);
+  if (signer === undefined || signatures.some(({ keyid }) => keyid !== "" && keyid !== signer.keyId)) {
+    throw new Refusal("bundle_malformed", where);
+  }
+  return { ...signer, payload, bundle };
+}
+
+type Signer = Pick<SignatureBundle, "keyId" | "certificate">;
+
+/** Undefined where a proof comes with it that nobody checks, or one that nobody should. */
+function readSigner(bundle: BundleWithDsseEnvelope): Signer | undefined {
+  const { content } = bundle.verificationMaterial;
+  if (content.$case === "publicKey") {
+    return hasProofs(bundle) ? undefined : { keyId: content.publicKey.hint, certificate: null };
+  }
+  if (content.$case !== "certificate" || !areBounded(bundle)) return undefined;
+  const certificate = readCertificate(Buffer.from(content.certificate.rawBytes));
+  return { keyId: certificate.keyId, certificate };
 }
 
 /** The library's reader skips what it does not know and bends base64: what it read must be all that was written. */

@@ -6,7 +6,7 @@ import type { ExtensionFolder } from "./folder.ts";
 import { Refusal } from "./refusal.ts";
 
 export const payloadType = "application/vnd.in-toto+json";
-const statementType = "https://in-toto.io/Statement/v1";
+export const statementType = "https://in-toto.io/Statement/v1";
 const predicateType = "urn:agent-governance-gateway:extension:v1";
 
 /** What signers vouch for: these files, under this name, from then to then. */

@@ -2,9 +2,12 @@ import { type TrustMaterial, toSignedEntity, Verifier } from "@sigstore/verify";
 import { contentDigest } from "../kernel/digest.ts";
 import { readPublicKey } from "../kernel/public-key.ts";
 import type { TrustedKey, TrustPolicy } from "../kernel/trust-policy.ts";
-import { VerifiedExtension } from "../kernel/verified-extension.ts";
+import { type BuildStatement, VerifiedExtension } from "../kernel/verified-extension.ts";
+import { readBuildStatement } from "./build-statement.ts";
 import type { ExtensionFolder } from "./folder.ts";
-import { type CheckedSignature, judgeTrust, type SeenSequence } from "./judgement.ts";
+import { proveIdentity } from "./identity-proof.ts";
+import { judgeTrust, type SeenSequence } from "./judgement.ts";
+import { type CheckedSignature, isBy } from "./quorum.ts";
 import { Refusal, type Refused } from "./refusal.ts";
 import { readSignatureFile, type SignatureBundle } from "./signature-file.ts";
 import { compareSubjects, readStatement, type Statement } from "./statement.ts";
@@ -12,7 +15,9 @@ import { compareSubjects, readStatement, type Statement } from "./statement.ts";
 /** What an extension's signature file says of it. Nothing is decided: anybody can sign. */
 export interface SignedFolder {
   readonly statement: Statement;
-  readonly bundles: readonly SignatureBundle[];
+  readonly bundles: readonly [SignatureBundle, ...SignatureBundle[]];
+  /** Null: the extension brings none. */
+  readonly build: BuildStatement | null;
   /** `sha256:<hex>` of the signature file. */
   readonly bundleDigest: string;
   readonly statementDigest: string;
@@ -32,8 +37,9 @@ export function readSigned(folder: ExtensionFolder): SignedFolder | Refused {
     const [{ payload }] = bundles;
     const statement = readStatement(payload);
     compareSubjects(statement, folder);
+    const build = readBuildStatement(folder);
     const bundleDigest = contentDigest(folder.signature);
-    return { statement, bundles, bundleDigest, statementDigest: contentDigest(payload) };
+    return { statement, bundles, build, bundleDigest, statementDigest: contentDigest(payload) };
   });
 }
 
@@ -49,7 +55,7 @@ export async function verifyExtension(
 ): Promise<VerifiedExtension | Refused> {
   const signed = readSigned(folder);
   if (isRefused(signed)) return signed;
-  const { statement, bundleDigest } = signed;
+  const { statement, build, bundleDigest } = signed;
   const { kind, name, version, sequence } = statement;
   const signatures = checkSignatures(signed.bundles, policy);
   const digests = digestsOf(folder, signed);
@@ -58,6 +64,7 @@ export async function verifyExtension(
     const trusted = judgeTrust({ statement, digests, digest: folder.digest, signatures }, policy, now, seen);
     return VerifiedExtension.admitTrusted(folder, {
       ...trusted,
+      build,
       bundleDigest,
       claim: { kind, name, version, sequence },
     });
@@ -77,12 +84,21 @@ function refusedOr<T>(read: () => T): T | Refused {
   }
 }
 
-/** Every signature against the key it names, of the keys that the policy names. */
+/** Every signature of those whom the policy names, against the key it trusts or the authorities of its root. */
 function checkSignatures(bundles: readonly SignatureBundle[], policy: TrustPolicy): readonly CheckedSignature[] {
-  const keys = new Map([...policy.allOf, ...(policy.anyOf?.signers ?? [])].map((key) => [key.keyId, key]));
-  return bundles.map((signed) => {
-    const key = keys.get(signed.keyId);
-    return { keyId: signed.keyId, valid: key === undefined ? null : isSignedBy(signed, key) };
+  const signers = [...policy.allOf, ...(policy.anyOf?.signers ?? [])];
+  return bundles.map((signed): CheckedSignature => {
+    const { keyId, certificate, bundle } = signed;
+    const claim = { keyId, identity: certificate?.identity ?? null, times: [] };
+    const signer = signers.find((each) => isBy(claim, each));
+    if (signer === undefined) return { ...claim, proof: "unknown" };
+    if (certificate === null) {
+      const valid = signer.key !== null && isSignedBy(signed, signer.key);
+      return { ...claim, proof: valid ? "valid" : { check: "signature_invalid", detail: undefined } };
+    }
+    if (policy.trustedRoot === null) throw new TypeError("checkSignatures: expected a trusted root for identities");
+    const proven = proveIdentity(bundle, certificate, policy.trustedRoot, policy.revoked.keys);
+    return "check" in proven ? { ...claim, proof: proven } : { ...claim, times: proven, proof: "valid" };
   });
 }
 
@@ -97,9 +113,9 @@ function isSignedBy({ bundle }: SignatureBundle, key: TrustedKey): boolean {
   }
 }
 
-function trustMaterial({ spki, name }: TrustedKey): TrustMaterial {
+function trustMaterial({ spki, keyId }: TrustedKey): TrustMaterial {
   const publicKey = readPublicKey(spki)?.key;
-  if (publicKey === undefined) throw new TypeError(`trustMaterial: expected a public key of \`${name}\``);
+  if (publicKey === undefined) throw new TypeError(`trustMaterial: expected the public key \`${keyId}\``);
   return {
     certificateAuthorities: [],
     timestampAuthorities: [],

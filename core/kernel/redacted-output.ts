@@ -32,6 +32,11 @@ export function redactOutput(output: Json, redactions: readonly Redaction[]): Js
   return applyEdit(output, edits);
 }
 
+/** The text that a redaction without a fault takes away. */
+export function redactedText(output: Json, { pointer, start, end }: Redaction): string {
+  return Buffer.from(textAt(output, pointer) ?? "").toString("utf8", start, end);
+}
+
 /** What changes in one value: spans of it where it is a text, else its members. */
 interface Edit {
   readonly spans: Redaction[];

@@ -1,16 +1,15 @@
-import type { ActionEnvelope, Protocol } from "./envelope.ts";
+import type { Protocol } from "./envelope.ts";
 import type { Finding, Policy, Verdict } from "./policy.ts";
 
-/** A policy that answers at once. */
-export interface ImmediatePolicy extends Policy {
-  evaluate(action: ActionEnvelope): Verdict;
-}
-
 /** The same policy, of which `allow` counts as abstaining: what it allows is recorded, and has no effect. */
-export function tightenPolicy(policy: ImmediatePolicy): ImmediatePolicy {
+export function tightenPolicy(policy: Policy): Policy {
   const { ref, mode } = policy;
   const readsOutput = (protocol: Protocol): boolean => policy.readsOutput?.(protocol) ?? true;
-  return { ref, mode, readsOutput, evaluate: (action) => withoutAllow(policy.evaluate(action)) };
+  return { ref, mode, readsOutput, evaluate: (action) => tighten(policy.evaluate(action)) };
+}
+
+function tighten(verdict: Verdict | Promise<Verdict>): Verdict | Promise<Verdict> {
+  return verdict instanceof Promise ? verdict.then(withoutAllow) : withoutAllow(verdict);
 }
 
 function withoutAllow(verdict: Verdict): Verdict {

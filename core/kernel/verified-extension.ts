@@ -18,11 +18,34 @@ export interface ExtensionFiles {
   readonly digest: string;
 }
 
+/** A signer whom an identity provider named. */
+export interface ProvenIdentity {
+  /** As the trust policy calls the signer. */
+  readonly signer: string;
+  readonly issuer: string;
+  readonly subject: string;
+  /** A trusted time at which the signature was there: RFC 3339, milliseconds, UTC. */
+  readonly signedAt: string;
+}
+
+/** What an extension says of how it was built, signed with it. */
+export interface BuildStatement {
+  /** `sha256:<hex>` of the file. */
+  readonly digest: string;
+  readonly predicateType: string;
+  /** Who built it, where the predicate is SLSA provenance that says so. */
+  readonly builder: string | null;
+}
+
 /** What vouched for an extension: `untrusted` has a signature that did not do. */
 export interface Vouching {
   readonly trust: "trusted" | "untrusted" | "unsigned";
   /** Names of the trusted signers, in order; none unless `trusted`. */
   readonly signers: readonly string[];
+  /** How those of them are known who did not sign by a key of their own. */
+  readonly identities: readonly ProvenIdentity[];
+  /** Null: none that a trusted signer signed. */
+  readonly build: BuildStatement | null;
   /** Whether its `allow` counts as abstaining, whatever its manifest says. */
   readonly tightenOnly: boolean;
   /** `sha256:<hex>` of the signature file; null where there is none. */
@@ -45,6 +68,8 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
   readonly digest: string;
   readonly trust: Vouching["trust"];
   readonly signers: readonly string[];
+  readonly identities: readonly ProvenIdentity[];
+  readonly build: BuildStatement | null;
   readonly tightenOnly: boolean;
   readonly bundleDigest: string | null;
   readonly claim: ExtensionClaim | null;
@@ -57,6 +82,8 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
     this.digest = digest;
     this.trust = vouching.trust;
     this.signers = vouching.signers;
+    this.identities = vouching.identities;
+    this.build = vouching.build;
     this.tightenOnly = vouching.tightenOnly;
     this.bundleDigest = vouching.bundleDigest;
     this.claim = vouching.claim;
@@ -66,7 +93,7 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
 
   static admitTrusted(
     files: ExtensionFiles,
-    vouching: Pick<Vouching, "signers" | "tightenOnly"> & {
+    vouching: Pick<Vouching, "signers" | "identities" | "build" | "tightenOnly"> & {
       readonly bundleDigest: string;
       readonly claim: ExtensionClaim;
     },
@@ -79,7 +106,8 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
     files: ExtensionFiles,
     vouching: Pick<Vouching, "bundleDigest" | "check"> & { readonly trust: "untrusted" | "unsigned" },
   ): VerifiedExtension {
-    return new VerifiedExtension(files, { ...vouching, signers: [], tightenOnly: false, claim: null });
+    const nobody = { signers: [], identities: [], build: null, tightenOnly: false, claim: null };
+    return new VerifiedExtension(files, { ...vouching, ...nobody });
   }
 
   /** How evidence names who signed; null unless trusted. */

@@ -8,6 +8,7 @@ import type { Outcome } from "../kernel/outcome.ts";
 export type Port = "gateway" | "admin" | "metrics";
 
 const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const fuelShares = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
 const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.005, 0.025, 0.25];
 
 /** What the service counts. Every label comes from a closed set in the source, never from input. */
@@ -18,12 +19,16 @@ export class Metrics {
   readonly #decisions: Counter<"protocol" | "phase" | "decision">;
   readonly #policySeconds: Histogram<"phase">;
   readonly #outcomes: Counter<"protocol" | "status">;
+  readonly #redactions: Counter<"protocol">;
   readonly #approvals: Counter<"state">;
   readonly #sessions: Gauge;
   readonly #held: Gauge;
   readonly #witnessed: Counter<"result">;
   readonly #kills: Counter<"reason">;
   readonly #breaches: Counter<"reason">;
+  readonly #fuel: Histogram;
+  readonly #pluginThreads: Gauge;
+  readonly #pluginWaiting: Gauge;
   readonly #webhooks: Counter<"result">;
 
   constructor() {
@@ -61,6 +66,12 @@ export class Metrics {
       labelNames: ["protocol", "status"],
       registers,
     });
+    this.#redactions = new Counter({
+      name: "gateway_redactions_total",
+      help: "Places in answers that policy replaced before anyone saw them, by protocol",
+      labelNames: ["protocol"],
+      registers,
+    });
     this.#approvals = new Counter({
       name: "gateway_approvals_total",
       help: "Approvals that came into a state: asked for, given, denied, used, or expired",
@@ -95,6 +106,22 @@ export class Metrics {
       labelNames: ["reason"],
       registers,
     });
+    this.#fuel = new Histogram({
+      name: "gateway_plugin_fuel_ratio",
+      help: "Share of its fuel that a call of a plugin took; 1 where it ran out",
+      buckets: fuelShares,
+      registers,
+    });
+    this.#pluginThreads = new Gauge({
+      name: "gateway_plugin_threads",
+      help: "Threads that stand by for long calls of plugins, or run one",
+      registers,
+    });
+    this.#pluginWaiting = new Gauge({
+      name: "gateway_plugin_calls_waiting",
+      help: "Long calls of plugins that wait for a thread now",
+      registers,
+    });
     this.#webhooks = new Counter({
       name: "gateway_webhook_deliveries_total",
       help: "Notices delivered, attempts that failed, and notices given up: dead letters, or lost beyond a bound",
@@ -117,6 +144,10 @@ export class Metrics {
     this.#outcomes.inc({ protocol, status });
   }
 
+  redacted(protocol: Protocol, places: number): void {
+    this.#redactions.inc({ protocol }, places);
+  }
+
   approval(state: ApprovalState): void {
     this.#approvals.inc({ state });
   }
@@ -136,6 +167,19 @@ export class Metrics {
   /** `reason` is of the closed list of a plugin's breaches. */
   pluginBreached(reason: string): void {
     this.#breaches.inc({ reason });
+  }
+
+  /** `share` from 0 to 1. */
+  pluginSpent(share: number): void {
+    this.#fuel.observe(share);
+  }
+
+  pluginThreads(count: number): void {
+    this.#pluginThreads.set(count);
+  }
+
+  pluginWaiting(count: number): void {
+    this.#pluginWaiting.set(count);
   }
 
   webhookDelivery(result: "delivered" | "failed" | "dead" | "lost"): void {

@@ -1,4 +1,5 @@
-import type { ExtensionKind, VerifiedExtension } from "../kernel/verified-extension.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { BuildStatement, ExtensionKind, ProvenIdentity, VerifiedExtension } from "../kernel/verified-extension.ts";
 import type { SharedEvent } from "./tenant-record.ts";
 
 /** An extension in force: what was vouched for, under the name and version it was compiled as. */
@@ -42,7 +43,23 @@ export function refusalEvent({ kind, name, version, digest, bundleDigest, check 
 function loadedEvent(event: "loaded" | "unloaded", { extension, name, version }: LoadedExtension): SharedEvent {
   const { kind, digest, signers, bundleDigest, trust, check } = extension;
   const known = { event, kind, name, version, digest, signers, bundle_digest: bundleDigest, trust };
-  return { kind: "extension", detail: check === null ? known : { ...known, check } };
+  const told = { ...known, ...provenanceOf(extension) };
+  return { kind: "extension", detail: check === null ? told : { ...told, check } };
+}
+
+function provenanceOf({ identities, build }: VerifiedExtension): JsonObject {
+  return {
+    ...(identities.length === 0 ? {} : { identities: identities.map(tellIdentity) }),
+    ...(build === null ? {} : { build: tellBuild(build) }),
+  };
+}
+
+export function tellIdentity({ signer, issuer, subject, signedAt }: ProvenIdentity): JsonObject {
+  return { signer, issuer, subject, signed_at: signedAt };
+}
+
+export function tellBuild({ digest, predicateType, builder }: BuildStatement): JsonObject {
+  return { digest, predicate_type: predicateType, builder };
 }
 
 /** All that evidence says of it: a new signature under the same bytes is a load of its own. */

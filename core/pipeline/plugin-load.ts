@@ -1,9 +1,9 @@
 import { compilePlugin } from "../extension/plugin.ts";
-import type { PluginObserver } from "../extension/plugin-policy.ts";
+import type { PluginPolicyOptions } from "../extension/plugin-policy.ts";
 import type { Phase } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import type { Mode, PolicyRef } from "../kernel/policy.ts";
-import { type ImmediatePolicy, tightenPolicy } from "../kernel/tightened-policy.ts";
+import type { Mode, Policy, PolicyRef } from "../kernel/policy.ts";
+import { tightenPolicy } from "../kernel/tightened-policy.ts";
 import type { VerifiedExtension } from "../kernel/verified-extension.ts";
 import { readPlugin } from "../policy/plugin-source.ts";
 
@@ -14,28 +14,26 @@ export interface PluginPlace {
   readonly settings: JsonObject;
 }
 
-export interface PluginPorts {
-  /** Monotonic. */
-  readonly elapsedMs: () => number;
-  readonly observer: PluginObserver;
-}
+/** What plugins run with, and who hears of it. */
+export type PluginPorts = Pick<PluginPolicyOptions, "elapsedMs" | "observer" | "sliceFuel" | "pool">;
 
 export interface LoadedPlugin {
   readonly extension: VerifiedExtension;
   readonly ref: PolicyRef;
-  readonly policy: ImmediatePolicy;
+  readonly policy: Policy;
 }
 
 /** Compiles a plugin from the bytes that were vouched for. Rejects with PLUGIN_INVALID with every fault. */
 export async function loadPlugin(
   place: PluginPlace,
   extension: VerifiedExtension,
-  { elapsedMs, observer }: PluginPorts,
+  { elapsedMs, observer, sliceFuel, pool }: PluginPorts,
 ): Promise<LoadedPlugin> {
   const { name, version, module, settings, limits } = readPlugin(place.path, extension, place.settings);
   const { digest, signer } = extension;
   const ref: PolicyRef = { kind: "plugin", name, version, digest, signer };
   const { mode, phases } = place;
-  const policy = await compilePlugin({ ref, mode, phases, settings, module, ...limits, elapsedMs, observer });
+  const ports = { elapsedMs, observer, sliceFuel, pool };
+  const policy = await compilePlugin({ ref, mode, phases, settings, module, ...limits, ...ports });
   return { extension, ref, policy: extension.tightenOnly ? tightenPolicy(policy) : policy };
 }

@@ -19,6 +19,8 @@ export interface OutcomeLog extends DecisionLog {
 export interface RoadObserver {
   decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number): void;
   settled(protocol: Protocol, status: Outcome["status"]): void;
+  /** Hears of each answer that was redacted, once that is on record. */
+  redacted(protocol: Protocol, places: number): void;
 }
 
 export interface RoadParts extends GateParts {
@@ -86,6 +88,7 @@ export class Road {
     // INVARIANT: from here on nobody sees the answer as it came.
     const output = redactOutput(answer.output, judged.redactions);
     await this.#settle(action, { status: answer.status, output }, judged);
+    if (judged.redactions.length > 0) this.#parts.observer.redacted(action.protocol, judged.redactions.length);
     if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged, approvalId };
     return { kind: "answered", reply: await answer.makeReply(output, judged.redactions), approvalId };
   }

@@ -1,5 +1,3 @@
-import { isUtf8 } from "node:buffer";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { GatewayError } from "../kernel/error.ts";
 import { compileGlob } from "../kernel/glob.ts";
 import { deepFreeze, type Json, type JsonObject } from "../kernel/json.ts";
@@ -7,14 +5,13 @@ import { parseStrictJson } from "../kernel/strict-json.ts";
 import { VerifiedExtension } from "../kernel/verified-extension.ts";
 import { CelEngine } from "./cel/engine.ts";
 import { recordShape, type Shape, shapeOf } from "./cel/shape.ts";
-import type { Faults, Place } from "./fault.ts";
+import type { Faults } from "./fault.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRules } from "./rule-set.ts";
-import { parseCase, type TestCase } from "./test-case.ts";
-import type { YamlNode } from "./yaml/node.ts";
-import { parseYaml } from "./yaml/parse.ts";
-import { readRootList } from "./yaml/reader.ts";
+import type { TestCase } from "./test-case.ts";
+import { readTests } from "./test-file.ts";
+import { readItems, readYamlFile, startOf } from "./yaml/file.ts";
 
 /** Everything a pack's files say. */
 export interface PackSource {
@@ -53,7 +50,7 @@ export async function readSource(
   };
   const rules = await readRules(files, manifest, context);
   checkRules(rules, now, faults);
-  const tests = await readTests(files, faults);
+  const tests = await readTests(files, "envelope", faults);
   return { manifest, engine, rules, tests, data };
 }
 
@@ -63,7 +60,7 @@ function readManifest(files: Files, now: string, faults: Faults): Manifest | und
     faults.add(startOf("pack.yaml"), "expected a manifest, got no such file");
     return undefined;
   }
-  const root = readYaml("pack.yaml", bytes, faults);
+  const root = readYamlFile("pack.yaml", bytes, faults);
   return root === undefined ? undefined : parseManifest(root, now, faults);
 }
 
@@ -92,29 +89,6 @@ async function readRules(files: Files, manifest: Manifest, context: RuleContext)
   return rules;
 }
 
-async function readTests(files: Files, faults: Faults): Promise<readonly TestCase[]> {
-  const tests: TestCase[] = [];
-  for (const [file, bytes] of files) {
-    if (!file.startsWith("tests/")) continue;
-    if (!file.endsWith(".yaml")) faults.add(startOf(file), "expected `tests/*.yaml`; this one would be ignored");
-    else for (const node of await readItems(file, bytes, "cases", faults)) tests.push(...parseCase(node, faults));
-  }
-  return tests;
-}
-
-async function readItems(file: string, bytes: Buffer, key: string, faults: Faults): Promise<readonly YamlNode[]> {
-  // A reload happens while requests are served: let them in between files.
-  await nextTurn();
-  const root = readYaml(file, bytes, faults);
-  return root === undefined ? [] : readRootList(root, key, `\`${file}\``, faults);
-}
-
-function readYaml(file: string, bytes: Buffer, faults: Faults): YamlNode | undefined {
-  if (isUtf8(bytes)) return parseYaml(file, bytes.toString("utf8"), faults);
-  faults.add(startOf(file), "expected UTF-8, got invalid bytes");
-  return undefined;
-}
-
 /** `data/<name>.json` by name. */
 function readData(files: Files, faults: Faults): JsonObject {
   const data: Record<string, Json> = {};
@@ -136,8 +110,4 @@ function readData(files: Files, faults: Faults): JsonObject {
 
 function dataShape(data: JsonObject): Shape {
   return recordShape(Object.fromEntries(Object.keys(data).map((name) => [name, shapeOf.json])));
-}
-
-function startOf(file: string): Place {
-  return { file, line: 1, column: 1 };
 }

@@ -10,7 +10,8 @@ import type { Manifest } from "./manifest.ts";
 import { PackPolicy } from "./pack-policy.ts";
 import { readSource } from "./pack-source.ts";
 import type { Rule } from "./rule.ts";
-import { runCase, type TestCase, type TestResult } from "./test-case.ts";
+import { runCase, type TestResult } from "./test-case.ts";
+import { mergeTestSettings, type ReadyTest } from "./test-file.ts";
 
 export interface PackOptions {
   /** The pack's files, as they were verified or accepted: nothing else is read. */
@@ -91,7 +92,7 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   const { manifest } = source;
   checkClaim(manifest, extension, faults);
   const merged = mergeSettings(manifest, options.settings, faults);
-  const tests = mergeTestSettings(source.tests, manifest, faults);
+  const tests = mergeTestSettings(source.tests, manifest.settings, faults);
   faults.throwIfAny(options.path);
 
   const ref: PolicyRef = {
@@ -124,23 +125,6 @@ function mergeSettings(manifest: Manifest, settings: JsonObject, faults: Faults)
     faults.add(manifest.place, `settings from the configuration: ${error.message}`);
     return {};
   }
-}
-
-interface ReadyTest {
-  readonly test: TestCase;
-  readonly settings: JsonObject;
-}
-
-function mergeTestSettings(tests: readonly TestCase[], manifest: Manifest, faults: Faults): readonly ReadyTest[] {
-  return tests.map((test) => {
-    try {
-      return { test, settings: manifest.settings.merge(test.settings) };
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      faults.add(test.place, error.message);
-      return { test, settings: {} };
-    }
-  });
 }
 
 async function runTests(

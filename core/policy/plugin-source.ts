@@ -6,6 +6,9 @@ import { VerifiedExtension } from "../kernel/verified-extension.ts";
 import { checkClaim } from "./claim.ts";
 import { Faults } from "./fault.ts";
 import { metadataKeys, nameRule, parseSettings, versionRule } from "./manifest.ts";
+import type { SettingsSchema } from "./settings.ts";
+import { mergeTestSettings, type ReadyTest, readTests } from "./test-file.ts";
+import { startOf } from "./yaml/file.ts";
 import { parseYaml } from "./yaml/parse.ts";
 import { MapReader } from "./yaml/reader.ts";
 
@@ -26,6 +29,7 @@ export interface PluginSource {
   readonly module: Uint8Array;
   /** The author's defaults with the operator's values in their place. */
   readonly settings: JsonObject;
+  readonly settingsSchema: SettingsSchema;
   readonly limits: PluginLimits;
 }
 
@@ -45,6 +49,7 @@ const manifestKeys = [
 const moduleRule = { max: 64, pattern: /^[a-z0-9][a-z0-9-]*\.wasm$/, shape: "a file name like `plugin.wasm`" } as const;
 const digestRule = { max: 71, pattern: /^sha256:[0-9a-f]{64}$/, shape: "`sha256:` and 64 hex digits" } as const;
 const fuelBounds = { min: 10_000, max: 50_000_000, usual: 5_000_000 } as const;
+const mostTests = 10_000;
 const pageBounds = { min: 1, max: 256, usual: 64 } as const;
 
 /**
@@ -66,9 +71,26 @@ export function readPlugin(path: string, extension: VerifiedExtension, settings:
   const sequence = reader.integer("sequence", 0, Number.MAX_SAFE_INTEGER, 0);
   checkClaim({ ...head, sequence, place: reader.place }, extension, faults);
   const source = { ...head, sequence, ...readModule(reader, files), limits: readLimits(reader, faults) };
-  const merged = mergeSettings(reader, settings, faults);
+  const settingsSchema = parseSettings(reader, faults);
+  const merged = mergeSettings(settingsSchema, reader, settings);
   faults.throwIfAny(path, "PLUGIN_INVALID");
-  return { ...source, settings: merged };
+  return { ...source, settings: merged, settingsSchema };
+}
+
+/** The plugin's own tests, each with its settings; at most 10,000. Rejects with PLUGIN_INVALID with every fault. */
+export async function readPluginTests(
+  path: string,
+  extension: VerifiedExtension,
+  schema: SettingsSchema,
+): Promise<readonly ReadyTest[]> {
+  const faults = new Faults();
+  const tests = await readTests(VerifiedExtension.open(extension), "action", faults);
+  if (tests.length > mostTests) {
+    faults.add(startOf("tests"), `expected at most ${mostTests} cases, got ${tests.length}`);
+  }
+  const ready = mergeTestSettings(tests, schema, faults);
+  faults.throwIfAny(path, "PLUGIN_INVALID");
+  return ready;
 }
 
 function readHead(reader: MapReader, faults: Faults): Pick<PluginSource, "name" | "version"> {
@@ -95,7 +117,8 @@ function readModule(reader: MapReader, files: ReadonlyMap<string, Buffer>): Pick
   const name = reader.text("module", moduleRule);
   const digest = reader.text("digest", digestRule);
   const module = files.get(name) ?? new Uint8Array();
-  if (!files.has(name)) reader.fault("module", "expected a file of the plugin's folder, got no such file");
+  if (!files.has(name))
+    reader.fault("module", "expected a file of the plugin's folder, got no such file; `gateway plugin build` makes it");
   else if (contentDigest(module) !== digest)
     reader.fault("digest", `expected that of the module, ${contentDigest(module)}`);
   return { module };
@@ -111,8 +134,7 @@ function readLimits(reader: MapReader, faults: Faults): PluginLimits {
   };
 }
 
-function mergeSettings(reader: MapReader, settings: JsonObject, faults: Faults): JsonObject {
-  const schema = parseSettings(reader, faults);
+function mergeSettings(schema: SettingsSchema, reader: MapReader, settings: JsonObject): JsonObject {
   try {
     return schema.merge(settings);
   } catch (error) {

@@ -64,7 +64,9 @@ function readRedactions(value: unknown, { phase, output }: ActionEnvelope): read
 }
 
 function isStricter(finding: Finding, decision: Verdict["decision"]): boolean {
-  return decision === "abstain" || strictest(finding.decision, decision) !== decision;
+  // A policy that abstains may say what it saw: such a finding permits nothing.
+  if (decision === "abstain") return finding.decision !== "allow";
+  return strictest(finding.decision, decision) !== decision;
 }
 
 function readFinding(value: unknown): Finding | undefined {

@@ -43,16 +43,16 @@ const actions: readonly (readonly [string, ActionEnvelope])[] = [
 ];
 const module = secretEgressModule();
 const policy = await openSecretEgress();
-const machine = new PluginMachine(await compileModule({ bytes: module, memoryPages: 256 }), fuel);
+const machine = new PluginMachine(await compileModule({ bytes: module, memoryPages: 256, fuel }));
 
 for (const [name, action] of actions) {
   const input = new TextEncoder().encode(`{"settings":${settings},"action":${JSON.stringify(action)}}`);
   process.stdout.write(`secret-egress, ${name} (${input.length} bytes)\n`);
   process.stdout.write(`  the bare call      ${quantiles(bareCall(new WebAssembly.Module(module), input))}\n`);
-  process.stdout.write(`  metered, restored  ${quantiles(() => machine.call(input))}\n`);
+  process.stdout.write(`  metered, restored  ${quantiles(() => machine.call(input, fuel))}\n`);
   process.stdout.write(`  as a policy        ${quantiles(() => policy.evaluate(action))}\n`);
   const started = performance.now();
-  for (let round = 0; round < 1_000; round++) machine.call(input);
+  for (let round = 0; round < 1_000; round++) machine.call(input, fuel);
   const nanoseconds = ((performance.now() - started) * 1_000) / machine.fuelUsed;
   process.stdout.write(`  fuel               ${machine.fuelUsed} units, ${nanoseconds.toFixed(2)} ns each\n`);
 }

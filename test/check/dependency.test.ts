@@ -9,6 +9,8 @@ interface LockedPackage {
   readonly hasInstallScript?: boolean;
   readonly resolved?: string;
   readonly integrity?: string;
+  /** A folder of this repository. */
+  readonly link?: boolean;
 }
 
 /** The oldest Node that `package.json` promises. */
@@ -17,7 +19,7 @@ const oldest = [20, 19, 0] as const;
 const lock = JSON.parse(readFileSync(join(repositoryRoot, "package-lock.json"), "utf8")) as {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 };
-const locked = Object.entries(lock.packages).filter(([path]) => path !== "");
+const locked = Object.entries(lock.packages).filter(([path, { link }]) => path.startsWith("node_modules/") && !link);
 const runtime = locked.filter(([, { dev }]) => dev !== true);
 
 describe("the locked dependencies", () => {

@@ -4,8 +4,11 @@ import { expect } from "chai";
 import { readSourceTree, repositoryRoot } from "../check/source-tree.ts";
 import { referenceFiles } from "../support/reference.ts";
 
+/** What a scaffold brings is a page of somebody else's. */
+const isTemplate = (path: string): boolean => /^sdk\/template\/\w+\//.test(path);
+const found = readSourceTree(["core", "plugins", "policy-packs", "sdk", "test"], [".md"]);
 const pages = new Map([
-  ...readSourceTree(["core", "policy-packs", "test"], [".md"]),
+  ...[...found].filter(([path]) => !isTemplate(path)),
   ...["README.md", "CHANGELOG.md"].map((path) => [path, readFileSync(join(repositoryRoot, path), "utf8")] as const),
 ]);
 
@@ -15,7 +18,7 @@ describe("the pages of this repository", () => {
   });
 
   it("name source files that exist, below where they stand or from the top", () => {
-    const sources = [...readSourceTree(["core", "test"], [".ts"]).keys()];
+    const sources = [...readSourceTree(["core", "plugins", "sdk", "test"], [".ts"]).keys()];
     const missing = [...pages].flatMap(([page, text]) =>
       [...text.matchAll(/`((?:[a-z0-9-]+\/)*[a-z0-9-]+\.ts)`/g)]
         .map(([, path = ""]) => path)

@@ -12,12 +12,13 @@ import { isAsShown } from "../support/shown-output.ts";
 import { type Block, markedBlocks } from "./block.ts";
 import { Terminal } from "./terminal.ts";
 
-const readme = readFileSync(join(repositoryRoot, "README.md"), "utf8");
+/** In the order of reading: the second begins where the first has led. */
+const pages = ["README.md", "plugins/FIRST-PLUGIN.md"].map((path) => readFileSync(join(repositoryRoot, path), "utf8"));
 const startMs = 90_000;
 const commandMs = 30_000;
 const ready = '"event":"ready"';
 
-describe("the README, in a clean clone [S75]", function () {
+describe("the pages for newcomers, in a clean clone [S75]", function () {
   this.timeout(startMs + commandMs);
   let folder: string;
   let terminal: Terminal;
@@ -25,9 +26,10 @@ describe("the README, in a clean clone [S75]", function () {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "readme-"));
-    await promisify(execFile)("git", ["clone", "--quiet", repositoryRoot, folder]);
+    const clone = join(folder, "clone");
+    await promisify(execFile)("git", ["clone", "--quiet", repositoryRoot, clone]);
     firstPort = await freePorts();
-    terminal = new Terminal(folder, cleanEnvironment());
+    terminal = new Terminal(clone, cleanEnvironment());
   });
 
   after(async () => {
@@ -36,7 +38,7 @@ describe("the README, in a clean clone [S75]", function () {
   });
 
   let running = false;
-  for (const block of markedBlocks(readme)) {
+  for (const block of pages.flatMap(markedBlocks)) {
     it(`${block.use}: ${block.text.trim().split("\n")[0]}`, async () => {
       const text = withPorts(block.text, firstPort);
       if (block.use === "run") expectShown(block, await terminal.run(text, commandMs));

@@ -1,21 +1,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readExtensionFolder } from "../../core/extension/folder.ts";
-import { acceptUnverified } from "../../core/extension/unverified.ts";
-import { phases } from "../../core/kernel/envelope.ts";
 import type { JsonObject } from "../../core/kernel/json.ts";
-import type { ImmediatePolicy } from "../../core/kernel/tightened-policy.ts";
-import { loadPlugin } from "../../core/pipeline/plugin-load.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
+import { openPlugin } from "./plugin.ts";
+import type { ImmediatePolicy } from "./plugin-port.ts";
 
 export const secretEgress: string = join(repositoryRoot, "plugins/secret-egress");
 
 /** The shipped plugin, loaded as the gateway loads it. */
-export async function openSecretEgress(settings: JsonObject = {}): Promise<ImmediatePolicy> {
-  const extension = acceptUnverified(await readExtensionFolder(secretEgress, "plugin"), null);
-  const observer = { breached: () => undefined, resting: () => undefined };
-  const place = { path: secretEgress, mode: "enforce", phases, settings } as const;
-  return (await loadPlugin(place, extension, { elapsedMs: () => performance.now(), observer })).policy;
+export function openSecretEgress(settings: JsonObject = {}): Promise<ImmediatePolicy> {
+  return openPlugin(secretEgress, settings);
 }
 
 /** The committed module. */

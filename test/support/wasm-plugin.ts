@@ -1,9 +1,9 @@
 import wabt from "wabt";
 import type { BreachReason } from "../../core/extension/breach.ts";
 import { compilePlugin, type PluginOptions } from "../../core/extension/plugin.ts";
-import type { PluginPolicy } from "../../core/extension/plugin-policy.ts";
 import { contentDigest } from "../../core/kernel/digest.ts";
 import { phases } from "../../core/kernel/envelope.ts";
+import { type ImmediatePolicy, immediate, portsOfOneThread } from "./plugin-port.ts";
 
 const assembler = await wabt();
 
@@ -37,14 +37,14 @@ export function assemble(text: string): Uint8Array {
 }
 
 export interface OpenedPlugin {
-  readonly policy: PluginPolicy;
+  readonly policy: ImmediatePolicy;
   readonly breaches: BreachReason[];
   readonly rests: string[];
   /** What the breaker's clock shows. */
   readonly clock: { ms: number };
 }
 
-/** A plugin called `sample` in the sandbox. */
+/** A plugin called `sample` in the sandbox, which answers at once. */
 export async function openSample(
   module: string | Uint8Array,
   changed: Partial<Omit<PluginOptions, "module" | "observer">> = {},
@@ -53,6 +53,7 @@ export async function openSample(
   const rests: string[] = [];
   const clock = { ms: 0 };
   const policy = await compilePlugin({
+    ...portsOfOneThread,
     ref: { kind: "plugin", name: "sample", version: "1.0.0", digest: "sha256:00", signer: null },
     mode: "enforce",
     phases,
@@ -61,13 +62,14 @@ export async function openSample(
     memoryPages: 16,
     elapsedMs: () => clock.ms,
     observer: {
+      spent: () => undefined,
       breached: (_, reason) => void breaches.push(reason),
       resting: (_, tenant) => void rests.push(tenant),
     },
     ...changed,
     module: typeof module === "string" ? assemble(module) : module,
   });
-  return { policy, breaches, rests, clock };
+  return { policy: immediate(policy), breaches, rests, clock };
 }
 
 /** The ABI's functions, imported under their own names. */
@@ -85,18 +87,23 @@ export const imports = `
   (import "extism:host/env" "store_u64" (func $store_u64 (param i64 i64)))
   (import "extism:host/env" "log_info" (func $log_info (param i64)))`;
 
-/** A module that runs `body` and then answers with `verdict`, where it gets so far. `more` stands beside `evaluate`. */
-export function moduleOf(body: string, verdict: string = abstain, more = "(memory 1)"): string {
+/** Code that answers with `verdict`. */
+export function answerOf(verdict: string): string {
   const bytes = [...new TextEncoder().encode(verdict)];
   const stores = bytes.map(
     (byte, at) => `(call $store_u8 (i64.add (local.get $out) (i64.const ${at})) (i32.const ${byte}))`,
   );
+  return `(local.set $out (call $alloc (i64.const ${bytes.length})))
+      ${stores.join("\n")}
+      (call $output_set (local.get $out) (i64.const ${bytes.length}))`;
+}
+
+/** A module that runs `body` and then answers with `verdict`, where it gets so far. `more` stands beside `evaluate`. */
+export function moduleOf(body: string, verdict: string = abstain, more = "(memory 1)"): string {
   return `(module ${imports} ${more}
     (func (export "evaluate") (result i32) (local $out i64) (local $i i32) (local $j i64)
       ${body}
-      (local.set $out (call $alloc (i64.const ${bytes.length})))
-      ${stores.join("\n")}
-      (call $output_set (local.get $out) (i64.const ${bytes.length}))
+      ${answerOf(verdict)}
       (i32.const 0)))`;
 }
 
@@ -123,10 +130,15 @@ export type PluginFiles = Readonly<{ "plugin.yaml": string; "plugin.wasm": Buffe
 
 /** The folder of a plugin called `sample`, which runs `body` and answers with `verdict`. */
 export function pluginFiles(verdict: string, body = ""): PluginFiles {
-  const module = Buffer.from(assemble(moduleOf(body, verdict)));
+  return folderOf("sample", moduleOf(body, verdict));
+}
+
+/** The folder of a plugin whose module this text is. */
+export function folderOf(name: string, text: string): PluginFiles {
+  const module = Buffer.from(assemble(text));
   const manifest = `apiVersion: gateway/v1
 kind: Plugin
-metadata: { name: sample, version: 1.0.0, title: Sample }
+metadata: { name: ${name}, version: 1.0.0, title: Sample }
 abi: gateway-plugin/1
 module: plugin.wasm
 digest: ${contentDigest(module)}

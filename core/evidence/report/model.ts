@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../kernel/json.ts";
 import type { ShownField } from "../bundle/build.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
-import type { ActionRecord, EventRecord } from "../record.ts";
+import type { ActionRecord, EventRecord, RecordedRedaction } from "../record.ts";
 import { isAction } from "../record-text.ts";
 import type { CollectedSession } from "../session-export.ts";
 import { listApprovals, type ReportedApproval } from "./approval-story.ts";
@@ -35,6 +35,8 @@ export interface ReportedOutcome {
   readonly seq: number;
   readonly reason: string | null;
   readonly judged: ReportedDecision | null;
+  /** By which rules the answer was redacted before anyone saw it, and in how many places each. */
+  readonly redactions: readonly RecordedRedaction[];
   readonly fields: readonly ShownField[];
 }
 
@@ -145,7 +147,9 @@ function reportAction(
 function reportOutcome(record: ActionRecord, fields: Fields): ReportedOutcome {
   const { effect, time, seq, reason } = record;
   const judged = reportDecision(record);
-  return { status: effect, time, seq, reason: reason ?? null, judged, fields: fields.get(seq)?.output ?? [] };
+  const redactions = record.evaluation?.policies.flatMap((policy) => policy.redactions ?? []) ?? [];
+  const shown = fields.get(seq)?.output ?? [];
+  return { status: effect, time, seq, reason: reason ?? null, judged, redactions, fields: shown };
 }
 
 /** Of the policies, those that said what was decided; a rule of another cannot have made the decision. */

@@ -1,6 +1,6 @@
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedApprovalStep } from "./approval-story.ts";
-import type { ReportedAction, ReportedDecision, ReportedPolicy, SessionReport } from "./model.ts";
+import type { ReportedAction, ReportedDecision, ReportedOutcome, ReportedPolicy, SessionReport } from "./model.ts";
 
 /** What a person is told, in words; both renderers escape it as a whole. */
 
@@ -62,7 +62,13 @@ export function tellOutcome({ dispatched, outcome }: ReportedAction): string {
     return `Sent, outcome unknown${outcome.reason === null ? "" : `: ${outcome.reason}`}`;
   const answer = outcome.status === "success" ? "Succeeded" : "Answered with an error";
   const isWithheld = outcome.judged !== null && outcome.judged.decision !== "allow";
-  return isWithheld ? `${answer}; the answer was withheld from the agent` : answer;
+  const withheld = isWithheld ? "; the answer was withheld from the agent" : "";
+  return `${answer}${withheld}${tellRedactions(outcome.redactions)}`;
+}
+
+function tellRedactions(redactions: ReportedOutcome["redactions"]): string {
+  if (redactions.length === 0) return "";
+  return `; redacted by ${redactions.map(({ count, rule }) => `${rule} (${count})`).join(", ")}`;
 }
 
 /** A field's value as JSON, or that it is withheld. */

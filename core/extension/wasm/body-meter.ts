@@ -11,8 +11,15 @@ const deepestBlocks = 128;
 const mostOperands = 1_024;
 /** One call of a host function, whatever it moves. */
 const hostCallCost = 192;
-const pageCharge = { shift: 0, price: 8_192 };
+/** A new page is dear when it is first written to: the system finds it then. */
+const pageCharge = { shift: 0, price: 32_768 };
 const byteCharge = { shift: 3, price: 1 };
+
+/** Byte offsets of one instruction: in what the meter wrote, and in the module as its author built it. */
+export interface Origin {
+  metered: number;
+  readonly original: number;
+}
 
 /** A place where fuel is charged for the instructions that count on it. */
 interface Charge {
@@ -43,6 +50,7 @@ export class BodyMeter {
   readonly #body: Body;
   readonly #type: FunctionType;
   readonly #globals: MeterGlobals;
+  readonly #origins: Origin[] | undefined;
   readonly #out = new BinaryWriter();
   readonly #blocks: Block[] = [];
   readonly #charges: Charge[] = [];
@@ -53,7 +61,8 @@ export class BodyMeter {
   #height = 0;
   #highest = 0;
 
-  constructor(module: ParsedModule, body: Body, type: FunctionType, globals: MeterGlobals) {
+  constructor(module: ParsedModule, body: Body, type: FunctionType, globals: MeterGlobals, origins?: Origin[]) {
+    this.#origins = origins;
     this.#module = module;
     this.#body = body;
     this.#type = type;
@@ -75,6 +84,11 @@ export class BodyMeter {
     return this.#withScratch();
   }
 
+  /** Bytes of code alone; `Origin.metered` counts from the first of them. */
+  get codeLength(): number {
+    return this.#out.length;
+  }
+
   /** The local after the function's own is ours, for `chargeByLength`. */
   #withScratch(): Uint8Array {
     const writer = new BinaryWriter();
@@ -94,6 +108,7 @@ export class BodyMeter {
   #step(): void {
     const { code } = this.#body;
     const from = code.at;
+    this.#origins?.push({ metered: this.#out.length, original: from });
     const first = code.byte();
     const second = first === op.prefix ? code.u32() : undefined;
     const opcode = second === undefined ? opcodeOf(first) : prefixedOpcodeOf(second);

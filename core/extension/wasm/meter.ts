@@ -1,6 +1,6 @@
 import { entryPoint, initializer } from "../abi.ts";
 import { BinaryWriter } from "./binary-writer.ts";
-import { BodyMeter } from "./body-meter.ts";
+import { BodyMeter, type Origin } from "./body-meter.ts";
 import type { MeterGlobals } from "./meter-code.ts";
 import { type ModuleGlobal, type ParsedModule, valueTypes } from "./module.ts";
 import { checkBound, ModuleFault } from "./module-fault.ts";
@@ -24,8 +24,9 @@ export const stackBytes = 262_144;
 /**
  * Writes a parsed module anew: each function metered, the memory's maximum at most `memoryPages`, the table fixed, the
  * start function an export that the host calls on fuel, and the meter's globals after those the module can name.
+ * `origins`, where given, is filled with every instruction, in order.
  */
-export function meterModule(module: ParsedModule, memoryPages: number): MeteredModule {
+export function meterModule(module: ParsedModule, memoryPages: number, origins?: Origin[]): MeteredModule {
   const own = module.globals.length;
   const globals: MeterGlobals = { fuel: own, stack: own + 1, refused: own + 2 };
   const writer = new BinaryWriter();
@@ -40,7 +41,9 @@ export function meterModule(module: ParsedModule, memoryPages: number): MeteredM
   if (module.entries.has(initializer)) beginnings.push(initializer);
   writer.section(7, exportSection(module, globals));
   if (module.elements.length > 0) writer.section(9, raw(module.elements));
-  writer.section(10, codeSection(module, globals));
+  const code = codeSection(module, globals, origins);
+  writer.section(10, code);
+  shift(origins, 0, writer.length - code.length);
   if (module.data.length > 0) writer.section(11, raw(module.data));
   return { bytes: writer.bytes.slice(), state: stateOf(module.globals).map(([name]) => name), beginnings };
 }
@@ -138,13 +141,21 @@ function exportSection(module: ParsedModule, globals: MeterGlobals): BinaryWrite
   return writer;
 }
 
-function codeSection(module: ParsedModule, globals: MeterGlobals): BinaryWriter {
+function codeSection(module: ParsedModule, globals: MeterGlobals, origins: Origin[] | undefined): BinaryWriter {
   const writer = new BinaryWriter();
   writer.u32(module.bodies.length);
   for (const [index, body] of module.bodies.entries()) {
     const type = module.types[module.functions[module.imports.length + index] ?? -1];
     if (type === undefined) throw new TypeError("meterModule: expected a parsed module");
-    writer.sized(new BodyMeter(module, body, type, globals).meter());
+    const first = origins?.length ?? 0;
+    const meter = new BodyMeter(module, body, type, globals, origins);
+    writer.sized(meter.meter());
+    shift(origins, first, writer.length - meter.codeLength);
   }
   return writer;
+}
+
+/** What was counted from the beginning of a part is counted from that of the whole. */
+function shift(origins: Origin[] | undefined, first: number, by: number): void {
+  for (const origin of origins?.slice(first) ?? []) origin.metered += by;
 }

@@ -126,7 +126,8 @@ export function opcodeOf(code: number): Opcode | undefined {
 
 const conversion: Opcode = { immediate: "none", pops: 1, pushes: 1, cost: 4, width: 0 };
 const copy: Opcode = { immediate: "memories", pops: 3, pushes: 0, cost: 16, width: 0 };
-const fill: Opcode = { ...copy, immediate: "memory" };
+// Filling nothing is what processors are slowest at.
+const fill: Opcode = { ...copy, immediate: "memory", cost: 256 };
 
 /** The instruction of a code after the prefix 0xfc: saturating conversions, `memory.copy`, `memory.fill`. */
 export function prefixedOpcodeOf(code: number): Opcode | undefined {

@@ -11,6 +11,7 @@ declare namespace WebAssembly {
   }
   class Memory {
     readonly buffer: ArrayBuffer;
+    grow(pages: number): number;
   }
   class Global {
     value: number | bigint;

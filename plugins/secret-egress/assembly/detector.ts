@@ -1,4 +1,12 @@
-import { byteAt, hasPrefix, hasWord, isAlphanumeric, isUpperOrDigit, isWordByte, lower } from "./text";
+import {
+  byteAt,
+  hasPrefix,
+  hasWord,
+  isAlphanumeric,
+  isUpperOrDigit,
+  isWordByte,
+  lower,
+} from "agent-governance-sdk/assembly";
 
 /** What may be found; numbers are bits of a set. */
 export namespace Kind {

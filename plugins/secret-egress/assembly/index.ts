@@ -1,70 +1,56 @@
-import { Host } from "@extism/as-pdk";
+import { Action, abstain, definePlugin, Reader, Severity, Token, Value, Verdict } from "agent-governance-sdk/assembly";
 import { detect, isSecretName, Kind, looksRandom, setLeastEntropy } from "./detector";
-import { hasPrefix, openText, textBetween } from "./text";
-import { depthNow, pointerOf, stepEnd, stepIs, stepStart, walk } from "./walk";
+
+export { evaluate } from "agent-governance-sdk/assembly";
 
 const mostFindings: i32 = 16;
-const longestPointer: i32 = 1_000;
 
-let decision = "block";
+let decision = "";
 let wanted: i32 = Kind.all;
-let isCall = false;
-let found = "";
 let count: i32 = 0;
-/** Below this step a name is a credential itself, and the pointer must not tell it. */
-let sealedStep: i32 = i32.MAX_VALUE;
 
-/** The gateway's entry point: credentials that leave in a call's arguments. */
-export function evaluate(): i32 {
-  openText(Host.input());
-  walk(hear);
-  const verdict = count === 0 ? "abstain" : decision;
-  const answer = String.UTF8.encode(`{"decision":"${verdict}","findings":[${found}]}`);
-  Host.output(Uint8Array.wrap(answer));
-  return 0;
-}
+/** Credentials that leave in a call's arguments, or in what continues it. */
+definePlugin("secret-egress", (action: Action, settings: Value): Verdict => {
+  const verdict = abstain();
+  if (!action.isInput) return verdict;
+  decision = settings.get("/decision").text();
+  setLeastEntropy(<i32>settings.get("/least_entropy").integer());
+  const ignored = settings.get("/ignore").items();
+  for (let index = 0; index < ignored.length; index++) wanted &= ~kindOf(ignored[index].text());
+  judge(action.arguments.read(), verdict);
+  judge(action.continuation.read(), verdict);
+  return verdict;
+});
 
-/** What the runtime calls where it cannot go on: a trap, which blocks. */
-export function fail(_message: string | null, _file: string | null, _line: u32, _column: u32): void {
-  unreachable();
-}
-
-function hear(from: i32, to: i32, isName: bool): void {
-  if (stepIs(0, "settings")) {
-    if (!isName) readSetting(from, to);
-  } else if (depthNow() === 2 && stepIs(1, "phase") && !isName) {
-    isCall = hasPrefix(from, to, "input");
-  } else if (isCall && count < mostFindings && (stepIs(1, "arguments") || stepIs(1, "continuation"))) {
-    if (depthNow() > 2 || !isName) judge(from, to, isName);
+function judge(reader: Reader, verdict: Verdict): void {
+  /** Below this depth a name is a credential itself, and the pointer must not tell it. */
+  let sealedDepth: i32 = i32.MAX_VALUE;
+  while (count < mostFindings && reader.next()) {
+    const isName = reader.token === Token.name;
+    const above = reader.depth - 1;
+    // A new name at this level: what was sealed here or below is behind us.
+    if (isName && sealedDepth >= above) sealedDepth = i32.MAX_VALUE;
+    const kinds = kindsAt(reader, isName);
+    if (isName && kinds !== Kind.none) sealedDepth = above;
+    if (kinds !== Kind.none) report(kinds, reader.pointer(min(reader.depth, sealedDepth)), verdict);
   }
 }
 
-function readSetting(from: i32, to: i32): void {
-  if (stepIs(1, "decision")) decision = textBetween(from, to);
-  else if (stepIs(1, "least_entropy")) setLeastEntropy(<i32>I32.parseInt(textBetween(from, to)));
-  else if (stepIs(1, "ignore")) wanted &= ~kindOf(textBetween(from, to));
+function kindsAt(reader: Reader, isName: bool): i32 {
+  const kinds = detect(reader.from, reader.to, wanted);
+  if (isName || kinds !== Kind.none || (wanted & Kind.keyword) === 0) return kinds;
+  const name = reader.stepName();
+  const isSecret = name !== null && isSecretName(name.from, name.to) && looksRandom(reader.from, reader.to);
+  return isSecret ? Kind.keyword : Kind.none;
 }
 
-function judge(from: i32, to: i32, isName: bool): void {
-  const last = depthNow() - 1;
-  // A new name at this level: what was sealed here or below is behind us.
-  if (isName && sealedStep >= last) sealedStep = i32.MAX_VALUE;
-  let kinds = detect(from, to, wanted);
-  if (isName) {
-    if (kinds !== Kind.none) sealedStep = last;
-  } else if (kinds === Kind.none && (wanted & Kind.keyword) !== 0 && stepStart(last) >= 0) {
-    if (isSecretName(stepStart(last), stepEnd(last)) && looksRandom(from, to)) kinds = Kind.keyword;
+function report(kinds: i32, pointer: string, verdict: Verdict): void {
+  for (let kind: i32 = 1; kind <= Kind.keyword && count < mostFindings; kind <<= 1) {
+    if ((kinds & kind) === 0) continue;
+    const severity = kind === Kind.keyword ? Severity.high : Severity.critical;
+    verdict.decide(decision, nameOf(kind), messageOf(kind)).severity(severity).risk(90).at(pointer);
+    count++;
   }
-  for (let kind: i32 = 1; kind <= Kind.keyword; kind <<= 1) if ((kinds & kind) !== 0) report(kind);
-}
-
-function report(kind: i32): void {
-  if (count >= mostFindings) return;
-  const pointer = pointerOf(1, min(depthNow(), sealedStep));
-  const where = pointer.length > 0 && pointer.length <= longestPointer ? `,"pointer":"${pointer}"` : "";
-  const rule = `"rule":"secret-egress.${nameOf(kind)}","decision":"${decision}","message":"${messageOf(kind)}"`;
-  found += `${count === 0 ? "" : ","}{${rule},"severity":"${kind === Kind.keyword ? "high" : "critical"}","risk":90${where}}`;
-  count++;
 }
 
 function nameOf(kind: i32): string {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { contentDigest } from "../../../core/kernel/digest.ts";
+import { hostileModules } from "../../support/hostile-load.ts";
 import type { McpClient } from "../../support/mcp-client.ts";
 import { PackFolders } from "../../support/policy-pack.ts";
 import { secretEgress } from "../../support/secret-egress.ts";
@@ -62,16 +63,6 @@ describe("plugins of a running gateway", function () {
 
   async function echo(message: string): Promise<"allowed" | "blocked"> {
     return (await client.callTool("echo", { message })).isError === true ? "blocked" : "allowed";
-  }
-
-  async function p99Of(calls: number): Promise<number> {
-    const times: number[] = [];
-    for (let call = 0; call < calls; call++) {
-      const started = performance.now();
-      await echo("quick");
-      times.push(performance.now() - started);
-    }
-    return times.toSorted((a, b) => a - b)[Math.floor(calls * 0.99)] ?? Number.NaN;
   }
 
   /** Puts files in the place of the sample's, and resolves once the gateway said what it made of them. */
@@ -165,28 +156,15 @@ describe("plugins of a running gateway", function () {
     expect(await echo("rested")).to.equal("allowed");
   });
 
-  // Loose: what other programs do on the machine is in both numbers.
-  it("[S35] that spend all their fuel leave the answers of others nearly as quick as they were", async () => {
-    const spin = "(if (i32.gt_u (i32.wrap_i64 (call $input_length)) (i32.const 2000)) (then (loop $l (br $l))))";
-    await change(pluginFiles(abstain, spin), "reloaded packs and keys");
-    const quiet = await p99Of(200);
-    let spinning = true;
-    const hostile = await world.connect("v2 modern");
-    const load = (async () => {
-      let blocked = 0;
-      for (; spinning; blocked++) {
-        expect((await hostile.callTool("echo", { message: "x".repeat(2_000) })).isError).to.equal(true);
-      }
-      return blocked;
-    })();
-    const beside = await p99Of(200);
-    spinning = false;
-    const blocked = await load;
-    process.stdout.write(
-      `      p99 of a call: ${quiet.toFixed(1)} ms, beside ${blocked} that spin: ${beside.toFixed(1)} ms\n`,
-    );
-    expect(blocked).to.be.greaterThan(20);
-    expect(beside).to.be.lessThan(5 * quiet + 500);
+  it("[S35] are not loaded where they are hostile; what is in force goes on answering", async () => {
+    for (const [, , module] of hostileModules) {
+      const binary = Buffer.from(typeof module === "string" ? assemble(module) : module);
+      const manifest = pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(binary));
+      const limits = "limits: { memory_pages: 16 }\n";
+      const answered = echo("beside it");
+      await change({ "plugin.yaml": manifest + limits, "plugin.wasm": binary }, "reload refused");
+      expect(await answered).to.equal("allowed");
+    }
     await change(pluginFiles(abstain), "reloaded packs and keys");
   });
 

@@ -33,6 +33,11 @@ export function hostileServer(variables: Readonly<Record<string, string>>): Serv
   return fixture("hostile-server", [], variables);
 }
 
+/** The fixture that answers what it is told to: an outcome for each tool, and for each other method. */
+export function scriptedServer(answers: object): ServerProgram {
+  return fixture("scripted-server", [], { ANSWERS: JSON.stringify(answers) });
+}
+
 function fixture(name: string, args: readonly string[], variables: Readonly<Record<string, string>>): ServerProgram {
   const path = fileURLToPath(new URL(`../../fixture/${name}.js`, import.meta.url));
   return { command: process.execPath, args: [path, ...args], env: { ...env, ...variables } };

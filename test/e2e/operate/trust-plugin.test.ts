@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import { readExtensionFolder } from "../../../core/extension/folder.ts";
 import { statementBytes } from "../../../core/extension/statement.ts";
-import { contentDigest } from "../../../core/kernel/digest.ts";
+import { contentDigest, sha256Hex } from "../../../core/kernel/digest.ts";
 import { Agent } from "../../support/agent.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
@@ -67,6 +67,31 @@ describe("a strict gateway with a plugin", function () {
       bundle_digest: bundleDigest,
       trust: "trusted",
     });
+  });
+
+  it("records how one was built, where a signed statement says so, and refuses one about another module", async () => {
+    const build = (bytes: Uint8Array): string =>
+      JSON.stringify({
+        _type: "https://in-toto.io/Statement/v1",
+        subject: [{ name: "plugin.wasm", digest: { sha256: sha256Hex(bytes) } }],
+        predicateType: "https://slsa.dev/provenance/v1",
+        predicate: { runDetails: { builder: { id: "https://ci.example/builder" } } },
+      });
+    const good = build(await readFile(world.path("plugins/sample/plugin.wasm")));
+    await world.write("plugins/sample/build.intoto.json", good);
+    await sign();
+    await (await start()).stop();
+    const [, loaded] = await recordedEvents(world.path("data"), "extension");
+    expect(loaded?.build).to.deep.equal({
+      digest: contentDigest(good),
+      predicate_type: "https://slsa.dev/provenance/v1",
+      builder: "https://ci.example/builder",
+    });
+    await world.write("plugins/sample/build.intoto.json", build(Buffer.from("another")));
+    await sign();
+    expect(await refusal())
+      .to.include("build_of_another")
+      .and.to.include("`plugin.wasm`");
   });
 
   it("[R1.1-7] does not start with one that is unsigned, and records the refusal", async () => {

@@ -101,6 +101,31 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
     fit: ["2026-12-31T00:00:00Z"],
     unfit: ["", "2026-12-31", "2026-13-31T00:00:00Z", "2026-12-31T00:00:00", "2026-12-31T00:00:00+01:00"],
   },
+  identity_issuer: {
+    fit: ["https://id.example", "a"],
+    unfit: ["", "https://id.example ", "a`b", "ä", "a\n", "x".repeat(1025)],
+  },
+  identity_subject: {
+    fit: ["https://ci.example/team@main", "ada@example.com", "spiffe://ci.example/a", "urn:a"],
+    unfit: ["", "ada", ":a", "@a", "a:", "a b@c", "a@`", `a:${"x".repeat(1024)}`],
+  },
+  identity_prefix: {
+    fit: ["https://ci.example/", "https://ci.example/team/", "spiffe://ci.example/a/"],
+    unfit: [
+      "",
+      "/",
+      "https://",
+      "https:///",
+      "https://ci.example",
+      "https://ci.example/team",
+      "https://ci.example/a/../",
+      "https://CI.example/",
+      "https://ci.example/?/",
+      "https://ci.example/#/",
+      "urn:a/",
+      "ada@example.com/",
+    ],
+  },
   tool_prefix: { fit: ["", "fs_", "A.b-"], unfit: ["a b", "*", "ä", "a".repeat(65)] },
   tool_glob: { fit: ["*", "read_*", "a"], unfit: ["", "a b", "a?", "[a]", "ä", "a".repeat(129)] },
   field_glob: {

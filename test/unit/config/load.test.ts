@@ -240,7 +240,7 @@ function defaults(source: string): GatewayConfig {
       },
     ],
     modelGateway: { toolPassthrough: false, holdbackBytes: 256, routes: [] },
-    policy: { packs: [], plugins: [], defaultDecision: "block", deadlineMs: 250 },
+    policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: { reviewFlood: { reviews: 5, windowMs: 300_000 } },
     evidence: {

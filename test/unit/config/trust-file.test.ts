@@ -29,11 +29,15 @@ describe("loadTrustFile(path)", () => {
         `revoked: { keys: ["${ben.id}"] }\n`,
     );
     const { policy, files } = await loadTrustFile(path);
-    const unbounded = { notBefore: null, notAfter: null, tightenOnly: false };
+    const unbounded = { identity: null, notBefore: null, notAfter: null, tightenOnly: false };
     const notAfter = "2027-01-01T00:00:00.000Z";
     expect(policy).to.deep.equal({
-      allOf: [{ ...unbounded, name: "ada", keyId: ada.id, spki: ada.spki, notAfter }],
-      anyOf: { minimum: 1, signers: [{ ...unbounded, name: "ben", keyId: ben.id, spki: ben.spki, tightenOnly: true }] },
+      allOf: [{ ...unbounded, name: "ada", key: { keyId: ada.id, spki: ada.spki }, notAfter }],
+      anyOf: {
+        minimum: 1,
+        signers: [{ ...unbounded, name: "ben", key: { keyId: ben.id, spki: ben.spki }, tightenOnly: true }],
+      },
+      trustedRoot: null,
       revoked: { digests: [], keys: [ben.id] },
     });
     expect(files).to.deep.equal([path, join(folder, "trust", "keys", "ada.pem")]);

@@ -95,3 +95,12 @@ describe("FieldHider.hide(tool, value)", () => {
     });
   });
 });
+
+describe("FieldHider.withhold(value)", () => {
+  it("keeps one commitment that nobody can open, and the digest is over that", () => {
+    const { digest, fields } = open.withhold({ a: 1, b: "two" });
+    expect(fields.map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
+    expect(digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
+    expect(open.withhold({ a: 1, b: "two" }).digest).to.not.equal(digest);
+  });
+});

@@ -7,6 +7,7 @@ import { sealAction, sealEvent } from "../../../core/evidence/seal.ts";
 import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
 import { decisions } from "../../../core/kernel/decision.ts";
 import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
+import type { PolicyVerdict } from "../../../core/kernel/evaluation.ts";
 import type { Json, JsonObject } from "../../../core/kernel/json.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 
@@ -30,12 +31,16 @@ const anyAction = fc.record({
   definition: fc.option(text),
 });
 
+const redaction = { rule: "p.b", pointer: "/output/a", start: 0, end: 2, replacement: "[r]" };
+
 describe("recordText(record)", () => {
   it("is the RFC 8785 text of every decision and outcome", () => {
     fc.assert(
       fc.property(anyAction, fc.constantFrom(...decisions), fc.option(text), text, (drawn, decision, label, reason) => {
         const action = actionOf(drawn);
-        const judged = { ...makeEvaluation(action, decision), shadow: makeEvaluation(action).verdicts };
+        const [verdict] = makeEvaluation(action).verdicts as [PolicyVerdict];
+        const redactions = [redaction, { ...redaction, rule: "p.a" }, { ...redaction, start: 1 }];
+        const judged = { ...makeEvaluation(action, decision), shadow: [{ ...verdict, redactions }] };
         const placed = { ...session, label: label ?? undefined };
         for (const body of [
           decisionBody(action, judged, bound),
@@ -48,6 +53,25 @@ describe("recordText(record)", () => {
         }
       }),
       { numRuns: 200 },
+    );
+  });
+
+  it("counts redactions by rule, and says neither what nor where", () => {
+    const action = newAction();
+    const evaluation = makeEvaluation(action);
+    const [verdict] = evaluation.verdicts as [PolicyVerdict];
+    const redactions = [redaction, { ...redaction, rule: "p.a" }, { ...redaction, start: 1 }];
+    const { evaluation: recorded } = decisionBody(
+      action,
+      { ...evaluation, verdicts: [{ ...verdict, redactions }] },
+      bound,
+    );
+    expect(recorded?.policies[0]?.redactions).to.deep.equal([
+      { count: 2, rule: "p.b" },
+      { count: 1, rule: "p.a" },
+    ]);
+    expect(sealAction(decisionBody(action, evaluation, bound), place, session, stamp).text).not.to.include(
+      "redactions",
     );
   });
 

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir } from "node:fs/promises";
+import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { readExtensionFolder } from "../../../core/extension/folder.ts";
@@ -37,6 +37,16 @@ describe("readExtensionFolder(path, kind)", () => {
       expect(error.message).to.include(fault);
     });
   }
+
+  it("leaves out a plugin author's workplace at the top, whatever is in it; of a pack, nothing", async () => {
+    const files = { ...many, "a.bin": Buffer.alloc(1_048_577) };
+    const workplace = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [`node_modules/${name}`, bytes]));
+    const folder = await folders.write({ "b.txt": "b", "src/build/c.txt": "c", "build/d.map": "d", ...workplace });
+    await symlink("/nowhere", join(folder, ".git"));
+    const { files: read } = await readExtensionFolder(folder, "plugin");
+    expect([...read.keys()]).to.deep.equal(["b.txt", "src/build/c.txt"]);
+    expect((await rejection(readExtensionFolder(folder, "pack"))).message).to.include("at most 256 files");
+  });
 
   it("refuses a pipe without waiting for it", async () => {
     const folder = await folders.write({ "a.txt": "" });

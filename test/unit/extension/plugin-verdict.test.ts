@@ -32,6 +32,17 @@ describe("readPluginVerdict(answer, name, phase)", () => {
     });
   }
 
+  it("reads findings that allow of one that abstains, and no stricter ones", () => {
+    const finding = { rule: "sample.seen", decision: "allow", message: "seen", severity: "low", risk: 7 };
+    const { decision, risk } = read({ decision: "abstain", findings: [finding] }, "input");
+    expect([decision, risk]).to.deep.equal(["abstain", 7]);
+    for (const strict of ["review", "block"]) {
+      const findings = [finding, { ...finding, decision: strict }];
+      expectMalformed(() => read({ decision: "abstain", findings }), "the decision of the strictest finding");
+      expectMalformed(() => read({ decision: "allow", findings }), "the decision of the strictest finding");
+    }
+  });
+
   it("reads as many as there may be, and not one more", () => {
     expect(read(saying(Array(mostRedactions).fill(redaction))).redactions).to.have.length(mostRedactions);
     expectMalformed(() => read(saying(Array(mostRedactions + 1).fill(redaction))), `at most ${mostRedactions}`);

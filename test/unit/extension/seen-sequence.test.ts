@@ -13,10 +13,9 @@ import { rejection } from "../../support/ledger-world.ts";
 import { makeSigner, TrustWorld } from "../../support/trust-world.ts";
 
 const signer = makeSigner();
-const signers = [
-  { name: "pat", keyId: signer.id, spki: signer.spki, notBefore: null, notAfter: null, tightenOnly: false },
-];
-const policy = { allOf: signers, anyOf: null, revoked: { digests: [], keys: [] } };
+const unbounded = { identity: null, notBefore: null, notAfter: null, tightenOnly: false };
+const signers = [{ name: "pat", key: { keyId: signer.id, spki: signer.spki }, ...unbounded }];
+const policy = { allOf: signers, anyOf: null, trustedRoot: null, revoked: { digests: [], keys: [] } };
 const claim = { kind: "pack", name: "open" };
 
 describe("SeenSequences", () => {

@@ -76,8 +76,9 @@ describe("a VerifiedExtension", () => {
 });
 
 function policyOf({ id, spki }: Signer): TrustPolicy {
-  const signer = { name: "pat", keyId: id, spki, notBefore: null, notAfter: null, tightenOnly: false };
-  return { allOf: [signer], anyOf: null, revoked: { digests: [], keys: [] } };
+  const unbounded = { notBefore: null, notAfter: null, tightenOnly: false };
+  const signer = { name: "pat", key: { keyId: id, spki }, identity: null, ...unbounded };
+  return { allOf: [signer], anyOf: null, trustedRoot: null, revoked: { digests: [], keys: [] } };
 }
 
 async function nothingSeen(): Promise<undefined> {

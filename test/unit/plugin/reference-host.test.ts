@@ -8,6 +8,7 @@ import { secretEgressModule } from "../../support/secret-egress.ts";
 import { abstain, assemble, moduleOf } from "../../support/wasm-plugin.ts";
 
 const random = "q7Xv2LmP9sTz4KbW8nRd3HcY6fGj1AeU5oQi";
+const fuel = 50_000_000;
 const settings = '{"decision":"block","least_entropy":35,"ignore":[]}';
 
 const inputs: readonly Json[] = [
@@ -34,7 +35,7 @@ describe("the sandbox beside the reference host of the ABI", () => {
   for (const [name, module] of modules) {
     it(`gets the same answers from ${name}`, async () => {
       const machine = async (): Promise<PluginMachine> =>
-        new PluginMachine(await compileModule({ bytes: module, memoryPages: 256 }), 50_000_000);
+        new PluginMachine(await compileModule({ bytes: module, memoryPages: 256, fuel }));
       for (const value of inputs) {
         const action = JSON.stringify(makeAction({ arguments: value }));
         const input = new TextEncoder().encode(`{"settings":${settings},"action":${action}}`);
@@ -42,7 +43,7 @@ describe("the sandbox beside the reference host of the ABI", () => {
         const reference: Plugin = await createPlugin({ wasm: [{ data: module }] }, { useWasi: false });
         try {
           const expected = (await reference.call("evaluate", input))?.bytes();
-          const answered = (await machine()).call(input);
+          const answered = (await machine()).call(input, fuel);
           expect(Buffer.from(answered).toString()).to.equal(Buffer.from(expected ?? []).toString());
           expect(answered).not.to.have.length(0);
         } finally {

@@ -1,13 +1,9 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect } from "chai";
 import { withOutput } from "../../../core/kernel/envelope.ts";
 import type { Json } from "../../../core/kernel/json.ts";
-import type { ImmediatePolicy } from "../../../core/kernel/tightened-policy.ts";
-import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../../support/action.ts";
+import { buildAssembly } from "../../support/assembly.ts";
+import type { ImmediatePolicy } from "../../support/plugin-port.ts";
 import { openSecretEgress, secretEgressModule } from "../../support/secret-egress.ts";
 
 /** Put together here, so that no file of this repository holds what a scanner would take for a credential. */
@@ -129,17 +125,9 @@ describe("the plugin secret-egress", () => {
     expect(performance.now() - started).to.be.lessThan(5_000);
   });
 
-  it("is built from its source to the byte", function () {
+  it("is built from its source to the byte", async function () {
     this.timeout(60_000);
-    const folder = mkdtempSync(join(tmpdir(), "plugin-build-"));
-    try {
-      const built = join(folder, "plugin.wasm");
-      const script = join(repositoryRoot, "node_modules/assemblyscript/bin/asc.js");
-      const config = ["--config", "plugins/secret-egress/asconfig.json", "--baseDir", ".", "--outFile", built];
-      execFileSync(process.execPath, [script, ...config], { cwd: repositoryRoot });
-      expect(readFileSync(built).equals(secretEgressModule())).to.equal(true);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const built = await buildAssembly("plugins/secret-egress");
+    expect(built.equals(secretEgressModule())).to.equal(true);
   });
 });

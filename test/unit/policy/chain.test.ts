@@ -181,6 +181,14 @@ describe("Chain.evaluate(action)", () => {
       });
     }
 
+    it("permits nothing by a finding that allows in a verdict that abstains", () => {
+      const seen: Finding = { ...finding, rule: "p.seen", decision: "allow", risk: 70 };
+      const noting = policy("noting", () => ({ decision: "abstain", findings: [seen], risk: 70 }));
+      expect(evaluate([noting])).to.deep.include({ decision: "block", byDefault: true, determining: [], risk: 70 });
+      const { decision, determining } = evaluate([noting, saying("allow")]);
+      expect([decision, ...determining.map(({ rule }) => rule)]).to.deep.equal(["allow", "p.seen", "p.allow"]);
+    });
+
     it("decides the default without any policy", () => {
       expect(evaluate([])).to.deep.include({ decision: "block", byDefault: true, verdicts: [] });
     });
@@ -245,7 +253,7 @@ describe("Chain.evaluate(action)", () => {
         "a finding is stricter than the decision",
       ],
       [
-        "an abstention over a finding",
+        "an abstention over a finding that blocks",
         { ...fine, decision: "abstain", findings: [finding] },
         "a finding is stricter than the decision",
       ],

@@ -4,7 +4,8 @@ import { contentDigest } from "../../../core/kernel/digest.ts";
 import { GatewayError } from "../../../core/kernel/error.ts";
 import type { JsonObject } from "../../../core/kernel/json.ts";
 import type { VerifiedExtension } from "../../../core/kernel/verified-extension.ts";
-import { readPlugin } from "../../../core/policy/plugin-source.ts";
+import { readPlugin, readPluginTests } from "../../../core/policy/plugin-source.ts";
+import { rejection } from "../../support/ledger-world.ts";
 
 const module = Buffer.from("a module");
 const whole = `apiVersion: gateway/v1
@@ -47,7 +48,9 @@ function faultOf(text: string, settings: JsonObject = {}): string {
 describe("a plugin's folder", () => {
   it("gives the module, the settings with the operator's in their place, and the limits", () => {
     const limits = { fuel: 5_000_000, memoryPages: 64 };
-    expect(read(whole)).to.deep.equal({
+    const { settingsSchema, ...source } = read(whole);
+    expect(settingsSchema.merge({})).to.deep.equal({ most: 3 });
+    expect(source).to.deep.equal({
       name: "sample",
       version: "1.0.0",
       sequence: 0,
@@ -92,5 +95,56 @@ describe("a plugin's folder", () => {
 
   it("is refused without a manifest", () => {
     expect(() => readPlugin("p", accept(new Map()), {})).to.throw("expected a manifest");
+  });
+});
+
+describe("a plugin's own tests", () => {
+  const cases = `cases:
+  - name: usual
+    action: { tool: a }
+    expect: { decision: abstain }
+  - name: less
+    action: { tool: a, phase: output, output: { text: b } }
+    settings: { most: 1 }
+    expect: { decision: block, rules: [sample.most] }
+`;
+
+  function readTests(files: Readonly<Record<string, string>>): ReturnType<typeof readPluginTests> {
+    const all = new Map(
+      Object.entries({ ...files, "plugin.yaml": whole }).map(([name, text]) => [name, Buffer.from(text)]),
+    );
+    const extension = accept(new Map([...all, ["plugin.wasm", module]]));
+    return readPluginTests("p", extension, readPlugin("p", extension, {}).settingsSchema);
+  }
+
+  async function testFault(files: Readonly<Record<string, string>>): Promise<string> {
+    const error = await rejection(readTests(files));
+    expect(error).to.include({ code: "PLUGIN_INVALID" });
+    return error.message;
+  }
+
+  it("are read with the author's settings and the case's in their place", async () => {
+    const read = await readTests({ "tests/a.yaml": cases, "tests/data/a.csv": "x", "tests.txt": "y" });
+    expect(read.map(({ test, settings }) => [test.name, test.envelope.phase, settings])).to.deep.equal([
+      ["usual", "input", { most: 3 }],
+      ["less", "output", { most: 1 }],
+    ]);
+  });
+
+  it("are refused where a setting does not fit, an action is not understood, or a file would be ignored", async () => {
+    expect(await testFault({ "tests/a.yaml": cases.replace("most: 1", "most: x") })).to.include("tests/a.yaml:5:5");
+    expect(await testFault({ "tests/a.yaml": cases.replace("action:", "envelope:") })).to.include(
+      "tests/a.yaml:3:5: unknown key `envelope` in a case",
+    );
+    expect(await testFault({ "tests/a.yml": cases })).to.include("tests/a.yml:1:1: expected `tests/*.yaml`");
+  });
+
+  it("are at most 10,000", async () => {
+    const row = "      - {}\n";
+    const table = (rows: number): string =>
+      `  - name: n\n    expect: { decision: abstain }\n    each:\n${row.repeat(rows)}`;
+    const most = `cases:\n${table(1_000).repeat(10)}`;
+    expect(await readTests({ "tests/a.yaml": most })).to.have.length(10_000);
+    expect(await testFault({ "tests/a.yaml": most + table(1) })).to.include("expected at most 10000 cases, got 10001");
   });
 });

@@ -58,7 +58,7 @@ describe("Hold", function () {
       log: world.ledger.ledger,
       desk: world.approvals.queue,
       ...unstopped,
-      observer: { decided: () => undefined, settled: () => undefined },
+      observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       newId,
     });
   });

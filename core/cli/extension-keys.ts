@@ -3,9 +3,9 @@ import { Command } from "commander";
 import { generateSigner } from "../extension/signing.ts";
 import { GatewayError } from "../kernel/error.ts";
 
-/** `gateway pack keys`: the keys that sign packs and plugins. */
-export function packKeysCommand(): Command {
-  const keys = new Command("keys").description("the keys that sign packs");
+/** `gateway pack keys` and `gateway plugin keys`: one key signs both kinds. */
+export function signingKeysCommand(): Command {
+  const keys = new Command("keys").description("the keys that sign packs and plugins");
   keys
     .command("new")
     .description("make an Ed25519 key, write its private half to a new file, and print the public half")

@@ -1,0 +1,31 @@
+import type { CompiledModule } from "../extension/compiled-module.ts";
+import { readExtensionFolder } from "../extension/folder.ts";
+import { admitModule } from "../extension/plugin.ts";
+import { acceptUnverified } from "../extension/unverified.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { type PluginSource, readPlugin, readPluginTests } from "../policy/plugin-source.ts";
+import type { ReadyTest } from "../policy/test-file.ts";
+
+/** A plugin that was read, whose tests can be understood, and whose module the sandbox takes. */
+export interface OpenedPlugin {
+  readonly source: PluginSource;
+  readonly compiled: CompiledModule;
+  readonly tests: readonly ReadyTest[];
+}
+
+/** Opens a plugin as its author's tools do: whoever signed it. Rejects as the loader does. */
+export async function openPlugin(path: string): Promise<OpenedPlugin> {
+  const extension = acceptUnverified(await readExtensionFolder(path, "plugin"), null);
+  const source = readPlugin(path, extension, {});
+  const tests = await readPluginTests(path, extension, source.settingsSchema);
+  const { name, module, limits } = source;
+  return { source, tests, compiled: await admitModule({ name, module, ...limits }) };
+}
+
+/** The same, where there is something to run. */
+export async function openTestedPlugin(path: string): Promise<OpenedPlugin> {
+  const plugin = await openPlugin(path);
+  if (plugin.tests.length > 0) return plugin;
+  const hint = "a file `tests/calls.yaml` with a list `cases` is enough";
+  throw new GatewayError("PLUGIN_INVALID", `\`${path}\`: expected tests in \`tests/*.yaml\`, got none; ${hint}`);
+}

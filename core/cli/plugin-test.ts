@@ -1,0 +1,65 @@
+import { Command } from "commander";
+import { failurePlaces } from "../extension/failure-place.ts";
+import { type PluginTestResult, runPluginTests } from "../pipeline/plugin-test.ts";
+import type { PluginSource } from "../policy/plugin-source.ts";
+import { openTestedPlugin } from "./plugin-folder.ts";
+import { print, tellFaults } from "./print.ts";
+import { type Locate, readSourceMap } from "./source-map.ts";
+import { repeatOnChange } from "./work-watch.ts";
+
+interface TestOptions {
+  readonly watch?: true;
+  readonly json?: true;
+}
+
+/** `gateway plugin test`. */
+export function testCommand(): Command {
+  return new Command("test")
+    .description("run a plugin's own tests in the sandbox, and say what fuel each takes; exit 1 if one fails")
+    .argument("[folder]", "the plugin's folder", ".")
+    .option("--watch", "run them again after each change")
+    .option("--json", "print JSON")
+    .action((folder: string, { watch, json }: TestOptions) =>
+      watch ? repeatOnChange(folder, () => testPlugin(folder, json)) : testPlugin(folder, json),
+    );
+}
+
+/** Runs the tests once and prints each as it ends; sets the exit code to 1 where one fails. */
+export async function testPlugin(folder: string, json: true | undefined): Promise<void> {
+  const results = await tellFaults(json, () => runAll(folder, json));
+  if (results === undefined) return;
+  const failed = results.filter(({ failures }) => failures.length > 0);
+  if (failed.length > 0) process.exitCode = 1;
+  if (!json) return print(`${results.length} cases, ${failed.length} failed`);
+  const cases = results.map(({ name, place, fuelUsed, failures }) => ({ name, ...place, fuel: fuelUsed, failures }));
+  print(JSON.stringify({ ok: failed.length === 0, cases, failed: failed.length }));
+}
+
+async function runAll(folder: string, json: true | undefined): Promise<readonly PluginTestResult[]> {
+  const { source, compiled, tests } = await openTestedPlugin(folder);
+  const locate = await readSourceMap(folder, source.module);
+  const results: PluginTestResult[] = [];
+  for await (const result of runPluginTests(source, compiled, tests)) {
+    const told = { ...result, failures: withPlace(result, source, locate) };
+    if (!json) for (const line of describe(told)) print(line);
+    results.push(told);
+  }
+  return results;
+}
+
+/** Where a call broke off, that is what failed: all else follows from it. */
+function withPlace(
+  { failures, breach }: PluginTestResult,
+  { module, limits }: PluginSource,
+  locate: Locate,
+): readonly string[] {
+  const broken = failures.find((failure) => breach !== undefined && failure.includes(breach.message));
+  if (breach === undefined || broken === undefined) return failures;
+  const place = locate(failurePlaces(breach, module, limits.memoryPages));
+  return [place === undefined ? broken : `${broken} (${place})`];
+}
+
+function describe({ name, place, failures, fuelUsed }: PluginTestResult): readonly string[] {
+  if (failures.length === 0) return [`ok ${name} (${fuelUsed} units of fuel)`];
+  return failures.map((failure) => `${place.file}:${place.line}:${place.column}: ${name}: ${failure}`);
+}

@@ -1,0 +1,21 @@
+import { GatewayError } from "../kernel/error.ts";
+
+/** One line of data. */
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/**
+ * What the work answers. What is wrong with an extension is printed as data, as text or as JSON, and sets the exit code to
+ * 1; then undefined.
+ */
+export async function tellFaults<T>(json: true | undefined, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof GatewayError && /^(?:PACK|PLUGIN|EXTENSION)_INVALID$/.test(error.code))) throw error;
+    process.exitCode = 1;
+    print(json ? JSON.stringify({ ok: false, message: error.message, ...error.data }) : error.message);
+    return undefined;
+  }
+}

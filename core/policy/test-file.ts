@@ -1,0 +1,46 @@
+import type { JsonObject } from "../kernel/json.ts";
+import type { Faults } from "./fault.ts";
+import type { SettingsSchema } from "./settings.ts";
+import { parseCase, type Subject, type TestCase } from "./test-case.ts";
+import { readItems, startOf } from "./yaml/file.ts";
+
+/** A case and the settings it runs with: the author's defaults with the case's own in their place. */
+export interface ReadyTest {
+  readonly test: TestCase;
+  readonly settings: JsonObject;
+}
+
+/**
+ * The cases of an extension's `tests/*.yaml`, in the order of files and lines; what lies in `tests/data/` of a plugin is
+ * its author's own. What is wrong goes to `faults`.
+ */
+export async function readTests(
+  files: ReadonlyMap<string, Buffer>,
+  subject: Subject,
+  faults: Faults,
+): Promise<readonly TestCase[]> {
+  const tests: TestCase[] = [];
+  for (const [file, bytes] of files) {
+    if (!file.startsWith("tests/") || (subject === "action" && file.startsWith("tests/data/"))) continue;
+    if (!file.endsWith(".yaml")) faults.add(startOf(file), "expected `tests/*.yaml`; this one would be ignored");
+    else
+      for (const node of await readItems(file, bytes, "cases", faults)) tests.push(...parseCase(node, subject, faults));
+  }
+  return tests;
+}
+
+export function mergeTestSettings(
+  tests: readonly TestCase[],
+  schema: SettingsSchema,
+  faults: Faults,
+): readonly ReadyTest[] {
+  return tests.map((test) => {
+    try {
+      return { test, settings: schema.merge(test.settings) };
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      faults.add(test.place, error.message);
+      return { test, settings: {} };
+    }
+  });
+}

@@ -1,0 +1,80 @@
+import { Decision, Finding } from "./finding";
+import { Span } from "./span";
+import { Writer } from "./writer";
+
+/** What the gateway takes in one verdict. */
+const most: i32 = 256;
+
+/** The findings of a verdict. Where there are more than the gateway takes, the strictest stay, and one says so. */
+export class FindingList {
+  private kept: Finding[] = [];
+  /** How many of each decision are kept. */
+  private counts: StaticArray<i32> = new StaticArray<i32>(Decision.block + 1);
+  private dropped: i32 = 0;
+  private strictestDropped: Decision = Decision.abstain;
+  private highestDropped: i32 = 0;
+
+  add(finding: Finding): void {
+    // The last may still be told its risk; it is weighed when the next one comes.
+    if (this.kept.length > most) this.drop();
+    this.kept.push(finding);
+    this.counts[finding.decision]++;
+  }
+
+  get last(): Finding {
+    if (this.kept.length === 0) unreachable();
+    return this.kept[this.kept.length - 1];
+  }
+
+  /** That of the strictest finding, `abstain` where there is none. */
+  get decision(): Decision {
+    for (let decision = Decision.block; decision > Decision.abstain; decision--) {
+      if (this.counts[decision] > 0) return decision;
+    }
+    return Decision.abstain;
+  }
+
+  /** Writes them as a list of at most so many bytes. */
+  write(writer: Writer, name: string, mostBytes: i32): void {
+    if (this.kept.length > most) this.drop();
+    const written: Span[] = [];
+    // Room for the one that says that others were left out.
+    let left = mostBytes - 512;
+    for (let index = 0; index < this.kept.length; index++) {
+      written.push(writtenOf(this.kept[index], name));
+      left -= written[index].length + 1;
+    }
+    while (left < 0 || (this.dropped > 0 && written.length === most))
+      left += written.splice(this.drop(), 1)[0].length + 1;
+    if (this.dropped > 0) written.push(writtenOf(this.remark(), name));
+    writer.raw("[");
+    for (let index = 0; index < written.length; index++) writer.raw(index > 0 ? "," : "").bytes(written[index]);
+    writer.raw("]");
+  }
+
+  private remark(): Finding {
+    const remark = new Finding("more-findings", this.strictestDropped, `${this.dropped} more findings are left out`);
+    remark.risk = this.highestDropped;
+    return remark;
+  }
+
+  /** Leaves out the last of the least strict; answers with the place that it had. */
+  private drop(): i32 {
+    let least = Decision.allow;
+    while (this.counts[least] === 0) least++;
+    let index = this.kept.length - 1;
+    while (this.kept[index].decision !== least) index--;
+    const risk = this.kept.splice(index, 1)[0].risk;
+    this.counts[least]--;
+    this.dropped++;
+    if (least > this.strictestDropped) this.strictestDropped = least;
+    if (risk > this.highestDropped) this.highestDropped = risk;
+    return index;
+  }
+}
+
+function writtenOf(finding: Finding, name: string): Span {
+  const writer = new Writer();
+  finding.write(writer, name);
+  return writer.written;
+}

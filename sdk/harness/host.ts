@@ -1,0 +1,78 @@
+import { PluginFault } from "./fault.ts";
+import { LentMemory } from "./memory.ts";
+
+const largestOutput = 262_144;
+const mostLogBytes = 4_096;
+
+/** The module that a plugin's imports name. */
+export const abiModule = "extism:host/env";
+
+/** Hears what a plugin logs. The gateway throws it away. */
+export type Log = (level: "debug" | "info" | "warn" | "error", text: string) => void;
+
+/** The host's side of the ABI for one call: functions to import, and what was answered. */
+export class Host {
+  readonly functions: Readonly<Record<string, (...values: never[]) => unknown>>;
+  readonly #memory = new LentMemory();
+  readonly #input: Uint8Array;
+  readonly #log: Log;
+  #output: Uint8Array | undefined;
+  #failed = false;
+  #logged = 0;
+
+  constructor(input: Uint8Array, log: Log) {
+    this.#input = input;
+    this.#log = log;
+    const memory = this.#memory;
+    const { view } = memory;
+    const inputView = new DataView(input.buffer, input.byteOffset, input.byteLength);
+    this.functions = {
+      input_length: () => BigInt(input.length),
+      input_load_u8: (offset: bigint) => input[this.#inInput(offset, 1)],
+      input_load_u64: (offset: bigint) => inputView.getBigInt64(this.#inInput(offset, 8), true),
+      output_set: (offset: bigint, length: bigint) => this.#setOutput(Number(offset), Number(length)),
+      error_set: () => {
+        this.#failed = true;
+      },
+      alloc: (length: bigint) => BigInt(memory.alloc(Number(length))),
+      free: () => undefined,
+      length: (offset: bigint) => BigInt(memory.lengthOf(Number(offset))),
+      load_u8: (offset: bigint) => view.getUint8(memory.check(Number(offset), 1)),
+      load_u64: (offset: bigint) => view.getBigInt64(memory.check(Number(offset), 8), true),
+      store_u8: (offset: bigint, value: number) => view.setUint8(memory.check(Number(offset), 1), value),
+      store_u64: (offset: bigint, value: bigint) => view.setBigInt64(memory.check(Number(offset), 8), value, true),
+      log_debug: (offset: bigint) => this.#say("debug", Number(offset)),
+      log_info: (offset: bigint) => this.#say("info", Number(offset)),
+      log_warn: (offset: bigint) => this.#say("warn", Number(offset)),
+      log_error: (offset: bigint) => this.#say("error", Number(offset)),
+    };
+  }
+
+  /** Throws PluginFault where the plugin gave up or said nothing. */
+  answer(): Uint8Array {
+    if (this.#failed) throw new PluginFault("plugin_error", "the plugin reported an error of its own");
+    if (this.#output === undefined) throw new PluginFault("missing_output", "the plugin set no output");
+    return this.#output;
+  }
+
+  #inInput(offset: bigint, length: number): number {
+    if (offset >= 0n && Number(offset) + length <= this.#input.length) return Number(offset);
+    throw new PluginFault("host_call", "expected an offset inside the input");
+  }
+
+  #setOutput(offset: number, length: number): void {
+    if (length > largestOutput) {
+      throw new PluginFault("output_cap", `expected at most ${largestOutput} bytes of output, got more`);
+    }
+    this.#output = this.#memory.copy(offset, length);
+  }
+
+  #say(level: Parameters<Log>[0], offset: number): void {
+    const length = this.#memory.lengthOf(offset);
+    this.#logged += length;
+    if (this.#logged > mostLogBytes) {
+      throw new PluginFault("log_cap", `expected at most ${mostLogBytes} bytes of log a call, got more`);
+    }
+    this.#log(level, new TextDecoder().decode(this.#memory.copy(offset, length)));
+  }
+}

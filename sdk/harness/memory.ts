@@ -1,0 +1,41 @@
+import { PluginFault } from "./fault.ts";
+
+const mostBytes = 1_048_576;
+const mostBlocks = 4_096;
+/** No block begins at 0, which stands for "none". */
+const firstOffset = 8;
+
+/** Memory that the host lends a plugin for one call, in blocks that begin at multiples of 8. */
+export class LentMemory {
+  readonly bytes: Uint8Array = new Uint8Array(mostBytes);
+  readonly view: DataView = new DataView(this.bytes.buffer);
+  readonly #lengths = new Map<number, number>();
+  #end = firstOffset;
+
+  /** The offset of a new block, 0 for one of no length. */
+  alloc(length: number): number {
+    if (length < 0 || length > mostBytes - this.#end || this.#lengths.size === mostBlocks) {
+      throw new PluginFault("host_call", `expected \`alloc\` within ${mostBytes} bytes and ${mostBlocks} blocks`);
+    }
+    if (length === 0) return 0;
+    const offset = this.#end;
+    this.#lengths.set(offset, length);
+    this.#end = Math.min(mostBytes, offset + Math.ceil(length / 8) * 8);
+    return offset;
+  }
+
+  /** The length of the block that begins at an offset, 0 where none does. */
+  lengthOf(offset: number): number {
+    return this.#lengths.get(offset) ?? 0;
+  }
+
+  /** The offset, where so many bytes from it on were lent. */
+  check(offset: number, length: number): number {
+    if (offset >= firstOffset && length >= 0 && offset + length <= this.#end) return offset;
+    throw new PluginFault("host_call", "expected an offset inside the memory that was allocated");
+  }
+
+  copy(offset: number, length: number): Uint8Array {
+    return length === 0 ? new Uint8Array() : this.bytes.slice(this.check(offset, length), offset + length);
+  }
+}

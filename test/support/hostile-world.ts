@@ -1,0 +1,132 @@
+import { createHash, randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { setTimeout } from "node:timers/promises";
+import { Client } from "undici";
+import { startGateway } from "./gateway.ts";
+import { hostileCalls } from "./hostile-call.ts";
+import { allowEverything } from "./pack.ts";
+import { PackFolders } from "./policy-pack.ts";
+import { type Recorder, startRecorder } from "./recorder.ts";
+import { folderOf } from "./wasm-plugin.ts";
+
+/** One request on the wire. */
+export interface Answered {
+  readonly isBlocked: boolean;
+  readonly tookMs: number;
+}
+
+/**
+ * A gateway whose plugins are all of `hostileCalls`: each fails on inputs of one size, and abstains from any other. Its
+ * state is in memory: how long the disk takes is not what is asked.
+ */
+export interface HostileWorld {
+  readonly recorder: Recorder;
+  /** Calls a tool over a connection of its own, with so many bytes of text. */
+  connect(): Caller;
+  /** How often a plugin was stopped so far, by why. */
+  breaches(): Promise<ReadonlyMap<string, number>>;
+  /** The most memory the process ever held, in bytes. */
+  peakMemory(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export interface Caller {
+  call(textBytes: number): Promise<Answered>;
+  /** One call each `paceMs`, or as soon as the last was answered where that took longer. */
+  callOn(paceMs: number, nextBytes: () => number): Calling;
+  close(): Promise<void>;
+}
+
+export interface Calling {
+  /** Resolves with all answers, once the last is there. */
+  stop(): Promise<readonly Answered[]>;
+}
+
+const sizeStep = 1_024;
+/** What an input holds beside the text, roughly. */
+const envelopeBytes = 900;
+export const ordinaryBytes = 100;
+
+/** The size of text at which the n-th of `hostileCalls` fails; beyond the last, none does. */
+export function hostileBytes(index: number): number {
+  return (index + 4) * sizeStep + sizeStep / 2 - envelopeBytes;
+}
+
+export async function openHostileWorld(): Promise<HostileWorld> {
+  const folders = new PackFolders();
+  const recorder = await startRecorder();
+  const key = `test-${randomBytes(32).toString("base64url")}`;
+  const paths = await Promise.all(hostileCalls.map((_, index) => writePlugin(folders, index)));
+  const gateway = await startGateway({
+    deadlineMs: 60_000,
+    files: allowEverything("packs/open"),
+    config: `
+listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
+keys: [{ id: ci, tenant: acme, role: operator, key_hash: "sha256:${createHash("sha256").update(key).digest("hex")}" }]
+upstreams: [{ name: remote, transport: http, url: "${recorder.url}", protocol: legacy, connection: shared }]
+policy: { packs: [{ path: packs/open }], plugins: [${paths.map((path) => `{ path: "${path}", phases: [input] }`).join(", ")}] }
+state: { enabled: false }
+log: { level: warn }
+`,
+  });
+  return {
+    recorder,
+    connect: () => openCaller(gateway.url, key),
+    breaches: async () => readBreaches(await (await fetch(`${gateway.metricsUrl}/metrics`)).text()),
+    peakMemory: async () => {
+      const status = await readFile(`/proc/${gateway.process.pid}/status`, "utf8");
+      return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
+    },
+    stop: async () => {
+      await gateway.stop();
+      await recorder.stop();
+      await folders.remove();
+    },
+  };
+}
+
+function writePlugin(folders: PackFolders, index: number): Promise<string> {
+  const size = `(i32.shr_u (i32.wrap_i64 (call $input_length)) (i32.const ${Math.log2(sizeStep)}))`;
+  const text = hostileCalls[index]?.text(`(i32.eq ${size} (i32.const ${index + 4}))`) ?? "";
+  const files = folderOf(`hostile-${index}`, text);
+  const limits = "limits: { fuel: 50000000, memory_pages: 16 }\n";
+  return folders.write({ ...files, "plugin.yaml": files["plugin.yaml"] + limits });
+}
+
+function openCaller(url: string, key: string): Caller {
+  const client = new Client(url);
+  const headers = { "content-type": "application/json", "x-api-key": key };
+  const call = async (textBytes: number): Promise<Answered> => {
+    const params = { name: "echo", arguments: { text: "x".repeat(textBytes) } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+    const started = performance.now();
+    const response = await client.request({ method: "POST", path: "/mcp", headers, body });
+    const text = await response.body.text();
+    const { result } = JSON.parse(text) as { readonly result?: { readonly isError?: boolean } };
+    if (result === undefined) throw new Error(`expected a result, got ${text.slice(0, 500)}`);
+    return { isBlocked: result.isError === true, tookMs: performance.now() - started };
+  };
+  const callOn = (paceMs: number, nextBytes: () => number): Calling => {
+    const answers: Answered[] = [];
+    let isRunning = true;
+    const calling = (async () => {
+      for (let due = performance.now(); isRunning; due = Math.max(due + paceMs, performance.now())) {
+        await setTimeout(Math.max(0, due - performance.now()));
+        answers.push(await call(nextBytes()));
+      }
+      return answers;
+    })();
+    return {
+      stop: () => {
+        isRunning = false;
+        return calling;
+      },
+    };
+  };
+  return { call, callOn, close: () => client.close() };
+}
+
+function readBreaches(metrics: string): ReadonlyMap<string, number> {
+  const rows = metrics.matchAll(/^gateway_plugin_breaches_total\{reason="(\w+)"\} (\d+)$/gm);
+  return new Map([...rows].map(([, reason = "", count]) => [reason, Number(count)]));
+}

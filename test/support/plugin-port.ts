@@ -1,0 +1,32 @@
+import { PluginPool } from "../../core/extension/plugin-pool.ts";
+import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
+import type { Policy, Verdict } from "../../core/kernel/policy.ts";
+import type { PluginPorts } from "../../core/pipeline/plugin-load.ts";
+
+/** A pool that starts no thread before it is called. */
+export function openPool(threads = 2, deadlineMs = 60_000): PluginPool {
+  return new PluginPool({ threads, deadlineMs, observer: { threads: () => undefined, waiting: () => undefined } });
+}
+
+/** Every call is answered here and at once, however long it takes, where the plugin's memory is small. */
+export const portsOfOneThread: PluginPorts = {
+  elapsedMs: () => performance.now(),
+  observer: { spent: () => undefined, breached: () => undefined, resting: () => undefined },
+  sliceFuel: Number.MAX_SAFE_INTEGER,
+  pool: openPool(1),
+};
+
+/** A policy that answers at once. */
+export interface ImmediatePolicy extends Policy {
+  evaluate(action: ActionEnvelope): Verdict;
+}
+
+/** The same policy, for who knows that it answers at once. */
+export function immediate(policy: Policy): ImmediatePolicy {
+  const evaluate = (action: ActionEnvelope): Verdict => {
+    const verdict = policy.evaluate(action);
+    if (verdict instanceof Promise) throw new TypeError("expected an answer at once");
+    return verdict;
+  };
+  return { ref: policy.ref, mode: policy.mode, evaluate };
+}

@@ -1,0 +1,60 @@
+import { expect } from "chai";
+import { capabilities } from "../../../../core/kernel/capability.ts";
+import { phases, protocols, type ActionEnvelope as Sealed, withOutput } from "../../../../core/kernel/envelope.ts";
+import type { Verdict as Judged, Finding as Recorded, Redaction as Redacting } from "../../../../core/kernel/policy.ts";
+import { roles } from "../../../../core/kernel/role.ts";
+import type { ActionEnvelope, Finding, Redaction, Verdict } from "../../../../sdk/contract/index.ts";
+import { exampleAction } from "../../../../sdk/harness/index.ts";
+import { makeAction } from "../../../support/action.ts";
+import { compileSchema } from "../../../support/contract.ts";
+
+/** `true` is its only value, and only where each of the two can stand for the other, with all that may be left out. */
+type Same<A, B> = Assignable<A, B> &
+  Assignable<B, A> &
+  Assignable<Required<A>, Required<B>> &
+  Assignable<Required<B>, Required<A>>;
+type Assignable<A, B> = [A] extends [B] ? true : never;
+const same: readonly [
+  Same<ActionEnvelope, Sealed>,
+  Same<Finding, Omit<Recorded, "mode">>,
+  Same<Redaction, Redacting>,
+  Same<Verdict, { findings: readonly Finding[] } & Pick<Judged, "decision" | "redactions">>,
+] = [true, true, true, true];
+
+/** As much of a schema as says which words there are. */
+interface Words {
+  readonly [name: string]: { readonly enum?: readonly string[]; readonly properties?: Words } | undefined;
+}
+
+describe("the SDK's contract of actions", () => {
+  const isAction = compileSchema("action");
+
+  it("has the types of the gateway", () => {
+    expect(same).to.deep.equal([true, true, true, true]);
+  });
+
+  it("describes what the gateway hands to a plugin", () => {
+    const whole = makeAction({
+      continuation: { requestState: "x" },
+      tool_definition: { digest: "sha256:00", annotations: {} },
+      session: { id: "s", transport: "sse", label: "l" },
+    });
+    for (const action of [makeAction(), whole, withOutput(whole, null), exampleAction()]) {
+      expect(isAction(action), JSON.stringify(isAction.errors)).to.equal(true);
+    }
+  });
+
+  it("knows the same words", () => {
+    const { properties } = isAction.schema as { readonly properties: Words };
+    expect(properties.phase?.enum).to.have.members([...phases]);
+    expect(properties.protocol?.enum).to.have.members([...protocols]);
+    expect(properties.capability?.enum).to.have.members([...capabilities]);
+    expect(properties.principal?.properties?.role?.enum).to.have.members([...roles]);
+  });
+
+  it("refuses what no action is", () => {
+    for (const wrong of [{ version: 2 }, { phase: "after" }, { client: {} }, { more: 1 }, { tool: "x".repeat(513) }]) {
+      expect(isAction({ ...makeAction(), ...wrong }), JSON.stringify(wrong)).to.equal(false);
+    }
+  });
+});
