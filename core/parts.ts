@@ -28,6 +28,7 @@ import { openSessionControl } from "./session/session-control.ts";
 import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
+import { UsageMeter } from "./usage/meter.ts";
 
 /** The parts of a running gateway. */
 export interface Parts extends Endpoints {
@@ -48,6 +49,7 @@ export interface Parts extends Endpoints {
   readonly extensions: readonly LoadedExtension[];
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
+  readonly meter: UsageMeter;
   readonly sessions: SessionTable;
   readonly life: { stopping: boolean };
 }
@@ -64,11 +66,11 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const fleet = openFleet(config, log);
   const providers = openProviders(config, log);
   const inFlight = new InFlight();
+  const time = { clock: Date.now, elapsedMs: () => performance.now() };
   const control = await openSessionControl({
     ...evidence,
     reviewFlood: config.sessions.reviewFlood,
-    clock: Date.now,
-    elapsedMs: () => performance.now(),
+    ...time,
     events: readEvents,
     onKilled: ({ session, reason }) => {
       metrics.sessionKilled(reason);
@@ -102,6 +104,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers,
     sessions,
   });
+  const onWarning = (message: string, fields: object): void => log.warn(fields, message);
+  const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
   const keys = new KeyRing(config.keys);
   return {
     config,
@@ -116,6 +120,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     extensions,
     fleet,
     providers,
+    meter,
     sessions,
     ...endpoints,
     life: { stopping: false },
@@ -206,6 +211,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   parts.killSwitch.close();
   await parts.approvals.close();
   await parts.pluginPool.close();
+  await parts.meter.close();
   await closeEvidence(parts);
 }
 

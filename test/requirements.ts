@@ -162,7 +162,7 @@ R4.1-14 | 6 | met  | Tool passthrough on the messages route is optional and disa
 ## 4.2 Admin endpoints
 R4.2-1  | 2 | met  | GET /health answers on the admin port.
 R4.2-2  | 2 | met  | GET /metrics answers text with gateway_requests_total and gateway_request_duration_seconds.
-R4.2-3  | 6 | open | GET /admin/v1/usage answers usage statistics.
+R4.2-3  | 6 | met  | GET /admin/v1/usage answers usage statistics.
 R4.2-4  | 6 | met  | GET /admin/v1/providers lists the configured providers.
 R4.2-5  | 3 | met  | POST /admin/v1/audit/verify verifies the audit chain.
 R4.2-6  | 2 | open | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.

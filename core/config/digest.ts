@@ -28,6 +28,7 @@ export function configDigest(config: GatewayConfig): string {
     upstreams: upstreams.map(withoutSecrets),
     providers: config.providers.map(withoutKey),
     modelGateway: { ...config.modelGateway, routes: config.modelGateway.routes.map(routeOf) },
+    usage: { ...config.usage, budgets: config.usage.budgets.map((budget) => ({ ...budget })) },
     policy: {
       ...config.policy,
       packs: config.policy.packs.map((pack) => ({ ...pack })),

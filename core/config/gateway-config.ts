@@ -6,6 +6,7 @@ import type { ModelRoute, ProviderConfig as ProviderSpec } from "../kernel/provi
 import type { Role } from "../kernel/role.ts";
 import type { TrustPolicy } from "../kernel/trust-policy.ts";
 import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
+import type { UsageConfig } from "../kernel/usage-config.ts";
 import type { WebhookConfig as WebhookSpec } from "../kernel/webhook-config.ts";
 import type { WitnessConfig as WitnessSpec } from "../kernel/witness-config.ts";
 
@@ -22,6 +23,7 @@ export interface GatewayConfig {
   readonly upstreams: readonly UpstreamConfig[];
   readonly providers: readonly ProviderConfig[];
   readonly modelGateway: ModelGatewayConfig;
+  readonly usage: UsageConfig;
   readonly policy: PolicyConfig;
   readonly extensions: ExtensionConfig;
   readonly sessions: SessionConfig;

@@ -11,6 +11,7 @@ import { checkRules } from "./rule.ts";
 import type { FileForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
 import { loadTrustFile, type TrustFile } from "./trust-file.ts";
+import { buildUsage } from "./usage-build.ts";
 import { readYamlTree } from "./yaml-tree.ts";
 
 /**
@@ -71,6 +72,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     upstreams: form.upstreams.map((upstream, index) => buildUpstream(upstream, secrets.upstreams[index], folder)),
     providers: form.providers.map((provider, index) => buildProvider(provider, secrets.providers[index])),
     modelGateway: buildModelGateway(form.model_gateway),
+    usage: buildUsage(form.usage),
     policy: {
       packs: policy.packs.map(({ path, mode, settings }) => ({ path: resolve(folder, path), mode, settings })),
       plugins: policy.plugins.map(({ path, ...rest }) => ({ path: resolve(folder, path), ...rest })),

@@ -7,6 +7,7 @@ import { refuseRepeats } from "./repetition.ts";
 import type { FileForm } from "./schema.ts";
 import type { Secrets } from "./secret.ts";
 import { checkUpstreams } from "./upstream-rule.ts";
+import { checkUsage } from "./usage-rule.ts";
 
 /**
  * Checks what no single key can say. Each misfit is a fault.
@@ -20,6 +21,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkAnonymous(draft.mcp_gateway, faults);
   checkUpstreams(draft.upstreams, faults);
   checkProviders(draft, faults);
+  checkUsage(draft, faults);
   checkPolicy(draft.policy, faults);
   checkExtensions(draft.extensions, faults);
   checkBodyTime(draft.limits, faults);

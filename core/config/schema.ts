@@ -6,6 +6,7 @@ import type { Field, Form, ObjectField } from "./field.ts";
 import { modelGatewaySchema, providerSchema } from "./provider-schema.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, sessionsSchema, stateSchema } from "./runtime-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
+import { usageSchema } from "./usage-schema.ts";
 
 /** The file as checked: its own spelling, every default filled in. */
 export interface FileForm {
@@ -17,6 +18,7 @@ export interface FileForm {
   readonly upstreams: readonly UpstreamForm[];
   readonly providers: readonly ProviderForm[];
   readonly model_gateway: Form<typeof modelGatewaySchema>;
+  readonly usage: Form<typeof usageSchema>;
   readonly policy: Form<typeof policySchema>;
   readonly extensions: Form<typeof extensionsSchema>;
   readonly sessions: Form<typeof sessionsSchema>;
@@ -68,6 +70,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
     of: providerSchema,
   },
   model_gateway: modelGatewaySchema,
+  usage: usageSchema,
   policy: policySchema,
   extensions: extensionsSchema,
   sessions: sessionsSchema,

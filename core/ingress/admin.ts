@@ -6,11 +6,13 @@ import type { Principal } from "../kernel/principal.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
+import type { UsageMeter } from "../usage/meter.ts";
 import type { Handlers } from "./app.ts";
 import { readPage } from "./page.ts";
 import { showProvider } from "./provider-view.ts";
 import { sendBundle, sendReport } from "./session-export.ts";
 import { showSession } from "./session-view.ts";
+import { showUsage } from "./usage.ts";
 import { listDeadLetters, redeliver, type WebhookParts } from "./webhook.ts";
 
 export interface AdminParts extends WebhookParts {
@@ -18,6 +20,7 @@ export interface AdminParts extends WebhookParts {
   readonly exporter: SessionExport;
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
+  readonly meter: UsageMeter;
   readonly policies: () => readonly PolicyRef[];
 }
 
@@ -32,6 +35,7 @@ type AdminRouteId =
   | "admin.keys"
   | "admin.rotate"
   | "admin.policies"
+  | "admin.usage"
   | "admin.upstreams"
   | "admin.providers"
   | "admin.dead_letters"
@@ -58,6 +62,7 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
     "admin.policies": (ctx) => {
       ctx.body = { items: parts.policies(), next: null };
     },
+    "admin.usage": (ctx, caller) => showUsage(parts.meter, ctx, caller),
     "admin.upstreams": (ctx) => {
       ctx.body = { items: parts.fleet.health(), next: null };
     },

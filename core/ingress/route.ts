@@ -74,6 +74,7 @@ const table = {
     access: "approval.break_glass",
   },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
+  "admin.usage": { port: "admin", method: "GET", path: "/admin/v1/usage", access: "usage.read" },
   "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
   "admin.providers": { port: "admin", method: "GET", path: "/admin/v1/providers", access: "provider.read" },
   "admin.dead_letters": {

@@ -13,6 +13,7 @@ export type Permission =
   | "upstream.read"
   | "provider.read"
   | "policy.read"
+  | "usage.read"
   | "metrics.read"
   | "webhook.read"
   | "webhook.redeliver"
@@ -30,6 +31,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "upstream.read",
     "provider.read",
     "policy.read",
+    "usage.read",
     "metrics.read",
     "webhook.read",
     "webhook.redeliver",
@@ -44,11 +46,20 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "upstream.read",
     "provider.read",
     "policy.read",
+    "usage.read",
     "metrics.read",
     "webhook.read",
     "session.kill",
   ],
-  viewer: ["evidence.read", "approval.read", "upstream.read", "provider.read", "policy.read", "metrics.read"],
+  viewer: [
+    "evidence.read",
+    "approval.read",
+    "upstream.read",
+    "provider.read",
+    "policy.read",
+    "usage.read",
+    "metrics.read",
+  ],
 };
 
 /** Whether `role` carries `permission`: `can("viewer", "evidence.read")`. */

@@ -30,6 +30,8 @@ export class Metrics {
   readonly #pluginThreads: Gauge;
   readonly #pluginWaiting: Gauge;
   readonly #webhooks: Counter<"result">;
+  readonly #tokens: Counter<"direction">;
+  readonly #usageRefusals: Counter<"reason">;
 
   constructor() {
     const registers = [this.#registry];
@@ -128,6 +130,18 @@ export class Metrics {
       labelNames: ["result"],
       registers,
     });
+    this.#tokens = new Counter({
+      name: "gateway_model_tokens_total",
+      help: "Tokens that model requests took, by direction",
+      labelNames: ["direction"],
+      registers,
+    });
+    this.#usageRefusals = new Counter({
+      name: "gateway_model_usage_refusals_total",
+      help: "Model requests refused for a limit or a budget, by which",
+      labelNames: ["reason"],
+      registers,
+    });
   }
 
   answered(port: Port, route: string, status: number, seconds: number): void {
@@ -184,6 +198,14 @@ export class Metrics {
 
   webhookDelivery(result: "delivered" | "failed" | "dead" | "lost"): void {
     this.#webhooks.inc({ result });
+  }
+
+  tokensUsed(direction: "input" | "output", count: number): void {
+    this.#tokens.inc({ direction }, count);
+  }
+
+  usageRefused(reason: "requests" | "tokens" | "principals" | "budget"): void {
+    this.#usageRefusals.inc({ reason });
   }
 
   sessionKilled(reason: "operator" | "review_flood"): void {

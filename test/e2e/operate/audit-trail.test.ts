@@ -113,6 +113,7 @@ describe("what is done over the admin port is on record with who did it", functi
       detail: (by, id) => ({ event: "post_mortem", by, id, text: postMortem }),
     },
     "admin.policies": null,
+    "admin.usage": null,
     "admin.upstreams": null,
     "admin.providers": null,
     "admin.dead_letters": null,

@@ -45,6 +45,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.break_glass": everyKey,
   "admin.break_glass_close": [409, 403, 403, 404, 401, 401],
   "admin.policies": everyKey,
+  "admin.usage": everyKey,
   "admin.upstreams": everyKey,
   "admin.providers": everyKey,
   "admin.dead_letters": [200, 200, 403, 200, 401, 401],

@@ -138,7 +138,7 @@ describe("loadConfig(path, env)", () => {
       expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
         "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
         "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
-        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `providers`, `model_gateway`, `policy`, `extensions`, `sessions`, `evidence`, `approvals`, `limits`, `log`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `providers`, `model_gateway`, `usage`, `policy`, `extensions`, `sessions`, `evidence`, `approvals`, `limits`, `log`",
       ]);
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
@@ -240,6 +240,7 @@ function defaults(source: string): GatewayConfig {
       },
     ],
     modelGateway: { toolPassthrough: false, holdbackBytes: 256, routes: [] },
+    usage: { requestsPerMinute: 120, tokensPerMinute: 200_000, budgets: [] },
     policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: { reviewFlood: { reviews: 5, windowMs: 300_000 } },

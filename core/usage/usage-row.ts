@@ -1,0 +1,68 @@
+import { tenantPrefix } from "../kernel/tenant-key.ts";
+import type { Day } from "./day.ts";
+
+export interface UsageCount {
+  readonly requests: number;
+  /** In tokens, as the following. */
+  readonly input: number;
+  readonly output: number;
+  /** The part of the input that came from a provider's cache. */
+  readonly cachedInput: number;
+}
+
+/** What one principal used of one model in a day. Provider and model are as configured, the principal as made by us. */
+export interface UsageRow extends UsageCount {
+  readonly day: Day;
+  readonly principal: string;
+  /** The name of the principal's key; null where several are counted together. */
+  readonly keyId: string | null;
+  readonly provider: string;
+  readonly model: string;
+}
+
+/** The name of what is counted together, beyond the number of rows that a day may have. */
+export const other = "other";
+
+const separator = "/";
+
+/** Neither principals nor providers have a `/` in their names; what follows the last is the model's, whatever is in it. */
+export function rowName({ principal, provider, model }: UsageRow): string {
+  return [principal, provider, model].join(separator);
+}
+
+/** Every row of a tenant's day has a key behind this prefix, which ends in `/`. */
+export function dayPrefix(tenant: string, day: Day): string {
+  return `${tenantPrefix(tenant)}usage/${day}/`;
+}
+
+export function writeRow({ keyId, requests, input, output, cachedInput }: UsageRow): string {
+  return JSON.stringify([keyId, requests, input, output, cachedInput]);
+}
+
+/** Reads an entry: its key, behind the prefix of its day, is a row's name. */
+export function readRow(day: Day, name: string, text: string): UsageRow {
+  const [principal, provider, ...model] = name.split(separator) as [string, string, ...string[]];
+  const [keyId, requests, input, output, cachedInput] = JSON.parse(text) as [
+    string | null,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { day, principal, provider, model: model.join(separator), keyId, requests, input, output, cachedInput };
+}
+
+/** Both together, named as the first. */
+export function addRows(row: UsageRow, more: UsageCount | undefined): UsageRow {
+  if (more === undefined) return row;
+  return { ...row, ...addCounts(row, more) };
+}
+
+export function addCounts(a: UsageCount, b: UsageCount): UsageCount {
+  return {
+    requests: a.requests + b.requests,
+    input: a.input + b.input,
+    output: a.output + b.output,
+    cachedInput: a.cachedInput + b.cachedInput,
+  };
+}
