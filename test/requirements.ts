@@ -33,7 +33,7 @@ R1.1-20 | 3 | met  | The signed evidence chain is active at runtime.
 R1.1-21 | 8 | open | Execution-gate sandboxes and the identity hierarchy are not wired into the request path.
 R1.1-22 | 2 | open | Upstream credentials are not issued at runtime.
 R1.1-23 | 6 | open | Only traffic routed through a supported integration enters the policy engine.
-R1.1-24 | 6 | open | Default local mode uses a mock provider.
+R1.1-24 | 6 | met  | Default local mode uses a mock provider.
 R1.1-25 | 2 | met  | Default local mode uses YAML policies.
 R1.1-26 | 6 | open | Default local mode uses in-memory rate limiting.
 R1.1-27 | 2 | met  | Default local mode keeps a local audit and evidence chain.
@@ -114,7 +114,7 @@ R2.8-5  | 4 | met  | state.enabled enables local persistent state for approvals.
 
 ## 2.9 Chat request
 R2.9-1  | 6 | met  | A chat request needs a model and messages with role and content.
-R2.9-2  | 6 | open | A mock model name exists for the mock provider.
+R2.9-2  | 6 | met  | A mock model name exists for the mock provider.
 R2.9-3  | 6 | met  | The response carries choices whose first element holds a message with content.
 
 ## 3.1 Approval states

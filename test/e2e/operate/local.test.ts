@@ -98,6 +98,29 @@ describe("gateway serve without a configuration file", function () {
     await agent.hangUp();
   });
 
+  it("answers for the model `mock` in both model APIs, under the baseline pack [R1.1-24, R2.9-2]", async () => {
+    const ask = async (path: string, body: object): Promise<{ status: number; body: string }> => {
+      const headers = [
+        ["x-api-key", agentKey],
+        ["content-type", "application/json"],
+      ] as const;
+      const messages = [{ role: "user", content: "Hello" }];
+      const text = JSON.stringify({ model: "mock", messages, ...body });
+      return send(urlOf("gateway_port"), { method: "POST", target: path, headers, body: text });
+    };
+    const chat = await ask("/v1/chat/completions", {});
+    expect(JSON.parse(chat.body)).to.have.nested.property("choices[0].message.content", "You said: Hello");
+    const messages = await ask("/v1/messages", { max_tokens: 9 });
+    expect(JSON.parse(messages.body)).to.have.nested.property("content[0].text", "You said: Hello");
+    const streamed = await ask("/v1/chat/completions", { stream: true });
+    expect(streamed.body).to.match(/^data: \{.*\n\ndata: \[DONE\]\n\n/s);
+    const unknown = await ask("/v1/chat/completions", { model: "other" });
+    expect([unknown.status, (JSON.parse(unknown.body) as { error: { code: string } }).error.code]).to.deep.equal([
+      404,
+      "model_not_found",
+    ]);
+  });
+
   it("serves metrics on the admin port [R1.1-28]", async () => {
     const headers = [["x-api-key", key]] as const;
     const { status, body } = await send(urlOf("admin_port"), { target: "/metrics", headers });

@@ -42,6 +42,8 @@ describe("policy-packs/baseline", () => {
         }
       }
     }
+    const asked = await compiled.pack.policy.evaluate(makeAction({ protocol: "model", capability: "generate" }));
+    for (const finding of asked.findings) tried.add(finding.rule);
     const vast = await compiled.pack.policy.evaluate(makeAction({ arguments: { path: "./".repeat(5_000) } }));
     for (const finding of vast.findings) tried.add(finding.rule);
     const guarded = await compilePack(await optionsFor(folder, { protected_paths: ["/etc"] }));
