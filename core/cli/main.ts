@@ -28,6 +28,12 @@ const program = new Command("gateway")
   .addCommand(webhookCommand())
   .addCommand(sessionsCommand());
 
+// Who reads through a pipe may stop before the end, as `head` does: an end like that of SIGPIPE, and no fault of ours.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(141);
+});
+
 try {
   await applyUsage(program).parseAsync();
 } catch (cause) {

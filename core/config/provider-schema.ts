@@ -27,7 +27,7 @@ export const providerSchema = {
       required: true,
       only: { key: "type", values: ["openai", "anthropic"] },
       description:
-        "Where it is: `<base_url>/chat/completions` for `openai`, `<base_url>/v1/messages` for `anthropic`. With `api_key_env`, an https: URL or one of this machine.",
+        "As the vendors' own clients take it: `openai` with `/v1`, `anthropic` without. With `api_key_env`: https:, or this machine.",
     },
     api_key_env: {
       type: "string",

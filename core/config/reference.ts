@@ -78,7 +78,13 @@ function typeText(field: Field): string {
 function defaultText(field: Field): string {
   if (field.required === true) return "required";
   if (field.type === "object") return "";
+  if (isListOfMappings(field.default)) return "as described";
   return field.default === null ? "none" : `\`${JSON.stringify(field.default)}\``;
+}
+
+/** Whether a default is too much for a cell. */
+function isListOfMappings(value: unknown): boolean {
+  return Array.isArray(value) && typeof value[0] === "object";
 }
 
 function descriptionText({ description, only }: Field): string {
