@@ -18,6 +18,8 @@ import type { ProviderFleet } from "./provider/fleet.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
 import type { ReviewFlood } from "./session/review-flood.ts";
 import type { UpstreamFleet } from "./upstream/fleet.ts";
+import type { UsageMeter } from "./usage/meter.ts";
+import { Tokenizer } from "./usage/tokenizer.ts";
 
 /** What the endpoints are made of. */
 export interface EndpointSources {
@@ -31,6 +33,7 @@ export interface EndpointSources {
   readonly killSwitch: KillSwitch;
   readonly reviews: ReviewFlood;
   readonly inFlight: InFlight;
+  readonly meter: UsageMeter;
 }
 
 export interface Endpoints {
@@ -61,6 +64,8 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     ...shared,
     actions: new ActionFactory("model", Date.now, newId),
     fleet: open.providers,
+    meter: open.meter,
+    tokenizer: () => Tokenizer.load(),
     toolPassthrough,
     holdback: holdbackBytes,
     mostHeldBytes: mostHeldBytes + holdbackBytes,

@@ -29,6 +29,7 @@ import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
 import { UsageMeter } from "./usage/meter.ts";
+import { Tokenizer } from "./usage/tokenizer.ts";
 
 /** The parts of a running gateway. */
 export interface Parts extends Endpoints {
@@ -65,6 +66,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   });
   const fleet = openFleet(config, log);
   const providers = openProviders(config, log);
+  // Its tables take a moment, which no request should.
+  if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
   const time = { clock: Date.now, elapsedMs: () => performance.now() };
   const control = await openSessionControl({
@@ -93,6 +96,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     onCount: (count) => metrics.mcpSessions(count),
   });
   const approvals = await openApprovals(config, log, metrics, evidence);
+  const onWarning = (message: string, fields: object): void => log.warn(fields, message);
+  const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
   const endpoints = openEndpoints(config, log, {
     ...control,
     inFlight,
@@ -103,9 +108,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     fleet,
     providers,
     sessions,
+    meter,
   });
-  const onWarning = (message: string, fields: object): void => log.warn(fields, message);
-  const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
   const keys = new KeyRing(config.keys);
   return {
     config,

@@ -35,7 +35,7 @@ R1.1-22 | 2 | open | Upstream credentials are not issued at runtime.
 R1.1-23 | 6 | open | Only traffic routed through a supported integration enters the policy engine.
 R1.1-24 | 6 | met  | Default local mode uses a mock provider.
 R1.1-25 | 2 | met  | Default local mode uses YAML policies.
-R1.1-26 | 6 | open | Default local mode uses in-memory rate limiting.
+R1.1-26 | 6 | met  | Default local mode uses in-memory rate limiting.
 R1.1-27 | 2 | met  | Default local mode keeps a local audit and evidence chain.
 R1.1-28 | 2 | met  | Default local mode serves metrics on the admin port.
 R1.1-29 | 2 | open | Providers, tracing, caches, external databases and external policy engines are optional.
@@ -154,7 +154,7 @@ R4.1-7  | 2 | met  | POST /health cannot execute tools.
 R4.1-8  | 6 | met  | POST /v1/chat/completions answers a completion and requires the key of a configured tenant.
 R4.1-9  | 6 | met  | POST /v1/chat/completions supports streaming.
 R4.1-10 | 6 | met  | POST /v1/messages takes and answers messages-style JSON.
-R4.1-11 | 6 | open | POST /v1/messages/count_tokens answers a token count.
+R4.1-11 | 6 | met  | POST /v1/messages/count_tokens answers a token count.
 R4.1-12 | 8 | open | /v1/ws is a WebSocket for live charts and eval hooks.
 R4.1-13 | 2 | met  | Other paths cannot dispatch tool calls.
 R4.1-14 | 6 | met  | Tool passthrough on the messages route is optional and disabled by default.

@@ -22,6 +22,7 @@ const table = {
   "sse.post": { port: "gateway", method: "POST", path: "/mcp/session/:id", access: "key" },
   "model.chat": { port: "gateway", method: "POST", path: "/v1/chat/completions", access: "key" },
   "model.messages": { port: "gateway", method: "POST", path: "/v1/messages", access: "key" },
+  "model.count": { port: "gateway", method: "POST", path: "/v1/messages/count_tokens", access: "key" },
   "model.list": { port: "gateway", method: "GET", path: "/v1/models", access: "key" },
   "gateway.health": { port: "gateway", method: "GET", path: "/health", access: "public" },
   "admin.health": { port: "admin", method: "GET", path: "/health", access: "public" },

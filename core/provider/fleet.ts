@@ -63,6 +63,11 @@ export class ProviderFleet {
     return this.#table.models;
   }
 
+  /** Throws MODEL_UNKNOWN for a model that no route serves. */
+  checkModel(model: string): void {
+    this.#table.steps(model, "");
+  }
+
   /**
    * Who may serve a request of this session, in order; those that rest come last. More than one only where the route
    * allows fallback: the next may be asked where an answer says `elsewhere`. Throws MODEL_UNKNOWN, and

@@ -6,10 +6,12 @@ import type { JsonObject } from "../../kernel/json.ts";
 import type { ModelApi } from "../../kernel/model-api.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import { httpSession } from "../../kernel/session-scope.ts";
+import { contentOf } from "../../usage/request-content.ts";
 import type { Actor } from "../action-factory.ts";
 import { type BodyLimits, readJsonBody } from "../body.ts";
 import { agentIdentity } from "../client.ts";
 import type { InFlight } from "../in-flight.ts";
+import { Bill, type BillParts } from "./bill.ts";
 import { modelErrorEvent } from "./error.ts";
 import { EventSink } from "./event-sink.ts";
 import { modelList } from "./model-list.ts";
@@ -18,7 +20,7 @@ import { type ServiceParts, serveModel } from "./service.ts";
 import { refuseTools } from "./tool-passthrough.ts";
 import { messagesVersion } from "./version.ts";
 
-export interface ModelEndpointParts extends ServiceParts {
+export interface ModelEndpointParts extends ServiceParts, BillParts {
   readonly body: BodyLimits;
   readonly inFlight: InFlight;
   /** A fault that was told to a client in the middle of its stream. */
@@ -50,6 +52,18 @@ export class ModelEndpoint {
     await this.#serve(ctx, principal, request, continuation, requestId);
   }
 
+  /**
+   * POST `/v1/messages/count_tokens`: what a request would take, as it is counted here. Nothing leaves the gateway, so
+   * nothing is judged.
+   */
+  async countTokens(ctx: Context): Promise<void> {
+    messagesHeaders(ctx);
+    const { body, model } = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+    this.#parts.fleet.checkModel(model);
+    const tokenizer = await this.#parts.tokenizer();
+    ctx.body = { input_tokens: tokenizer.countRequest(contentOf(body)) };
+  }
+
   /** GET `/v1/models`: in the shape of the API whose version header is sent. */
   models(ctx: Context): void {
     const api: ModelApi = ctx.req.headers["anthropic-version"] === undefined ? "chat" : "messages";
@@ -70,9 +84,10 @@ export class ModelEndpoint {
     const { inFlight } = this.#parts;
     ctx.set("request-id", requestId);
     ctx.res.once("close", () => abort.abort(new GatewayError("CANCELLED")));
+    const bill = this.#bill(ctx, principal, request);
     inFlight.begin(scope.id, abort);
     try {
-      const reply = await serveModel(this.#parts, { actor, request, continuation, sink, signal: abort.signal });
+      const reply = await serveModel(this.#parts, { actor, bill, request, continuation, sink, signal: abort.signal });
       if (reply.kind === "streamed") return sink.end();
       ctx.status = reply.status;
       ctx.type = "application/json";
@@ -84,7 +99,17 @@ export class ModelEndpoint {
       this.#parts.onFault(requestId, error);
       sink.end(modelErrorEvent(request.api, error, requestId));
     } finally {
+      bill.release();
       inFlight.finish(scope.id, abort);
+    }
+  }
+
+  /** Reserves what the request may take; the client is told where it stands with its limits, let in or not. */
+  #bill(ctx: Context, principal: Principal, request: ModelRequest): Bill {
+    try {
+      return new Bill(this.#parts, principal, request.body);
+    } finally {
+      ctx.set(this.#parts.meter.headers(principal));
     }
   }
 }

@@ -1,18 +1,21 @@
 import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { JsonObject } from "../../kernel/json.ts";
+import type { TokenUsage } from "../../kernel/token-usage.ts";
 import type { Answer, StreamedAnswer } from "../../pipeline/answer.ts";
 import type { Passage, Road } from "../../pipeline/road.ts";
 import { streamAnswer } from "../../pipeline/streamed-answer.ts";
 import type { FailedAnswer, StreamedAnswer as ModelStream } from "../../provider/answer.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
+import { readUsage } from "../../provider/wire/usage.ts";
 import type { ActionFactory, Actor } from "../action-factory.ts";
 import { refusalError } from "../refusal.ts";
+import type { Bill } from "./bill.ts";
+import { CountingReader } from "./counting-reader.ts";
 import type { EventSink } from "./event-sink.ts";
 import { failedReply, type ModelReply, wholeReply } from "./reply.ts";
 import type { ModelRequest } from "./request.ts";
-import { ToolRefusal } from "./tool-refusal.ts";
 
 export interface ServiceParts {
   readonly road: Road;
@@ -29,6 +32,8 @@ export interface ServiceParts {
 /** A model request for as long as it is served. */
 export interface OpenModelRequest {
   readonly actor: Actor;
+  /** Settled with what a provider serves. */
+  readonly bill: Bill;
   readonly request: ModelRequest;
   /** What the client says beside the body, judged and sent with it. */
   readonly continuation: JsonObject | undefined;
@@ -44,7 +49,7 @@ const tools = { chat: "chat.completions", messages: "messages" } as const;
  * Rejects with the GatewayError to answer instead.
  */
 export async function serveModel(parts: ServiceParts, open: OpenModelRequest): Promise<ModelReply> {
-  const { request, actor } = open;
+  const { request, actor, signal } = open;
   const candidates = parts.fleet.candidates(request, actor.scope.id);
   for (const [index, candidate] of candidates.entries()) {
     const attempt = new Attempt(parts, open, candidate);
@@ -53,7 +58,7 @@ export async function serveModel(parts: ServiceParts, open: OpenModelRequest): P
       const reply = await attempt.run();
       if (isLast || !attempt.mayGoElsewhere) return reply;
     } catch (cause) {
-      const error = open.signal.aborted ? GatewayError.from(open.signal.reason) : GatewayError.from(cause);
+      const error = signal.aborted ? GatewayError.from(signal.reason) : GatewayError.from(cause);
       if (isLast || !attempt.mayGoElsewhere) throw error;
     }
   }
@@ -67,6 +72,7 @@ class Attempt {
   readonly #candidate: Candidate;
   #failed: FailedAnswer | undefined;
   #usedApproval = false;
+  #stream: CountingReader | undefined;
 
   constructor(parts: ServiceParts, open: OpenModelRequest, candidate: Candidate) {
     this.#parts = parts;
@@ -89,9 +95,9 @@ class Attempt {
       arguments: request.body,
       continuation,
     });
-    const passage: Passage<ModelReply> = await this.#parts.road.travel(action, (permission) =>
-      this.#dispatch(permission),
-    );
+    const passage: Passage<ModelReply> = await this.#parts.road
+      .travel(action, (permission) => this.#dispatch(permission))
+      .finally(() => this.#settleStream());
     if (passage.kind !== "answered") throw refusalError(passage);
     return passage.reply;
   }
@@ -101,8 +107,11 @@ class Attempt {
     const { request, signal } = this.#open;
     const { api, stream } = request;
     const answer = await this.#parts.fleet.call(permission, { candidate: this.#candidate, api, stream, signal });
-    if (answer.kind === "stream") return this.#stream(answer);
-    if (answer.kind === "whole") return wholeReply(answer, this.#refusesTools);
+    if (answer.kind === "stream") return this.#streamed(answer);
+    if (answer.kind === "whole") {
+      await this.#settle(readUsage(api, answer.body), answer.body);
+      return wholeReply(answer, this.#refusesTools);
+    }
     this.#failed = answer;
     if (answer.outcome === "unknown") throw answer.error;
     return failedReply(answer, permission.approvalId);
@@ -112,11 +121,21 @@ class Attempt {
     return this.#open.request.api === "messages" && !this.#parts.toolPassthrough;
   }
 
-  #stream({ events, reader }: ModelStream): StreamedAnswer<ModelReply> {
+  #settle(usage: TokenUsage | undefined, answer: JsonObject): Promise<void> {
+    return this.#open.bill.settle(this.#candidate, usage, answer);
+  }
+
+  /** What came of a stream was served, whoever ended it. */
+  async #settleStream(): Promise<void> {
+    if (this.#stream !== undefined) await this.#settle(this.#stream.usage, this.#stream.body());
+  }
+
+  #streamed({ events, reader }: ModelStream): StreamedAnswer<ModelReply> {
     const { sink } = this.#open;
+    this.#stream = new CountingReader(reader, this.#refusesTools);
     const { road, holdback, mostHeldBytes } = this.#parts;
     return streamAnswer({
-      reader: this.#refusesTools ? new ToolRefusal(reader) : reader,
+      reader: this.#stream,
       events,
       deliver: (released) => sink.write(Buffer.concat(released.map(({ raw }) => raw))),
       holdback: road.readsOutput("model") ? holdback : 0,

@@ -21,6 +21,8 @@ export interface ModelWorldOptions {
   readonly policy?: string;
   /** Further top-level keys. */
   readonly more?: string;
+  /** The `usage` key; without it, limits that no test reaches. */
+  readonly usage?: string;
   readonly files?: Readonly<Record<string, string>>;
 }
 
@@ -36,6 +38,7 @@ export interface ModelWorld {
   stop(): Promise<void>;
 }
 
+const unlimited = "usage: { requests_per_minute: 1000000, tokens_per_minute: 1000000000 }";
 const usualRoutes = `
     - { model: chat-model, providers: [{ name: open, model: open-1 }] }
     - { model: messages-model, providers: [{ name: claude, model: claude-1 }] }
@@ -81,6 +84,7 @@ function configFor(provider: ModelProvider, keys: ModelWorld["keys"], options: M
     provider: both = "",
     policy = "",
     more = "",
+    usage = unlimited,
   } = options;
   return `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
@@ -106,6 +110,7 @@ model_gateway:
   ${settings}
   routes: ${routes}
 sessions: { review_flood: { reviews: 0 } }
+${usage}
 policy:
   packs: [{ path: packs/open }]
   ${policy}

@@ -23,6 +23,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "sse.post": [404, 404, 404, 404, 401, 401],
   "model.chat": everyKey,
   "model.messages": everyKey,
+  "model.count": everyKey,
   "model.list": everyKey,
   "gateway.health": everyone,
   "admin.health": everyone,

@@ -1,0 +1,155 @@
+import { expect } from "chai";
+import { scripts } from "../../fixture/model-provider.ts";
+import { type Asked, askModel, openModel } from "./ask.ts";
+import { type ModelWorld, openModelWorld } from "./world.ts";
+
+interface Totals {
+  readonly requests: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+}
+
+/** An event of a chat stream that counts nothing. */
+function chunk(delta: object, finish: string | null = null): string {
+  const choices = [{ index: 0, delta, finish_reason: finish }];
+  return `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices })}\n\n`;
+}
+
+describe("usage of models", () => {
+  let world: ModelWorld | undefined;
+  afterEach(async () => {
+    await world?.stop();
+    world = undefined;
+  });
+
+  async function open(usage?: string): Promise<ModelWorld> {
+    world = await openModelWorld(usage === undefined ? {} : { usage });
+    world.provider.script = scripts.answers({ text: "It is sunny." });
+    return world;
+  }
+  async function totals({ gateway, keys }: ModelWorld): Promise<Totals> {
+    const headers = { "x-api-key": keys.operator };
+    const response = await fetch(`${gateway.adminUrl}/admin/v1/usage`, { headers });
+    return ((await response.json()) as { totals: Totals }).totals;
+  }
+
+  it("is what the provider counted, streamed and not, in either API", async () => {
+    const opened = await open();
+    const all: Asked[] = (["chat", "messages"] as const).flatMap((api) =>
+      ["chat-model", "messages-model"].flatMap((model) => [
+        { api, model },
+        { api, model, stream: true, body: api === "chat" ? { stream_options: { include_usage: true } } : {} },
+      ]),
+    );
+    for (const asked of all) expect((await askModel(opened, asked)).status).to.equal(200);
+    expect(await totals(opened)).to.deep.include({
+      requests: all.length,
+      input_tokens: 11 * all.length,
+      output_tokens: 7 * all.length,
+    });
+  });
+
+  it("is counted here where the provider counts nothing", async () => {
+    const opened = await open();
+    opened.provider.script = scripts.streams([
+      chunk({ content: "It is sunny." }),
+      chunk({}, "stop"),
+      "data: [DONE]\n\n",
+    ]);
+    await askModel(opened, { stream: true, text: "How is the weather in Zürich today?" });
+    const counted = await totals(opened);
+    expect(counted.requests).to.equal(1);
+    expect(counted.input_tokens).to.be.within(10, 20);
+    expect(counted.output_tokens).to.be.within(3, 6);
+  });
+
+  it("is what came of a stream that its client gave up", async () => {
+    const opened = await open();
+    opened.provider.script = scripts.streams(new Array<string>(400).fill(chunk({ content: "word " })), 5);
+    const abort = new AbortController();
+    const response = await openModel(opened, { stream: true, signal: abort.signal });
+    await response.body?.getReader().read();
+    abort.abort();
+    const until = performance.now() + 5_000;
+    while ((await totals(opened)).requests === 0 && performance.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const { output_tokens: tokens } = await totals(opened);
+    expect(tokens).to.be.within(1, 399);
+  });
+
+  it("is nothing where policy, a provider or the gateway refused", async () => {
+    const opened = await open();
+    opened.provider.script = scripts.says(400);
+    await askModel(opened);
+    await askModel(opened, { model: "no-such-model" });
+    expect(await totals(opened)).to.deep.include({ requests: 0, input_tokens: 0, output_tokens: 0 });
+  });
+
+  it("is limited by requests a minute: 429 with the standard headers, and the provider is not asked [R1.1-26]", async () => {
+    const opened = await open("usage: { requests_per_minute: 3 }");
+    const statuses: number[] = [];
+    for (let index = 0; index < 5; index++) statuses.push((await askModel(opened)).status);
+    expect(statuses).to.deep.equal([200, 200, 200, 429, 429]);
+    expect(opened.provider.calls.length).to.equal(3);
+    const refused = await askModel(opened, { api: "messages" });
+    expect(refused.json().error).to.include({ type: "rate_limit_error", code: "rate_limit_exceeded" });
+    expect(Number(refused.headers.get("retry-after"))).to.be.within(1, 60);
+    expect(refused.headers.get("ratelimit-limit")).to.equal("3");
+    expect(refused.headers.get("ratelimit-remaining")).to.equal("0");
+    expect((await askModel(opened, { headers: { "x-api-key": opened.keys.other } })).status).to.equal(200);
+  });
+
+  it("is limited by tokens a minute", async () => {
+    const opened = await open("usage: { tokens_per_minute: 100 }");
+    expect((await askModel(opened, { text: "word ".repeat(60) })).status).to.equal(200);
+    expect((await askModel(opened, { text: "word ".repeat(100) })).status).to.equal(429);
+    expect(opened.provider.calls.length).to.equal(1);
+  });
+
+  for (const [whose, refused, other] of [
+    ["tenant: acme", 429, 200],
+    ["tenant: umbrella", 200, 429],
+    ["tenant: acme, key: agent", 429, 200],
+    ["tenant: acme, key: operator", 200, 200],
+  ] as const) {
+    it(`is held to a budget of { ${whose} }, and clients do not repeat what it refuses`, async () => {
+      const opened = await open(`usage: { budgets: [{ ${whose}, tokens_per_day: 20 }] }`);
+      const asThem: Asked = { headers: { "x-api-key": opened.keys.other } };
+      for (const asked of [{}, asThem]) await askModel(opened, asked);
+      const before = opened.provider.calls.length;
+      const [mine, theirs] = [await askModel(opened), await askModel(opened, asThem)];
+      expect([mine.status, theirs.status]).to.deep.equal([refused, other]);
+      expect(opened.provider.calls.length - before).to.equal(
+        [refused, other].filter((status) => status === 200).length,
+      );
+      const told = [mine, theirs].find(({ status }) => status === 429);
+      if (told === undefined) return;
+      expect(told.json().error).to.include({ code: "insufficient_quota" });
+      expect(told.headers.get("x-should-retry")).to.equal("false");
+    });
+  }
+
+  it("is told beforehand by count_tokens, which asks nobody [R4.1-11]", async () => {
+    const opened = await open();
+    const count = async (text: string, model = "messages-model"): Promise<Response> =>
+      fetch(`${opened.gateway.url}/v1/messages/count_tokens`, {
+        method: "POST",
+        headers: { "x-api-key": opened.keys.agent, "content-type": "application/json" },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: text }] }),
+      });
+    const tokensOf = async (text: string): Promise<number> => {
+      const told = (await (await count(text)).json()) as { readonly input_tokens: number };
+      expect(told).to.have.keys("input_tokens");
+      return told.input_tokens;
+    };
+    const short = await tokensOf("hello");
+    expect(short).to.be.within(1, 12);
+    expect((await tokensOf("hello ".repeat(100))) - short).to.be.within(90, 110);
+    const unknown = await count("hello", "no-such-model");
+    expect(unknown.status).to.equal(404);
+    expect(await unknown.json()).to.include({ type: "error" });
+    expect(opened.provider.calls.length).to.equal(0);
+    expect(await opened.records()).to.deep.equal([]);
+  });
+});
