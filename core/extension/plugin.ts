@@ -10,12 +10,15 @@ export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled"> {
   readonly module: Uint8Array;
   /** Pages of 64 KiB. */
   readonly memoryPages: number;
+  /** Tries what was compiled before it becomes a policy; where it rejects, it becomes none. */
+  readonly onCompiled?: (compiled: CompiledModule) => Promise<void>;
 }
 
 /** Checks, meters and compiles a plugin's module and makes a policy of it. Rejects with PLUGIN_INVALID. */
-export function compilePlugin({ module, memoryPages, ...options }: PluginOptions): Promise<PluginPolicy> {
+export function compilePlugin({ module, memoryPages, onCompiled, ...options }: PluginOptions): Promise<PluginPolicy> {
   return tellFaults(options.ref.name, async () => {
     const compiled = await compileModule({ bytes: module, memoryPages, fuel: options.fuel });
+    await onCompiled?.(compiled);
     return new PluginPolicy({ ...options, compiled });
   });
 }
