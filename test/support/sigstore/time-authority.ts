@@ -27,10 +27,15 @@ export class TimeAuthority {
 
   /** The DER of a TimeStampResp. */
   stamp(bytes: Uint8Array, at: Date): Buffer {
+    return this.stampDigest(digest(bytes), at);
+  }
+
+  /** The same for the SHA-256 of some bytes. */
+  stampDigest(sha256OfBytes: Uint8Array, at: Date): Buffer {
     const info = sequence(
       integer(1),
       oid("1.2.3.4.1"),
-      sequence(sha256, octets(digest(bytes))),
+      sequence(sha256, octets(sha256OfBytes)),
       integer(randomBytes(8)),
       generalizedTime(at),
     );
