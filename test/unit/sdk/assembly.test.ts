@@ -234,6 +234,15 @@ describe("the kit for plugins in AssemblyScript", () => {
       );
     });
 
+    it("asks for as many reviewers as any of the findings did, also of those that are left out", () => {
+      const rounds = Array(300).fill("review") as string[];
+      const { findings } = verdict(makeAction({ tool: "find", arguments: { rounds, approvals: 3 } }));
+      expect(findings.filter(({ approvals }) => approvals !== undefined).map(({ rule }) => rule)).to.deep.equal([
+        "probe.more-findings",
+      ]);
+      expect(findings.at(-1)?.approvals).to.equal(3);
+    });
+
     it("fits the output's bytes, however long its texts are", () => {
       const rounds = Array.from({ length: 100 }, (_, index) => (index === 99 ? "block" : "review"));
       const pointer = `/arguments${"/\u0001".repeat(600)}`;
