@@ -17,21 +17,26 @@ export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled"> {
 /** Checks, meters and compiles a plugin's module and makes a policy of it. Rejects with PLUGIN_INVALID. */
 export function compilePlugin({ module, memoryPages, onCompiled, ...options }: PluginOptions): Promise<PluginPolicy> {
   return tellFaults(options.ref.name, async () => {
-    const compiled = await compileModule({ bytes: module, memoryPages, fuel: options.fuel });
+    const compiled = await compileModule({
+      bytes: module,
+      memoryPages,
+      fuel: options.fuel,
+      settings: options.settings,
+    });
     await onCompiled?.(compiled);
     return new PluginPolicy({ ...options, compiled });
   });
 }
 
-export interface AdmissionOptions extends Pick<PluginOptions, "module" | "memoryPages" | "fuel"> {
+export interface AdmissionOptions extends Pick<PluginOptions, "module" | "memoryPages" | "fuel" | "settings"> {
   /** What faults call the plugin. */
   readonly name: string;
 }
 
 /** A module that the sandbox takes and that has one instance at least, for trials. Rejects with PLUGIN_INVALID. */
-export function admitModule({ name, module, memoryPages, fuel }: AdmissionOptions): Promise<CompiledModule> {
+export function admitModule({ name, module, ...order }: AdmissionOptions): Promise<CompiledModule> {
   return tellFaults(name, async () => {
-    const compiled = await compileModule({ bytes: module, memoryPages, fuel });
+    const compiled = await compileModule({ bytes: module, ...order });
     new PluginMachine(compiled);
     return compiled;
   });

@@ -20,7 +20,7 @@ const settings = { read: true };
 type Way = readonly [name: string, call: (action: ActionEnvelope) => unknown];
 
 const module = await buildAssembly("test/fixture/five-conditions");
-const compiled = await compileModule({ bytes: module, memoryPages: 16, fuel });
+const compiled = await compileModule({ bytes: module, memoryPages: 16, fuel, settings: {} });
 const machine = new PluginMachine(compiled);
 const pool = openPool(2);
 pool.warm();

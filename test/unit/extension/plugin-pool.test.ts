@@ -13,7 +13,7 @@ const endless = Number.MAX_SAFE_INTEGER;
 const machines = new Map<CompiledModule, number>();
 
 async function compile(body: string): Promise<CompiledModule> {
-  const compiled = await compileModule({ bytes: assemble(moduleOf(body)), memoryPages: 16, fuel });
+  const compiled = await compileModule({ bytes: assemble(moduleOf(body)), memoryPages: 16, fuel, settings: {} });
   machines.set(compiled, machines.size);
   return compiled;
 }

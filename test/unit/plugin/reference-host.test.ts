@@ -35,7 +35,7 @@ describe("the sandbox beside the reference host of the ABI", () => {
   for (const [name, module] of modules) {
     it(`gets the same answers from ${name}`, async () => {
       const machine = async (): Promise<PluginMachine> =>
-        new PluginMachine(await compileModule({ bytes: module, memoryPages: 256, fuel }));
+        new PluginMachine(await compileModule({ bytes: module, memoryPages: 256, fuel, settings: {} }));
       for (const value of inputs) {
         const action = JSON.stringify(makeAction({ arguments: value }));
         const input = new TextEncoder().encode(`{"settings":${settings},"action":${action}}`);

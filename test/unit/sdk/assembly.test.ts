@@ -26,6 +26,7 @@ describe("the kit for plugins in AssemblyScript", () => {
       bytes: await buildAssembly("test/fixture/kit-probe"),
       memoryPages: 256,
       fuel,
+      settings: {},
     });
     const machine = new PluginMachine(compiled);
     answer = (action, settings = {}) => machine.call(Buffer.from(JSON.stringify({ settings, action })), fuel);
