@@ -125,6 +125,11 @@ describe("the plugin secret-egress", () => {
     expect(performance.now() - started).to.be.lessThan(5_000);
   });
 
+  it("reads 75,000 bytes of what is dearest to read within its fuel: names before values that look random", () => {
+    const text = `${part(36)} secret=`.repeat(2_000).slice(0, 75_000);
+    expect(plugin.evaluate(makeAction({ arguments: { text } })).findings).to.have.length(1);
+  });
+
   it("is built from its source to the byte", async function () {
     this.timeout(60_000);
     const built = await buildAssembly("plugins/secret-egress");
