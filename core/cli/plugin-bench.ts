@@ -63,7 +63,8 @@ function pickInputs({ source, compiled, tests }: OpenedPlugin): readonly Input[]
   const { name, limits } = source;
   const inputs = tests
     .filter(({ test, settings }) => {
-      return tryPlugin({ compiled, name, settings, fuel: limits.fuel }, test.envelope).breach === undefined;
+      const trial = tryPlugin({ compiled, name, fuel: limits.fuel }, { settings, action: test.envelope });
+      return trial.verdict.error === undefined;
     })
     .map((ready): Input => [ready, encodeInput(JSON.stringify(ready.settings), ready.test.envelope)])
     .toSorted(([, a], [, b]) => a.length - b.length);

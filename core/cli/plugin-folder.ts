@@ -18,8 +18,8 @@ export async function openPlugin(path: string): Promise<OpenedPlugin> {
   const extension = acceptUnverified(await readExtensionFolder(path, "plugin"), null);
   const source = readPlugin(path, extension, {});
   const tests = await readPluginTests(path, extension, source.settingsSchema);
-  const { name, module, limits } = source;
-  return { source, tests, compiled: await admitModule({ name, module, ...limits }) };
+  const { name, module, settings, limits } = source;
+  return { source, tests, compiled: await admitModule({ name, module, settings, ...limits }) };
 }
 
 /** The same, where there is something to run. */

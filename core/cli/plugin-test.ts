@@ -38,24 +38,25 @@ export async function testPlugin(folder: string, json: true | undefined): Promis
 async function runAll(folder: string, json: true | undefined): Promise<readonly PluginTestResult[]> {
   const { source, compiled, tests } = await openTestedPlugin(folder);
   const locate = await readSourceMap(folder, source.module);
-  const results: PluginTestResult[] = [];
-  for await (const result of runPluginTests(source, compiled, tests)) {
-    const told = { ...result, failures: withPlace(result, source, locate) };
-    if (!json) for (const line of describe(told)) print(line);
-    results.push(told);
-  }
-  return results;
+  const told: PluginTestResult[] = [];
+  const onResult = (result: PluginTestResult): void => {
+    told.push({ ...result, failures: withPlace(result, source, locate) });
+    if (!json) for (const line of told.slice(-1).flatMap(describe)) print(line);
+  };
+  await runPluginTests({ source, compiled, tests, onResult });
+  return told;
 }
 
 /** Where a call broke off, that is what failed: all else follows from it. */
 function withPlace(
-  { failures, breach }: PluginTestResult,
+  { failures, verdict, stack }: PluginTestResult,
   { module, limits }: PluginSource,
   locate: Locate,
 ): readonly string[] {
-  const broken = failures.find((failure) => breach !== undefined && failure.includes(breach.message));
-  if (breach === undefined || broken === undefined) return failures;
-  const place = locate(failurePlaces(breach, module, limits.memoryPages));
+  const { error } = verdict;
+  const broken = failures.find((failure) => error !== undefined && failure.includes(error));
+  if (stack === undefined || broken === undefined) return failures;
+  const place = locate(failurePlaces(stack, module, limits.memoryPages));
   return [place === undefined ? broken : `${broken} (${place})`];
 }
 

@@ -40,12 +40,22 @@ async function serve(options: ServeOptions): Promise<void> {
   const config =
     options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
   const log = openLog(config.log.level, process.stderr.isTTY === true);
-  const gateway = await Gateway.open(config, log);
+  const opening = Gateway.open(config, log);
+  // Before anything is read: what changes while it opens is taken up once it is open.
+  const stopWatching = watchConfiguration(config, log, () =>
+    opening.then(
+      (opened) => reload(opened, config, log),
+      () => undefined,
+    ),
+  );
+  const gateway = await opening.catch((cause: unknown) => {
+    stopWatching();
+    throw cause;
+  });
   const { ports } = gateway;
   // Before anybody can know that it runs: a signal sent at once must stop it, not end it.
   const stopped = stopSignal();
   process.stdout.write(process.stdout.isTTY ? readyText(config.listen.host, ports) : readyLine(ports));
-  const stopWatching = watchConfiguration(config, log, () => reload(gateway, config, log));
   await stopped;
   stopWatching();
   log.info("stopping: what is in flight may finish");

@@ -63,3 +63,7 @@ export function abiFunction(name: string): AbiFunction | undefined {
 export const entryPoint = "evaluate";
 /** Run once at load, where the module has it. */
 export const initializer = "_initialize";
+/** Asked once at load whether the settings fit together, where the module has it; without parameters, answering 0. */
+export const settingsCheck = "validate_settings";
+/** All that the host calls. */
+export const entries: readonly string[] = [entryPoint, initializer, settingsCheck];

@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { PluginBreach } from "./breach.ts";
 import type { CompileAnswer, CompileOrder } from "./compiled-module.ts";
 import { PluginInstance } from "./plugin-instance.ts";
+import { checkSettings } from "./settings-check.ts";
 import { type Snapshot, takeSnapshot } from "./snapshot.ts";
 import { type MeteredModule, meterModule } from "./wasm/meter.ts";
 import { ModuleFault } from "./wasm/module-fault.ts";
@@ -9,14 +10,16 @@ import { parseModule } from "./wasm/module-parser.ts";
 
 parentPort?.postMessage(compile(workerData as CompileOrder));
 
-function compile({ bytes, memoryPages, fuel }: CompileOrder): CompileAnswer {
+function compile({ bytes, memoryPages, fuel, settings }: CompileOrder): CompileAnswer {
   try {
     // Our bounds come first: what could be too much for the engine never reaches it.
     const metered = meterModule(parseModule(bytes), memoryPages);
     // The engine judges the module as it came, without what was added, so nothing of it can name that.
     if (!WebAssembly.validate(bytes)) return { fault: "expected a valid module: the engine refuses it" };
     const module = new WebAssembly.Module(metered.bytes);
-    return { module, state: metered.state, snapshot: begin(module, metered, fuel) };
+    const compiled = { module, state: metered.state, snapshot: begin(module, metered, fuel) };
+    if (metered.checksSettings) checkSettings(compiled, settings, fuel);
+    return compiled;
   } catch (error) {
     if (error instanceof ModuleFault || error instanceof PluginBreach) return { fault: error.message };
     if (error instanceof WebAssembly.CompileError) return { fault: "expected a valid module: the engine refuses it" };

@@ -1,4 +1,5 @@
 import { Worker } from "node:worker_threads";
+import type { JsonObject } from "../kernel/json.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { MeteredModule } from "./wasm/meter.ts";
 import { ModuleFault } from "./wasm/module-fault.ts";
@@ -13,8 +14,10 @@ export interface CompiledModule extends Pick<MeteredModule, "state"> {
 export interface CompileOrder {
   readonly bytes: Uint8Array;
   readonly memoryPages: number;
-  /** What the module may spend before its first call. */
+  /** What the module may spend before its first call, and again on its settings. */
   readonly fuel: number;
+  /** What a module that checks its settings is asked about. */
+  readonly settings: JsonObject;
 }
 export type CompileAnswer = CompiledModule | { readonly fault: string };
 
@@ -22,8 +25,8 @@ const compileMs = 10_000;
 const heapMegabytes = 128;
 
 /**
- * Checks, meters, compiles and begins a module in a thread of its own, which is given up where it takes too long or too
- * much memory: a module is input, and reading it is work. Rejects with ModuleFault.
+ * Checks, meters, compiles and begins a module, and has it check its settings, in a thread of its own, which is given up
+ * where it takes too long or too much memory: a module is input, and reading it is work. Rejects with ModuleFault.
  */
 export function compileModule(order: CompileOrder): Promise<CompiledModule> {
   const worker = new Worker(new URL("./compile-worker.js", import.meta.url), {

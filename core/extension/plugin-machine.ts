@@ -20,15 +20,15 @@ export class PluginMachine {
     this.#instance = this.#newInstance();
   }
 
-  /** The bytes the plugin answered with, a copy. Throws PluginBreach. */
-  call(input: Uint8Array, fuelLimit: number): Uint8Array {
+  /** The bytes that an export of the plugin answered with, a copy. Throws PluginBreach. */
+  call(input: Uint8Array, fuelLimit: number, entry: string = entryPoint): Uint8Array {
     const instance = this.#instance ?? this.#newInstance();
     // Only an instance that was put back is asked again.
     this.#instance = undefined;
     try {
       instance.refill(fuelLimit);
       instance.host.begin(input);
-      if (instance.run(entryPoint) !== 0) {
+      if (instance.run(entry) !== 0) {
         throw new PluginBreach("plugin_error", "the plugin answered with an error code");
       }
       return instance.host.answer();

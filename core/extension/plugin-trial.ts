@@ -8,37 +8,46 @@ import { encodeInput } from "./plugin-input.ts";
 import { PluginMachine } from "./plugin-machine.ts";
 import { readPluginVerdict } from "./plugin-verdict.ts";
 
-export interface TrialOptions {
+/** A plugin to try. */
+export interface TrialPlugin {
   readonly compiled: CompiledModule;
-  /** The plugin's name, with which its rules begin. */
+  /** Its rules begin with it. */
   readonly name: string;
-  readonly settings: JsonObject;
   /** Units one call may spend. */
   readonly fuel: number;
+}
+
+/** What it is asked. */
+export interface TrialCase {
+  readonly settings: JsonObject;
+  readonly action: ActionEnvelope;
 }
 
 /** What one call of a plugin came to. */
 export interface Trial {
   /** `block` with an error where the plugin did not answer, as in the chain. */
   readonly verdict: Verdict;
-  readonly breach: PluginBreach | undefined;
   /** Units of fuel the call took; all of them, where it ran out. */
   readonly fuelUsed: number;
+  /** Where it broke off, in the engine's words; undefined where it answered. */
+  readonly stack: string | undefined;
 }
 
-/** Asks a plugin once, in an instance of its own: for those who test it. No breaker counts, nothing is observed. */
-export function tryPlugin({ compiled, name, settings, fuel }: TrialOptions, action: ActionEnvelope): Trial {
-  let machine: PluginMachine | undefined;
-  const fuelUsed = (): number => Math.min(fuel, machine?.fuelUsed ?? fuel);
+/** Asks a plugin once, from its fresh state, for those who test it: no breaker counts, nothing is observed. */
+export function tryPlugin({ compiled, name, fuel }: TrialPlugin, { settings, action }: TrialCase): Trial {
+  const machine = new PluginMachine(compiled);
+  const end = (verdict: Verdict, stack?: string): Trial => {
+    return { verdict, fuelUsed: Math.min(fuel, machine.fuelUsed), stack };
+  };
   try {
-    machine = new PluginMachine(compiled);
     const answer = machine.call(encodeInput(JSON.stringify(settings), action), fuel);
     const verdict = readPluginVerdict(answer, name, action.phase);
     const fault = findRedactionFault(action.output ?? null, verdict.redactions ?? []);
-    return { verdict: fault === undefined ? verdict : blocked(fault), breach: undefined, fuelUsed: fuelUsed() };
+    return end(fault === undefined ? verdict : blocked(fault));
   } catch (breach) {
     if (!(breach instanceof PluginBreach)) throw breach;
-    return { verdict: blocked(breach.message), breach, fuelUsed: fuelUsed() };
+    const { stack } = breach.cause instanceof Error ? breach.cause : breach;
+    return end(blocked(breach.message), stack);
   }
 }
 

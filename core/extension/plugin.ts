@@ -10,25 +10,33 @@ export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled"> {
   readonly module: Uint8Array;
   /** Pages of 64 KiB. */
   readonly memoryPages: number;
+  /** Tries what was compiled before it becomes a policy; where it rejects, it becomes none. */
+  readonly onCompiled?: (compiled: CompiledModule) => Promise<void>;
 }
 
 /** Checks, meters and compiles a plugin's module and makes a policy of it. Rejects with PLUGIN_INVALID. */
-export function compilePlugin({ module, memoryPages, ...options }: PluginOptions): Promise<PluginPolicy> {
+export function compilePlugin({ module, memoryPages, onCompiled, ...options }: PluginOptions): Promise<PluginPolicy> {
   return tellFaults(options.ref.name, async () => {
-    const compiled = await compileModule({ bytes: module, memoryPages, fuel: options.fuel });
+    const compiled = await compileModule({
+      bytes: module,
+      memoryPages,
+      fuel: options.fuel,
+      settings: options.settings,
+    });
+    await onCompiled?.(compiled);
     return new PluginPolicy({ ...options, compiled });
   });
 }
 
-export interface AdmissionOptions extends Pick<PluginOptions, "module" | "memoryPages" | "fuel"> {
+export interface AdmissionOptions extends Pick<PluginOptions, "module" | "memoryPages" | "fuel" | "settings"> {
   /** What faults call the plugin. */
   readonly name: string;
 }
 
 /** A module that the sandbox takes and that has one instance at least, for trials. Rejects with PLUGIN_INVALID. */
-export function admitModule({ name, module, memoryPages, fuel }: AdmissionOptions): Promise<CompiledModule> {
+export function admitModule({ name, module, ...order }: AdmissionOptions): Promise<CompiledModule> {
   return tellFaults(name, async () => {
-    const compiled = await compileModule({ bytes: module, memoryPages, fuel });
+    const compiled = await compileModule({ bytes: module, ...order });
     new PluginMachine(compiled);
     return compiled;
   });

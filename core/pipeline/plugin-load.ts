@@ -1,3 +1,4 @@
+import type { CompiledModule } from "../extension/compiled-module.ts";
 import { compilePlugin } from "../extension/plugin.ts";
 import type { PluginPolicyOptions } from "../extension/plugin-policy.ts";
 import type { Phase } from "../kernel/envelope.ts";
@@ -5,7 +6,9 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Mode, Policy, PolicyRef } from "../kernel/policy.ts";
 import { tightenPolicy } from "../kernel/tightened-policy.ts";
 import type { VerifiedExtension } from "../kernel/verified-extension.ts";
-import { readPlugin } from "../policy/plugin-source.ts";
+import { readPlugin, readPluginTests } from "../policy/plugin-source.ts";
+import { requirePassed } from "../policy/test-file.ts";
+import { runPluginTests } from "./plugin-test.ts";
 
 export interface PluginPlace {
   readonly path: string;
@@ -23,17 +26,24 @@ export interface LoadedPlugin {
   readonly policy: Policy;
 }
 
-/** Compiles a plugin from the bytes that were vouched for. Rejects with PLUGIN_INVALID with every fault. */
+/**
+ * Compiles a plugin from the bytes that were vouched for and runs its own tests. Rejects with PLUGIN_INVALID with every
+ * fault, or with every test that failed.
+ */
 export async function loadPlugin(
   place: PluginPlace,
   extension: VerifiedExtension,
   { elapsedMs, observer, sliceFuel, pool }: PluginPorts,
 ): Promise<LoadedPlugin> {
-  const { name, version, module, settings, limits } = readPlugin(place.path, extension, place.settings);
+  const source = readPlugin(place.path, extension, place.settings);
+  const { name, version, module, settings, settingsSchema, limits } = source;
+  const tests = await readPluginTests(place.path, extension, settingsSchema);
   const { digest, signer } = extension;
   const ref: PolicyRef = { kind: "plugin", name, version, digest, signer };
   const { mode, phases } = place;
   const ports = { elapsedMs, observer, sliceFuel, pool };
-  const policy = await compilePlugin({ ref, mode, phases, settings, module, ...limits, ...ports });
+  const onCompiled = async (compiled: CompiledModule): Promise<void> =>
+    requirePassed(place.path, await runPluginTests({ source, compiled, tests }), "PLUGIN_INVALID");
+  const policy = await compilePlugin({ ref, mode, phases, settings, module, ...limits, ...ports, onCompiled });
   return { extension, ref, policy: extension.tightenOnly ? tightenPolicy(policy) : policy };
 }

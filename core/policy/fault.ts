@@ -12,6 +12,9 @@ export interface Fault extends Place {
   readonly message: string;
 }
 
+/** What is wrong: a pack, or a plugin. */
+export type FaultCode = "PACK_INVALID" | "PLUGIN_INVALID";
+
 /** Faults beyond this many are counted, not listed. */
 const mostListed = 100;
 
@@ -28,7 +31,7 @@ export class Faults {
   }
 
   /** Throws `code` with one `file:line:column: message` a line; `data.faults` holds the same as data. */
-  throwIfAny(pack: string, code: "PACK_INVALID" | "PLUGIN_INVALID" = "PACK_INVALID"): void {
+  throwIfAny(pack: string, code: FaultCode = "PACK_INVALID"): void {
     if (this.#list.length === 0) return;
     const listed = this.#list.toSorted(byPlace).slice(0, mostListed);
     const lines = listed.map((fault) => `${fault.file}:${fault.line}:${fault.column}: ${fault.message}`);

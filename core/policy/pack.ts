@@ -11,7 +11,7 @@ import { PackPolicy } from "./pack-policy.ts";
 import { readSource } from "./pack-source.ts";
 import type { Rule } from "./rule.ts";
 import { runCase, type TestResult } from "./test-case.ts";
-import { mergeTestSettings, type ReadyTest } from "./test-file.ts";
+import { mergeTestSettings, type ReadyTest, requirePassed } from "./test-file.ts";
 
 export interface PackOptions {
   /** The pack's files, as they were verified or accepted: nothing else is read. */
@@ -57,11 +57,7 @@ export interface CompiledPack {
  */
 export async function loadPack(options: PackOptions): Promise<LoadedPack> {
   const compiled = await compilePack(options);
-  const faults = new Faults();
-  for (const result of await compiled.test()) {
-    for (const failure of result.failures) faults.add(result.place, `test \`${result.name}\`: ${failure}`);
-  }
-  faults.throwIfAny(options.path);
+  requirePassed(options.path, await compiled.test(), "PACK_INVALID");
   return compiled.pack;
 }
 

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../kernel/json.ts";
-import type { Faults } from "./fault.ts";
+import { type FaultCode, Faults } from "./fault.ts";
 import type { SettingsSchema } from "./settings.ts";
-import { parseCase, type Subject, type TestCase } from "./test-case.ts";
+import { parseCase, type Subject, type TestCase, type TestResult } from "./test-case.ts";
 import { readItems, startOf } from "./yaml/file.ts";
 
 /** A case and the settings it runs with: the author's defaults with the case's own in their place. */
@@ -43,4 +43,13 @@ export function mergeTestSettings(
       return { test, settings: {} };
     }
   });
+}
+
+/** Throws `code` with every test that failed, each with its place. */
+export function requirePassed(path: string, results: readonly TestResult[], code: FaultCode): void {
+  const faults = new Faults();
+  for (const { name, place, failures } of results) {
+    for (const failure of failures) faults.add(place, `test \`${name}\`: ${failure}`);
+  }
+  faults.throwIfAny(path, code);
 }

@@ -5,7 +5,10 @@ import { Writer } from "./writer";
 /** What the gateway takes in one verdict. */
 const most: i32 = 256;
 
-/** The findings of a verdict. Where there are more than the gateway takes, the strictest stay, and one says so. */
+/**
+ * The findings of a verdict. Where there are more than the gateway takes, the strictest stay, and one stands for the
+ * others: as strict as they are, with their highest risk and the most reviewers that one of them asks for.
+ */
 export class FindingList {
   private kept: Finding[] = [];
   /** How many of each decision are kept. */
@@ -13,6 +16,7 @@ export class FindingList {
   private dropped: i32 = 0;
   private strictestDropped: Decision = Decision.abstain;
   private highestDropped: i32 = 0;
+  private mostApprovalsDropped: i32 = 1;
 
   add(finding: Finding): void {
     // The last may still be told its risk; it is weighed when the next one comes.
@@ -55,6 +59,7 @@ export class FindingList {
   private remark(): Finding {
     const remark = new Finding("more-findings", this.strictestDropped, `${this.dropped} more findings are left out`);
     remark.risk = this.highestDropped;
+    remark.approvals = this.mostApprovalsDropped;
     return remark;
   }
 
@@ -64,11 +69,12 @@ export class FindingList {
     while (this.counts[least] === 0) least++;
     let index = this.kept.length - 1;
     while (this.kept[index].decision !== least) index--;
-    const risk = this.kept.splice(index, 1)[0].risk;
+    const finding = this.kept.splice(index, 1)[0];
     this.counts[least]--;
     this.dropped++;
-    if (least > this.strictestDropped) this.strictestDropped = least;
-    if (risk > this.highestDropped) this.highestDropped = risk;
+    this.strictestDropped = max(this.strictestDropped, least);
+    this.highestDropped = max(this.highestDropped, finding.risk);
+    this.mostApprovalsDropped = max(this.mostApprovalsDropped, finding.approvals);
     return index;
   }
 }

@@ -56,6 +56,5 @@ for (const [neighbour, seen] of times) {
 }
 const breaches = [...(await world.breaches())].filter(([, count]) => count > 0);
 process.stdout.write(`\nplugins were stopped: ${breaches.map(([reason, count]) => `${reason} ${count}`).join(", ")}\n`);
-process.stdout.write(`the gateway held at most ${Math.round((await world.peakMemory()) / 2 ** 20)} MiB\n`);
 await Promise.all(callers.map((caller) => caller.close()));
 await world.stop();

@@ -1,58 +1,107 @@
 import { compileModule } from "../../core/extension/compiled-module.ts";
 import { HostCall } from "../../core/extension/host-call.ts";
+import { compilePlugin } from "../../core/extension/plugin.ts";
+import { encodeInput } from "../../core/extension/plugin-input.ts";
 import { PluginMachine } from "../../core/extension/plugin-machine.ts";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
+import { type ActionEnvelope, phases } from "../../core/kernel/envelope.ts";
+import type { Json } from "../../core/kernel/json.ts";
 import { makeAction } from "../support/action.ts";
-import { openSecretEgress, secretEgressModule } from "../support/secret-egress.ts";
+import { buildAssembly } from "../support/assembly.ts";
+import { openPool, portsOfOneThread } from "../support/plugin-port.ts";
 
-// Microseconds a plugin takes, from the envelope to the verdict, beside the bare call of the same module: not metered,
-// not restored, its answer not read. And what a unit of fuel is worth.
-const rounds = 20_000;
-const settings = '{"decision":"block","least_entropy":35,"ignore":[]}';
-const fuel = 50_000_000;
+// Microseconds that a plugin takes which reads an envelope of 1 KB and asks five conditions of it: the bare module, called
+// without any sandbox, which keeps its state from call to call; metered and put back; as a policy, from the envelope to the
+// verdict; and the same in the pool. The time is that from when a number of evaluations were asked for together to the
+// answer of each. The ways take turns, so that none has the quieter machine. It prints and asserts nothing.
+const fuel = 5_000_000;
+const evaluations = 40_000;
+const settings = { read: true };
 
-function quantiles(call: () => void): string {
-  for (let round = 0; round < rounds / 4; round++) call();
-  const times = new Float64Array(rounds);
-  for (let round = 0; round < rounds; round++) {
-    const started = performance.now();
-    call();
-    times[round] = (performance.now() - started) * 1_000;
+type Way = readonly [name: string, call: (action: ActionEnvelope) => unknown];
+
+const module = await buildAssembly("test/fixture/five-conditions");
+const compiled = await compileModule({ bytes: module, memoryPages: 16, fuel, settings: {} });
+const machine = new PluginMachine(compiled);
+const pool = openPool(2);
+pool.warm();
+const ref = { kind: "plugin", name: "five-conditions", version: "1.0.0", digest: "sha256:00", signer: null } as const;
+const options = { ...portsOfOneThread, ref, mode: "enforce", phases, settings, fuel, pool } as const;
+const policy = await compilePlugin({ ...options, module, memoryPages: 16 });
+const pooled = await compilePlugin({ ...options, module, memoryPages: 16, sliceFuel: 1 });
+const input = encodeInput(JSON.stringify(settings), sample());
+const bare = bareCall(new WebAssembly.Module(module), input);
+
+const ways: readonly Way[] = [
+  ["the bare call", () => bare()],
+  ["metered, put back", () => machine.call(input, fuel)],
+  ["as a policy", (action) => policy.evaluate(action)],
+  ["in the pool", (action) => pooled.evaluate(action)],
+];
+
+process.stdout.write(`node ${process.version}, ${input.length} bytes of input, ${module.length} bytes of module\n\n`);
+process.stdout.write("| at once | way | p50 µs | p99 µs | of bare | evaluations/s |\n|---|---|---|---|---|---|\n");
+for (const atOnce of [1, 16, 64]) {
+  const measured = await measure(atOnce);
+  const floor = measured.get("the bare call")?.p50 ?? 0;
+  for (const [name, { p50, p99, perSecond }] of measured) {
+    const cells = [atOnce, name, p50.toFixed(1), p99.toFixed(1), (p50 / floor).toFixed(2), Math.round(perSecond)];
+    process.stdout.write(`| ${cells.join(" | ")} |\n`);
   }
-  times.sort();
-  const at = (share: number): string => (times[Math.floor(share * (rounds - 1))] ?? 0).toFixed(1).padStart(7);
-  return `p50 ${at(0.5)} µs  p99 ${at(0.99)} µs`;
+}
+machine.call(input, fuel);
+process.stdout.write(`\none call takes ${machine.fuelUsed} units of fuel\n`);
+await pool.close();
+
+interface Measured {
+  readonly p50: number;
+  readonly p99: number;
+  readonly perSecond: number;
 }
 
-function bareCall(module: WebAssembly.Module, input: Uint8Array): () => void {
+async function measure(atOnce: number): Promise<ReadonlyMap<string, Measured>> {
+  const seen = new Map(ways.map(([name]) => [name, { times: [] as number[], spentUs: 0 }]));
+  for (let round = -evaluations / atOnce / 4; round < evaluations / atOnce; round++) {
+    for (const [name, call] of ways) {
+      const actions = Array.from({ length: atOnce }, sample);
+      const started = performance.now();
+      const ends = await Promise.all(
+        actions.map(async (action) => {
+          await call(action);
+          return (performance.now() - started) * 1_000;
+        }),
+      );
+      const kept = seen.get(name);
+      if (round < 0 || kept === undefined) continue;
+      kept.spentUs += Math.max(...ends);
+      kept.times.push(...ends);
+    }
+  }
+  return new Map([...seen].map(([name, { times, spentUs }]) => [name, summarize(times, spentUs)]));
+}
+
+function summarize(times: number[], spentUs: number): Measured {
+  times.sort((a, b) => a - b);
+  const at = (share: number): number => times[Math.floor(share * (times.length - 1))] ?? Number.NaN;
+  return { p50: at(0.5), p99: at(0.99), perSecond: times.length / (spentUs / 1e6) };
+}
+
+/** A new one each time: what is written of an action is kept while it is judged. */
+function sample(): ActionEnvelope {
+  const given: Json = {
+    path: "/etc/hosts",
+    options: { overwrite: true, mode: 512, comment: "lorem ipsum dolor sit amet ".repeat(18) },
+  };
+  return makeAction({ tool: "write_file", arguments: given });
+}
+
+function bareCall(bareModule: WebAssembly.Module, bytes: Uint8Array): () => void {
   const host = new HostCall(() => undefined);
-  const functions = host.functions;
-  const instance = new WebAssembly.Instance(module, { "extism:host/env": functions });
+  const instance = new WebAssembly.Instance(bareModule, { "extism:host/env": host.functions });
   const { evaluate } = instance.exports;
   if (typeof evaluate !== "function") throw new TypeError("expected a plugin");
   return () => {
-    host.begin(input);
+    host.begin(bytes);
     evaluate();
     host.end();
   };
-}
-
-const actions: readonly (readonly [string, ActionEnvelope])[] = [
-  ["a path", makeAction({ arguments: { path: "/home/ada/project/src/index.ts" } })],
-  ["6 KB of text", makeAction({ arguments: { content: "lorem ipsum dolor sit amet\n".repeat(230) } })],
-];
-const module = secretEgressModule();
-const policy = await openSecretEgress();
-const machine = new PluginMachine(await compileModule({ bytes: module, memoryPages: 256, fuel }));
-
-for (const [name, action] of actions) {
-  const input = new TextEncoder().encode(`{"settings":${settings},"action":${JSON.stringify(action)}}`);
-  process.stdout.write(`secret-egress, ${name} (${input.length} bytes)\n`);
-  process.stdout.write(`  the bare call      ${quantiles(bareCall(new WebAssembly.Module(module), input))}\n`);
-  process.stdout.write(`  metered, restored  ${quantiles(() => machine.call(input, fuel))}\n`);
-  process.stdout.write(`  as a policy        ${quantiles(() => policy.evaluate(action))}\n`);
-  const started = performance.now();
-  for (let round = 0; round < 1_000; round++) machine.call(input, fuel);
-  const nanoseconds = ((performance.now() - started) * 1_000) / machine.fuelUsed;
-  process.stdout.write(`  fuel               ${machine.fuelUsed} units, ${nanoseconds.toFixed(2)} ns each\n`);
 }

@@ -78,6 +78,10 @@ describe("a gateway with every hostile plugin at once", function () {
     expect(Math.min(...ratios)).to.be.at.most(2);
   });
 
+  it("has all of its threads still", async () => {
+    expect(await world.threads()).to.equal(2);
+  });
+
   it("[S35] stays within its memory", async () => {
     const grown = (await world.peakMemory()) - memoryAtStart;
     const [from, by, cap] = [memoryAtStart, grown, mostGrowth].map((bytes) => Math.round(bytes / 2 ** 20));

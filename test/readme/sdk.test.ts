@@ -51,6 +51,20 @@ describe("the README of the SDK, from its package", function () {
     } else it(use, () => writeFile(join(folder, "house-rules", use), text));
   }
 
+  it("gives types that a compiler takes, and that refuse what no action is", async () => {
+    const source = (phase: string): string => `import type { Verdict } from "agent-governance-sdk/contract";
+import { exampleAction, loadPlugin } from "agent-governance-sdk/harness";
+export const verdict: Verdict = (await loadPlugin(".")).evaluate(exampleAction({ phase: "${phase}" }));
+`;
+    const compiler = join(repositoryRoot, "node_modules/.bin/tsc");
+    const compile = async (name: string, phase: string): Promise<string> => {
+      await writeFile(join(folder, "house-rules", name), source(phase));
+      return terminal.run(`${compiler} --noEmit --strict --module nodenext --target es2023 ${name}; true`, commandMs);
+    };
+    expect((await compile("good.mts", "output")).trim()).to.equal("");
+    expect(await compile("wrong.mts", "after")).to.match(/^wrong\.mts\(3,\d+\): error TS2322: /);
+  });
+
   it("gives a plugin that passes its tests in the gateway's sandbox", async () => {
     const gateway = join(repositoryRoot, "dist/core/cli/main.js");
     const { stdout } = await promisify(execFile)(process.execPath, [

@@ -23,6 +23,8 @@ export interface HostileWorld {
   readonly recorder: Recorder;
   /** Calls a tool over a connection of its own, with so many bytes of text. */
   connect(): Caller;
+  /** Threads of the pool that are there now. */
+  threads(): Promise<number>;
   /** How often a plugin was stopped so far, by why. */
   breaches(): Promise<ReadonlyMap<string, number>>;
   /** The most memory the process ever held, in bytes. */
@@ -69,10 +71,12 @@ state: { enabled: false }
 log: { level: warn }
 `,
   });
+  const readMetrics = async (): Promise<string> => (await fetch(`${gateway.metricsUrl}/metrics`)).text();
   return {
     recorder,
     connect: () => openCaller(gateway.url, key),
-    breaches: async () => readBreaches(await (await fetch(`${gateway.metricsUrl}/metrics`)).text()),
+    threads: async () => Number(/^gateway_plugin_threads (\d+)$/m.exec(await readMetrics())?.[1]),
+    breaches: async () => readBreaches(await readMetrics()),
     peakMemory: async () => {
       const status = await readFile(`/proc/${gateway.process.pid}/status`, "utf8");
       return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;

@@ -4,6 +4,7 @@ import { mcpMethods } from "../../core/ingress/mcp/method.ts";
 import { routes } from "../../core/ingress/route.ts";
 import { errorTable } from "../../core/kernel/error.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
+import { detectionReference } from "./detection/table.ts";
 
 const notice = "<!-- Generated from the code by `npm run reference`; a test compares. -->\n";
 
@@ -14,6 +15,7 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
     ["core/kernel/REFERENCE.md", errorReference()],
     ["core/ingress/REFERENCE.md", routeReference()],
     ["core/observe/REFERENCE.md", await metricReference()],
+    ["plugins/DETECTION.md", await detectionReference()],
     ["sdk/evidence/REASONS.md", reasonReference()],
   ]);
 }

@@ -1,4 +1,4 @@
-import { entryPoint, initializer } from "../abi.ts";
+import { initializer, settingsCheck } from "../abi.ts";
 import { BinaryWriter } from "./binary-writer.ts";
 import { BodyMeter, type Origin } from "./body-meter.ts";
 import type { MeterGlobals } from "./meter-code.ts";
@@ -13,6 +13,8 @@ export interface MeteredModule {
   readonly state: readonly string[];
   /** Exports to run once, in this order, before the first call. */
   readonly beginnings: readonly string[];
+  /** Whether it can be asked about settings. */
+  readonly checksSettings: boolean;
 }
 
 /** Names of the exports that the host reads. The module's own exports are not kept, so none can take their place. */
@@ -45,7 +47,9 @@ export function meterModule(module: ParsedModule, memoryPages: number, origins?:
   writer.section(10, code);
   shift(origins, 0, writer.length - code.length);
   if (module.data.length > 0) writer.section(11, raw(module.data));
-  return { bytes: writer.bytes.slice(), state: stateOf(module.globals).map(([name]) => name), beginnings };
+  const state = stateOf(module.globals).map(([name]) => name);
+  const checksSettings = module.entries.has(settingsCheck);
+  return { bytes: writer.bytes.slice(), state, beginnings, checksSettings };
 }
 
 function raw(bytes: Uint8Array): BinaryWriter {
@@ -119,7 +123,7 @@ function stateOf(globals: readonly ModuleGlobal[]): readonly (readonly [string, 
 }
 
 function exportSection(module: ParsedModule, globals: MeterGlobals): BinaryWriter {
-  const functions = [...module.entries].filter(([name]) => name === entryPoint || name === initializer);
+  const functions = [...module.entries];
   if (module.start !== undefined) functions.push(["start", module.start]);
   const rows = [
     ...functions.map(([name, index]) => ({ name, kind: 0, index })),

@@ -1,4 +1,4 @@
-import { entryPoint } from "../abi.ts";
+import { entryPoint, initializer } from "../abi.ts";
 import { BinaryReader } from "./binary-reader.ts";
 import {
   type ParsedModule,
@@ -118,10 +118,10 @@ function checkWhole({ functions, imports, bodies, entries, types, start }: Parse
   if (!entries.has(entryPoint)) throw new ModuleFault(`expected the export \`${entryPoint}\`, got none`);
   for (const [name, index] of entries) {
     const type = types[functions[index] ?? -1];
-    const answers = name === entryPoint ? "7f" : "";
+    const answers = name === initializer ? "" : "7f";
     const results = type?.results.map((each) => each.toString(16)).join(" ");
     if (index < imports.length || type?.params.length !== 0 || results !== answers) {
-      const expected = name === entryPoint ? "`() -> i32`" : "`() -> ()`";
+      const expected = name === initializer ? "`() -> ()`" : "`() -> i32`";
       throw new ModuleFault(`expected \`${name}\` to be ${expected}, defined in the module`);
     }
   }

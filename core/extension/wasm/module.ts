@@ -1,4 +1,4 @@
-import { abiFunction, abiModule, entryPoint, initializer } from "../abi.ts";
+import { abiFunction, abiModule, entries as knownEntries } from "../abi.ts";
 import { type BinaryReader, hex } from "./binary-reader.ts";
 import { checkBound, ModuleFault } from "./module-fault.ts";
 
@@ -154,7 +154,7 @@ export function readExports(reader: BinaryReader, functions: number): Map<string
     const kind = reader.byte();
     if (kind > 3) throw reader.fault("a function, a table, a memory or a global", hex(kind));
     const index = reader.u32();
-    if (name !== entryPoint && name !== initializer) return;
+    if (!knownEntries.includes(name)) return;
     if (kind !== 0 || index >= functions) throw new ModuleFault(`expected the export \`${name}\` to be a function`);
     entries.set(name, index);
   });

@@ -43,7 +43,7 @@ describe("plugins of a running gateway", function () {
     world = await openWorld({
       servers: () => ({ every: everythingServer() }),
       rules,
-      policy: `plugins: [{ path: "${secretEgress}", phases: [input] }, { path: "${sample}" }, { path: "${onTrial}", mode: shadow }]`,
+      policy: `plugins: [{ path: "${secretEgress}", phases: [input] }, { path: "${sample}" }, { path: "${onTrial}", mode: shadow }], plugin_workers: 3`,
     });
     client = await world.connect("v2 modern");
   });
@@ -154,6 +154,16 @@ describe("plugins of a running gateway", function () {
     expect(world.gateway.stderr()).to.include("plugin failed too often: blocks unasked");
     await change(pluginFiles(abstain), "reloaded packs and keys");
     expect(await echo("rested")).to.equal("allowed");
+  });
+
+  it("have as many threads for long calls as the configuration says, and a metric of what they spend", async () => {
+    const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
+    expect(metrics).to.match(/^gateway_plugin_threads 3$/m);
+    expect(metrics).to.match(/^gateway_plugin_calls_waiting 0$/m);
+    const [, within = "", all = ""] =
+      /^gateway_plugin_fuel_ratio_bucket\{le="0.9"\} (\d+)\n.*\n.*_bucket\{le="\+Inf"\} (\d+)$/m.exec(metrics) ?? [];
+    // The calls that never ended took all of theirs.
+    expect(Number(all) - Number(within)).to.be.within(5, Number(within));
   });
 
   it("[S35] are not loaded where they are hostile; what is in force goes on answering", async () => {

@@ -118,6 +118,11 @@ const refusals: readonly (readonly [what: string, check: string, how: Case])[] =
     { signed: [{ extensions: [extension("1.3.6.1.4.1.57264.1.8", Buffer.from([12, 1, 97]))] }] },
   ],
   ["no receipt of a certificate log", "certificate_untrusted", { root: { certificateLogs: [log] } }],
+  [
+    "a receipt of another certificate log",
+    "certificate_untrusted",
+    { root: { certificateLogs: [log] }, signed: [{ certificateLog: new Log("log.example") }] },
+  ],
   ["no proof of the time", "time_unproven", { signed: [{ timeAuthority: null }] }],
   [
     "an entry of a log without a time",
@@ -314,6 +319,11 @@ describe("a strict gateway that trusts identities", function () {
       "whose certificate an authority below another issued",
       ["release"],
       { root: { authorities: [below] }, signed: [{ authority: below }] },
+    ],
+    [
+      "whose certificate a log received",
+      ["release"],
+      { root: { certificateLogs: [log] }, signed: [{ certificateLog: log }] },
     ],
     ["whose certificate has the issuer in the older place alone", ["release"], { signed: [{ wrappedIssuer: null }] }],
     [

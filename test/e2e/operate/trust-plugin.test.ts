@@ -69,7 +69,7 @@ describe("a strict gateway with a plugin", function () {
     });
   });
 
-  it("records how one was built, where a signed statement says so, and refuses one about another module", async () => {
+  it("[R2.3-7] records how one was built, where a signed statement says so, and refuses one about another module", async () => {
     const build = (bytes: Uint8Array): string =>
       JSON.stringify({
         _type: "https://in-toto.io/Statement/v1",

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { issuer, SigstoreWorld, signedAt, subject } from "../../support/sigstore/world.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
 import { makeSigner, recordedEvents, TrustWorld, trustEntry } from "../../support/trust-world.ts";
 
@@ -21,15 +22,18 @@ describe("a strict gateway that runs", function () {
     world = await TrustWorld.make();
     await world.write("trust.yaml", trust);
     await world.sign([alice]);
-    const more = "extensions: { strict: true, trust_policy: trust.yaml }";
-    const config = siteConfig({ localLog: world.path("local.jsonl"), more });
-    gateway = await startGateway({ folder: world.folder, config });
+    gateway = await start();
   });
 
   afterEach(async () => {
     await gateway.stop();
     await world.remove();
   });
+
+  function start(): Promise<RunningGateway> {
+    const more = "extensions: { strict: true, trust_policy: trust.yaml }";
+    return startGateway({ folder: world.folder, config: siteConfig({ localLog: world.path("local.jsonl"), more }) });
+  }
 
   it("names the signer in each decision", async () => {
     expect(await signersOfCall()).to.deep.equal(["alice"]);
@@ -86,6 +90,27 @@ describe("a strict gateway that runs", function () {
     await said(/signers_missing/);
     await world.sign([bob]);
     expect(await until(inForce, ({ signer }) => signer === "robert")).to.include({ signer: "robert" });
+  });
+
+  it("takes up a changed trusted root: an identity is taken on the word of those it names", async () => {
+    const sigstore = new SigstoreWorld();
+    const identity = `{ issuer: "${issuer}", subject: { equal: "${subject}" } }`;
+    await replace("root.json", sigstore.trustedRoot());
+    await replace("packs/open/pack.sigstore.json", sigstore.sign(await world.statement()));
+    await replace("trust.yaml", `trusted_root: root.json\nall_of: [{ name: release, identity: ${identity} }]\n`);
+    await gateway.stop();
+    gateway = await start();
+    const first = await inForce();
+    expect(first.signer).to.equal("release");
+    await replace("root.json", new SigstoreWorld().trustedRoot());
+    await said(/reload refused/, /timestamp_invalid/);
+    expect(await inForce()).to.deep.equal(first);
+    await gateway.stop();
+    const events = await recordedEvents(world.path("data"), "extension");
+    expect(events.findLast(({ event }) => event === "loaded")?.identities).to.deep.equal([
+      { signer: "release", issuer, subject, signed_at: signedAt.toISOString() },
+    ]);
+    expect(events.at(-1)).to.include({ event: "refused", check: "timestamp_invalid" });
   });
 
   async function replace(name: string, text: string | Uint8Array): Promise<void> {

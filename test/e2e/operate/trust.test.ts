@@ -217,7 +217,7 @@ describe("a strict gateway", function () {
       ["one key under two names", `all_of: [${entry}, ${trustEntry("twin", alice)}]\n`, "expected a key of its own"],
       ["one name for two keys", `all_of: [${entry}, ${trustEntry("alice", bob)}]\n`, "expected a name of its own"],
       ["an RSA key", `all_of: [{ name: a, key: "${rsa.toString("base64")}" }]\n`, "expected an Ed25519 or ECDSA P-256"],
-      ["no key", "all_of: [{ name: a }]\n", "expected either `key` or `key_file`, got neither"],
+      ["no key", "all_of: [{ name: a }]\n", "expected `key`, `key_file` or `identity`, got none of them"],
       ["a private key", "all_of: [{ name: a, key_file: secret.pem }]\n", "all_of[0].key_file: expected an Ed25519"],
       ["a key file that is not there", "all_of: [{ name: a, key_file: no.pem }]\n", "expected a readable file"],
       [

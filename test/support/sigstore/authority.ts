@@ -1,5 +1,6 @@
-import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from "node:crypto";
-import { bits, der, integer, octets, oid, sequence, set, tagged, truth, utcTime, utf8 } from "./der.ts";
+import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from "node:crypto";
+import { bits, der, integer, octets, oid, sequence, serialNumber, set, tagged, truth, utcTime, utf8 } from "./der.ts";
+import type { Log } from "./log.ts";
 
 export const ecdsaWithSha256: Buffer = sequence(oid("1.2.840.10045.4.3.2"));
 export const codeSigning = "1.3.6.1.5.5.7.3.3";
@@ -22,6 +23,8 @@ export interface Subject {
   readonly publicKey: KeyObject;
   readonly validity?: Validity;
   readonly extensions: readonly Buffer[];
+  /** Gives a receipt (RFC 6962) for the certificate before it is signed. */
+  readonly certificateLog?: Pick<Log, "receipt"> | undefined;
 }
 
 /** A certificate authority with a key of its own. */
@@ -30,12 +33,14 @@ export class Authority {
   readonly chain: readonly Buffer[];
   readonly #name: string;
   readonly #key: KeyObject;
+  readonly #spki: Buffer;
 
   /** A root, or below `parent`. */
   constructor(name: string, parent?: Authority, extensions: readonly Buffer[] = []) {
     const { publicKey, privateKey } = makeKeys();
     this.#name = name;
     this.#key = privateKey;
+    this.#spki = publicKey.export({ format: "der", type: "spki" });
     const ca = extension("2.5.29.19", sequence(truth()), true);
     const keyCertSign = extension("2.5.29.15", der(0x03, Uint8Array.of(2, 0x04)), true);
     const subject = { name, publicKey, extensions: [ca, keyCertSign, ...extensions] };
@@ -43,17 +48,21 @@ export class Authority {
   }
 
   /** The DER of a certificate; the engine reads it too, so that no test rests on our DER alone. */
-  certify({ name, publicKey, validity = always, extensions }: Subject): Buffer {
-    const body = sequence(
-      tagged(0, integer(2)),
-      integer(randomBytes(8)),
-      ecdsaWithSha256,
-      nameOf(this.#name),
-      sequence(utcTime(validity.from), utcTime(validity.to)),
-      nameOf(name),
-      publicKey.export({ format: "der", type: "spki" }),
-      tagged(3, sequence(...extensions)),
-    );
+  certify({ name, publicKey, validity = always, extensions, certificateLog }: Subject): Buffer {
+    const serial = serialNumber();
+    const bodyWith = (more: readonly Buffer[]): Buffer =>
+      sequence(
+        tagged(0, integer(2)),
+        serial,
+        ecdsaWithSha256,
+        nameOf(this.#name),
+        sequence(utcTime(validity.from), utcTime(validity.to)),
+        nameOf(name),
+        publicKey.export({ format: "der", type: "spki" }),
+        tagged(3, sequence(...extensions, ...more)),
+      );
+    const receipt = certificateLog?.receipt(this.#spki, bodyWith([]), validity.from);
+    const body = bodyWith(receipt === undefined ? [] : [extension("1.3.6.1.4.1.11129.2.4.2", octets(receipt))]);
     const certificate = sequence(body, ecdsaWithSha256, bits(sign("sha256", body, this.#key)));
     return new X509Certificate(certificate).raw;
   }

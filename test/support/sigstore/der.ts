@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+
 /** DER by hand, so that a test can also make what no tool would. */
 export function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const value = Buffer.concat(parts);
@@ -24,6 +26,11 @@ export function tagged(number: number, ...parts: readonly Uint8Array[]): Buffer 
 export function integer(value: number | Uint8Array): Buffer {
   const bytes = typeof value === "number" ? Uint8Array.of(value) : value;
   return der(0x02, (bytes[0] ?? 0) > 0x7f ? Buffer.concat([Uint8Array.of(0), bytes]) : bytes);
+}
+
+/** A random INTEGER of nine bytes; the first is 1, since DER allows no zeros before. */
+export function serialNumber(): Buffer {
+  return integer(Buffer.concat([Uint8Array.of(1), randomBytes(8)]));
 }
 
 export function octets(value: Uint8Array): Buffer {

@@ -52,6 +52,17 @@ export class Log {
     } as Entry;
   }
 
+  /** The list of one receipt (SCT) for a certificate of this issuer, which has everything but the receipt. */
+  receipt(issuerSpki: Uint8Array, body: Uint8Array, at: Date): Buffer {
+    const head = Buffer.concat([Uint8Array.of(0, 0), number(at.getTime(), 8), number(1, 2)]);
+    const signed = Buffer.concat([head, hash(issuerSpki), number(body.length, 3), body, number(0, 2)]);
+    const signature = this.#sign(signed);
+    const ecdsaWithSha256 = Uint8Array.of(4, 3);
+    const tail = [number(0, 2), ecdsaWithSha256, number(signature.length, 2), signature];
+    const receipt = Buffer.concat([Uint8Array.of(0), this.id, number(at.getTime(), 8), ...tail]);
+    return Buffer.concat([number(receipt.length + 2, 2), number(receipt.length, 2), receipt]);
+  }
+
   #checkpoint(size: number, root: Buffer): string {
     const note = `${this.host}\n${size}\n${root.toString("base64")}\n`;
     const signature = Buffer.concat([this.id.subarray(0, 4), this.#sign(Buffer.from(note))]);
@@ -69,6 +80,12 @@ function bodyOf({ payload, signature, certificate }: Logged): Parameters<typeof 
       signatures: [{ signature: Buffer.from(signature).toString("base64"), verifier }],
     },
   };
+}
+
+function number(value: number, bytes: number): Buffer {
+  const buffer = Buffer.alloc(8);
+  buffer.writeBigUInt64BE(BigInt(value));
+  return buffer.subarray(8 - bytes);
 }
 
 function hash(...parts: readonly Uint8Array[]): Buffer {

@@ -1,7 +1,7 @@
-import { createHash, type KeyObject, randomBytes, sign } from "node:crypto";
+import { createHash, type KeyObject, sign } from "node:crypto";
 import { X509Certificate } from "@sigstore/core";
 import { Authority, ecdsaWithSha256, extendedKeyUsage, makeKeys, timeStamping } from "./authority.ts";
-import { der, generalizedTime, integer, octets, oid, sequence, set, tagged } from "./der.ts";
+import { der, generalizedTime, integer, octets, oid, sequence, serialNumber, set, tagged } from "./der.ts";
 
 const sha256 = sequence(oid("2.16.840.1.101.3.4.2.1"));
 const signedData = oid("1.2.840.113549.1.7.2");
@@ -27,11 +27,16 @@ export class TimeAuthority {
 
   /** The DER of a TimeStampResp. */
   stamp(bytes: Uint8Array, at: Date): Buffer {
+    return this.stampDigest(digest(bytes), at);
+  }
+
+  /** The same for the SHA-256 of some bytes. */
+  stampDigest(sha256OfBytes: Uint8Array, at: Date): Buffer {
     const info = sequence(
       integer(1),
       oid("1.2.3.4.1"),
-      sequence(sha256, octets(digest(bytes))),
-      integer(randomBytes(8)),
+      sequence(sha256, octets(sha256OfBytes)),
+      serialNumber(),
       generalizedTime(at),
     );
     const attributes = [sequence(contentType, set(tstInfo)), sequence(messageDigest, set(octets(digest(info))))];

@@ -35,6 +35,8 @@ export interface Signing {
   readonly stamped?: Uint8Array;
   readonly log?: Log | null;
   readonly promised?: boolean;
+  /** Knows the certificate. */
+  readonly certificateLog?: Log;
   readonly at?: Date;
 }
 
@@ -109,7 +111,7 @@ export class SigstoreWorld {
       ...(wrapped === null ? [] : [extension(issuerForms.wrapped, utf8(wrapped))]),
       ...(how.extensions ?? []),
     ];
-    return authority.certify({ name: "signer", publicKey, validity, extensions });
+    return authority.certify({ name: "signer", publicKey, validity, extensions, certificateLog: how.certificateLog });
   }
 }
 

@@ -1,6 +1,10 @@
 import { rm } from "node:fs/promises";
+import { bundleToJSON } from "@sigstore/bundle";
+import { DSSEBundleBuilder, FulcioSigner, RekorWitness, TSAWitness } from "@sigstore/sign";
 import { expect } from "chai";
+import { payloadType } from "../../../core/extension/statement.ts";
 import { contentDigest, sha256Hex } from "../../../core/kernel/digest.ts";
+import { SigstoreService } from "../../support/sigstore/service.ts";
 import { issuer, SigstoreWorld, signedAt, subject } from "../../support/sigstore/world.ts";
 import { makeSigner, TrustWorld } from "../../support/trust-world.ts";
 import { type Finished, runGateway } from "./run.ts";
@@ -53,6 +57,26 @@ describe("gateway pack sign --bundle", function () {
     const second = await pack("sign", "--bundle", "bundle.json");
     expect(second.stdout).to.include(`signed by ${subject} of ${issuer}, 2 in all`);
     expect((await pack("verify", "--trust", "trust.yaml")).code).to.equal(0);
+  });
+
+  it("adds what the client of Sigstore signed, with a certificate, a time stamp and a log's entry over the wire", async () => {
+    const service = await SigstoreService.start(sigstore);
+    const { url } = service;
+    const claims = Buffer.from(JSON.stringify({ sub: subject })).toString("base64url");
+    const identityProvider = { getToken: async (): Promise<string> => `e30.${claims}.` };
+    const client = new DSSEBundleBuilder({
+      signer: new FulcioSigner({ fulcioBaseURL: url, identityProvider }),
+      witnesses: [new TSAWitness({ tsaBaseURL: url }), new RekorWitness({ rekorBaseURL: url, entryType: "dsse" })],
+    });
+    const { stdout } = await pack("sign", "--statement");
+    const signing = client.create({ data: Buffer.from(stdout), type: payloadType });
+    const bundle = await signing.finally(() => service.stop());
+    await world.write("bundle.json", JSON.stringify(bundleToJSON(bundle)));
+    await world.write("root.json", sigstore.trustedRoot({ logs: [sigstore.log] }));
+    expect(await pack("sign", "--bundle", "bundle.json")).to.include({ code: 0, stderr: "" });
+    expect(await pack("sign", "--key", "ada.pem")).to.include({ code: 0, stderr: "" });
+    const verified = await pack("verify", "--trust", "trust.yaml");
+    expect(verified.stdout).to.include(`release: ${subject} of ${issuer}, at ${signedAt.toISOString()}`);
   });
 
   it("lets `verify` and `inspect` tell who signed, when, and how it was built", async () => {

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { configDigest } from "../../../core/config/digest.ts";
 import { loadConfig } from "../../../core/config/load.ts";
 import { loadTrustFile } from "../../../core/config/trust-file.ts";
+import { SigstoreWorld } from "../../support/sigstore/world.ts";
 import { makeSigner, trustEntry } from "../../support/trust-world.ts";
 
 const [ada, ben] = [makeSigner("ed25519"), makeSigner("p256")];
@@ -44,6 +45,29 @@ describe("loadTrustFile(path)", () => {
     expect(Object.isFrozen(policy.allOf[0])).to.equal(true);
   });
 
+  it("reads identities beside keys, and the trusted root that proves them", async () => {
+    const sigstore = new SigstoreWorld();
+    await writeFile(join(folder, "trust", "root.json"), sigstore.trustedRoot());
+    const identity = (subject: string): string => `identity: { issuer: "https://id.example", subject: { ${subject} } }`;
+    const path = await write(
+      "trusted_root: root.json\n" +
+        `all_of: [{ name: ada, key: "${ada.spki}", ${identity('equal: "ada@example.com"')} }]\n` +
+        `any_of: { signers: [{ name: ci, ${identity('prefix: "https://ci.example/team/"')} }] }\n`,
+    );
+    const { policy, files } = await loadTrustFile(path);
+    expect(policy.trustedRoot).to.deep.equal(JSON.parse(sigstore.trustedRoot()));
+    expect(files).to.deep.equal([path, join(folder, "trust", "root.json")]);
+    const issuer = "https://id.example";
+    const told = [...policy.allOf, ...(policy.anyOf?.signers ?? [])].map(({ key, identity: known }) => [
+      key?.keyId,
+      known,
+    ]);
+    expect(told).to.deep.equal([
+      [ada.id, { issuer, subject: { kind: "email", equal: "ada@example.com" } }],
+      [undefined, { issuer, subject: { kind: "uri", prefix: "https://ci.example/team/" } }],
+    ]);
+  });
+
   it("is part of the configuration's digest by what it says, not by where it lies", async () => {
     const digestWith = async (trust: string, extensions: string): Promise<string> => {
       await write(trust);
@@ -51,6 +75,11 @@ describe("loadTrustFile(path)", () => {
       return configDigest(await loadConfig(join(folder, "gateway.yaml"), {}));
     };
     const named = "extensions: { trust_policy: trust/trust.yaml }\n";
+    const [one, other] = [new SigstoreWorld(), new SigstoreWorld()];
+    await writeFile(join(folder, "trust", "one.json"), one.trustedRoot());
+    await writeFile(join(folder, "trust", "other.json"), other.trustedRoot());
+    const known = (root: string, subject: string): string =>
+      `trusted_root: ${root}\nall_of: [{ name: ada, identity: { issuer: a, subject: { equal: "${subject}" } } }]\n`;
     const digests = [
       await digestWith(`all_of: [${trustEntry("ada", ada)}]\n`, ""),
       await digestWith(`all_of: [${trustEntry("ada", ada)}]\n`, named),
@@ -58,6 +87,9 @@ describe("loadTrustFile(path)", () => {
       await digestWith(`all_of: [${trustEntry("ada", ben)}]\n`, named),
       await digestWith(`any_of: { signers: [${trustEntry("ada", ada)}] }\n`, named),
       await digestWith(`all_of: [${trustEntry("ada", ada)}]\nrevoked: { keys: ["${ada.id}"] }\n`, named),
+      await digestWith(known("one.json", "a:a"), named),
+      await digestWith(known("one.json", "a:b"), named),
+      await digestWith(known("other.json", "a:a"), named),
     ];
     expect(new Set(digests).size).to.equal(digests.length);
     expect(await digestWith("all_of: [{ name: ada, key_file: keys/ada.pem }]\n", named)).to.equal(digests[1]);

@@ -9,7 +9,7 @@ describe("measureFuelRate(elapsedMs)", () => {
   it("is what this machine spends in a millisecond", async () => {
     const rate = measureFuelRate(() => performance.now());
     const same = "(loop $l (i64.store (i32.const 8) (i64.load (i32.const 5))) (br $l))";
-    const compiled = await compileModule({ bytes: assemble(moduleOf(same)), memoryPages: 1, fuel: rate });
+    const compiled = await compileModule({ bytes: assemble(moduleOf(same)), memoryPages: 1, fuel: rate, settings: {} });
     const machine = new PluginMachine(compiled);
     const fuel = rate * 20;
     const tookMs = leastCpuMs(10, () => expect(() => machine.call(new Uint8Array(), fuel)).to.throw("fuel_exhausted"));

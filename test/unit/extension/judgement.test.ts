@@ -137,6 +137,12 @@ describe("judgeTrust(finding, policy, now, seen)", () => {
       expect(check(finding(signed("team", "b")), two)).to.equal("b+team");
     });
 
+    it("lets one that may only tighten allow nothing", () => {
+      const only = oneOf(team({ tightenOnly: true }));
+      expect(judgeTrust(finding([named("a", at)]), only, now, undefined).tightenOnly).to.equal(true);
+      expect(judgeTrust(finding([named("a", at)]), oneOf(team()), now, undefined).tightenOnly).to.equal(false);
+    });
+
     it("tells who they are and the first time that is proven, each once", () => {
       const later = "2026-03-02T12:00:00.000Z";
       const found = finding([named("b", later), named("a", later), named("a", at, later)]);

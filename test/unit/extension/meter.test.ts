@@ -13,7 +13,7 @@ const review =
 const fuel = 1_000_000;
 
 async function machineOf(text: string): Promise<PluginMachine> {
-  return new PluginMachine(await compileModule({ bytes: assemble(text), memoryPages: 16, fuel }));
+  return new PluginMachine(await compileModule({ bytes: assemble(text), memoryPages: 16, fuel, settings: {} }));
 }
 
 async function fuelOf(text: string): Promise<number> {

@@ -1,3 +1,5 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { getPriority } from "node:os";
 import { expect } from "chai";
 import { PluginBreach } from "../../../core/extension/breach.ts";
 import { type CompiledModule, compileModule } from "../../../core/extension/compiled-module.ts";
@@ -11,9 +13,19 @@ const endless = Number.MAX_SAFE_INTEGER;
 const machines = new Map<CompiledModule, number>();
 
 async function compile(body: string): Promise<CompiledModule> {
-  const compiled = await compileModule({ bytes: assemble(moduleOf(body)), memoryPages: 16, fuel });
+  const compiled = await compileModule({ bytes: assemble(moduleOf(body)), memoryPages: 16, fuel, settings: {} });
   machines.set(compiled, machines.size);
   return compiled;
+}
+
+/** Of each thread of this process. */
+function readNiceness(): readonly number[] {
+  const folder = "/proc/self/task";
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).map((thread) => {
+    const fields = readFileSync(`${folder}/${thread}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+    return Number(fields[16]);
+  });
 }
 
 describe("PluginPool", () => {
@@ -125,6 +137,22 @@ describe("PluginPool", () => {
     const { pool } = openPool(1, 300);
     const results = [call(pool, spinning, { fuel: endless }), call(pool, quick)];
     expect(await Promise.all(results.map(reasonOf))).to.deep.equal(["late", "overloaded"]);
+  });
+
+  it("has threads that give way to the process, where the system has priorities for threads", async () => {
+    const { pool } = openPool(2, 60_000);
+    await Promise.all([0, 1].map((n) => call(pool, spinning, { plugin: `p${n}`, tenant: `t${n}` })));
+    const lower = readNiceness().filter((niceness) => niceness === Math.min(19, getPriority() + 10));
+    expect(lower).to.have.length(process.platform === "linux" ? 2 : 0);
+  });
+
+  it("has a thread again after one that broke", async () => {
+    const { pool, threads } = openPool(1, 60_000);
+    const broken = { ...quick, module: {} as WebAssembly.Module };
+    machines.set(broken, machines.size);
+    expect(await reasonOf(call(pool, broken))).to.equal("thread_lost");
+    expect(await call(pool, quick)).to.have.property("answer");
+    expect(threads).to.deep.equal([1, 0, 1]);
   });
 
   it("fails what is under way when it closes, and all that comes after", async () => {

@@ -4,6 +4,7 @@ import { compilePlugin, type PluginOptions } from "../../../core/extension/plugi
 import type { PluginPolicy } from "../../../core/extension/plugin-policy.ts";
 import type { PluginPool } from "../../../core/extension/plugin-pool.ts";
 import { phases } from "../../../core/kernel/envelope.ts";
+import { Chain } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { openPool, portsOfOneThread } from "../../support/plugin-port.ts";
@@ -117,6 +118,23 @@ describe("a plugin whose calls may run in the pool", () => {
     expect(() => policy.evaluate(short)).to.throw("resting");
     clock.ms += 30_000;
     expect(await policy.evaluate(short)).to.have.property("decision", "abstain");
+  });
+
+  it("[S29, S35] blocks in the chain where it is late, and tells of its own breach", async () => {
+    const hurried = openPool(1, 300);
+    const text = moduleOf(spins);
+    const policy = await open(text, { pool: hurried, fuel: Number.MAX_SAFE_INTEGER });
+    const chain = new Chain({
+      policies: [policy],
+      defaultDecision: "allow",
+      deadlineMs: 300,
+      newId: () => "1",
+      elapsedUs: () => performance.now() * 1_000,
+    });
+    const { decision, verdicts } = await chain.evaluate(long);
+    await hurried.close();
+    expect(decision).to.equal("block");
+    expect(verdicts[0]?.error).to.match(/^PluginBreach: late/);
   });
 
   it("does not blame the plugin where the pool has no room", async () => {

@@ -3,8 +3,11 @@ import { expect } from "chai";
 import { readExtensionFolder } from "../../../core/extension/folder.ts";
 import { acceptUnverified } from "../../../core/extension/unverified.ts";
 import { isRefused, verifyExtension } from "../../../core/extension/verifier.ts";
-import type { TrustPolicy } from "../../../core/kernel/trust-policy.ts";
+import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
+import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { TrustedSigner, TrustPolicy } from "../../../core/kernel/trust-policy.ts";
 import { VerifiedExtension } from "../../../core/kernel/verified-extension.ts";
+import { issuer, SigstoreWorld, signedAt, subject } from "../../support/sigstore/world.ts";
 import { makeSigner, type Signer, TrustWorld } from "../../support/trust-world.ts";
 
 const [ed25519, p256] = [makeSigner("ed25519"), makeSigner("p256")];
@@ -37,6 +40,32 @@ describe("verifyExtension(folder, policy, now, lookUp)", function () {
       expect(passed).to.deep.equal([]);
     });
   }
+
+  it("never takes a certificate's signature with a flipped bit for another identity or time", async () => {
+    const sigstore = new SigstoreWorld();
+    const { log } = sigstore;
+    await world.write(signatureFile, sigstore.sign(await world.statement(), { log }));
+    const good = await readFile(world.path(signatureFile));
+    const trustedRoot = JSON.parse(sigstore.trustedRoot({ logs: [log] })) as JsonObject;
+    const policy: TrustPolicy = { ...policyOf(p256), allOf: [release], trustedRoot };
+    const folder = await readExtensionFolder(world.pack, "pack");
+    const tell = async (signature: Buffer): Promise<string> => {
+      const result = await verifyExtension({ ...folder, signature }, policy, now, nothingSeen);
+      return isRefused(result) ? "refused" : canonicalJson(result.identities.map((each) => ({ ...each })));
+    };
+    const proven = canonicalJson([{ issuer, signedAt: signedAt.toISOString(), signer: "release", subject }]);
+    expect(await tell(good)).to.equal(proven);
+    const told = new Map<string, number>();
+    for (let at = 0; at < good.length - 1; at += 13) {
+      const signature = Buffer.from(good);
+      signature.writeUInt8(good.readUInt8(at) ^ (1 << (at % 8)), at);
+      const answer = await tell(signature);
+      told.set(answer, (told.get(answer) ?? 0) + 1);
+    }
+    // Some bytes of a time stamp are signed by nobody.
+    expect([...told.keys()].filter((answer) => answer !== proven)).to.deep.equal(["refused"]);
+    expect(told.get("refused")).to.be.above((told.get(proven) ?? 0) * 10);
+  });
 
   it("trusts nothing by the key of another", async () => {
     await world.sign([ed25519]);
@@ -74,6 +103,15 @@ describe("a VerifiedExtension", () => {
     expect(() => Object.assign(accepted, { trust: "trusted" })).to.throw(TypeError);
   });
 });
+
+const release: TrustedSigner = {
+  name: "release",
+  key: null,
+  identity: { issuer, subject: { kind: "uri", equal: subject } },
+  notBefore: null,
+  notAfter: null,
+  tightenOnly: false,
+};
 
 function policyOf({ id, spki }: Signer): TrustPolicy {
   const unbounded = { notBefore: null, notAfter: null, tightenOnly: false };

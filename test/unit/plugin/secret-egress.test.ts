@@ -2,9 +2,8 @@ import { expect } from "chai";
 import { withOutput } from "../../../core/kernel/envelope.ts";
 import type { Json } from "../../../core/kernel/json.ts";
 import { makeAction } from "../../support/action.ts";
-import { buildAssembly } from "../../support/assembly.ts";
 import type { ImmediatePolicy } from "../../support/plugin-port.ts";
-import { openSecretEgress, secretEgressModule } from "../../support/secret-egress.ts";
+import { openSecretEgress } from "../../support/secret-egress.ts";
 
 /** Put together here, so that no file of this repository holds what a scanner would take for a credential. */
 const random = "q7Xv2LmP9sTz4KbW8nRd3HcY6fGj1AeU5oQi";
@@ -125,9 +124,8 @@ describe("the plugin secret-egress", () => {
     expect(performance.now() - started).to.be.lessThan(5_000);
   });
 
-  it("is built from its source to the byte", async function () {
-    this.timeout(60_000);
-    const built = await buildAssembly("plugins/secret-egress");
-    expect(built.equals(secretEgressModule())).to.equal(true);
+  it("reads 75,000 bytes of what is dearest to read within its fuel: names before values that look random", () => {
+    const text = `${part(36)} secret=`.repeat(2_000).slice(0, 75_000);
+    expect(plugin.evaluate(makeAction({ arguments: { text } })).findings).to.have.length(1);
   });
 });

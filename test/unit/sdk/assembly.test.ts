@@ -26,6 +26,7 @@ describe("the kit for plugins in AssemblyScript", () => {
       bytes: await buildAssembly("test/fixture/kit-probe"),
       memoryPages: 256,
       fuel,
+      settings: {},
     });
     const machine = new PluginMachine(compiled);
     answer = (action, settings = {}) => machine.call(Buffer.from(JSON.stringify({ settings, action })), fuel);
@@ -232,6 +233,15 @@ describe("the kit for plugins in AssemblyScript", () => {
         ),
         { numRuns: 60 },
       );
+    });
+
+    it("asks for as many reviewers as any of the findings did, also of those that are left out", () => {
+      const rounds = Array(300).fill("review") as string[];
+      const { findings } = verdict(makeAction({ tool: "find", arguments: { rounds, approvals: 3 } }));
+      expect(findings.filter(({ approvals }) => approvals !== undefined).map(({ rule }) => rule)).to.deep.equal([
+        "probe.more-findings",
+      ]);
+      expect(findings.at(-1)?.approvals).to.equal(3);
     });
 
     it("fits the output's bytes, however long its texts are", () => {

@@ -1,0 +1,12 @@
+import { setPriority } from "node:os";
+import { parentPort, workerData } from "node:worker_threads";
+import { tryPlugin } from "./plugin-trial.ts";
+import type { TrialOrder } from "./trial-thread.ts";
+
+const niceness = 10;
+
+// On Linux this is the thread's own priority, elsewhere that of the whole process: there it stays as it is.
+if (process.platform === "linux") setPriority(niceness);
+
+const { plugin, cases } = workerData as TrialOrder;
+for (const each of cases) parentPort?.postMessage(tryPlugin(plugin, each));
