@@ -30,8 +30,10 @@ export async function repeatOnChange(folder: string, work: () => Promise<void>):
     // Before the work reads: what changes after this is heard of again.
     tree.refresh();
     const content = contentOf(folder);
-    if (content !== done) await attempt(work);
-    if (content !== done) process.stderr.write("gateway: waiting for a change; Ctrl-C ends it\n");
+    if (content !== done) {
+      await attempt(work);
+      process.stderr.write("gateway: waiting for a change; Ctrl-C ends it\n");
+    }
     done = content;
     next = await Promise.race([change, stopped]);
   }
