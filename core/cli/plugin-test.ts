@@ -31,8 +31,9 @@ export async function testPlugin(folder: string, json: true | undefined): Promis
   const failed = results.filter(({ failures }) => failures.length > 0);
   if (failed.length > 0) process.exitCode = 1;
   if (!json) return print(`${results.length} cases, ${failed.length} failed`);
-  const cases = results.map(({ name, place, fuelUsed, failures }) => ({ name, ...place, fuel: fuelUsed, failures }));
-  print(JSON.stringify({ ok: failed.length === 0, cases, failed: failed.length }));
+  const told = failed.map(({ name, place, failures }) => ({ name, ...place, failures }));
+  const fuel = results.map(({ name, fuelUsed }) => ({ name, units: fuelUsed }));
+  print(JSON.stringify({ ok: failed.length === 0, cases: results.length, failed: told, fuel }));
 }
 
 async function runAll(folder: string, json: true | undefined): Promise<readonly PluginTestResult[]> {

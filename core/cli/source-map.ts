@@ -26,7 +26,8 @@ export async function readSourceMap(folder: string, module: Uint8Array): Promise
   try {
     const map = JSON.parse(await readFile(join(folder, mapFile), "utf8"));
     if (map[digestMember] !== contentDigest(module)) return () => undefined;
-    return (offsets) => locate(new SourceMap(map), offsets);
+    const read = new SourceMap(map);
+    return (offsets) => locate(read, offsets);
   } catch {
     return () => undefined;
   }

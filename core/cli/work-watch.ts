@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { GatewayError } from "../kernel/error.ts";
 import { TreeWatch } from "./tree-watch.ts";
@@ -13,6 +13,7 @@ const settleMs = 100;
  * code is 0. What fails is told, and waited out.
  */
 export async function repeatOnChange(folder: string, work: () => Promise<void>): Promise<void> {
+  requireFolder(folder);
   let changed: () => void = () => undefined;
   const tree = new TreeWatch({
     paths: edited.map((name) => join(folder, name)),
@@ -20,6 +21,7 @@ export async function repeatOnChange(folder: string, work: () => Promise<void>):
     onBlind: (path) => process.stderr.write(`gateway: changes of \`${path}\` go unseen\n`),
   });
   const stopped = new Promise<"stopped">((resolve) => process.once("SIGINT", () => resolve("stopped")));
+  // What is watched may all go away, and come again.
   const keepAlive = setInterval(() => undefined, 2 ** 30);
   for (let done = "", next = ""; next !== "stopped"; ) {
     const change = new Promise<"changed">((resolve) => {
@@ -28,14 +30,22 @@ export async function repeatOnChange(folder: string, work: () => Promise<void>):
     // Before the work reads: what changes after this is heard of again.
     tree.refresh();
     const content = contentOf(folder);
-    if (content !== done) await attempt(work);
-    if (content !== done) process.stderr.write("gateway: waiting for a change; Ctrl-C ends it\n");
+    if (content !== done) {
+      await attempt(work);
+      process.stderr.write("gateway: waiting for a change; Ctrl-C ends it\n");
+    }
     done = content;
     next = await Promise.race([change, stopped]);
   }
   clearInterval(keepAlive);
   tree.close();
   process.exitCode = 0;
+}
+
+/** Nobody tells when a folder comes that is not there. */
+function requireFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  throw new GatewayError("EXTENSION_INVALID", `expected a folder to watch, got \`${folder}\``);
 }
 
 async function attempt(work: () => Promise<void>): Promise<void> {

@@ -5,7 +5,9 @@
  *
  * The gateway calls `evaluate` once for each action. The input is `{"settings": …, "action": …}`, compact JSON in UTF-8;
  * the output is a verdict, as contract/verdict.schema.json says. `evaluate` answers 0; anything else blocks the action, as
- * does a trap. Memory and globals are put back after each call: nothing of one action is seen by the next.
+ * does a trap. A module may export `validate_settings` too: asked once, at load, about `{"settings": …}`, it answers
+ * `{"valid": true}`, or `{"valid": false, "message": "…"}`, which refuses the load. Memory and globals are put back after
+ * each call: nothing of one action is seen by the next.
  */
 #ifndef GATEWAY_PLUGIN_H
 #define GATEWAY_PLUGIN_H

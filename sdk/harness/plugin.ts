@@ -2,6 +2,7 @@ import type { ActionEnvelope, JsonObject, PluginInput, Verdict } from "../contra
 import { PluginFault } from "./fault.ts";
 import { readPluginFiles } from "./folder.ts";
 import { abiModule, Host, type Log } from "./host.ts";
+import { checkSettings } from "./settings.ts";
 import { readVerdict } from "./verdict.ts";
 
 export interface LoadOptions {
@@ -21,8 +22,8 @@ const largestInput = 4_194_304;
 
 /**
  * Loads a plugin out of its folder, or a module by itself, which then has the name of its file. Rejects where the module
- * lacks `evaluate`, imports what no gateway gives, or fails before its first call. It runs without the gateway's meter:
- * a plugin that never ends never ends here either.
+ * lacks `evaluate`, imports what no gateway gives, fails before its first call, or refuses its settings. It runs without
+ * the gateway's meter: a plugin that never ends never ends here either.
  */
 export async function loadPlugin(
   path: string,
@@ -31,30 +32,35 @@ export async function loadPlugin(
   const { name, module, defaults } = await readPluginFiles(path);
   const compiled = new WebAssembly.Module(module);
   const merged: JsonObject = { ...defaults, ...settings };
-  begin(compiled, new Host(new Uint8Array(), log));
+  const { evaluate, validate_settings: check } = begin(compiled, new Host(new Uint8Array(), log));
+  if (typeof evaluate !== "function") throw new TypeError("expected the module to export `evaluate`");
+  const ask = (entry: string, input: Partial<PluginInput>): Uint8Array => callOnce(compiled, entry, input, log);
+  if (typeof check === "function") checkSettings(ask("validate_settings", { settings: merged }));
   return {
     name,
     settings: merged,
-    evaluate: (action) => {
-      const input: PluginInput = { settings: merged, action };
-      const bytes = new TextEncoder().encode(JSON.stringify(input));
-      if (bytes.length > largestInput) throw new PluginFault("input_cap", `expected at most ${largestInput} bytes`);
-      const host = new Host(bytes, log);
-      const code = begin(compiled, host)();
-      if (code !== 0) throw new PluginFault("plugin_error", "the plugin answered with an error code");
-      return readVerdict(host.answer(), name, action.phase);
-    },
+    evaluate: (action) => readVerdict(ask("evaluate", { settings: merged, action }), name, action.phase),
   };
 }
 
-/** A new instance, its beginning behind it: `evaluate`. */
-function begin(module: WebAssembly.Module, host: Host): () => unknown {
+/** What one export answers, in a new instance. */
+function callOnce(module: WebAssembly.Module, entry: string, input: Partial<PluginInput>, log: Log): Uint8Array {
+  const bytes = new TextEncoder().encode(JSON.stringify(input));
+  if (bytes.length > largestInput) throw new PluginFault("input_cap", `expected at most ${largestInput} bytes`);
+  const host = new Host(bytes, log);
+  const run = begin(module, host)[entry];
+  if (typeof run !== "function") throw new TypeError(`expected the module to export \`${entry}\``);
+  if (trapping(() => run()) !== 0) throw new PluginFault("plugin_error", "the plugin answered with an error code");
+  return host.answer();
+}
+
+/** The exports of a new instance, its beginning behind it. */
+function begin(module: WebAssembly.Module, host: Host): WebAssembly.Instance["exports"] {
   return trapping(() => {
     const { exports } = new WebAssembly.Instance(module, { [abiModule]: host.functions });
-    const { _initialize: initialize, evaluate } = exports;
+    const { _initialize: initialize } = exports;
     if (typeof initialize === "function") initialize();
-    if (typeof evaluate !== "function") throw new TypeError("expected the module to export `evaluate`");
-    return () => trapping(() => evaluate());
+    return exports;
   });
 }
 

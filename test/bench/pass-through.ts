@@ -3,14 +3,13 @@ import Koa from "koa";
 import { Pool } from "undici";
 
 /** The anchor: the same framework and HTTP client as the gateway, and no governance at all. */
-const upstream = new URL(process.argv[2] as string);
-const pool = new Pool(upstream.origin, { connections: 64, bodyTimeout: 0 });
+const pool = new Pool(new URL(process.argv[2] as string).origin, { connections: 64, bodyTimeout: 0 });
 const app = new Koa();
 
 app.use(async (ctx) => {
   ctx.respond = false;
   await pool.stream(
-    { method: "POST", path: upstream.pathname, body: ctx.req, headers: { "content-type": "application/json" } },
+    { method: "POST", path: ctx.url, body: ctx.req, headers: { "content-type": "application/json" } },
     ({ statusCode, headers }) => {
       ctx.res.writeHead(statusCode, headers as Record<string, string>);
       return ctx.res;

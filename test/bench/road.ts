@@ -1,11 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { startGateway } from "../support/gateway.ts";
-import { awaitReady } from "../support/ready-line.ts";
 import { type LoadResult, measureLoad } from "./load.ts";
+import { Servers } from "./servers.ts";
 
 /**
  * The governed road beside its floor and its anchor, in one run on loopback: the upstream directly, a bare Koa and
@@ -13,10 +11,10 @@ import { type LoadResult, measureLoad } from "./load.ts";
  */
 const seconds = Number(process.env.BENCH_SECONDS ?? 4);
 const key = "bench-key-not-a-secret";
-const children: ChildProcess[] = [];
+const servers = new Servers();
 
-const upstream = await start("echo-server.js");
-const bare = await start("pass-through.js", upstream);
+const upstream = `${await servers.start("echo-server.js")}/mcp`;
+const bare = `${await servers.start("pass-through.js", upstream)}/mcp`;
 const baseline = join(repositoryRoot, "policy-packs/baseline");
 const gateway = await startGateway({
   config: `
@@ -47,7 +45,7 @@ for (const connections of [1, 16, 64]) {
   }
 }
 await gateway.stop();
-for (const child of children) child.kill();
+servers.stop();
 
 function body(n: number): string {
   const params = { name: "lookup", arguments: { id: `customer-${n}`, fields: ["name", "city"], limit: 10 } };
@@ -64,12 +62,4 @@ function row(connections: number, name: string, result: LoadResult, anchor: numb
     result.p99Ms.toFixed(2),
   ];
   return `| ${[...cells, ratio, result.errors].join(" | ")} |\n`;
-}
-
-async function start(file: string, ...args: string[]): Promise<string> {
-  const script = fileURLToPath(new URL(file, import.meta.url));
-  const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "pipe"], detached: true });
-  children.push(child);
-  const ready = await awaitReady(child, { ready: true }, 10_000);
-  return `http://127.0.0.1:${ready.port("port")}/mcp`;
 }

@@ -60,7 +60,7 @@ function run(command: string, cwd: string, env: Readonly<Record<string, string>>
     const child = execFile(
       "bash",
       ["--norc", "-c", command],
-      { cwd, env, timeout: 15_000 },
+      { cwd, env, timeout: 30_000 },
       (_error, stdout, stderr) => {
         const readable = (text: string): string => text.replaceAll(cwd, "FOLDER");
         if (child.exitCode === null) reject(new Error(`expected an exit code, got the signal ${child.signalCode}`));

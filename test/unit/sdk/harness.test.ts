@@ -186,6 +186,18 @@ describe("the SDK's harness", () => {
     expect(asking.evaluate(leak).decision).to.equal("review");
   });
 
+  it("loads no plugin that refuses its settings, as the gateway does not", async function () {
+    this.timeout(60_000);
+    const module = await buildAssembly("test/fixture/settings-probe");
+    const [, loaded] = await both("sample", module, { least: 2, most: 2 });
+    expect(loaded.evaluate(exampleAction()).decision).to.equal("abstain");
+    const refused = { settings: { least: 3, most: 2 } };
+    const said = "the plugin refuses its settings: `least` is 3, above `most`, which is 2";
+    for (const load of [() => openSample(module, refused), () => loadPlugin(join(folder, "sample.wasm"), refused)]) {
+      expect(String(await load().catch((error: unknown) => error))).to.include(said);
+    }
+  });
+
   it("lets a test hear what the plugin logs", async () => {
     const log: string[] = [];
     const said = moduleOf(
