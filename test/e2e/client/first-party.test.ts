@@ -1,17 +1,16 @@
-import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionRecord } from "../../../core/evidence/record.ts";
 import { readExtensionFolder } from "../../../core/extension/folder.ts";
-import { statementBytes } from "../../../core/extension/statement.ts";
 import { formsOf } from "../../support/canary.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
-import { type FirstParty, folderOf } from "../../support/first-party.ts";
+import type { FirstParty } from "../../support/first-party.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { clientKinds, connectClient, type McpClient, type ToolResult } from "../../support/mcp-client.ts";
+import { signCopy } from "../../support/signed-plugin.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
-import { makeSigner, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";
+import { makeSigner, TrustWorld, trustEntry } from "../../support/trust-world.ts";
 import { scriptedServer } from "./server-program.ts";
 
 const mail = "q7xv2.lmp9@example.com";
@@ -43,7 +42,7 @@ class Site {
     const world = await TrustWorld.make();
     await world.write("trust.yaml", `all_of: [${trustEntry("alice", alice)}]\n`);
     await world.sign([alice]);
-    for (const name of Object.keys(plugins) as FirstParty[]) await signCopy(world, name);
+    for (const name of Object.keys(plugins) as FirstParty[]) await signCopy(world, name, alice);
     const places = Object.entries(plugins).map(([name, settings]) =>
       JSON.stringify({ path: `plugins/${name}`, phases: ["output"], settings }),
     );
@@ -73,16 +72,6 @@ class Site {
     await this.gateway.stop();
     await this.world.remove();
   }
-}
-
-async function signCopy(world: TrustWorld, name: FirstParty): Promise<void> {
-  const folder = join(world.folder, "plugins", name);
-  const filter = (path: string): boolean => !/[/\\]build([/\\]|$)/.test(path.slice(folderOf(name).length));
-  await cp(folderOf(name), folder, { recursive: true, filter });
-  const { fileDigests } = await readExtensionFolder(folder, "plugin");
-  const claim = { kind: "plugin", name, version: "1.0.0", sequence: 0, issuedAt: "2026-01-01T00:00:00.000Z" } as const;
-  const payload = statementBytes({ ...claim, expiresAt: null, subjects: fileDigests });
-  await world.write(`plugins/${name}/plugin.sigstore.json`, signBundle(alice, payload));
 }
 
 describe("plugins of ours in a strict gateway", function () {

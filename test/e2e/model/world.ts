@@ -24,6 +24,8 @@ export interface ModelWorldOptions {
   /** The `usage` key; without it, limits that no test reaches. */
   readonly usage?: string;
   readonly files?: Readonly<Record<string, string>>;
+  /** Where `packs/open` lies already, signed perhaps: nothing is written there but the configuration. */
+  readonly folder?: string;
 }
 
 /** A gateway process between clients and two providers that speak an API each, both of them one server with a log. */
@@ -51,7 +53,9 @@ export async function openModelWorld(options: ModelWorldOptions = {}): Promise<M
   try {
     const gateway = await startGateway({
       config: configFor(provider, keys, options),
-      files: { ...allowEverything("packs/open"), ...ruleFiles(options.rules), ...options.files },
+      ...(options.folder === undefined
+        ? { files: { ...allowEverything("packs/open"), ...ruleFiles(options.rules), ...options.files } }
+        : { folder: options.folder }),
       env: { PROVIDER_KEY: providerKey },
     });
     const reader = new EvidenceReader(gateway.adminUrl, keys.operator);
