@@ -173,6 +173,11 @@ export const hostileCalls: readonly HostileCall[] = [
     "(memory 1) (global $tiny (mut f64) (f64.const 0x1p-1060))",
   ),
   hostile(
+    "a look at host memory that the call before it was lent",
+    "trap",
+    "(local.set $out (i64.add (call $alloc (i64.const 4096)) (i64.const 100))) (if (call $load_u8 (local.get $out)) (then (return (i32.const 0)))) (call $store_u8 (local.get $out) (i32.const 83)) unreachable",
+  ),
+  hostile(
     "a state left behind that the next call would trip over",
     "trap",
     "(if (global.get $left) (then (return (i32.const 0)))) (global.set $left (i32.const 1)) (drop (call $alloc (i64.const 64))) unreachable",

@@ -132,6 +132,11 @@ export const hostileModules: readonly (readonly [name: string, said: RegExp, mod
     binaryOf([0x41, 0, 0x0e, ...leb(50_000), ...repeat([0], 50_001)]),
   ],
   ["a thousand operands", /at most 1024 operands/, binaryOf([...repeat([0x41, 0], 1_100), ...repeat([0x1a], 1_099)])],
+  [
+    "ten thousand loops",
+    /at most 4096 loops in a function/,
+    binaryOf([...repeat([0x03, 0x40, 0x0b], 10_000), 0x41, 0]),
+  ],
   ["a billion locals", /at most 1024 locals/, localBomb()],
   ["a hundred thousand functions", /at most 10000 functions/, binaryOf([0x41, 0], 100_000)],
   ["a function of the wrong type", /engine refuses/, '(module (func (export "evaluate") (result i32) (i64.const 0)))'],

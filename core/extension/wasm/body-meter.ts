@@ -7,6 +7,8 @@ import { checkBound } from "./module-fault.ts";
 import { bulk, type Opcode, op, opcodeOf, prefixedOpcodeOf } from "./opcode.ts";
 
 const deepestBlocks = 128;
+/** The engine compiles anew what runs often, beside the threads that serve: with tens of thousands it takes seconds. */
+const mostLoops = 4_096;
 /** Values on the operand stack at once: with the locals it bounds what a frame takes of the engine's stack. */
 const mostOperands = 1_024;
 /** One call of a host function, whatever it moves. */
@@ -14,6 +16,8 @@ const hostCallCost = 192;
 /** A new page is dear when it is first written to: the system finds it then. */
 const pageCharge = { shift: 0, price: 32_768 };
 const byteCharge = { shift: 3, price: 1 };
+/** A unit more at each charge for each 64 KiB of a metered function. */
+const lengthShift = 16;
 
 /** Byte offsets of one instruction: in what the meter wrote, and in the module as its author built it. */
 export interface Origin {
@@ -57,6 +61,7 @@ export class BodyMeter {
   readonly #frames: number[] = [];
   readonly #locals: number;
   #charge: Charge;
+  #loops = 0;
   #dead = false;
   #height = 0;
   #highest = 0;
@@ -78,7 +83,9 @@ export class BodyMeter {
     this.#charge.cost += 2 + this.#locals;
     while (this.#blocks.length > 0) this.#step();
     this.#body.code.expectEnd("a function");
-    for (const { place, cost } of this.#charges) this.#out.fill(place, cost);
+    // Code that is too long for the processor's caches is slow wherever it goes.
+    const length = this.#out.length >> lengthShift;
+    for (const { place, cost } of this.#charges) this.#out.fill(place, cost + length);
     // A slot takes eight bytes of the engine's stack; twice that, and something for the frame itself.
     for (const place of this.#frames) this.#out.fill(place, 128 + 16 * (this.#locals + this.#highest));
     return this.#withScratch();
@@ -177,6 +184,7 @@ export class BodyMeter {
     const type = this.#readBlockType();
     this.#out.write(code.since(from));
     this.#open(first === op.block ? "block" : first === op.loop ? "loop" : "if", type);
+    if (first === op.loop) checkBound("loops in a function", ++this.#loops, mostLoops);
     if (first !== op.block) this.#charge = this.#startCharge();
   }
 

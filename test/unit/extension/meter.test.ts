@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { compileModule } from "../../../core/extension/compiled-module.ts";
 import { PluginMachine } from "../../../core/extension/plugin-machine.ts";
 import { makeAction } from "../../support/action.ts";
-import { assemble, moduleOf, openSample } from "../../support/wasm-plugin.ts";
+import { assemble, binaryOf, moduleOf, openSample } from "../../support/wasm-plugin.ts";
 
 const action = makeAction();
 const allow = '{"decision":"allow","findings":[]}';
@@ -123,6 +123,23 @@ describe("a plugin in the sandbox", () => {
     expect(await price("(call $nothing)", "(memory 1) (func $nothing)")).to.be.greaterThan(10);
     expect(await price("(memory.fill (i32.const 0) (i32.const 0) (i32.const 4096))")).to.be.within(512 + 256, 900);
     expect(await fuelOf(moduleOf("(drop (memory.grow (i32.const 3)))", allow))).to.be.greaterThan(3 * 32_768);
+  });
+
+  it("charges more in a function that fits no cache, and no more for a long module of short ones", async () => {
+    const forks = (count: number): number[] => [
+      ...Array.from({ length: count }, () => [0x41, 1, 0x04, 0x40, 0x0b]).flat(),
+      0x41,
+      0,
+    ];
+    const priceOf = async (count: number, functions: number): Promise<number> => {
+      const bytes = binaryOf(forks(count), functions);
+      const machine = new PluginMachine(await compileModule({ bytes, memoryPages: 16, fuel, settings: {} }));
+      expect(() => machine.call(new Uint8Array(), fuel)).to.throw("missing_output");
+      return machine.fuelUsed / count;
+    };
+    const short = await priceOf(500, 1);
+    expect(await priceOf(500, 60)).to.equal(short);
+    expect(await priceOf(20_000, 1)).to.be.greaterThan(2 * short);
   });
 
   it("computes what an unmetered module computes", async () => {
