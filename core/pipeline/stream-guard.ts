@@ -3,27 +3,8 @@ import type { Evaluation } from "../kernel/evaluation.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
 import { buildFromPointers, valueAt } from "../kernel/json-pointer.ts";
 import type { Redaction } from "../kernel/policy.ts";
+import type { StreamStep } from "../provider/wire/stream-step.ts";
 import { type Place, StreamChannel } from "./stream-channel.ts";
-
-/** A text that an event carries, by where it stands in the whole answer. */
-export interface Piece {
-  /** JSON Pointer into the answer. */
-  readonly pointer: string;
-  readonly text: string;
-}
-
-/** What one event of an answer says. */
-export interface StreamStep {
-  readonly pieces: readonly Piece[];
-  /** Texts of members that nobody here understands: judged, and never changed. */
-  readonly unknown: readonly Piece[];
-  /** Pointers of pieces' texts that are whole: no later event adds to them. */
-  readonly finished: readonly string[];
-  /** Whether the answer ends with this event, whole or in an error. */
-  readonly terminal: boolean;
-  /** What the upstream says of an error that ends its answer. */
-  readonly error?: Json;
-}
 
 /** Reads an answer event by event. */
 export interface AnswerReader<Event> {

@@ -1,8 +1,9 @@
 import type { JsonObject } from "../../kernel/json.ts";
 import type { TokenUsage } from "../../kernel/token-usage.ts";
-import type { AnswerReader, StreamStep } from "../../pipeline/stream-guard.ts";
+import type { AnswerReader } from "../../pipeline/stream-guard.ts";
 import type { WireEvent } from "../../provider/wire/event.ts";
 import type { StreamReader } from "../../provider/wire/stream-reader.ts";
+import type { StreamStep } from "../../provider/wire/stream-step.ts";
 import { refuseToolUse } from "./tool-passthrough.ts";
 
 /** The reader of a streamed answer: it keeps the provider's count, and refuses tools where they are not passed on. */
