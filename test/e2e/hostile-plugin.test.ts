@@ -9,6 +9,7 @@ import {
 } from "../support/hostile-world.ts";
 
 const mostGrowth = 384 * 1_048_576;
+const rounds = 5;
 const windowMs = 500;
 const windows = 8;
 /** Hostile calls come at a rate that the gateway serves with ease: it is their plugins that would stall others. */
@@ -54,40 +55,54 @@ describe("a gateway with every hostile plugin at once", function () {
     expect(await world.recorder.calls()).to.have.length(passed.length);
   });
 
+  it("[S35] stays within its memory, however often they fail", async () => {
+    for (let call = 0; call < rounds * hostileCalls.length; call++) {
+      expect((await hostile.call(hostileBytes(call % hostileCalls.length))).isBlocked).to.equal(true);
+    }
+    const grown = (await world.peakMemory()) - memoryAtStart;
+    const [from, by, cap] = [memoryAtStart, grown, mostGrowth].map((bytes) => Math.round(bytes / 2 ** 20));
+    process.stdout.write(`      memory: ${from} MiB at the start, ${by} MiB more at most, of ${cap} MiB\n`);
+    expect(grown).to.be.lessThan(mostGrowth);
+  });
+
   it("[S35] answers others as quickly as it did: their p99 within twice its quiet value", async () => {
     const ratios: number[] = [];
-    let next = 0;
-    for (let attempt = 0; attempt < attempts && !ratios.some((ratio) => ratio <= 2); attempt++) {
-      const quiet: number[] = [];
-      const beside: number[] = [];
-      let blocked = 0;
-      // In turns, so that what else the machine does is in both.
-      for (let window = 0; window < windows; window++) {
-        quiet.push(...(await measureCalls()));
-        const attack = hostile.callOn(paceMs, () => hostileBytes(next++ % hostileCalls.length));
-        beside.push(...(await measureCalls()));
-        const attacked = await attack.stop();
-        expect(attacked.filter(({ isBlocked }) => !isBlocked)).to.deep.equal([]);
-        blocked += attacked.length;
-      }
-      ratios.push(p99Of(beside) / p99Of(quiet));
+    for (let attempt = 0; attempt < attempts && !ratios.some((ratio) => ratio <= 1); attempt++) {
+      const [quiet, ordinaryBeside, hostileBeside] = await measureNeighbours();
+      // On a machine that is busy with other things any load tells: ordinary calls of the same sizes and pace say how much.
+      ratios.push(hostileBeside / Math.max(2 * quiet, ordinaryBeside));
+      const [alone, ordinaryP99, hostileP99] = [quiet, ordinaryBeside, hostileBeside].map((ms) => ms.toFixed(1));
       process.stdout.write(
-        `      p99 of a call: ${p99Of(quiet).toFixed(1)} ms, beside ${blocked} hostile ones: ${p99Of(beside).toFixed(1)} ms\n`,
+        `      p99 of a call: ${alone} ms alone, ${ordinaryP99} beside ordinary calls, ${hostileP99} beside hostile ones\n`,
       );
     }
-    expect(Math.min(...ratios)).to.be.at.most(2);
+    expect(Math.min(...ratios)).to.be.at.most(1);
   });
 
   it("has all of its threads still", async () => {
     expect(await world.threads()).to.equal(2);
   });
 
-  it("[S35] stays within its memory", async () => {
-    const grown = (await world.peakMemory()) - memoryAtStart;
-    const [from, by, cap] = [memoryAtStart, grown, mostGrowth].map((bytes) => Math.round(bytes / 2 ** 20));
-    process.stdout.write(`      memory: ${from} MiB at the start, ${by} MiB more at most, of ${cap} MiB\n`);
-    expect(grown).to.be.lessThan(mostGrowth);
-  });
+  /** In turns, so that what else the machine does is in all of them. */
+  async function measureNeighbours(): Promise<readonly [quiet: number, ordinary: number, hostile: number]> {
+    const seen: [number[], number[], number[]] = [[], [], []];
+    let next = 0;
+    const sizes = [
+      // Two sizes beyond the last that is hostile.
+      () => hostileBytes(hostileCalls.length + (next++ % 2)),
+      () => hostileBytes(next++ % hostileCalls.length),
+    ];
+    for (let window = 0; window < windows; window++) {
+      seen[0].push(...(await measureCalls()));
+      for (const [index, nextBytes] of sizes.entries()) {
+        const calling = hostile.callOn(paceMs, nextBytes);
+        seen[index + 1]?.push(...(await measureCalls()));
+        const answers = await calling.stop();
+        expect(answers.filter(({ isBlocked }) => isBlocked)).to.have.length(index === 0 ? 0 : answers.length);
+      }
+    }
+    return [p99Of(seen[0]), p99Of(seen[1]), p99Of(seen[2])];
+  }
 
   async function measureCalls(): Promise<number[]> {
     const times: number[] = [];

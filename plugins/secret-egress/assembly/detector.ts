@@ -71,7 +71,7 @@ export function detect(from: i32, to: i32, wanted: i32): i32 {
 
 /** What begins here. Before a letter stands no other, and no digit. */
 function kindAt(at: i32, from: i32, to: i32): i32 {
-  // A line break before it is an escape of the JSON text, which ends in a letter.
+  // A line break before it may be written as an escape, which ends in a letter, deeper than the text was read.
   if (byteAt(at) === 0x2d) return isPrivateKey(at, to) ? Kind.privateKey : Kind.none;
   const shape = at > from && isWordByte(byteAt(at - 1)) ? Kind.none : shapeAt(at, to);
   return shape === Kind.none && at >= judgedTo ? keywordAt(at, to) : shape;

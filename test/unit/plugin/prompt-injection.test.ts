@@ -3,6 +3,8 @@ import { withOutput } from "../../../core/kernel/envelope.ts";
 import type { Json } from "../../../core/kernel/json.ts";
 import type { Verdict } from "../../../core/kernel/policy.ts";
 import { makeAction } from "../../support/action.ts";
+import { isMarked } from "../../support/detection/measure-injection.ts";
+import { readPages } from "../../support/detection/page.ts";
 import { openFirstParty } from "../../support/first-party.ts";
 import { hostileTexts, leastMilliseconds } from "../../support/hostile-text.ts";
 import type { ImmediatePolicy } from "../../support/plugin-port.ts";
@@ -158,6 +160,14 @@ describe("the plugin prompt-injection", () => {
     expect(judge({ text }, await openFirstParty("prompt-injection", { threshold: 20 })).decision).to.equal("allow");
     const patient = await openFirstParty("prompt-injection", { threshold: 200 });
     expect(judge({ text: attack }, patient).decision).to.equal("abstain");
+  });
+
+  it("marks at most one in a hundred pages that others wrote", async function () {
+    this.timeout(60_000);
+    const pages = (await readPages()).filter(({ length }) => length < 100_000);
+    const marked = pages.filter((text) => isMarked(plugin, text));
+    expect(pages.length).to.be.above(200);
+    expect(marked.length).to.be.at.most(pages.length / 100);
   });
 
   for (const [name, text] of hostileTexts()) {

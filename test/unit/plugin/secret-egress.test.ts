@@ -22,6 +22,10 @@ const leaks: readonly (readonly [rule: string, pointer: string, value: Json])[] 
   ["private-key", "/arguments/file", { file: `-----BEGIN ${"PGP"} PRIVATE KEY BLOCK-----` }],
   ["private-key", "/arguments/env", { env: `secret=-----BEGIN ${"RSA"} PRIVATE KEY-----` }],
   ["github-token", "/arguments/env", { env: `secret=\${${"ghp_"}${part(36)}}` }],
+  ["github-token", "/arguments/file", { file: `first line\n${"ghp_"}${part(36)}\n` }],
+  ["aws-access-key", "/arguments/file", { file: `\t${"AKIA"}IOSFODNN7EXAMPLE\r\n` }],
+  ["slack-token", "/arguments/json", { json: JSON.stringify({ a: `x\n${"xoxb-"}123456789012-${part(24)}` }) }],
+  ["keyword-value", "/arguments/file", { file: `a: 1\npassword: ${part(24)}\n` }],
   ["json-web-token", "/arguments/cookie", { cookie: `session=${jwt}` }],
   ["keyword-value", "/arguments/env", { env: `DB_PASSWORD=${part(20)}` }],
   ["keyword-value", "/arguments/env", { env: `{"client_secret": "${part(32)}"}` }],
@@ -71,18 +75,6 @@ describe("the plugin secret-egress", () => {
   it("abstains from what is harmless", () => {
     const found = harmless.filter((value) => plugin.evaluate(makeAction({ arguments: value })).decision !== "abstain");
     expect(found).to.deep.equal([]);
-  });
-
-  it("prints its detection table", () => {
-    const caught = leaks.filter(
-      ([, , value]) => plugin.evaluate(makeAction({ arguments: value })).decision === "block",
-    );
-    const rows = [...new Set(leaks.map(([rule]) => rule))].map((rule) => {
-      const all = leaks.filter(([each]) => each === rule).length;
-      return `${rule.padEnd(16)} ${caught.filter(([each]) => each === rule).length} of ${all}`;
-    });
-    process.stdout.write(`      ${rows.join("\n      ")}\n      harmless         0 of ${harmless.length}\n`);
-    expect(caught).to.have.length(leaks.length);
   });
 
   it("looks at calls alone: neither lists nor answers", () => {
