@@ -3,6 +3,7 @@ import type { Phase } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Mode } from "../kernel/policy.ts";
 import type { ModelRoute, ProviderConfig as ProviderSpec } from "../kernel/provider-config.ts";
+import type { Hint } from "../kernel/request-hint.ts";
 import type { Role } from "../kernel/role.ts";
 import type { TrustPolicy } from "../kernel/trust-policy.ts";
 import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
@@ -78,6 +79,8 @@ export interface ModelGatewayConfig {
   readonly toolPassthrough: boolean;
   /** Of each text of a streamed answer, what waits for what follows. */
   readonly holdbackBytes: number;
+  /** Of requests to a provider of the other API. */
+  readonly leaveOut: readonly Hint[];
   readonly routes: readonly ModelRoute[];
 }
 

@@ -33,6 +33,7 @@ export function buildModelGateway(form: FileForm["model_gateway"]): ModelGateway
   return {
     toolPassthrough: form.tool_passthrough,
     holdbackBytes: form.holdback_bytes,
+    leaveOut: form.leave_out,
     routes: form.routes.map(buildRoute),
   };
 }

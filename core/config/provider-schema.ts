@@ -112,6 +112,30 @@ export const modelGatewaySchema = {
       description:
         "Of a streamed answer, how much of each text waits for what follows before it is judged and released.",
     },
+    leave_out: {
+      type: "list",
+      default: [],
+      description:
+        "Hints in requests that are left behind where a provider speaks the other API and has no words for them. Everything else it has no words for is refused.",
+      of: {
+        type: "choice",
+        values: [
+          "cache_control",
+          "context_management",
+          "output_config",
+          "prompt_cache_key",
+          "reasoning_effort",
+          "safety_identifier",
+          "service_tier",
+          "store",
+          "thinking",
+          "top_k",
+          "verbosity",
+        ],
+        required: true,
+        description: "The name of a member.",
+      },
+    },
     routes: {
       type: "list",
       default: [],

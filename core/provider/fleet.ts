@@ -4,6 +4,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { ModelApi } from "../kernel/model-api.ts";
 import type { Clock, Random } from "../kernel/port.ts";
 import type { ModelRoute, ProviderConfig } from "../kernel/provider-config.ts";
+import type { Hint } from "../kernel/request-hint.ts";
 import type { RetryDelays } from "../kernel/retry.ts";
 import type { ModelAnswer } from "./answer.ts";
 import type { AnswerBounds } from "./attempt.ts";
@@ -19,6 +20,8 @@ import { translateRequest } from "./wire/translate.ts";
 export interface ProviderFleetOptions {
   readonly providers: readonly ProviderConfig[];
   readonly routes: readonly ModelRoute[];
+  /** Members of a request that are left behind where a provider's API has no words for them. */
+  readonly leftOut?: readonly Hint[];
   readonly bounds: AnswerBounds;
   readonly clock: Clock;
   readonly elapsedMs: () => number;
@@ -43,6 +46,7 @@ export class ProviderFleet {
   readonly #routes: readonly ModelRoute[];
   readonly #table: RouteTable;
   readonly #clock: Clock;
+  readonly #leftOut: ReadonlySet<string>;
   readonly #providers: ReadonlyMap<string, Provider>;
 
   /** Throws TypeError for a route to a provider that is not enabled. */
@@ -53,6 +57,7 @@ export class ProviderFleet {
     this.#routes = routes;
     this.#table = new RouteTable(routes);
     this.#clock = options.clock;
+    this.#leftOut = new Set(options.leftOut);
     const enabled = providers.filter((config) => config.enabled);
     this.#providers = new Map(enabled.map((config) => [config.name, new Provider(config, endpointOf(config), ports)]));
     for (const route of routes) for (const name of providersOf(route)) this.#provider(name);
@@ -79,7 +84,7 @@ export class ProviderFleet {
       api: this.#provider(step.provider).api,
       target: `${step.provider}/${step.model}`,
     }));
-    const able = translatable(candidates, request);
+    const able = translatable(candidates, request, this.#leftOut);
     const admits = ({ provider }: Candidate): boolean => this.#provider(provider).breaker.admits;
     return [...able.filter(admits), ...able.filter((candidate) => !admits(candidate))];
   }
@@ -93,7 +98,7 @@ export class ProviderFleet {
     const action = AuthorizedAction.spend(permission);
     const { candidate, api, stream, signal } = call;
     return this.#provider(candidate.provider).ask({
-      ...makeRequest(action, call, Math.floor(this.#clock() / 1000)),
+      ...makeRequest(action, call, { created: Math.floor(this.#clock() / 1000), leftOut: this.#leftOut }),
       stream,
       clientApi: api,
       approved: permission.approvalId !== undefined,
@@ -141,11 +146,15 @@ function providersOf({ steps, canary }: ModelRoute): readonly string[] {
   return [...steps, ...(canary === null ? [] : [canary])].map(({ provider }) => provider);
 }
 
-function translatable(candidates: readonly Candidate[], { api, body }: CandidateRequest): readonly Candidate[] {
+function translatable(
+  candidates: readonly Candidate[],
+  { api, body }: CandidateRequest,
+  leftOut: ReadonlySet<string>,
+): readonly Candidate[] {
   const faults: unknown[] = [];
   const able = candidates.filter((candidate) => {
     try {
-      translateRequest(api, candidate.api, body);
+      translateRequest(api, candidate.api, body, leftOut);
       return true;
     } catch (cause) {
       faults.push(cause);

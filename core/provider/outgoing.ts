@@ -38,11 +38,15 @@ const toolOf: Readonly<Record<ModelApi, string>> = { chat: "chat.completions", m
  * The judged request in its provider's words, and nothing that was not judged. `created`: seconds since 1970. Throws
  * MODEL_UNTRANSLATABLE, and TypeError where the action is not the call's.
  */
-export function makeRequest(action: ActionEnvelope, call: ModelCall, created: number): MadeRequest {
+export function makeRequest(
+  action: ActionEnvelope,
+  call: ModelCall,
+  { created, leftOut }: { readonly created: number; readonly leftOut: ReadonlySet<string> },
+): MadeRequest {
   const { candidate, api } = call;
   const judged = judgedBody(action, call);
   return {
-    body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model })),
+    body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model }, leftOut)),
     headers: passedHeaders(action, call),
     options: { created, includeUsage: wantsUsage(judged) },
   };

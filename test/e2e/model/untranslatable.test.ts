@@ -1,5 +1,31 @@
 import { expect } from "chai";
+import { askModel } from "./ask.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
+
+describe("a hint that `model_gateway.leave_out` names", () => {
+  for (const [settings, status] of [
+    ["leave_out: [top_k, cache_control]", 200],
+    ["leave_out: [top_k]", 400],
+  ] as const) {
+    it(`${status === 200 ? "is left behind" : "is refused where another is named"}: ${settings}`, async () => {
+      const world = await openModelWorld({ settings });
+      try {
+        const content = [{ type: "text", text: "hello", cache_control: { type: "ephemeral" } }];
+        const body = { top_k: 5, messages: [{ role: "user", content }] };
+        const told = await askModel(world, { api: "messages", model: "chat-model", body });
+        expect(told.status).to.equal(status);
+        expect(world.provider.calls.map(({ text }) => /top_k|cache_control/.test(text))).to.deep.equal(
+          status === 200 ? [false] : [],
+        );
+        const own = await askModel(world, { api: "messages", body });
+        expect(own.status).to.equal(200);
+        expect(world.provider.calls.at(-1)?.text).to.include("top_k").and.include("cache_control");
+      } finally {
+        await world.stop();
+      }
+    });
+  }
+});
 
 describe("a request that the provider's API has no words for", () => {
   let world: ModelWorld;
