@@ -10,10 +10,10 @@ import { parseRequirements, type Requirement } from "./support/requirement-table
  */
 export const requirements: readonly Requirement[] = parseRequirements(`
 ## 1.1 What the service does
-R1.1-1  | 2 | open | Actions that an agent attempts are intercepted, evaluated and controlled at the protocol boundary.
-R1.1-2  | 2 | open | The protocol types are MCP, HTTP, shell, SQL and Git.
+R1.1-1  | 2 | met  | Actions that an agent attempts are intercepted, evaluated and controlled at the protocol boundary.
+R1.1-2  | 2 | met  | The protocol types are MCP, HTTP, shell, SQL and Git.
 R1.1-3  | 2 | met  | Every evaluated action gets one of three decisions: allow, review, block.
-R1.1-4  | 2 | open | The agent is an untrusted principal: nothing it sends grants it authority.
+R1.1-4  | 2 | met  | The agent is an untrusted principal: nothing it sends grants it authority.
 R1.1-5  | 2 | met  | Upstream tools enforce their own authorization: their refusal reaches the agent.
 R1.1-6  | 5 | met  | In strict mode unsigned policy packs are rejected.
 R1.1-7  | 5 | met  | In strict mode unsigned plugins are rejected.
@@ -27,44 +27,44 @@ R1.1-14 | 2 | met  | It checks tool name, target, arguments, capability and sess
 R1.1-15 | 2 | met  | A tool policy engine decides allow, review or block at runtime.
 R1.1-16 | 6 | met  | Input and output policy are active at runtime.
 R1.1-17 | 7 | open | Behavioral session analysis with a kill switch is active at runtime.
-R1.1-18 | 2 | open | Role-based access control is active at runtime.
+R1.1-18 | 2 | met  | Role-based access control is active at runtime.
 R1.1-19 | 4 | met  | The approval queue is active at runtime.
 R1.1-20 | 3 | met  | The signed evidence chain is active at runtime.
 R1.1-21 | 8 | open | Execution-gate sandboxes and the identity hierarchy are not wired into the request path.
-R1.1-22 | 2 | open | Upstream credentials are not issued at runtime.
-R1.1-23 | 6 | open | Only traffic routed through a supported integration enters the policy engine.
+R1.1-22 | 2 | met  | Upstream credentials are not issued at runtime.
+R1.1-23 | 6 | met  | Only traffic routed through a supported integration enters the policy engine.
 R1.1-24 | 6 | met  | Default local mode uses a mock provider.
 R1.1-25 | 2 | met  | Default local mode uses YAML policies.
 R1.1-26 | 6 | met  | Default local mode uses in-memory rate limiting.
 R1.1-27 | 2 | met  | Default local mode keeps a local audit and evidence chain.
 R1.1-28 | 2 | met  | Default local mode serves metrics on the admin port.
-R1.1-29 | 2 | open | Providers, tracing, caches, external databases and external policy engines are optional.
+R1.1-29 | 2 | met  | Providers, tracing, caches, external databases and external policy engines are optional.
 R1.1-30 | 8 | open | Audit and usage records may go to an external relational database.
 R1.1-31 | 2 | met  | Evidence state uses a local embedded database when state.enabled is true.
 R1.1-32 | 4 | met  | Approval state uses a local embedded database when state.enabled is true.
 
 ## 1.2 Ports
 R1.2-1  | 6 | met  | Port 8080 serves the chat-completions-compatible API and the messages API.
-R1.2-2  | 2 | open | Port 8080 serves MCP at /mcp.
+R1.2-2  | 2 | met  | Port 8080 serves MCP at /mcp.
 R1.2-3  | 4 | met  | Port 8080 serves MCP at /sse.
 R1.2-4  | 8 | open | Port 8080 serves the WebSocket /v1/ws.
-R1.2-5  | 2 | open | Port 8081 serves the admin API below /admin/v1/.
+R1.2-5  | 2 | met  | Port 8081 serves the admin API below /admin/v1/.
 R1.2-6  | 2 | met  | Port 8081 serves /health and /metrics.
 R1.2-7  | 4 | met  | Port 8081 serves approvals.
-R1.2-8  | 2 | open | Port 8081 serves evidence.
+R1.2-8  | 2 | met  | Port 8081 serves evidence.
 R1.2-9  | 2 | met  | Port 8082 is a scrape target for metrics.
 R1.2-10 | 8 | open | Port 8082 serves the dashboard and its JSON.
 
 ## 2.1 Tenant, key, role, principal
-R2.1-1  | 2 | open | Every API key is configured with a tenant.
+R2.1-1  | 2 | met  | Every API key is configured with a tenant.
 R2.1-2  | 4 | met  | Approval and history data is scoped to the caller's tenant.
-R2.1-3  | 2 | open | Evidence data is scoped to the caller's tenant.
+R2.1-3  | 2 | met  | Evidence data is scoped to the caller's tenant.
 R2.1-4  | 3 | met  | Verification and report data is scoped to the caller's tenant.
 R2.1-5  | 2 | met  | A key is presented in X-API-Key or as Authorization: Bearer.
-R2.1-6  | 2 | open | A key carries a configured role.
-R2.1-7  | 2 | open | A role is one of admin, operator, viewer.
-R2.1-8  | 2 | open | A principal is a stable identifier derived from tenant and key.
-R2.1-9  | 2 | open | The raw key is not stored in evidence.
+R2.1-6  | 2 | met  | A key carries a configured role.
+R2.1-7  | 2 | met  | A role is one of admin, operator, viewer.
+R2.1-8  | 2 | met  | A principal is a stable identifier derived from tenant and key.
+R2.1-9  | 2 | met  | The raw key is not stored in evidence.
 R2.1-10 | 2 | met  | Rotating a key creates a new principal.
 R2.1-11 | 2 | met  | A session label is optional and sent in X-Gateway-Session-ID on direct requests.
 R2.1-12 | 2 | met  | A session label is scoped to tenant and principal.
@@ -80,8 +80,8 @@ R2.2-4  | 4 | met  | The record holds a reviewer identity, taken from the authen
 R2.2-5  | 4 | met  | Approvals are single-use.
 
 ## 2.3 Evidence record and chain
-R2.3-1  | 2 | open | The chain is append-only; each record includes the SHA-256 hash of the previous record.
-R2.3-2  | 2 | open | Each record carries a tenant.
+R2.3-1  | 2 | met  | The chain is append-only; each record includes the SHA-256 hash of the previous record.
+R2.3-2  | 2 | met  | Each record carries a tenant.
 R2.3-3  | 3 | met  | Records without a tenant, or a chain of several tenants, are unavailable through tenant-scoped APIs.
 R2.3-4  | 3 | met  | Evidence is signed; integrity checks fail closed on tampering.
 R2.3-5  | 3 | met  | The session manifest holds ordered action records per session.
@@ -100,16 +100,16 @@ R2.5-3  | 7 | open | The session risk score accumulates as actions deviate.
 R2.6-1  | 7 | open | A capability ticket includes a nonce and a TTL.
 
 ## 2.7 Provider configuration
-R2.7-1  | 6 | open | A provider has name, type, enabled, base_url, api_key_env and models.
-R2.7-2  | 6 | open | Enabling a provider alone does not change routing.
+R2.7-1  | 6 | met  | A provider has name, type, enabled, base_url, api_key_env and models.
+R2.7-2  | 6 | met  | Enabling a provider alone does not change routing.
 R2.7-3  | 6 | met  | A route must list the provider for it to be used.
 R2.7-4  | 6 | met  | Fallback occurs only when configured in that route.
 
 ## 2.8 Other configuration keys
-R2.8-1  | 2 | open | mcp_gateway.require_auth: when true, MCP requests require authentication.
+R2.8-1  | 2 | met  | mcp_gateway.require_auth: when true, MCP requests require authentication.
 R2.8-2  | 8 | open | resilience.enabled enables the snapshot backup endpoints.
 R2.8-3  | 8 | open | resilience.backup_dir says where local JSON snapshots are stored.
-R2.8-4  | 2 | open | state.enabled enables local persistent state for signed evidence.
+R2.8-4  | 2 | met  | state.enabled enables local persistent state for signed evidence.
 R2.8-5  | 4 | met  | state.enabled enables local persistent state for approvals.
 
 ## 2.9 Chat request
@@ -145,7 +145,7 @@ R3.2-13 | 2 | met  | When policy evaluation errors, the action is blocked.
 
 ## 4.1 Gateway endpoints
 R4.1-1  | 2 | met  | POST /mcp takes a JSON-RPC message and answers a JSON-RPC response.
-R4.1-2  | 2 | open | POST /mcp takes the optional header X-Gateway-Session-ID.
+R4.1-2  | 2 | met  | POST /mcp takes the optional header X-Gateway-Session-ID.
 R4.1-3  | 4 | met  | GET /sse answers an SSE stream that announces /mcp/session/{id}.
 R4.1-4  | 4 | met  | GET /sse always requires authentication.
 R4.1-5  | 4 | met  | POST /mcp/session/{id} takes a JSON-RPC message of the connection's principal only.
@@ -165,7 +165,7 @@ R4.2-2  | 2 | met  | GET /metrics answers text with gateway_requests_total and g
 R4.2-3  | 6 | met  | GET /admin/v1/usage answers usage statistics.
 R4.2-4  | 6 | met  | GET /admin/v1/providers lists the configured providers.
 R4.2-5  | 3 | met  | POST /admin/v1/audit/verify verifies the audit chain.
-R4.2-6  | 2 | open | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.
+R4.2-6  | 2 | met  | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.
 R4.2-7  | 8 | open | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
 R4.2-8  | 8 | open | GET /admin/v1/resilience/backups lists snapshots, only when resilience is enabled.
 R4.2-9  | 4 | met  | Approval lists, history, single approvals, approve and deny require authentication.
@@ -187,13 +187,13 @@ R4.3-7  | 8 | open | test-action is a policy diagnostic: it executes nothing ups
 
 ## 5 Authentication
 R5-1    | 2 | met  | The credential is X-API-Key or Authorization: Bearer.
-R5-2    | 2 | open | With require_auth true, all MCP requests require authentication.
+R5-2    | 2 | met  | With require_auth true, all MCP requests require authentication.
 R5-3    | 2 | met  | Reviewed tool calls require authentication even when require_auth is false.
 R5-4    | 2 | met  | With require_auth false, unauthenticated direct calls still follow allow and block policy.
 R5-5    | 2 | met  | There are no isolated anonymous identities.
 R5-6    | 4 | met  | /sse always requires authentication.
 R5-7    | 2 | met  | /health is public for GET and HEAD.
-R5-8    | 6 | open | Chat requests need a configured tenant key.
+R5-8    | 6 | met  | Chat requests need a configured tenant key.
 R5-9    | 4 | met  | Admin and operator approve and deny within their own tenant.
 R5-10   | 4 | met  | A viewer cannot review.
 R5-11   | 2 | met  | Admin does not grant cross-tenant access.
@@ -233,7 +233,7 @@ R8-5    | 4 | met  | Approvals carry an expiry.
 R8-6    | 8 | open | Behind a reverse proxy /sse and /v1/ws work unbuffered with read timeouts of at least one hour.
 
 ## 9 Versioning
-R9-1    | 2 | open | Admin paths begin with /admin/v1/.
+R9-1    | 2 | met  | Admin paths begin with /admin/v1/.
 R9-2    | 6 | met  | Gateway API paths begin with /v1/.
 R9-3    | 6 | met  | An absent provider-version means 2023-06-01; an unsupported value is rejected.
 R9-4    | 6 | met  | Valid provider versions are attached to the request context for auditing.

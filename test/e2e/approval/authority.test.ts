@@ -40,7 +40,7 @@ const headers: Readonly<Record<string, string>> = {
 };
 
 /** Whether it has an effect is told by the state of the approval, and by the upstream's own log. */
-describe("only a reviewer's yes over the admin port counts, not", () => {
+describe("only a reviewer's yes over the admin port counts [R1.1-4], not", () => {
   let upstream: MoodyUpstream;
   let site: HeldSite;
   let waiting: string;

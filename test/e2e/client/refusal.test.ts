@@ -46,7 +46,7 @@ describe("a tool call that the baseline pack does not allow", () => {
         expect(names).not.to.include("write_file").and.not.to.include("move_file");
       });
 
-      it("is allowed, held for review or blocked by what the tool does [R1.1-3, R1.1-13, R1.1-15]", async () => {
+      it("is allowed, held for review or blocked by what the tool does [R1.1-1, R1.1-3, R1.1-13, R1.1-15]", async () => {
         const before = await snapshot(folder);
         const calls = world.calls("files").length;
         const held = await client.callTool("create_directory", { path: join(folder, "new") });

@@ -51,6 +51,50 @@ describe("routes", () => {
     expect(opened.provider.calls.map(({ body }) => body.model)).to.deep.equal(["one"]);
   });
 
+  it("lead to no provider for being enabled: one has to be named [R2.7-2]", async () => {
+    for (const more of ["enabled: true", ""]) {
+      const opened = await open("providers: [{ name: open, model: one }]", { provider: `${quick}\n    ${more}` });
+      opened.provider.next(scripts.says(500));
+      expect(await asked(opened, 4)).to.deep.equal(["one", "one", "one", "one"]);
+      expect((await askModel(opened, { model: "messages-model" })).status).to.equal(404);
+      expect(opened.provider.calls).to.have.length(4);
+      await opened.stop();
+    }
+    world = undefined;
+  });
+
+  it("ask a provider by its name, type, base_url, key and models, and only while it is enabled [R2.7-1]", async () => {
+    const opened = await open("providers: [{ name: claude, model: two }]", { provider: `${quick}\n    enabled: true` });
+    expect((await askModel(opened, { model: "shared-model" })).status).to.equal(200);
+    const [call] = opened.provider.calls;
+    expect([call?.path, call?.body.model, call?.headers["x-api-key"]]).to.deep.equal([
+      "/v1/messages",
+      "two",
+      opened.providerKey,
+    ]);
+    expect((await opened.records())[0]?.action.target).to.equal("claude/two");
+    await opened.stop();
+    world = undefined;
+    const refusals: readonly (readonly [route: string, provider: string, said: string])[] = [
+      ["providers: [{ name: open, model: one }]", "enabled: false", "enabled"],
+      ["providers: [{ name: nobody, model: one }]", "enabled: true", "nobody"],
+    ];
+    for (const [route, provider, said] of refusals) {
+      const refusal = await open(route, { provider }).then(
+        () => "started",
+        (error: Error) => error.message,
+      );
+      expect(refusal)
+        .to.match(/model_gateway\.routes\[0\]\.providers\[0\]\.name/)
+        .and.to.contain(said);
+    }
+    const unnamed = openModelWorld({ routes: "[{ model: unlisted, providers: [{ name: open }] }]" }).then(
+      () => "started",
+      (error: Error) => error.message,
+    );
+    expect(await unnamed).to.contain("unlisted");
+  });
+
   it("judge each provider: one that policy blocks is not fallen back to", async () => {
     const rules = `
   - id: open.not-claude

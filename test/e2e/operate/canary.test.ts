@@ -122,7 +122,7 @@ for (const storeValues of [true, false]) {
       });
     }
 
-    it("the gateway's own key: nowhere [S66]", async () => {
+    it("the gateway's own key: nowhere [R2.1-9, S66]", async () => {
       expect(await filesWith(join(folder, "data"), siteKey)).to.deep.equal([]);
       expect(gateway.stdout() + gateway.stderr() + metrics).to.not.include(siteKey);
     });

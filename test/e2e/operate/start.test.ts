@@ -57,7 +57,7 @@ describe("gateway serve --config", function () {
     );
   });
 
-  it("keeps its evidence in the data folder, from one start to the next [R1.1-31]", async () => {
+  it("keeps its evidence in the data folder, from one start to the next [R1.1-31, R2.8-4]", async () => {
     const localLog = join(folder, "local.jsonl");
     for (const expected of [2, 4]) {
       const gateway = await start(siteConfig({ localLog }));
@@ -71,7 +71,7 @@ describe("gateway serve --config", function () {
     expect(await readdir(join(folder, "data"))).to.include.members(["high-water", "state"]);
   });
 
-  it("leaves no file behind where `state.enabled` is false", async () => {
+  it("leaves no file behind where `state.enabled` is false [R2.8-4]", async () => {
     const localLog = join(folder, "local.jsonl");
     const gateway = await start(siteConfig({ localLog, more: "state: { enabled: false }" }));
     const agent = new Agent(gateway.url, siteKey);

@@ -117,8 +117,21 @@ describe("access", () => {
     expect(Object.keys(matrix)).to.have.members(Object.keys(routes));
   });
 
+  it("has its admin API below /admin/v1/ of the admin port, with health and metrics beside it [R1.2-5, R9-1]", () => {
+    const admin = all.filter(([, { port }]) => port === "admin").map(([, { path }]) => path);
+    expect(admin.filter((path) => !path.startsWith("/admin/v1/"))).to.deep.equal(["/health", "/metrics"]);
+    expect(all.filter(([, { port, path }]) => port !== "admin" && path.startsWith("/admin"))).to.deep.equal([]);
+  });
+
+  it("serves MCP at /mcp of the gateway port alone [R1.2-2]", async () => {
+    for (const [port, url] of Object.entries(portsOf(world.gateway))) {
+      const { status, body } = await send(url, { ...requestFor(routes["mcp.post"], "operator"), target: "/mcp" });
+      expect([status, body.includes('"result"')], port).to.deep.equal(port === "gateway" ? [200, true] : [404, false]);
+    }
+  });
+
   for (const [id, route] of all) {
-    it(`gives ${id} to exactly those who may have it [S5, R4.2-10]`, async () => {
+    it(`gives ${id} to exactly those who may have it [S5, R1.1-18, R4.2-10]`, async () => {
       const answers: number[] = [];
       for (const visitor of visitors) answers.push((await ask(route, visitor)).status);
       expect(answers).to.deep.equal(matrix[id]);

@@ -87,8 +87,13 @@ describe("what a client sends beside its call", () => {
     expect([...names].filter((name) => !allowed.includes(name))).to.deep.equal(["mcp-protocol-version"]);
   });
 
-  it("does not replace the gateway's own credential, which no reply and no log tells [S12]", async () => {
-    const response = await post(world, echoCall());
+  it("does not replace the gateway's own credential, which no reply and no log tells, and gets no other from it [S12, R1.1-22]", async () => {
+    const callers = ["admin", "operator", "viewer", "foreign"] as const;
+    const before = (await world.upstream.calls()).length;
+    const responses = await Promise.all(
+      callers.map((holder) => post(world, echoCall(), { headers: messageHeaders(holder) })),
+    );
+    expect(await world.upstream.calls()).to.have.length(before + callers.length);
     for (const { headers } of await world.upstream.requests()) {
       expect(headers[headers.indexOf("authorization") + 1]).to.equal(upstreamSecret);
     }
@@ -97,7 +102,8 @@ describe("what a client sends beside its call", () => {
       headers: [["x-api-key", keys.admin]],
     });
     expect(upstreams.status).to.equal(200);
-    const said = [JSON.stringify([...response.headers]), response.body, upstreams.body, world.gateway.stderr()];
+    const answers = responses.flatMap(({ headers, body }) => [JSON.stringify([...headers]), body]);
+    const said = [...answers, upstreams.body, world.gateway.stderr()];
     for (const text of said) expect(text).not.to.contain(upstreamSecret.slice("Bearer ".length));
   });
 

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { mcpMethods } from "../../../core/ingress/mcp/method.ts";
 import { contentDigest } from "../../../core/kernel/digest.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type HeaderList, send } from "../../support/wire.ts";
@@ -125,6 +126,38 @@ describe("who is calling", () => {
   });
 });
 
+describe("mcp_gateway.require_auth", () => {
+  const handshake = ["initialize", "ping", "server/discover", "notifications/initialized"];
+  const open = "mcp_gateway: { require_auth: false, anonymous_tenant: acme }";
+  for (const [setting, refuses] of [
+    ["mcp_gateway: { require_auth: true }", true],
+    [open, false],
+  ] as const) {
+    it(`${refuses ? "true refuses" : "false takes"} each message that comes without a key [R2.8-1, R5-2]`, async () => {
+      const world = await openWorld(setting);
+      try {
+        const statuses = new Map<string, number>();
+        const effects = await effectsOf(world, async () => {
+          for (const method of [...Object.keys(mcpMethods), ...handshake]) {
+            const params = { name: "echo", uri: "a://b", ref: {}, argument: {}, level: "info" };
+            const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+            statuses.set(method, (await post(world, body, { headers: json })).status);
+          }
+          for (const method of ["GET", "DELETE"]) {
+            statuses.set(method, (await send(world.gateway.url, { method, target: "/mcp" })).status);
+          }
+        });
+        const unauthorized = [...statuses].filter(([, status]) => status === 401).map(([method]) => method);
+        expect(unauthorized).to.deep.equal(refuses ? [...statuses.keys()] : []);
+        expect(effects.calls).to.equal(refuses ? 0 : 1);
+        if (refuses) expect(effects).to.deep.equal(nothing);
+      } finally {
+        await world.stop();
+      }
+    });
+  }
+});
+
 describe("the label of a session", () => {
   let world: World;
   before(async () => {
@@ -141,7 +174,7 @@ describe("the label of a session", () => {
     expect(await new EvidenceReader(world.gateway.adminUrl, keys.operator).sessions()).to.deep.equal([]);
   });
 
-  it("opens one scope for each fit one, and takes none from a trailer [S3, R2.1-11]", async () => {
+  it("opens one scope for each fit one, and takes none from a trailer [S3, R2.1-11, R4.1-2]", async () => {
     const longest = "x".repeat(128);
     for (const text of ["a", "!~", longest]) {
       const response = await post(world, echoCall(), { headers: [...messageHeaders(), [label, text]] });

@@ -108,6 +108,13 @@ describe("a message", () => {
     );
   });
 
+  it("enters policy and evidence only where it comes through the gateway [R1.1-23]", async () => {
+    const headers = { "content-type": "application/json" };
+    const direct = () => fetch(world.upstream.url, { method: "POST", headers, body: echoCall() });
+    expect(await effectsOf(world, direct)).to.deep.equal({ calls: 1, records: 0 });
+    expect(await effectsOf(world, () => post(world, echoCall()))).to.deep.equal({ calls: 1, records: 2 });
+  });
+
   it("drops `_meta` that the operator did not let through [S14]", async () => {
     const meta =
       '{"progressToken":"p","traceparent":"00-x","vendor/secret":1,"io.modelcontextprotocol/clientInfo":{"name":"x"}}';

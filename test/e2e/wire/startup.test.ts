@@ -114,6 +114,44 @@ describe("a configuration with a hole in it", () => {
   }
 });
 
+describe("a key of the configuration", () => {
+  const key = { id: "a", tenant: "t", role: "viewer", key_hash: `sha256:${"0".repeat(64)}` };
+
+  async function check(entry: object): Promise<Finished> {
+    const folder = await mkdtemp(join(tmpdir(), "gateway-key-"));
+    try {
+      const file = join(folder, "gateway.yaml");
+      await writeFile(file, JSON.stringify({ keys: [entry] }));
+      return await runGateway(["config", "check", file]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  }
+
+  it("has a tenant [R2.1-1]", async () => {
+    const { tenant: _, ...without } = key;
+    const { code, stdout, stderr } = await check(without);
+    expect(code).to.equal(1);
+    expect(stdout + stderr).to.contain("keys[0].tenant: expected this key, got nothing");
+  });
+
+  it("has a role [R2.1-6]", async () => {
+    const { role: _, ...without } = key;
+    const { code, stdout, stderr } = await check(without);
+    expect(code).to.equal(1);
+    expect(stdout + stderr).to.contain("keys[0].role: expected this key, got nothing");
+  });
+
+  it("has one of three roles, and no other [R2.1-7]", async () => {
+    for (const role of ["admin", "operator", "viewer"]) expect((await check({ ...key, role })).code).to.equal(0);
+    for (const role of ["root", "Admin", "agent", ["admin"]]) {
+      const { code, stdout, stderr } = await check({ ...key, role });
+      expect(code).to.equal(1);
+      expect(stdout + stderr).to.contain("keys[0].role: expected `admin`, `operator` or `viewer`, got");
+    }
+  });
+});
+
 describe("a configuration that leaves things out", () => {
   it("lets nobody in where there are no keys, and no foreign page where there are no origins [S7]", async () => {
     const gateway = await startGateway({ config: `listen: { ${ports} }` });

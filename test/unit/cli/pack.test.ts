@@ -48,6 +48,26 @@ describe("gateway pack", () => {
     expect(JSON.parse(stdout)).to.deep.equal({ ok: true, cases: 1, failed: [] });
   });
 
+  it("knows rules about MCP, HTTP, shell, SQL, Git and models, and about nothing else [R1.1-2]", async () => {
+    const known = ["mcp", "http", "shell", "sql", "git", "model"];
+    const rules = known.map(
+      (name) => `  - { id: sample.${name}, title: T, decision: allow, match: { protocol: ${name} } }`,
+    );
+    const cases = known.map(
+      (name) =>
+        `  - { name: ${name}, envelope: { protocol: ${name} }, expect: { decision: allow, rules: [sample.${name}] } }`,
+    );
+    const folder = await folders.write({
+      ...packOf(`${rules.join("\n")}\n`),
+      "tests/a.yaml": `cases:\n${cases.join("\n")}\n`,
+    });
+    expect((await runGateway(["pack", "test", folder])).stdout).to.equal(`${known.length} cases, 0 failed\n`);
+    const other = await folders.write(packOf(rule.replace("tool: a", "protocol: smtp")));
+    const { code, stdout } = await runGateway(["pack", "lint", other]);
+    expect(code).to.equal(1);
+    expect(stdout).to.contain("`smtp`");
+  });
+
   it("ends with 1 and tells every case that failed", async () => {
     const folder = await folders.write({ ...packOf(rule), "tests/a.yaml": failing });
     expect(await runGateway(["pack", "test", folder])).to.deep.equal({

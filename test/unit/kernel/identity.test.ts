@@ -4,7 +4,7 @@ import { httpSession, sseSession } from "../../../core/kernel/session-scope.ts";
 import { uuidV7 } from "../../../core/kernel/uuid.ts";
 
 describe("principalId(tenant, keyHash)", () => {
-  it("is pinned: changing it would orphan every principal ever recorded", () => {
+  it("is pinned: changing it would orphan every principal ever recorded [R2.1-8]", () => {
     expect(principalId("acme", "sha256:00")).to.equal(
       "principal-v1-6de0c8b0d54578691a54c60239b4bc127822fdd56f6db9bc09ddc5e13832d268",
     );
