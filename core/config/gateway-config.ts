@@ -76,6 +76,8 @@ export type ProviderConfig = ProviderSpec & {
 export interface ModelGatewayConfig {
   /** Whether requests in the messages API may offer tools. */
   readonly toolPassthrough: boolean;
+  /** Requests at once. */
+  readonly maxConcurrent: number;
   /** Of each text of a streamed answer, what waits for what follows. */
   readonly holdbackBytes: number;
   readonly routes: readonly ModelRoute[];
