@@ -2,6 +2,7 @@ import type { Approvals } from "./approval/approvals.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import type { Ledger } from "./evidence/ledger.ts";
 import { ActionFactory } from "./ingress/action-factory.ts";
+import { ConcurrencyLimit } from "./ingress/concurrency-limit.ts";
 import type { InFlight } from "./ingress/in-flight.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
 import { Hold } from "./ingress/mcp/hold.ts";
@@ -59,13 +60,14 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
   };
   const mcp = mcpParts(config, open, shared);
-  const { toolPassthrough, holdbackBytes } = config.modelGateway;
+  const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;
   const model = new ModelEndpoint({
     ...shared,
     actions: new ActionFactory("model", Date.now, newId),
     fleet: open.providers,
     meter: open.meter,
     tokenizer: () => Tokenizer.load(),
+    concurrency: new ConcurrencyLimit(maxConcurrent),
     toolPassthrough,
     holdback: holdbackBytes,
     mostHeldBytes: mostHeldBytes + holdbackBytes,

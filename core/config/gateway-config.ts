@@ -77,6 +77,8 @@ export type ProviderConfig = ProviderSpec & {
 export interface ModelGatewayConfig {
   /** Whether requests in the messages API may offer tools. */
   readonly toolPassthrough: boolean;
+  /** Requests at once. */
+  readonly maxConcurrent: number;
   /** Of each text of a streamed answer, what waits for what follows. */
   readonly holdbackBytes: number;
   /** Of requests to a provider of the other API. */

@@ -32,6 +32,7 @@ function buildEndpoint(
 export function buildModelGateway(form: FileForm["model_gateway"]): ModelGatewayConfig {
   return {
     toolPassthrough: form.tool_passthrough,
+    maxConcurrent: form.max_concurrent,
     holdbackBytes: form.holdback_bytes,
     leaveOut: form.leave_out,
     routes: form.routes.map(buildRoute),

@@ -104,6 +104,13 @@ export const modelGatewaySchema = {
       default: false,
       description: "Whether requests to `/v1/messages` may offer tools to the model.",
     },
+    max_concurrent: {
+      type: "integer",
+      min: 1,
+      max: 100_000,
+      default: 256,
+      description: "Model requests at once; one more is refused. One key has at most half of them.",
+    },
     holdback_bytes: {
       type: "integer",
       min: 0,

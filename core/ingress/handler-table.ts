@@ -35,7 +35,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     "sse.post": (ctx, caller, requestId) => parts.sse.post(ctx, caller, requestId),
     "model.chat": (ctx, caller, requestId) => parts.model.chat(ctx, caller, requestId),
     "model.messages": (ctx, caller, requestId) => parts.model.messages(ctx, caller, requestId),
-    "model.count": (ctx) => parts.model.countTokens(ctx),
+    "model.count": (ctx, caller) => parts.model.countTokens(ctx, caller),
     "model.list": (ctx) => parts.model.models(ctx),
     "gateway.health": health,
     "admin.health": health,

@@ -66,6 +66,7 @@ const table = {
   TOOLS_DISABLED: { status: 400, jsonRpc: -32602, expose: true, text: "tools are not passed through" },
   VERSION_CONFLICT: { status: 400, jsonRpc: -32600, expose: true, text: "two versions asked for" },
   VERSION_UNSUPPORTED: { status: 400, jsonRpc: -32600, expose: true, text: "unsupported version of the API" },
+  GATEWAY_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "the gateway has no room" },
   RATE_LIMITED: { status: 429, jsonRpc: 1429, expose: true, text: "too many requests" },
   BUDGET_EXHAUSTED: { status: 429, jsonRpc: 1429, expose: true, text: "the budget is used up" },
   EVIDENCE_UNAVAILABLE: { status: 503, jsonRpc: 1503, expose: true, text: "evidence cannot be written" },

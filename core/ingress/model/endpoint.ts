@@ -10,6 +10,7 @@ import { contentOf } from "../../usage/request-content.ts";
 import type { Actor } from "../action-factory.ts";
 import { type BodyLimits, readJsonBody } from "../body.ts";
 import { agentIdentity } from "../client.ts";
+import type { ConcurrencyLimit } from "../concurrency-limit.ts";
 import type { InFlight } from "../in-flight.ts";
 import { Bill, type BillParts } from "./bill.ts";
 import { modelErrorEvent } from "./error.ts";
@@ -23,6 +24,8 @@ import { messagesVersion } from "./version.ts";
 export interface ModelEndpointParts extends ServiceParts, BillParts {
   readonly body: BodyLimits;
   readonly inFlight: InFlight;
+  /** By principal: whoever is refused here had no body read, and is not on record. */
+  readonly concurrency: ConcurrencyLimit;
   /** A fault that was told to a client in the middle of its stream. */
   readonly onFault: (requestId: string, error: GatewayError) => void;
 }
@@ -39,29 +42,35 @@ export class ModelEndpoint {
   }
 
   /** POST `/v1/chat/completions`. */
-  async chat(ctx: Context, principal: Principal, requestId: string): Promise<void> {
-    const request = readModelRequest("chat", await readJsonBody(ctx.req, this.#parts.body));
-    await this.#serve(ctx, principal, request, undefined, requestId);
+  chat(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      const request = readModelRequest("chat", await readJsonBody(ctx.req, this.#parts.body));
+      await this.#serve(ctx, principal, request, undefined, requestId);
+    });
   }
 
   /** POST `/v1/messages`. */
-  async messages(ctx: Context, principal: Principal, requestId: string): Promise<void> {
-    const continuation = messagesHeaders(ctx);
-    const request = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
-    if (!this.#parts.toolPassthrough) refuseTools(request.body);
-    await this.#serve(ctx, principal, request, continuation, requestId);
+  messages(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      const continuation = messagesHeaders(ctx);
+      const request = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+      if (!this.#parts.toolPassthrough) refuseTools(request.body);
+      await this.#serve(ctx, principal, request, continuation, requestId);
+    });
   }
 
   /**
    * POST `/v1/messages/count_tokens`: what a request would take, as it is counted here. Nothing leaves the gateway, so
    * nothing is judged.
    */
-  async countTokens(ctx: Context): Promise<void> {
-    messagesHeaders(ctx);
-    const { body, model } = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
-    this.#parts.fleet.checkModel(model);
-    const tokenizer = await this.#parts.tokenizer();
-    ctx.body = { input_tokens: tokenizer.countRequest(contentOf(body)) };
+  countTokens(ctx: Context, principal: Principal): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      messagesHeaders(ctx);
+      const { body, model } = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+      this.#parts.fleet.checkModel(model);
+      const tokenizer = await this.#parts.tokenizer();
+      ctx.body = { input_tokens: tokenizer.countRequest(contentOf(body)) };
+    });
   }
 
   /** GET `/v1/models`: in the shape of the API whose version header is sent. */

@@ -239,7 +239,7 @@ function defaults(source: string): GatewayConfig {
         breaker: { failures: 5, restMs: 30_000 },
       },
     ],
-    modelGateway: { toolPassthrough: false, holdbackBytes: 256, leaveOut: [], routes: [] },
+    modelGateway: { toolPassthrough: false, maxConcurrent: 256, holdbackBytes: 256, leaveOut: [], routes: [] },
     usage: { requestsPerMinute: 120, tokensPerMinute: 200_000, budgets: [] },
     policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
