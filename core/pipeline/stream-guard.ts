@@ -170,6 +170,7 @@ export class StreamGuard<Event> {
     const waiting = this.#held.findIndex((held) =>
       [...held.pieces, ...held.unknown].some(({ to, channel }) => to > channel.cleared),
     );
+    if (waiting === 0) return [];
     const end = waiting === -1 ? this.#held.length : waiting;
     const taken = this.#held.slice(0, end);
     this.#held = this.#held.slice(end);

@@ -92,7 +92,9 @@ export class ModelEndpoint {
     const sink = new EventSink(ctx, abort.signal);
     const { inFlight } = this.#parts;
     ctx.set("request-id", requestId);
-    ctx.res.once("close", () => abort.abort(new GatewayError("CANCELLED")));
+    ctx.res.once("close", () => {
+      if (!ctx.res.writableFinished) abort.abort(new GatewayError("CANCELLED"));
+    });
     const bill = this.#bill(ctx, principal, request);
     inFlight.begin(scope.id, abort);
     try {
