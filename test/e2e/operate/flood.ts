@@ -6,25 +6,36 @@ const connections = 8;
 /** Requests a connection sends before it reads: enough to keep the gateway busy. */
 const pipelined = 16;
 
+/** What the requests ask for: tools, or models. */
+export type Floodable = "tools" | "models";
+
 /**
- * Sends `count` times three requests, each with a session label and a client name that nobody used before, pipelined
- * over kept connections. The first of three calls a tool that exists, so that it leaves a decision and an outcome; the
- * others name tools that nobody has.
+ * Sends `count` times three requests, each with a session label and, of tools, a client name that nobody used before,
+ * pipelined over kept connections. The first of three asks for a tool or a model that exists, so that it leaves a decision
+ * and an outcome; the others name what nobody has.
  */
-export async function flood(url: string, key: string, count: number, prefix: string): Promise<void> {
+export async function flood(
+  url: string,
+  key: string,
+  count: number,
+  prefix: string,
+  what: Floodable = "tools",
+): Promise<void> {
   let sent = 0;
   const next = (): number | null => (sent < count * 3 ? sent++ : null);
-  await Promise.all(Array.from({ length: connections }, () => drive(url, key, prefix, next)));
+  const encode = what === "tools" ? encodeCall : encodeModelRequest;
+  const request = (index: number): string => encode(new URL(url).host, key, `${prefix}-${index}`, index);
+  await Promise.all(Array.from({ length: connections }, () => drive(url, request, next)));
 }
 
-async function drive(url: string, key: string, prefix: string, next: () => number | null): Promise<void> {
+async function drive(url: string, request: (index: number) => string, next: () => number | null): Promise<void> {
   const socket = await dial(url);
   const answered = countAnswers(socket);
   let total = 0;
   for (;;) {
     const batch = Array.from({ length: pipelined }, next).filter((each) => each !== null);
     if (batch.length === 0) break;
-    socket.write(batch.map((each) => encode(new URL(url).host, key, `${prefix}-${each}`, each)).join(""));
+    socket.write(batch.map(request).join(""));
     total += batch.length;
     while (answered() < total) await once(socket, "data");
   }
@@ -43,7 +54,7 @@ function countAnswers(socket: Socket): () => number {
   return () => count;
 }
 
-function encode(host: string, key: string, name: string, index: number): string {
+function encodeCall(host: string, key: string, name: string, index: number): string {
   const meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": { name, version: "1" },
@@ -55,6 +66,15 @@ function encode(host: string, key: string, name: string, index: number): string 
   return (
     `POST /mcp HTTP/1.1\r\nhost: ${host}\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n` +
     `mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: ${tool}\r\n` +
+    `x-gateway-session-id: ${name}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  );
+}
+
+function encodeModelRequest(host: string, key: string, name: string, index: number): string {
+  const model = index % 3 === 0 ? "mock" : name;
+  const body = JSON.stringify({ model, messages: [{ role: "user", content: "hello" }] });
+  return (
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: ${host}\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\n` +
     `x-gateway-session-id: ${name}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   );
 }
