@@ -135,7 +135,12 @@ export function pluginFiles(verdict: string, body = ""): PluginFiles {
 
 /** The folder of a plugin whose module this text is. */
 export function folderOf(name: string, text: string): PluginFiles {
-  const module = Buffer.from(assemble(text));
+  return folderWith(name, assemble(text));
+}
+
+/** The folder of a plugin with this module. */
+export function folderWith(name: string, bytes: Uint8Array): PluginFiles {
+  const module = Buffer.from(bytes);
   const manifest = `apiVersion: gateway/v1
 kind: Plugin
 metadata: { name: ${name}, version: 1.0.0, title: Sample }

@@ -20,6 +20,8 @@ export class EventReader {
   #lineIsEmpty = true;
   #anyLine = false;
   #afterReturn = false;
+  /** The event ended with a return, the last byte so far: a feed that comes next is of the same end of line. */
+  #complete = false;
   #first = true;
 
   constructor(maxBytes: number = defaultMaxBytes) {
@@ -31,12 +33,16 @@ export class EventReader {
     const events: WireEvent[] = [];
     let start = 0;
     for (let at = 0; at < chunk.length; at++) {
-      if (!this.#endsEvent(chunk[at] as number)) continue;
-      // A feed that is already here belongs to the return; one that comes later goes with the event after.
-      if (this.#afterReturn && chunk[at + 1] === lineFeed) {
-        this.#afterReturn = false;
-        at++;
+      const byte = chunk[at] as number;
+      if (this.#complete) {
+        const end = byte === lineFeed ? at + 1 : at;
+        this.#keep(chunk.subarray(start, end));
+        events.push(this.#take());
+        start = end;
       }
+      const ends = this.#endsEvent(byte);
+      this.#complete = ends && byte === carriageReturn;
+      if (!ends || this.#complete) continue;
       this.#keep(chunk.subarray(start, at + 1));
       events.push(this.#take());
       start = at + 1;
@@ -51,8 +57,9 @@ export class EventReader {
    */
   end(): readonly WireEvent[] {
     if (this.#length === 0) return [];
+    const cut = !this.#complete;
     const event = this.#take();
-    if (event.keepAlive !== true) throw new GatewayError("PROVIDER_INVALID", "the stream ended inside an event");
+    if (cut && event.keepAlive !== true) throw new GatewayError("PROVIDER_INVALID", "the stream ended inside an event");
     return [event];
   }
 
@@ -89,6 +96,7 @@ export class EventReader {
   #take(): WireEvent {
     const raw = Buffer.from(this.#bytes.subarray(0, this.#length));
     this.#length = 0;
+    this.#complete = false;
     if (!isUtf8(raw)) throw new GatewayError("PROVIDER_INVALID", "expected UTF-8 in the stream, got invalid bytes");
     const text = raw.toString("utf8");
     const read = readFields(this.#first && text.startsWith(byteOrderMark) ? text.slice(1) : text);

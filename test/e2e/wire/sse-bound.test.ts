@@ -1,7 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { openStream, until } from "../../support/event-stream.ts";
+import { residentBytes } from "../../support/resident.ts";
 import { postHeaders, SseAgent } from "../../support/sse-agent.ts";
 import { dial, encodeRequest, type HeaderList, send } from "../../support/wire.ts";
 import { echoCall, keys, openWorld, post, type World } from "./world.ts";
@@ -30,7 +30,7 @@ limits: { body_bytes: 8388608, json_string_length: 8388608 }`);
   it("are refused by the thousand beyond `mcp_gateway.max_sessions`, which sessions of /mcp count against too", async () => {
     const session = (await initialize()).headers.get("mcp-session-id") ?? "";
     const agents = await Promise.all(Array.from({ length: most - 1 }, open));
-    const before = await residentBytes(world);
+    const before = await residentBytes(world.gateway);
     let refused = 0;
     for (let round = 0; round < refusedCount / 50; round++) {
       const headers: HeaderList = [["x-api-key", key]];
@@ -47,7 +47,7 @@ limits: { body_bytes: 8388608, json_string_length: 8388608 }`);
     }
     expect(refused).to.equal(refusedCount);
     expect((await initialize()).status).to.equal(429);
-    expect((await residentBytes(world)) - before).to.be.below(64 * mebibyte);
+    expect((await residentBytes(world.gateway)) - before).to.be.below(64 * mebibyte);
     for (const agent of agents) expect((await agent.echo()).error).to.equal(undefined);
     agents[0]?.hangUp();
     const next = await until(() => open().catch(() => undefined));
@@ -79,14 +79,14 @@ limits: { body_bytes: 8388608, json_string_length: 8388608 }`);
   it("are cut off where the client does not read, without much memory, while others are served [S20]", async () => {
     const [slow, quick] = [await open(), await open()];
     slow.stream.socket.pause();
-    const before = await residentBytes(world);
+    const before = await residentBytes(world.gateway);
     let largest = 0;
     const body = echoCall(`{"text":"${"y".repeat(4 * mebibyte)}"}`, '"ID"');
     const statuses: number[] = [];
     for (let round = 0; round < 40 && statuses.at(-1) !== 404; round++) {
       statuses.push((await slow.post(body.replace('"ID"', `"r${round}"`))).status);
       expect((await quick.echo({ round })).error).to.equal(undefined);
-      largest = Math.max(largest, await residentBytes(world));
+      largest = Math.max(largest, await residentBytes(world.gateway));
       await sleep(50);
     }
     expect(statuses.at(-1)).to.equal(404);
@@ -122,8 +122,3 @@ limits: { body_bytes: 8388608, json_string_length: 8388608 }`);
     return Number(/^gateway_mcp_sessions (\d+)$/m.exec(body)?.[1]);
   }
 });
-
-async function residentBytes({ gateway }: World): Promise<number> {
-  const status = await readFile(`/proc/${gateway.process.pid}/status`, "utf8");
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
-}
