@@ -98,7 +98,8 @@ export class ModelEndpoint {
     const bill = this.#bill(ctx, principal, request);
     inFlight.begin(scope.id, abort);
     try {
-      const reply = await serveModel(this.#parts, { actor, bill, request, continuation, sink, signal: abort.signal });
+      const open = { actor, bill, request, requestId, continuation, sink, signal: abort.signal };
+      const reply = await serveModel(this.#parts, open);
       if (reply.kind === "streamed") return sink.end();
       ctx.status = reply.status;
       ctx.type = "application/json";

@@ -39,12 +39,10 @@ const chatTypes: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-/** The API whose error shape a client of this path reads; undefined for a path of neither. */
+/** The API whose error shape a client of this path reads, served or not; undefined for a path of neither. */
 export function modelApiOf(path: string): ModelApi | undefined {
   if (path === "/v1/messages" || path.startsWith("/v1/messages/")) return "messages";
-  return path === "/v1/chat/completions" || path === "/v1/models" || path.startsWith("/v1/models/")
-    ? "chat"
-    : undefined;
+  return path.startsWith("/v1/") ? "chat" : undefined;
 }
 
 /** An error as that API's clients read it; our code and the request's id are in it. */

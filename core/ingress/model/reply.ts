@@ -1,5 +1,5 @@
 import { GatewayError } from "../../kernel/error.ts";
-import type { Json } from "../../kernel/json.ts";
+import { isJsonObject, type Json } from "../../kernel/json.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { FailedAnswer, WholeAnswer } from "../../provider/answer.ts";
 import { refuseToolUse } from "./tool-passthrough.ts";
@@ -25,9 +25,13 @@ export function wholeReply({ status, body, raw }: WholeAnswer, refusesTools: boo
 
 /**
  * A provider's refusal, in its own words where it has some for the client; else the error itself. An approval that was
- * used up for it is told of.
+ * used up for it is told of. Clients find the id of the request in it where their API has a place for it.
  */
-export function failedReply({ error, status, body }: FailedAnswer, approvalId: string | undefined): Answer<WholeReply> {
+export function failedReply(
+  { error, status, body }: FailedAnswer,
+  approvalId: string | undefined,
+  requestId: string,
+): Answer<WholeReply> {
   if (body === null || approvalId !== undefined) {
     const output = { code: error.code, message: error.publicMessage };
     const makeReply = (judged: Json): never => {
@@ -37,8 +41,14 @@ export function failedReply({ error, status, body }: FailedAnswer, approvalId: s
   }
   const seconds = error.data?.retry_after_s;
   const headers = typeof seconds === "number" ? { "retry-after": String(seconds) } : {};
-  const makeReply = (judged: Json): WholeReply => ({ kind: "whole", status, headers, bytes: bytesOf(judged) });
+  const makeReply = (judged: Json): WholeReply => {
+    return { kind: "whole", status, headers, bytes: bytesOf(withRequestId(judged, requestId)) };
+  };
   return { status: "error", output: body, makeReply };
+}
+
+function withRequestId(error: Json, requestId: string): Json {
+  return isJsonObject(error) && Object.hasOwn(error, "request_id") ? { ...error, request_id: requestId } : error;
 }
 
 function bytesOf(value: Json): Uint8Array {

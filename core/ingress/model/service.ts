@@ -35,6 +35,7 @@ export interface OpenModelRequest {
   /** Settled with what a provider serves. */
   readonly bill: Bill;
   readonly request: ModelRequest;
+  readonly requestId: string;
   /** What the client says beside the body, judged and sent with it. */
   readonly continuation: JsonObject | undefined;
   readonly sink: EventSink;
@@ -114,7 +115,7 @@ class Attempt {
     }
     this.#failed = answer;
     if (answer.outcome === "unknown") throw answer.error;
-    return failedReply(answer, permission.approvalId);
+    return failedReply(answer, permission.approvalId, this.#open.requestId);
   }
 
   get #refusesTools(): boolean {

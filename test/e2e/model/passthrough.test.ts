@@ -5,18 +5,6 @@ import { recordedApi, recordedBytes, recordedNames } from "../../support/recorde
 import { openModel } from "./ask.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
 
-/** Reads every answer, and finds nothing in those of these tests: the streams are held back and judged. */
-const reading = `
-  - id: open.read
-    title: An answer is read
-    decision: block
-    severity: high
-    risk: 80
-    match: { phase: output, protocol: model }
-    when: has(output.content) && output.content.exists(c, has(c.text) && c.text.contains("xyzzy"))
-    message: the word is not said
-`;
-
 /** Some recordings end in an error, as often as they are played. */
 const provider = "breaker: { failures: 1000 }";
 
@@ -40,14 +28,14 @@ const wholes: Readonly<Record<ModelApi, string>> = {
 
 describe("an answer that policy leaves alone, of a provider that speaks the client's API", function () {
   this.timeout(60_000);
-  for (const [title, rules] of [
-    ["where no policy reads answers", undefined],
-    ["where policy reads answers", reading],
+  for (const [title, settings] of [
+    ["held back until it is judged", "tool_passthrough: true"],
+    ["with nothing held back", "tool_passthrough: true\n  holdback_bytes: 0"],
   ] as const) {
     describe(title, () => {
       let world: ModelWorld;
       before(async () => {
-        world = await openModelWorld({ provider, ...(rules === undefined ? {} : { rules }) });
+        world = await openModelWorld({ provider, settings });
       });
       after(() => world.stop());
 
