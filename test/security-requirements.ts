@@ -17,7 +17,7 @@ S8  | 2      | met  | Path variants (//, %2f, .., case, trailing slash, absolute
 S9  | 2, 8   | part | Host not allowed, duplicate Host, evil:x@good; Origin not allowed, on 3 ports, SSE, WS → 403/421/400
 S10 | 2      | met  | POST with text/plain, urlencoded, multipart or no Content-Type → 415, no dispatch
 S11 | 2      | met  | Default start → loopback only; public bind without keys refuses
-S12 | 2, 6   | part | Client key, cookies, X-Forwarded-* of the client → never seen by any upstream; provider key never in a reply
+S12 | 2, 6   | met  | Client key, cookies, X-Forwarded-* of the client → never seen by any upstream; provider key never in a reply
 
 ## Parsing and transport
 S13 | 2      | met  | Duplicate JSON keys at any depth → parse error
@@ -26,7 +26,7 @@ S15 | 2      | met  | |int| > 2^53, 1e400, -0, 1.0 → refused or lossless; neve
 S16 | 2      | met  | Invalid UTF-8, lone surrogate, BOM, NUL → 400
 S17 | 2, 6   | part | Nesting over limit (e.g. 64) in request, upstream reply, provider reply, policy, GraphQL → clean error in < 10 ms, no 500
 S18 | 2      | met  | __proto__, constructor, prototype keys anywhere → plain data, Object.prototype unchanged
-S19 | 2, 6   | part | Oversize, gzip bomb 50 MB → 48 kB, unknown Content-Encoding, endless chunks → 413/415, RSS bounded
+S19 | 2, 6   | met  | Oversize, gzip bomb 50 MB → 48 kB, unknown Content-Encoding, endless chunks → 413/415, RSS bounded
 S20 | 2      | met  | 1 byte/s headers or body, 1,000 sockets → closed in ≤ 30 s, /health stays < 100 ms
 S21 | 2      | met  | CL+TE, TE gzip, chunked, obs-fold, bare LF, space before colon, a smuggled second request → 400 and close, one evidence row at most
 S22 | 2      | met  | 2,001 headers or one of 17 kB → 431
@@ -73,7 +73,7 @@ S57 | 4, 7   | part | Review flood → bounded queue, kill switch, list still pa
 ## Tools, output, sessions
 S58 | -      | open | Poisoned tool definitions → hidden or flagged; real ones → ≤ 1 % flagged; unlisted tool call → block
 S59 | 5, 6   | part | Secret/PII in result text, structuredContent, error text, resource link, base64, JSON-escaped → redacted/blocked before any byte of it leaves
-S60 | 6      | open | Secret split at every byte offset across stream chunks → same; abort cancels upstream and sends a well-formed end
+S60 | 6      | met  | Secret split at every byte offset across stream chunks → same; abort cancels upstream and sends a well-formed end
 S61 | 7      | open | Poisoned result then write/egress in the session → not allow; hijacked sessions ≥ 95 % stopped at an injected action, benign ones 0 blocked
 S62 | 6      | met  | Model returns tool calls while passthrough is off → not forwarded, not run
 S63 | 7      | open | Action count, risk, kill switch under 100 concurrent actions → no overshoot; shadow mode never blocks and never hides

@@ -173,6 +173,7 @@ export interface LimitConfig {
   readonly headersMs: number;
   readonly bodyMs: number;
   readonly keepAliveMs: number;
+  readonly unreadMs: number;
   readonly maxConnections: number;
   readonly drainMs: number;
 }

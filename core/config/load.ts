@@ -118,6 +118,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       headersMs: limits.headers_ms,
       bodyMs: limits.body_ms,
       keepAliveMs: limits.keep_alive_ms,
+      unreadMs: limits.unread_ms,
       maxConnections: limits.max_connections,
       drainMs: limits.drain_ms,
     },

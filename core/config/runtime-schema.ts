@@ -198,6 +198,14 @@ export const limitsSchema = {
       default: 65_000,
       description: "A connection of a client unused for so long is closed.",
     },
+    unread_ms: {
+      type: "integer",
+      min: 100,
+      max: 3_600_000,
+      default: 30_000,
+      description:
+        "A client that takes nothing for so long of what waits for it is cut off, at the latest after twice that.",
+    },
     max_connections: {
       type: "integer",
       min: 1,

@@ -8,6 +8,8 @@ export interface ListenerLimits {
   readonly headersMs: number;
   readonly bodyMs: number;
   readonly keepAliveMs: number;
+  /** A peer that takes nothing of what waits for it for so long is cut off, at the latest after twice that. */
+  readonly unreadMs: number;
   readonly maxConnections: number;
 }
 
@@ -30,6 +32,7 @@ export class Listener {
     // A pipelined response whose turn never came is never closed: the end of its connection has to count.
     server.on("connection", (socket) => socket.once("close", () => this.#settle(socket, 0)));
     server.on("request", ({ socket }, response) => this.#follow(socket, response));
+    server.on("timeout", (socket) => this.#idle(socket));
   }
 
   /** Resolves once the port accepts connections. Rejects with PORT_UNAVAILABLE, naming host and port. */
@@ -50,6 +53,7 @@ export class Listener {
     server.maxHeadersCount = 0;
     server.maxConnections = limits.maxConnections;
     server.on("clientError", answerBrokenRequest);
+    server.timeout = limits.unreadMs;
     return new Promise((resolve, reject) => {
       const listener = new Listener(server);
       server.once("error", (cause) => reject(portFault(host, port, cause as NodeJS.ErrnoException)));
@@ -76,6 +80,11 @@ export class Listener {
   #follow(socket: Socket, response: ServerResponse): void {
     this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
     response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
+  }
+
+  /** Nothing went either way for a while. That is fine where an answer is still to come, and nothing waits for the peer. */
+  #idle(socket: Socket): void {
+    if (socket.writableLength > 0 || !this.#inFlight.has(socket)) socket.destroy();
   }
 
   #settle(socket: Socket, left: number): void {

@@ -271,6 +271,7 @@ function defaults(source: string): GatewayConfig {
       headersMs: 10_000,
       bodyMs: 25_000,
       keepAliveMs: 65_000,
+      unreadMs: 30_000,
       maxConnections: 10_000,
       drainMs: 15_000,
     },
