@@ -14,6 +14,8 @@ const mail = "w4kz9.tq1@example.com";
 const unreadable = "no policy can say anything of this";
 const uri = "note://one";
 const times = 3_000;
+/** What takes long to judge. */
+const long = `to ${mail} ${"word ".repeat(18_000)}`;
 
 const progress = (step: number, message: string): object => ({
   method: "notifications/progress",
@@ -31,6 +33,7 @@ const answers = {
   log: { first: [log(`to ${mail}`), log({ [mail]: 1 }), log({ to: [mail] }), log("end")], ...done },
   touch: { first: [{ method: "notifications/resources/updated", params: { uri, title: `of ${mail}` } }], ...done },
   flood: { first: [{ ...progress(1, `to ${mail}`), times }], ...done },
+  recite: { first: [{ ...progress(1, long), times: 4 }], ...done },
   "resources/list": { result: { resources: [{ uri, name: "note" }] } },
   "resources/templates/list": { result: { resourceTemplates: [] } },
   "resources/subscribe": { result: {} },
@@ -164,6 +167,15 @@ describe("what an upstream says beside its answers", function () {
     const events = await eventsOf(world, "tell", mail);
     expect(events.map(({ params, result }) => params?.progress ?? result)).to.deep.equal([1, 3, done.result]);
     expect(events.slice(0, -1).map(({ params }) => params?.progressToken)).to.deep.equal([mail, mail]);
+  });
+
+  it("comes before the answer where it takes long to judge", async () => {
+    const reading = await openTelling(`plugins: [{ path: "${folderOf("pii-guard")}", phases: [output] }]`);
+    const events = await eventsOf(reading, "recite", "t");
+    await reading.stop();
+    const short = long.replace(mail, "[email]");
+    const expected = [short, short, short, short, done.result];
+    expect(events.map(({ params, result }) => params?.message ?? result)).to.deep.equal(expected);
   });
 
   it("is told and redacted, or counted as dropped, each of a flood, before the answer", async () => {
