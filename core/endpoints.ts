@@ -6,11 +6,13 @@ import { ConcurrencyLimit } from "./ingress/concurrency-limit.ts";
 import type { InFlight } from "./ingress/in-flight.ts";
 import { McpEndpoint } from "./ingress/mcp/endpoint.ts";
 import { Hold } from "./ingress/mcp/hold.ts";
+import type { DropReason } from "./ingress/mcp/relayed-notification.ts";
 import type { SessionTable } from "./ingress/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
 import { ModelEndpoint } from "./ingress/model/endpoint.ts";
 import { identity, jsonBounds, newId } from "./instance.ts";
 import type { GatewayError } from "./kernel/error.ts";
+import { limitWarnings } from "./notify/limited-warning.ts";
 import type { Log } from "./observe/log.ts";
 import type { Metrics } from "./observe/metrics.ts";
 import { Road } from "./pipeline/road.ts";
@@ -43,6 +45,13 @@ export interface Endpoints {
   readonly model: ModelEndpoint;
 }
 
+/** An upstream can cause each of them a thousand times a second; each is logged once a minute. */
+const droppedText: Readonly<Record<DropReason, string>> = {
+  policy: "notification dropped by policy",
+  late: "notification dropped, it waited too long to be judged",
+  full: "notification dropped, too many wait to be judged",
+};
+
 type Shared = Pick<SseParts, "road" | "inFlight" | "body" | "onFault">;
 
 /** Of one streamed answer, beside what waits of each text: tool calls wait whole. */
@@ -59,7 +68,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     onFault: (requestId: string, error: GatewayError): void =>
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
   };
-  const mcp = mcpParts(config, open, shared);
+  const mcp = mcpParts(config, log, open, shared);
   const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;
   const model = new ModelEndpoint({
     ...shared,
@@ -75,8 +84,9 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model };
 }
 
-function mcpParts(config: GatewayConfig, open: EndpointSources, shared: Shared): SseParts {
+function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared: Shared): SseParts {
   const { ledger, approvals, metrics, fleet, sessions } = open;
+  const tell = limitWarnings((message, fields) => log.info(fields, message));
   const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
     ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
   return {
@@ -87,6 +97,10 @@ function mcpParts(config: GatewayConfig, open: EndpointSources, shared: Shared):
     actions: new ActionFactory("mcp", Date.now, newId),
     hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
     newId,
+    onDropped: ({ reason, upstream, action }) => {
+      metrics.notificationDropped(reason);
+      tell(droppedText[reason], { upstream, action_id: action });
+    },
     metaPassthrough: config.mcpGateway.metaPassthrough,
     recordSession,
     onScopeEnded: async (scope, principal) => {

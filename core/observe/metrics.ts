@@ -20,6 +20,7 @@ export class Metrics {
   readonly #policySeconds: Histogram<"phase">;
   readonly #outcomes: Counter<"protocol" | "status">;
   readonly #redactions: Counter<"protocol">;
+  readonly #droppedNotifications: Counter<"reason">;
   readonly #approvals: Counter<"state">;
   readonly #sessions: Gauge;
   readonly #held: Gauge;
@@ -70,8 +71,14 @@ export class Metrics {
     });
     this.#redactions = new Counter({
       name: "gateway_redactions_total",
-      help: "Places in answers that policy replaced before anyone saw them, by protocol",
+      help: "Places in answers and notifications that policy replaced before anyone saw them, by protocol",
       labelNames: ["protocol"],
+      registers,
+    });
+    this.#droppedNotifications = new Counter({
+      name: "gateway_notifications_dropped_total",
+      help: "Notifications of upstreams that no client was told: not allowed by policy, too late, or too many at once",
+      labelNames: ["reason"],
       registers,
     });
     this.#approvals = new Counter({
@@ -160,6 +167,10 @@ export class Metrics {
 
   redacted(protocol: Protocol, places: number): void {
     this.#redactions.inc({ protocol }, places);
+  }
+
+  notificationDropped(reason: "policy" | "late" | "full"): void {
+    this.#droppedNotifications.inc({ reason });
   }
 
   approval(state: ApprovalState): void {

@@ -19,7 +19,7 @@ export interface OutcomeLog extends DecisionLog {
 export interface RoadObserver {
   decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number): void;
   settled(protocol: Protocol, status: Outcome["status"]): void;
-  /** Hears of each answer that was redacted, once that is on record. */
+  /** Hears of each answer that was redacted, once that is on record, and of each redacted notification. */
   redacted(protocol: Protocol, places: number): void;
 }
 
@@ -52,6 +52,18 @@ export class Road {
     const evaluation = await evaluateOrBlock(this.#parts.chain, action, this.#parts.newId);
     this.#parts.observer.decided(action.protocol, action.phase, evaluation.decision, evaluation.durationUs);
     return evaluation;
+  }
+
+  /**
+   * What policy leaves of something that an upstream says beside its answer to an action: judged as that action's
+   * output, null unless it is allowed. No evidence: whoever passes it on, or does not, says so.
+   */
+  async judgeAside(action: ActionEnvelope, said: Json): Promise<Json | null> {
+    const { decision, redactions } = await this.#judge(action, said);
+    if (decision !== "allow") return null;
+    const left = redactOutput(said, redactions);
+    if (redactions.length > 0) this.#parts.observer.redacted(action.protocol, redactions.length);
+    return left;
   }
 
   /** Whether policy may say something of such an answer because of its text. */

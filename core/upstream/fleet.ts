@@ -115,7 +115,7 @@ function spread(listener: ConnectionListener, handlers: ReadonlySet<Notification
   return {
     onNotification: (upstream: string, notification: JsonRpcNotification) => {
       listener.onNotification(upstream, notification);
-      for (const handler of handlers) handler(notification);
+      for (const handler of handlers) handler(notification, upstream);
     },
     onRequest: (upstream, request, signal) => listener.onRequest(upstream, request, signal),
     onClose: (upstream, reason) => listener.onClose(upstream, reason),

@@ -13,7 +13,7 @@ export type { ListedItem } from "./catalog.ts";
 export type { GroupScope } from "./scope.ts";
 export type { ListedTool } from "./tool-reader.ts";
 
-export type NotificationHandler = (notification: JsonRpcNotification) => void;
+export type NotificationHandler = (notification: JsonRpcNotification, upstream: string) => void;
 
 interface Merged {
   readonly tools: MergedList<ListedTool>;

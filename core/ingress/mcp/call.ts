@@ -4,8 +4,7 @@ import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { Passage, Road } from "../../pipeline/road.ts";
-import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
-import { dispatchAction } from "../../upstream/dispatch.ts";
+import type { UpstreamConnection } from "../../upstream/connection.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ActionFactory, Attempt } from "../action-factory.ts";
 import { answerOf, answerOfFault, type ResponseBody } from "./answer.ts";
@@ -16,6 +15,9 @@ import type { McpMethod } from "./method.ts";
 import { pickParams } from "./method.ts";
 import { refusedToolResult, replyOf } from "./refusal.ts";
 import { continuationOf } from "./request-meta.ts";
+
+/** Takes a permitted action to its upstream, with all that travels beside it. */
+export type Send = (connection: UpstreamConnection, permission: AuthorizedAction) => Promise<JsonRpcResponse>;
 
 export interface CallParts {
   readonly road: Road;
@@ -30,12 +32,12 @@ export async function serveCall(
   parts: CallParts,
   open: OpenRequest,
   row: McpMethod,
-  exchangeWith: (upstream: string) => Exchange,
+  send: Send,
 ): Promise<JsonRpcResponse> {
   const { caller, request } = open;
   const travel = async (): Promise<Passage<ResponseBody | GatewayError>> => {
     const action = parts.actions.make(caller, await attemptOf(parts, open, row));
-    return parts.road.travel(action, (permission) => dispatch(caller, permission, exchangeWith));
+    return parts.road.travel(action, (permission) => dispatch(caller, permission, send));
   };
   const passage = row.routing === "tool" ? await parts.hold.travel(open, travel) : await travel();
   if (passage.kind === "answered" || row.routing !== "tool") {
@@ -102,7 +104,7 @@ async function ownerOfResource(caller: Caller, uri: unknown): Promise<string> {
 async function dispatch(
   caller: Caller,
   permission: AuthorizedAction,
-  exchangeWith: (upstream: string) => Exchange,
+  send: Send,
 ): Promise<Answer<ResponseBody | GatewayError>> {
   let connection: UpstreamConnection;
   try {
@@ -110,5 +112,5 @@ async function dispatch(
   } catch (cause) {
     return answerOfFault(GatewayError.from(cause));
   }
-  return answerOf(await dispatchAction(connection, permission, exchangeWith(permission.action.target)));
+  return answerOf(await send(connection, permission));
 }

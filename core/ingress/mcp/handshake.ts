@@ -1,3 +1,4 @@
+import type { ActionEnvelope } from "../../kernel/envelope.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import {
@@ -13,14 +14,14 @@ import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import { clientIdentity } from "../client.ts";
 import type { Caller } from "./caller.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
-import { isRelayed } from "./relayed-notification.ts";
+import { type RelayParts, relayNotification, unaskedAction } from "./relayed-notification.ts";
 import { type GatewayIdentity, initializeResult } from "./server-card.ts";
 import { McpSession, type SessionOwner } from "./session.ts";
 
 /** The client capabilities that upstreams learn of; what they may ask of the client is governed. */
 const relayedCapabilities = ["roots", "sampling", "elicitation"] as const;
 
-export interface HandshakeParts extends ClientRequestParts {
+export interface HandshakeParts extends ClientRequestParts, RelayParts {
   readonly identity: GatewayIdentity;
   readonly fleet: UpstreamFleet;
   /** Makes the opening of a session durable evidence. */
@@ -67,15 +68,28 @@ function makeSession(
 ): McpSession {
   const { principal, client } = owner;
   const caller = (): Caller => ({ principal, scope, client, era: { era: "legacy" }, group, session });
-  const group = parts.fleet.group({ era: "legacy", clientInfo, capabilities, listener: listenerOf(parts, caller) });
-  const session = new McpSession(id, owner, group);
+  const group = parts.fleet.group({
+    era: "legacy",
+    clientInfo,
+    capabilities,
+    listener: listenerOf(parts, caller, () => session),
+  });
+  const session: McpSession = new McpSession(id, owner, group);
   return session;
 }
 
-function listenerOf(parts: ClientRequestParts, caller: () => Caller): ConnectionListener {
+function listenerOf(parts: HandshakeParts, caller: () => Caller, session: () => McpSession): ConnectionListener {
   return {
-    onNotification: (_upstream: string, note: JsonRpcNotification) => {
-      if (isRelayed(note)) caller().session?.deliver(note);
+    onNotification: (upstream: string, note: JsonRpcNotification) => {
+      const action = (): ActionEnvelope => unaskedAction(parts.actions, caller(), upstream, note.method);
+      const deliver = (left: JsonRpcNotification): void => session().deliver(left);
+      relayNotification(parts, session().lanes.of(upstream), {
+        upstream,
+        note,
+        action,
+        deliver,
+        signal: session().ended,
+      });
     },
     onRequest: (upstream, request, signal) => relayToClient(parts, caller(), upstream, request, signal),
     onClose: () => {

@@ -1,23 +1,26 @@
 import { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import type { ActionEnvelope } from "../../kernel/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import { metaKey } from "../../kernel/mcp.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
-import type { UpstreamGroup } from "../../upstream/group.ts";
+import type { NotificationHandler, UpstreamGroup } from "../../upstream/group.ts";
 import { everyUpstream } from "../action-factory.ts";
 import { answerOfResult } from "./answer.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller, OpenRequest } from "./caller.ts";
 import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
+import { LaneTable } from "./notification-lane.ts";
 import { replyOf } from "./refusal.ts";
+import { type RelayParts, relayNotification, unaskedAction } from "./relayed-notification.ts";
 import type { Reply } from "./reply.ts";
 import { mergeCapabilities } from "./server-card.ts";
 
 const mostWatchedUris = 1_000;
 
-export interface ListenParts extends ListParts {
+export interface ListenParts extends ListParts, RelayParts {
   readonly fleet: UpstreamFleet;
 }
 
@@ -53,17 +56,16 @@ export async function serveListen(
   });
   const group = parts.fleet.join("modern");
   const passage = await parts.road
-    .travel(action, (permission) => listen(permission, group, request, reply, signal))
+    .travel(action, (permission) => listen(parts, permission, group, { caller, request, reply, signal }))
     .finally(() => group.close());
   return { jsonrpc: "2.0", id: request.id, ...replyOf(passage) };
 }
 
 async function listen(
+  parts: ListenParts,
   permission: AuthorizedAction,
   group: UpstreamGroup,
-  request: JsonRpcRequest,
-  reply: Reply,
-  signal: AbortSignal,
+  { caller, request, reply, signal }: OpenRequest,
 ): Promise<Answer<{ readonly result: JsonObject }>> {
   const { arguments: params } = AuthorizedAction.spend(permission);
   const connections = await group.open();
@@ -74,8 +76,11 @@ async function listen(
     method: "notifications/subscriptions/acknowledged",
     params: { notifications: { ...filter } },
   });
-  const forward = (note: JsonRpcNotification): void => {
-    if (accepts(filter, note)) stamped(note);
+  const lanes = new LaneTable();
+  const forward: NotificationHandler = (note, upstream) => {
+    if (!accepts(filter, note)) return;
+    const action = (): ActionEnvelope => unaskedAction(parts.actions, caller, upstream, note.method);
+    relayNotification(parts, lanes.of(upstream), { upstream, note, action, deliver: stamped, signal });
   };
   group.onNotification(forward);
   await watchResources(group, connections, filter.resourceSubscriptions ?? [], forward, signal);
@@ -91,7 +96,7 @@ async function watchResources(
   group: UpstreamGroup,
   connections: readonly UpstreamConnection[],
   uris: readonly string[],
-  forward: (note: JsonRpcNotification) => void,
+  forward: NotificationHandler,
   signal: AbortSignal,
 ): Promise<void> {
   const owners = await Promise.all(uris.map((uri) => group.resourceOwner(uri)));
@@ -100,7 +105,10 @@ async function watchResources(
     if (owned.length === 0) continue;
     if (connection.server.era === "modern") {
       const params = { notifications: { resourceSubscriptions: owned } };
-      const stream = { signal, onNotification: forward };
+      const stream = {
+        signal,
+        onNotification: (note: JsonRpcNotification): void => forward(note, connection.upstream),
+      };
       connection.request({ method: "subscriptions/listen", params }, stream).catch(() => {
         // The upstream ended its stream, or the client did: the other upstreams go on, and faults are reported there.
       });

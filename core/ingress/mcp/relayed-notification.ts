@@ -1,4 +1,36 @@
+import type { ActionEnvelope } from "../../kernel/envelope.ts";
+import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcNotification } from "../../kernel/json-rpc.ts";
+import type { Road } from "../../pipeline/road.ts";
+import type { ActionFactory, Actor } from "../action-factory.ts";
+import type { NotificationLane } from "./notification-lane.ts";
+
+/** Why a client is not told: policy does not allow it, it waited too long to be judged, or too many waited. */
+export type DropReason = "policy" | "late" | "full";
+
+export interface DroppedNotification {
+  readonly reason: DropReason;
+  readonly upstream: string;
+  /** The action whose output it was judged as; null where nobody judged it. */
+  readonly action: string | null;
+}
+
+export interface RelayParts {
+  readonly road: Road;
+  readonly actions: ActionFactory;
+  readonly onDropped: (dropped: DroppedNotification) => void;
+}
+
+/** What an upstream said, and to whom it may go. */
+export interface Told {
+  readonly upstream: string;
+  readonly note: JsonRpcNotification;
+  /** The action of which it is output. Asked for only where policy reads it. */
+  readonly action: () => ActionEnvelope;
+  readonly deliver: (note: JsonRpcNotification) => void;
+  /** Aborts when the client is to be told nothing more. */
+  readonly signal: AbortSignal;
+}
 
 const relayed: ReadonlySet<string> = new Set([
   "notifications/message",
@@ -10,7 +42,57 @@ const relayed: ReadonlySet<string> = new Set([
   "notifications/elicitation/complete",
 ]);
 
-/** Whether an upstream may tell a client this, in answering a request or unasked. Everything else ends here. */
-export function isRelayed({ method }: JsonRpcNotification): boolean {
-  return relayed.has(method);
+/**
+ * Tells a client what policy leaves of what an upstream said, behind all that is in the lane. Where policy does not
+ * allow it, cannot judge it or comes to it too late, it is dropped. What clients have no use for ends here.
+ */
+export function relayNotification(parts: RelayParts, lane: NotificationLane, told: Told): void {
+  if (!relayed.has(told.note.method)) return;
+  if (lane.idle && !isJudged(parts.road, told.note)) {
+    told.deliver(told.note);
+    return;
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(told.note));
+  if (!lane.enter(bytes, (late) => takeTurn(parts, told, late))) drop(parts, told, "full", null);
+}
+
+/** What an upstream says unasked, as an action of its own: that `actor` is told of it. */
+export function unaskedAction(actions: ActionFactory, actor: Actor, upstream: string, method: string): ActionEnvelope {
+  return actions.make(actor, { tool: method, target: upstream, capability: "read", arguments: {} });
+}
+
+async function takeTurn(parts: RelayParts, told: Told, late: boolean): Promise<void> {
+  if (told.signal.aborted) return;
+  if (!isJudged(parts.road, told.note)) return told.deliver(told.note);
+  if (late) return drop(parts, told, "late", null);
+  try {
+    await judge(parts, told);
+  } catch {
+    drop(parts, told, "policy", null);
+  }
+}
+
+async function judge(parts: RelayParts, told: Told): Promise<void> {
+  const { note, deliver, signal } = told;
+  const action = told.action();
+  const [said, own] = partsOf(note);
+  const left = await parts.road.judgeAside(action, said);
+  // INVARIANT: from here on nobody sees the notification as it came.
+  if (!isJsonObject(left)) return drop(parts, told, "policy", action.id);
+  if (!signal.aborted) deliver({ jsonrpc: "2.0", method: note.method, params: { ...left, ...own } });
+}
+
+function isJudged(road: Road, note: JsonRpcNotification): boolean {
+  return note.params !== undefined && road.readsOutput("mcp");
+}
+
+/** What the upstream says, and what its connection has put back in its place: the client's own progress token. */
+function partsOf({ method, params = {} }: JsonRpcNotification): readonly [said: JsonObject, own: JsonObject] {
+  const { progressToken, ...said } = params;
+  if (method !== "notifications/progress" || progressToken === undefined) return [params, {}];
+  return [said, { progressToken }];
+}
+
+function drop(parts: RelayParts, { upstream }: Told, reason: DropReason, action: string | null): void {
+  parts.onDropped({ reason, upstream, action });
 }

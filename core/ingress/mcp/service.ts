@@ -1,6 +1,9 @@
+import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import type { ActionEnvelope } from "../../kernel/envelope.ts";
 import { GatewayError } from "../../kernel/error.ts";
-import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
-import type { Exchange } from "../../upstream/connection.ts";
+import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
+import { dispatchAction } from "../../upstream/dispatch.ts";
 import { serveBroadcast } from "./broadcast.ts";
 import { type CallParts, serveCall } from "./call.ts";
 import type { Caller, OpenRequest } from "./caller.ts";
@@ -8,12 +11,13 @@ import { type ClientRequestParts, relayToClient } from "./client-request.ts";
 import { serveList } from "./list.ts";
 import { type ListenParts, serveListen } from "./listen.ts";
 import { findMethod, type McpMethod } from "./method.ts";
-import { isRelayed } from "./relayed-notification.ts";
+import { NotificationLane } from "./notification-lane.ts";
+import { type RelayParts, relayNotification } from "./relayed-notification.ts";
 import type { Reply } from "./reply.ts";
 import { steeringMeta } from "./request-meta.ts";
 import { discoverResult, type GatewayIdentity, mergeCapabilities } from "./server-card.ts";
 
-export interface ServiceParts extends CallParts, ListenParts, ClientRequestParts {
+export interface ServiceParts extends CallParts, ListenParts, ClientRequestParts, RelayParts {
   readonly identity: GatewayIdentity;
 }
 
@@ -33,7 +37,7 @@ export async function serveRequest(
   if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
   if (row.routing === "listen") return serveListen(parts, caller, row, request, reply, signal);
   const open = { caller, request, reply, signal };
-  return serveCall(parts, open, row, (upstream) => exchangeOf(parts, open, upstream));
+  return serveCall(parts, open, row, (connection, permission) => send(parts, open, connection, permission));
 }
 
 async function discover(parts: ServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
@@ -47,17 +51,35 @@ async function requireCapability(caller: Caller, row: McpMethod, method: string)
   if (row.needs !== null && !Object.hasOwn(able, row.needs)) throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
 }
 
+/** Resolves with the upstream's answer once nothing that it said before that can come behind it any more. */
+function send(
+  parts: ServiceParts,
+  open: OpenRequest,
+  connection: UpstreamConnection,
+  permission: AuthorizedAction,
+): Promise<JsonRpcResponse> {
+  const lane = open.caller.session?.lanes.of(connection.upstream) ?? new NotificationLane();
+  const exchange = exchangeOf(parts, open, permission.action, lane);
+  return dispatchAction(connection, permission, exchange).finally(() => lane.settled);
+}
+
 /** What travels beside a call: its `_meta`, its cancellation, and everything the upstream says before it answers. */
-function exchangeOf(parts: ServiceParts, { caller, request, reply, signal }: OpenRequest, upstream: string): Exchange {
+function exchangeOf(
+  parts: ServiceParts,
+  { caller, request, reply, signal }: OpenRequest,
+  action: ActionEnvelope,
+  lane: NotificationLane,
+): Exchange {
+  const upstream = action.target;
   const { session } = caller;
+  const deliver = (note: JsonRpcNotification): void => {
+    if (session === null) reply.send(note);
+    else session.deliver(note, reply);
+  };
   return {
     meta: steeringMeta(request),
     signal,
-    onNotification: (note) => {
-      if (!isRelayed(note)) return;
-      if (session === null) reply.send(note);
-      else session.deliver(note, reply);
-    },
+    onNotification: (note) => relayNotification(parts, lane, { upstream, note, action: () => action, deliver, signal }),
     onRequest: (asked, abort) => relayToClient(parts, caller, upstream, asked, abort, reply),
   };
 }

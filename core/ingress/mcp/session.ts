@@ -5,6 +5,7 @@ import type { JsonRpcRequest, JsonRpcResponse, RequestId } from "../../kernel/js
 import type { Principal } from "../../kernel/principal.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";
 import { Backlog } from "./backlog.ts";
+import { LaneTable } from "./notification-lane.ts";
 import type { Reply, ServerMessage } from "./reply.ts";
 import type { Occupant } from "./session-table.ts";
 
@@ -21,6 +22,8 @@ export class McpSession implements Occupant {
   readonly id: string;
   readonly owner: SessionOwner;
   readonly group: UpstreamGroup;
+  /** Where what its upstreams say waits to be judged. */
+  readonly lanes: LaneTable = new LaneTable();
   #stream: Reply | null = null;
   readonly #backlog = new Backlog();
   readonly #ended = new AbortController();

@@ -10,10 +10,13 @@ const action = makeAction({ arguments: { path: "/etc/passwd" } });
 const mostGrowth = 256 * 1_048_576;
 
 describe("hostile plugins", () => {
-  const before = process.memoryUsage().rss;
+  let begun: number;
+  before(() => {
+    begun = process.memoryUsage().rss;
+  });
 
   after("have not made the process grow", () => {
-    const grown = process.memoryUsage().rss - before;
+    const grown = process.memoryUsage().rss - begun;
     process.stdout.write(
       `      ${hostileCalls.length + hostileModules.length} modules: the process grew by ${grown >> 20} MiB\n`,
     );
