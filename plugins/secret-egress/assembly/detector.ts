@@ -7,6 +7,7 @@ import {
   isWordByte,
   lower,
 } from "agent-governance-sdk/assembly";
+import { longestValue, looksRandom } from "./random-value";
 
 /** What may be found; numbers are bits of a set. */
 export namespace Kind {
@@ -20,10 +21,7 @@ export namespace Kind {
   export const all: i32 = 63;
 }
 
-const longestValue: i32 = 512;
-const shortestValue: i32 = 16;
 const longestName: i32 = 32;
-const counts = new StaticArray<i32>(256);
 
 /** Where the detector has read to; always beyond where it began, so that a text is read once. */
 let next: i32 = 0;
@@ -31,20 +29,16 @@ let next: i32 = 0;
 /** Up to here a value was judged: it holds shapes, but no keyword that would be judged again. */
 let judgedTo: i32 = 0;
 
-/** Tenths of a bit a character. */
-let leastEntropy: i32 = 35;
+/** Behind an escape that ends in a letter, where a word may begin all the same: `\nAKIA…` in JSON, however deep. */
+let behindEscape: i32 = -1;
 
-export function setLeastEntropy(tenths: i32): void {
-  leastEntropy = tenths;
-}
-
-/** Bits of a byte: a letter or digit; what a credential or a keyword may begin with. */
+/** Bits of a byte: a letter or digit; what a credential, a keyword or an escape may begin with. */
 const classes = new StaticArray<u8>(256);
 const alphanumeric: u8 = 1;
 const beginning: u8 = 2;
 
 for (let byte = 0; byte < 256; byte++) {
-  const begins = "AgxhepPsStTa-".includes(String.fromCharCode(byte));
+  const begins = "AgxhepPsStTa-\\".includes(String.fromCharCode(byte));
   classes[byte] = (isAlphanumeric(<u8>byte) ? alphanumeric : 0) | (begins ? beginning : 0);
 }
 
@@ -53,10 +47,11 @@ export function detect(from: i32, to: i32, wanted: i32): i32 {
   let found: i32 = Kind.none;
   let before: u8 = 0;
   judgedTo = from;
+  behindEscape = -1;
   for (let at = from; at < to; ) {
     const byte = byteAt(at);
     const bits = unchecked(classes[byte]);
-    if ((bits & beginning) === 0 || (before & bits & alphanumeric) !== 0) {
+    if ((bits & beginning) === 0 || ((before & bits & alphanumeric) !== 0 && at !== behindEscape)) {
       before = bits;
       at++;
       continue;
@@ -71,9 +66,15 @@ export function detect(from: i32, to: i32, wanted: i32): i32 {
 
 /** What begins here. Before a letter stands no other, and no digit. */
 function kindAt(at: i32, from: i32, to: i32): i32 {
-  // A line break before it may be written as an escape, which ends in a letter, deeper than the text was read.
-  if (byteAt(at) === 0x2d) return isPrivateKey(at, to) ? Kind.privateKey : Kind.none;
-  const shape = at > from && isWordByte(byteAt(at - 1)) ? Kind.none : shapeAt(at, to);
+  const byte = byteAt(at);
+  if (byte === 0x5c) {
+    const escaped = byteAt(at + 1);
+    if (escaped === 0x6e || escaped === 0x72 || escaped === 0x74) behindEscape = at + 2;
+    return Kind.none;
+  }
+  if (byte === 0x2d) return isPrivateKey(at, to) ? Kind.privateKey : Kind.none;
+  const isInside = at > from && at !== behindEscape && isWordByte(byteAt(at - 1));
+  const shape = isInside ? Kind.none : shapeAt(at, to);
   return shape === Kind.none && at >= judgedTo ? keywordAt(at, to) : shape;
 }
 
@@ -219,34 +220,4 @@ function endOfValue(at: i32, to: i32): i32 {
     place++;
   }
   return place;
-}
-
-/** Sixteen characters or more, no blank, no placeholder, and as mixed as the settings ask. */
-export function looksRandom(from: i32, to: i32): bool {
-  const length = to - from;
-  if (length < shortestValue || length > longestValue || isPlaceholder(from, to)) return false;
-  memory.fill(changetype<usize>(counts), 0, 1_024);
-  let digits = 0;
-  for (let at = from; at < to; at++) {
-    const byte = byteAt(at);
-    if (byte <= 0x20) return false;
-    if (byte >= 0x30 && byte <= 0x39) digits++;
-    counts[byte]++;
-  }
-  // Words joined by marks are mixed too; what is drawn at random has digits.
-  if (digits < 2) return false;
-  let bits: f64 = 0;
-  for (let byte = 0; byte < 256; byte++) {
-    const share = <f64>counts[byte] / <f64>length;
-    if (share > 0) bits -= share * Math.log2(share);
-  }
-  return bits * 10.0 >= <f64>leastEntropy;
-}
-
-/** `${NAME}`, `<your-token>`, `{{ token }}`: what stands for a value is none. */
-function isPlaceholder(from: i32, to: i32): bool {
-  const first = byteAt(from);
-  const last = byteAt(to - 1);
-  if (first === 0x24) return byteAt(from + 1) === 0x7b && last === 0x7d;
-  return (first === 0x3c && last === 0x3e) || (first === 0x7b && last === 0x7d);
 }

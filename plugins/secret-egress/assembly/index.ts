@@ -1,16 +1,7 @@
-import {
-  Action,
-  abstain,
-  definePlugin,
-  Reader,
-  Severity,
-  Span,
-  Token,
-  Unescaped,
-  Value,
-  Verdict,
-} from "agent-governance-sdk/assembly";
-import { detect, isSecretName, Kind, looksRandom, setLeastEntropy } from "./detector";
+import { Action, abstain, definePlugin, Reader, Severity, Token, Value, Verdict } from "agent-governance-sdk/assembly";
+import { isSecretName, Kind } from "./detector";
+import { looksRandom, setLeastEntropy } from "./random-value";
+import { search } from "./text-search";
 
 export { evaluate } from "agent-governance-sdk/assembly";
 
@@ -49,18 +40,11 @@ function judge(reader: Reader, verdict: Verdict): void {
 
 function kindsAt(reader: Reader, isName: bool): i32 {
   const text = reader.decoded();
-  let kinds = detect(text.from, text.to, wanted);
-  // A text whose JSON has an escape may be JSON itself: a line break in it ends in a letter, and hides what begins there.
-  if (text.from !== reader.from) kinds |= kindsInside(text);
+  const kinds = search(text, text.from !== reader.from, wanted);
   if (isName || kinds !== Kind.none || (wanted & Kind.keyword) === 0) return kinds;
   const name = reader.stepName();
   const isSecret = name !== null && isSecretName(name.from, name.to) && looksRandom(text.from, text.to);
   return isSecret ? Kind.keyword : Kind.none;
-}
-
-function kindsInside(text: Span): i32 {
-  const inner = new Unescaped(text.from, text.to);
-  return inner.isOther ? detect(inner.text.from, inner.text.to, wanted) : Kind.none;
 }
 
 function report(kinds: i32, pointer: string, verdict: Verdict): void {

@@ -1,5 +1,5 @@
 import { openFirstParty } from "../first-party.ts";
-import { measureCredentials } from "./credential.ts";
+import { measureCredentials } from "./measure-credential.ts";
 import { measureCorpus, measureDisguises, readCorpus } from "./measure-injection.ts";
 import { measurePersonal, type Share } from "./measure-personal.ts";
 
@@ -62,13 +62,16 @@ ${shares("text", "marked", benign)}`;
 }
 
 async function credentials(): Promise<string> {
-  const { byKind, byHolder, harmed } = measureCredentials(await openFirstParty("secret-egress"));
+  const { byKind, byPlace, byForm, harmed } = measureCredentials(await openFirstParty("secret-egress"));
   return `## secret-egress
 
-Credentials in a sentence, by their kind, and all kinds by where an argument holds them: how many are found.
+Credentials in each of the places below, of a call and of a request to a model: how many are found by the rule of their kind.
 
 ${shares("kind", "found", byKind)}
-${shares("place", "found", byHolder)}
+${shares("place", "found", byPlace)}
+As some write them:
+
+${shares("form", "found", byForm)}
 What is no credential, and how often something in it was taken for one:
 
 ${shares("text", "found", harmed)}`;

@@ -8,6 +8,8 @@ import { openSecretEgress } from "../../support/secret-egress.ts";
 /** Put together here, so that no file of this repository holds what a scanner would take for a credential. */
 const random = "q7Xv2LmP9sTz4KbW8nRd3HcY6fGj1AeU5oQi";
 const part = (length: number): string => random.repeat(4).slice(0, length);
+const encode = (text: string, as: BufferEncoding): string => Buffer.from(text).toString(as);
+const json = (value: Json): string => JSON.stringify({ value });
 const jwt = `${"eyJ"}hbGciOiJIUzI1NiJ9.${"eyJ"}zdWIiOiIxMjM0NTY3ODkwIn0.${part(43)}`;
 
 /** Credentials as they leave: the rule that names them, and the arguments. */
@@ -32,6 +34,21 @@ const leaks: readonly (readonly [rule: string, pointer: string, value: Json])[] 
   ["keyword-value", "/arguments/env", { env: `api-key: '${part(24)}'` }],
   ["keyword-value", "/arguments/apiKey", { apiKey: part(32) }],
   ["keyword-value", "/arguments/a~1b~0c/db_password", { "a/b~c": { db_password: part(18) } }],
+];
+
+/** The same, as some write them who want them through. */
+const disguised: readonly (readonly [form: string, rule: string, text: string])[] = [
+  ["base64", "github-token", encode(`it is ${"ghp_"}${part(36)}`, "base64")],
+  [
+    "base64 in lines",
+    "github-token",
+    encode(`${"x ".repeat(99)}${"ghp_"}${part(36)}`, "base64").replace(/.{76}/g, "$&\n"),
+  ],
+  ["base64 in a path", "github-token", `https://host.example/a/b_c/${encode(`${"ghp_"}${part(36)}`, "base64url")}`],
+  ["base64 of JSON", "aws-access-key", encode(JSON.stringify({ a: `x\n${"AKIA"}IOSFODNN7EXAMPLE` }), "base64")],
+  ["a part of a URL", "private-key", `q=${encodeURIComponent(`-----BEGIN ${"RSA"} PRIVATE KEY-----`)}`],
+  ["a form", "keyword-value", `${new URLSearchParams({ q: `password: ${part(24)}` })}`],
+  ["JSON in JSON", "slack-token", json(json(json(`x\n${"xoxb-"}123456789012-${part(24)}`)))],
 ];
 
 /** What must pass. */
@@ -68,6 +85,15 @@ describe("the plugin secret-egress", () => {
       const found = verdict.findings.map((each) => [each.rule, each.pointer]);
       expect(found).to.deep.include([`secret-egress.${rule}`, pointer]);
       expect(verdict.decision).to.equal("block");
+      expect(JSON.stringify(verdict)).not.to.include(part(16));
+    });
+  }
+
+  for (const [form, rule, text] of disguised) {
+    it(`blocks ${rule} in ${form}`, () => {
+      const verdict = plugin.evaluate(makeAction({ arguments: { text } }));
+      expect(verdict.decision).to.equal("block");
+      expect(verdict.findings.map((each) => each.rule)).to.deep.equal([`secret-egress.${rule}`]);
       expect(JSON.stringify(verdict)).not.to.include(part(16));
     });
   }
@@ -109,11 +135,46 @@ describe("the plugin secret-egress", () => {
     expect(strict.evaluate(leak).decision).to.equal("abstain");
   });
 
+  for (const kind of new Set(leaks.map(([rule]) => rule))) {
+    it(`passes ${kind} where the settings ignore it, and nothing else with it`, async () => {
+      const ignoring = await openSecretEgress({ ignore: [kind] });
+      const rules = leaks.map(([rule, , value]) => {
+        const found = ignoring.evaluate(makeAction({ arguments: value })).findings.map((each) => each.rule);
+        return [rule, found.includes(`secret-egress.${rule}`)];
+      });
+      expect(rules).to.deep.equal(leaks.map(([rule]) => [rule, rule !== kind]));
+    });
+  }
+
+  it("takes as random what is as mixed as its settings ask", async () => {
+    const action = makeAction({ arguments: { password: `${"ab".repeat(10)}12` } });
+    expect(plugin.evaluate(action).decision).to.equal("abstain");
+    expect((await openSecretEgress({ least_entropy: 10 })).evaluate(action).decision).to.equal("block");
+  });
+
   it("reads 50,000 bytes made of beginnings within its fuel", () => {
     const text = "secret=token:password=api_key ghp_ eyJ. AKIA -----BEGIN ".repeat(1_000);
     const started = performance.now();
     expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
     expect(performance.now() - started).to.be.lessThan(5_000);
+  });
+
+  it("reads 25,000 bytes of the same within its fuel where it is JSON in a text, and partly written as in a URL", () => {
+    const text = json(`%20\n${`${part(36)} secret=`.repeat(1_000).slice(0, 25_000)}`);
+    expect(plugin.evaluate(makeAction({ arguments: { text } })).findings).to.have.length(1);
+  });
+
+  it("reads 150,000 bytes of prose within its fuel, as JSON in a text", () => {
+    const text = json(`\n${"The committee met and went through the points of the plan. ".repeat(2_600)}`);
+    expect(text.length).to.be.greaterThan(150_000);
+    expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
+  });
+
+  it("reads a picture of 200,000 bytes in base64 within its fuel", () => {
+    const text = Buffer.from(Array.from({ length: 150_000 }, (_, at) => (at * at * 7 + (at >> 3)) & 0xff)).toString(
+      "base64",
+    );
+    expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
   });
 
   it("reads 75,000 bytes of what is dearest to read within its fuel: names before values that look random", () => {
