@@ -38,7 +38,7 @@ S27 | 5      | open | Adversarial 64 kB text against every built-in and pack reg
 S28 | 2      | met  | Tool schema with remote $ref, cycles, 10^5 subschemas → never fetched, bounded, tool hidden
 
 ## Policy and plugins
-S29 | 2, 5   | part | Throw, timeout, trap, NaN, undefined, unknown verdict at every evaluation step → block, evidence says policy_error
+S29 | 2, 5   | met  | Throw, timeout, trap, NaN, undefined, unknown verdict at every evaluation step → block, evidence says policy_error
 S30 | 2      | met  | No rule matches → documented default, never allow by accident
 S31 | 2      | met  | Pack with duplicate key, unknown key (acton, <<), unknown tag, second document, alias bomb, depth bomb → load refused, old pack stays
 S32 | 2      | met  | Same rules in any order, allow + block both match → block

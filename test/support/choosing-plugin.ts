@@ -1,20 +1,20 @@
 import type { Redaction } from "../../core/kernel/policy.ts";
 import { abstain, folderOf, imports, type PluginFiles } from "./wasm-plugin.ts";
 
-/** A text, and what the plugin says of an action whose JSON holds it. */
-export type Choice = readonly [needle: string, verdict: string];
+/** A text, and what the plugin says of an action whose JSON holds it, once it ran this code. */
+export type Choice = readonly [needle: string, verdict: string, code?: string];
 
 /** The folder of a plugin that looks for texts in its input: the first that is there decides what it answers. */
-export function choosingPlugin(name: string, choices: readonly Choice[]): PluginFiles {
+export function choosingPlugin(name: string, choices: readonly Choice[], memoryPages = 1): PluginFiles {
   const memory = new Data();
   const branches = choices.map(
-    ([needle, verdict]) =>
-      `(if (call $has ${memory.put(needle)}) (then (call $say ${memory.put(verdict)}) (return (i32.const 0))))`,
+    ([needle, verdict, code = ""]) =>
+      `(if (call $has ${memory.put(needle)}) (then ${code} (call $say ${memory.put(verdict)}) (return (i32.const 0))))`,
   );
   const silence = memory.put(abstain);
   return folderOf(
     name,
-    `(module ${imports} (memory 1) (data (i32.const 0) "${memory.text}")
+    `(module ${imports} (memory ${memoryPages}) (data (i32.const 0) "${memory.text}")
       (func $has (param $needle i32) (param $length i32) (result i32) (local $at i32) (local $same i32)
         (loop $next
           (local.set $same (i32.const 0))
