@@ -34,7 +34,7 @@ S23 | 2      | met  | JSON-RPC batch, response object, id null/object, tools/cal
 S24 | 2      | met  | Mcp-Method/Mcp-Name/Mcp-Param or version header unlike the body → 400 with −32020; policy reads the body only
 S25 | 2      | met  | Unknown method (resources/read, sampling, vendor) → governed or refused, never piped through
 S26 | 4      | met  | Foreign key or no key on /mcp/session/{id}; id after disconnect; guessed id → 401/403/404; ids ≥ 128 bits
-S27 | 5      | open | Adversarial 64 kB text against every built-in and pack regex → < 50 ms; pack regex with lookbehind/backreference refused
+S27 | 5      | met  | Adversarial 64 kB text against every built-in and pack regex → < 50 ms; pack regex with lookbehind/backreference refused
 S28 | 2      | met  | Tool schema with remote $ref, cycles, 10^5 subschemas → never fetched, bounded, tool hidden
 
 ## Policy and plugins

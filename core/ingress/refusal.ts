@@ -31,9 +31,16 @@ export function refusalDetail(refusal: Refusal): string {
 /** Why an evaluation did not allow: the first finding that determined it. */
 export function reasonOf(evaluation: Evaluation): string {
   const [first] = evaluation.determining;
-  if (first !== undefined) return `${first.message.replace(/[.\s]+$/, "")} (rule ${first.rule})`;
+  if (first !== undefined) return `${withoutEnd(first.message)} (rule ${first.rule})`;
   if (evaluation.byDefault) return "no rule allows it";
   return "policy could not be evaluated";
+}
+
+/** Without the dots and blanks at its end. A pattern for these would begin anew at each of a message full of them. */
+function withoutEnd(message: string): string {
+  let end = message.length;
+  while (end > 0 && /[.\s]/.test(message.charAt(end - 1))) end--;
+  return message.slice(0, end);
 }
 
 function refusalCode(refusal: Refusal): ErrorCode {

@@ -1,10 +1,34 @@
-const size = 64_000;
+const size = 65_536;
 
 /** Texts of 64 kB that begin what detectors look for over and over, and never or always end it. */
 export function hostileTexts(): ReadonlyMap<string, string> {
   return new Map(
     pieces.map((piece) => [piece.slice(0, 24), piece.repeat(Math.ceil(size / piece.length)).slice(0, size)]),
   );
+}
+
+const mostSigns = 10;
+const classes: readonly (readonly [inSource: RegExp, member: string])[] = [
+  [/\\d|0-9/, "0"],
+  [/\\w|a-z/, "a"],
+  [/A-Z/, "A"],
+  [/\\s/, " "],
+  [/\\n/, "\n"],
+  [/\\p|\[\^/, "é"],
+];
+
+/**
+ * Texts of 64 kB made for one regular expression: what it begins with, then signs that it speaks of, each alone and in
+ * pairs, over and over, and an end that it does not expect.
+ */
+export function hostileTextsFor({ source }: Pick<RegExp, "source">): readonly string[] {
+  const literals = source.replace(/\\[dDwWsSbBpPuxnrtfv0]|[\^$()[\]{}|?*+\\]/g, "");
+  const members = classes.filter(([inSource]) => inSource.test(source)).map(([, member]) => member);
+  const signs = [...new Set([...members, "x", ...literals])].slice(0, mostSigns);
+  const units = signs.flatMap((first) => signs.map((second) => (first === second ? first : first + second)));
+  const [, beginning = ""] = /^\^?((?:\\[^\w]|[\w@:/ #"'<>=-])+)/.exec(source) ?? [];
+  const start = beginning.replace(/\\(.)/g, "$1");
+  return units.map((unit) => `${start}${unit.repeat(Math.ceil(size / unit.length))}`.slice(0, size - 1).concat("\0"));
 }
 
 /** How long something takes where nothing else delays it: the least of some times. */

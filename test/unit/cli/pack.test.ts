@@ -68,6 +68,17 @@ describe("gateway pack", () => {
     expect(stdout).to.contain("`smtp`");
   });
 
+  it("refuses a pattern that looks around or back, which no linear engine has [S27]", async () => {
+    for (const pattern of ["(?<=a)b", "(?<!a)b", "(?=a)b", "(?!a)b", "(a)\\1", "(?P<n>a)(?P=n)"]) {
+      const when = `'tool.matches(r"${pattern}")'`;
+      const folder = await folders.write(packOf(rule.replace("match: { tool: a }", `when: ${when}`)));
+      const { code, stdout } = await runGateway(["pack", "lint", folder]);
+      expect([code, stdout.includes("error parsing regexp")], pattern).to.deep.equal([1, true]);
+    }
+    const linear = await folders.write(packOf(rule.replace("match: { tool: a }", `when: 'tool.matches(r"(a)b")'`)));
+    expect((await runGateway(["pack", "lint", linear])).code).to.equal(0);
+  });
+
   it("ends with 1 and tells every case that failed", async () => {
     const folder = await folders.write({ ...packOf(rule), "tests/a.yaml": failing });
     expect(await runGateway(["pack", "test", folder])).to.deep.equal({

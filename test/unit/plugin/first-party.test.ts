@@ -1,7 +1,11 @@
 import { expect } from "chai";
 import { openPlugin } from "../../../core/cli/plugin-folder.ts";
+import { withOutput } from "../../../core/kernel/envelope.ts";
+import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
-import { firstParty, folderOf, moduleOfFirstParty } from "../../support/first-party.ts";
+import { firstParty, folderOf, moduleOfFirstParty, openFirstParty } from "../../support/first-party.ts";
+import { hostileTexts, leastMilliseconds } from "../../support/hostile-text.ts";
+import type { ImmediatePolicy } from "../../support/plugin-port.ts";
 
 describe("plugins of ours", () => {
   for (const name of firstParty) {
@@ -13,6 +17,24 @@ describe("plugins of ours", () => {
 
     it(`${name} has tests in its folder, which run at each load`, async () => {
       expect((await openPlugin(folderOf(name))).tests).not.to.have.length(0);
+    });
+  }
+
+  for (const name of firstParty) {
+    describe(name, () => {
+      let plugin: ImmediatePolicy;
+      before(async () => {
+        plugin = await openFirstParty(name);
+      });
+
+      for (const [title, text] of hostileTexts()) {
+        it(`reads 64 kB of ${JSON.stringify(title)} within 50 ms, sent or answered [S27]`, () => {
+          const sent = makeAction({ arguments: { text } });
+          for (const action of [sent, withOutput(makeAction(), { text })]) {
+            expect(leastMilliseconds(() => plugin.evaluate(action))).to.be.lessThan(50);
+          }
+        });
+      }
     });
   }
 });

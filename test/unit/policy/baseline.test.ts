@@ -1,8 +1,10 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type CompiledPack, compilePack } from "../../../core/policy/pack.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../../support/action.ts";
+import { hostileTexts, hostileTextsFor, leastMilliseconds } from "../../support/hostile-text.ts";
 import { optionsFor } from "../../support/policy-pack.ts";
 
 const folder = join(repositoryRoot, "policy-packs/baseline");
@@ -64,6 +66,21 @@ describe("policy-packs/baseline", () => {
     const files = Array.from({ length: 1_000 }, (_, index) => `src/part-${index}.ts`);
     const verdict = await compiled.pack.policy.evaluate(makeAction({ capability: "read", arguments: { files } }));
     expect(verdict).to.include({ decision: "allow" }).and.not.to.have.property("error");
+  });
+
+  it("reads 64 kB of whatever its patterns speak of within 50 ms [S27]", () => {
+    const rules = readFileSync(join(folder, "rules/path.yaml"), "utf8");
+    const own = [...rules.matchAll(/matches\(\s*"((?:\\.|[^"\\])*)"/g)].map(([, pattern = ""]) => pattern);
+    expect(own.length).to.be.above(3);
+    const texts = [...hostileTexts().values(), ...own.flatMap((source) => hostileTextsFor({ source }))];
+    for (const text of texts) {
+      for (const args of [{ path: text }, { content: text }, { path: text.slice(0, 7_990) }]) {
+        const action = makeAction({ capability: "execute", arguments: args });
+        const judge = () => compiled.pack.policy.evaluate(action);
+        expect(leastMilliseconds(judge), JSON.stringify(text.slice(0, 24))).to.be.below(50);
+        expect(judge()).not.to.have.property("error");
+      }
+    }
   });
 
   const hostile: readonly [name: string, unit: string][] = [
