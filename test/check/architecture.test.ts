@@ -1,5 +1,13 @@
 import { expect } from "chai";
-import { escapeFaults, lengthFaults, lengthSummary, makersMake, permissionFaults, readmeFaults } from "./convention.ts";
+import {
+  escapeFaults,
+  hookFaults,
+  lengthFaults,
+  lengthSummary,
+  makersMake,
+  permissionFaults,
+  readmeFaults,
+} from "./convention.ts";
 import { compositionFaults, cycleFaults, kernelFaults, koaFaults, layerFaults, sdkFaults } from "./layer.ts";
 import { readSourceTree, type SourceTree } from "./source-tree.ts";
 
@@ -219,6 +227,17 @@ describe("the architecture", () => {
         `test/d.ts: says \`describe.${"skip"}\``,
         `test/e.ts: says \`${"TO"}DO\``,
       ]);
+    });
+  });
+
+  describe("hooks", () => {
+    it("stand in a suite", () => {
+      expect(hookFaults(everything)).to.deep.equal([]);
+    });
+
+    it("are seen outside of any", () => {
+      const files = { "test/a.test.ts": "beforeEach(() => {});", "test/b.test.ts": "  after(() => {});" };
+      expect(hookFaults(tree(files))).to.deep.equal(["test/a.test.ts: `beforeEach` in no suite"]);
     });
   });
 

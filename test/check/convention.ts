@@ -89,6 +89,13 @@ export function escapeFaults(tree: SourceTree): readonly string[] {
   );
 }
 
+/** A hook outside of any suite runs for the tests of every file, not for those below it alone. */
+export function hookFaults(tree: SourceTree): readonly string[] {
+  return [...tree].flatMap(([path, source]) =>
+    [...source.matchAll(/^(?:before|after)(?:Each)?(?=\()/gm)].map(([hook]) => `${path}: \`${hook}\` in no suite`),
+  );
+}
+
 /** Each folder of `core/` has a README beside what it describes. */
 export function readmeFaults(tree: SourceTree): readonly string[] {
   const folders = new Set([...tree.keys()].map((path) => /^core\/[^/]+(?=\/)/.exec(path)?.[0] ?? ""));

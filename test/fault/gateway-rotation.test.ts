@@ -44,18 +44,22 @@ function idsOf(keys: readonly { readonly key_id: string }[]): readonly string[] 
   return keys.map(({ key_id: id }) => id);
 }
 
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), "gateway-rotation-"));
-  disk = await DiskFault.compile(folder);
-  upstream = await startRecorder();
-});
-
-after(async () => {
-  await upstream.stop();
-  await rm(folder, { recursive: true });
-});
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "gateway-rotation-"));
+    disk = await DiskFault.compile(folder);
+    upstream = await startRecorder();
+  });
+  after(async () => {
+    await upstream.stop();
+    await rm(folder, { recursive: true });
+  });
+}
 
 describe("a rotation that the disk refuses", function () {
+  inOwnWorld();
+
   this.timeout(30_000);
 
   before(async () => {
@@ -93,6 +97,8 @@ describe("a rotation that the disk refuses", function () {
 });
 
 describe("when the gateway is killed while keys change under load", function () {
+  inOwnWorld();
+
   this.timeout(60_000);
 
   for (let round = 1; round <= rounds; round++) {

@@ -15,17 +15,20 @@ import { runGateway } from "./run.ts";
 let world: LedgerWorld;
 let notes: string;
 
-beforeEach(async () => {
-  world = await LedgerWorld.create();
-  notes = `${world.dir}-notes`;
-  await world.open();
-  await world.act();
-  await world.ledger.recordEvent("globex", "admin", {});
-});
-afterEach(async () => {
-  await world.remove();
-  await rm(notes, { recursive: true, force: true });
-});
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    notes = `${world.dir}-notes`;
+    await world.open();
+    await world.act();
+    await world.ledger.recordEvent("globex", "admin", {});
+  });
+  afterEach(async () => {
+    await world.remove();
+    await rm(notes, { recursive: true, force: true });
+  });
+}
 
 async function push(): Promise<void> {
   const { store, ledger } = world;
@@ -49,6 +52,8 @@ async function verify(...args: string[]): Promise<Said & { readonly code: number
 }
 
 describe("gateway evidence verify --data", () => {
+  inOwnWorld();
+
   it("says of each tenant how far it can be trusted, and ends with the worst [R4.3-4]", async () => {
     await push();
     await world.ledger.recordEvent("globex", "admin", {});
@@ -203,6 +208,8 @@ describe("gateway evidence verify --data", () => {
 });
 
 describe("gateway evidence keys", () => {
+  inOwnWorld();
+
   it("lists each tenant's keys, and rotates one tenant's", async () => {
     await world.close();
     const list = async (): Promise<

@@ -11,11 +11,14 @@ import { LedgerWorld, rejection } from "../../support/ledger-world.ts";
 
 let world: LedgerWorld;
 
-beforeEach(async () => {
-  world = await LedgerWorld.create();
-  await world.open();
-});
-afterEach(() => world.remove());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+  });
+  afterEach(() => world.remove());
+}
 
 async function events(count: number): Promise<void> {
   await Promise.all(Array.from({ length: count }, () => world.ledger.recordEvent("acme", "admin", {})));
@@ -60,6 +63,8 @@ async function refusal(): Promise<string | undefined> {
 const chainOfAcme = "chain of tenant `acme`";
 
 describe("a chain's keys", () => {
+  inOwnWorld();
+
   it("are made with the chain, named in its genesis record, and kept where nobody else reads", async () => {
     await events(1);
     const genesis = JSON.parse(await get(recordKey("acme", 0))) as EventRecord;
@@ -182,6 +187,8 @@ describe("a chain's keys", () => {
 });
 
 describe("a chain's checkpoints [R2.3-4, R7-9]", () => {
+  inOwnWorld();
+
   it("come one with every batch, over chain and tree", async () => {
     for (const count of [1, 7, 300]) await events(count);
     const { size, head } = await checkpointAt(checkpointKey("acme"));
@@ -257,6 +264,8 @@ describe("a chain's checkpoints [R2.3-4, R7-9]", () => {
 });
 
 describe("a chain's tree", () => {
+  inOwnWorld();
+
   it("is found out when a tile was changed", async () => {
     await events(600);
     const tile = await get(tileKey("acme", 0, 1));
@@ -282,6 +291,8 @@ describe("a chain's tree", () => {
 });
 
 describe("a chain whose records introduce no good key", () => {
+  inOwnWorld();
+
   it("is refused when the list of keys was changed", async () => {
     await events(1);
     await world.store.put(keyRecordKey("acme", 0), "0123456789abcdef");

@@ -17,17 +17,20 @@ import { removeTenant } from "../../support/remove-tenant.ts";
 
 let world: LedgerWorld;
 
-beforeEach(async () => {
-  world = await LedgerWorld.create();
-  await world.open();
-});
-afterEach(() => world.remove());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+  });
+  afterEach(() => world.remove());
+  afterEach(() => rm(notes(), { recursive: true, force: true }));
+}
 
 /** Other storage: beside the data folder, so that it is not copied with it. */
 function notes(): string {
   return `${world.dir}-notes`;
 }
-afterEach(() => rm(notes(), { recursive: true, force: true }));
 
 function feed(witness: Witness = new FileWitness("vault", notes())): WitnessFeed {
   const keys = new KeyFolder(world.keysPath, randomBytes);
@@ -66,6 +69,8 @@ async function keepCopy(): Promise<() => Promise<void>> {
 }
 
 describe("WitnessFeed", () => {
+  inOwnWorld();
+
   it("tells the witness every chain that grew, once, and keeps what it told", async () => {
     await events(2);
     await events(1, "globex");
@@ -220,6 +225,8 @@ describe("WitnessFeed", () => {
 });
 
 describe("metaRoot(entries)", () => {
+  inOwnWorld();
+
   const entry = (chain: string, size: number): MetaEntry => ({
     tenant: "t",
     chain,
@@ -241,6 +248,8 @@ describe("metaRoot(entries)", () => {
 });
 
 describe("WitnessSchedule", () => {
+  inOwnWorld();
+
   it("pushes at its interval and once more at the end, and says what failed without ending", async () => {
     await events(1);
     const heard: unknown[] = [];
@@ -267,6 +276,8 @@ describe("WitnessSchedule", () => {
 });
 
 describe("Heartbeat", () => {
+  inOwnWorld();
+
   it("records one in each idle chain, and none in a chain that speaks", async () => {
     await events(1);
     await events(1, "globex");

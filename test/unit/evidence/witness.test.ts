@@ -55,17 +55,20 @@ let folder: string;
 let server: NoteServer;
 let url: string;
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "witness-"));
-  server = new NoteServer();
-  url = await server.open();
-  execFileSync("git", ["init", "--quiet", "--bare", join(folder, "bare")]);
-  execFileSync("git", ["init", "--quiet", join(folder, "work")]);
-});
-afterEach(async () => {
-  server.close();
-  await rm(folder, { recursive: true });
-});
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "witness-"));
+    server = new NoteServer();
+    url = await server.open();
+    execFileSync("git", ["init", "--quiet", "--bare", join(folder, "bare")]);
+    execFileSync("git", ["init", "--quiet", join(folder, "work")]);
+  });
+  afterEach(async () => {
+    server.close();
+    await rm(folder, { recursive: true });
+  });
+}
 
 const kinds: readonly (readonly [string, () => Witness])[] = [
   ["FileWitness", () => new FileWitness("w", join(folder, "not", "yet", "there"))],
@@ -75,6 +78,8 @@ const kinds: readonly (readonly [string, () => Witness])[] = [
 ];
 for (const [kind, open] of kinds) {
   describe(`${kind}: what every witness does`, () => {
+    inOwnWorld();
+
     it("has nothing of a log at first, then its latest note", async () => {
       const witness = open();
       expect(await witness.latest("chain-A")).to.equal(undefined);
@@ -105,6 +110,8 @@ for (const [kind, open] of kinds) {
 }
 
 describe("FileWitness", () => {
+  inOwnWorld();
+
   const path = (): string => join(folder, "chain.notes");
 
   it("only adds, with the time above each note", async () => {
@@ -139,6 +146,8 @@ describe("FileWitness", () => {
 });
 
 describe("HttpWitness", () => {
+  inOwnWorld();
+
   const witness = (): HttpWitness => new HttpWitness({ name: "w", url, headers: { authorization: "Bearer s3cret" } });
 
   it("sends its headers", async () => {
@@ -175,6 +184,8 @@ describe("HttpWitness", () => {
 });
 
 describe("GitWitness", () => {
+  inOwnWorld();
+
   it("makes a commit for each note, on a branch of its own, and leaves the work tree alone", async () => {
     const work = join(folder, "work");
     const witness = new GitWitness("w", work);

@@ -8,16 +8,21 @@ import { answer, type Delivery, WebhookReceiver } from "../../support/webhook-re
 let world: NotifyWorld;
 let receiver: WebhookReceiver;
 
-beforeEach(async () => {
-  world = await NotifyWorld.create();
-  receiver = await WebhookReceiver.start();
-});
-afterEach(async () => {
-  await world.remove();
-  receiver.stop();
-});
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = await NotifyWorld.create();
+    receiver = await WebhookReceiver.start();
+  });
+  afterEach(async () => {
+    await world.remove();
+    receiver.stop();
+  });
+}
 
 describe("tell(notice)", () => {
+  inOwnWorld();
+
   it("posts the notice, signed so that a Standard Webhooks library takes it", async () => {
     await world.open([makeWebhook(receiver.url)]);
     world.feed.tell(makeNotice(1, { data: { approval: "apr_1", tool: "write_ﬁle" } }));

@@ -10,14 +10,17 @@ import { answer, type Delivery, WebhookReceiver } from "../../support/webhook-re
 let world: NotifyWorld;
 let receiver: WebhookReceiver;
 
-beforeEach(async () => {
-  world = await NotifyWorld.create();
-  receiver = await WebhookReceiver.start();
-});
-afterEach(async () => {
-  await world.remove();
-  receiver.stop();
-});
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = await NotifyWorld.create();
+    receiver = await WebhookReceiver.start();
+  });
+  afterEach(async () => {
+    await world.remove();
+    receiver.stop();
+  });
+}
 
 /** Answers the first `count` requests with `status`, then 204. */
 function failFirst(count: number, status: number, headers: Readonly<Record<string, string>> = {}): void {
@@ -28,6 +31,8 @@ function failFirst(count: number, status: number, headers: Readonly<Record<strin
 }
 
 describe("a delivery that fails", () => {
+  inOwnWorld();
+
   for (const status of [408, 425, 429, 500, 503, 302, 304]) {
     it(`comes again after ${status}, with the same id and body and a signature of its own time`, async () => {
       failFirst(1, status);
@@ -118,23 +123,25 @@ describe("a delivery that fails", () => {
     expect(world.warnings[0]).to.deep.include({ message: "webhook not told yet" });
     expect(world.warnings[0]?.fields).to.include({ webhook: "ops", fault: "ECONNREFUSED" });
   });
-});
 
-it("says of each webhook that it fails, and once only", async () => {
-  receiver.respond = (response) => answer(response, 500);
-  await world.open([makeWebhook(receiver.url), makeWebhook(receiver.url, { name: "other" })]);
-  world.tell(5);
-  await world.became("dead", 10);
-  const said = world.warnings.map(({ message, fields }) => `${message}: ${(fields as { webhook: string }).webhook}`);
-  expect(said).to.have.members([
-    "webhook not told yet: ops",
-    "webhook not told yet: other",
-    "webhook notice given up: ops",
-    "webhook notice given up: other",
-  ]);
+  it("says of each webhook that it fails, and once only", async () => {
+    receiver.respond = (response) => answer(response, 500);
+    await world.open([makeWebhook(receiver.url), makeWebhook(receiver.url, { name: "other" })]);
+    world.tell(5);
+    await world.became("dead", 10);
+    const said = world.warnings.map(({ message, fields }) => `${message}: ${(fields as { webhook: string }).webhook}`);
+    expect(said).to.have.members([
+      "webhook not told yet: ops",
+      "webhook not told yet: other",
+      "webhook notice given up: ops",
+      "webhook notice given up: other",
+    ]);
+  });
 });
 
 describe("a receiver that does not behave", () => {
+  inOwnWorld();
+
   it("that never answers is given its time for each attempt, few at once, and then up", async () => {
     receiver.respond = () => undefined;
     await world.open([makeWebhook(receiver.url, { timeoutMs: 60, maxAttempts: 2 })]);

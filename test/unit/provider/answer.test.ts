@@ -7,13 +7,18 @@ import { FleetWorld, httpConfig, providerKey } from "./fixture.ts";
 let world: FleetWorld;
 let provider: ModelProvider;
 
-beforeEach(async () => {
-  world = new FleetWorld();
-  provider = await world.provider();
-});
-afterEach(() => world.close());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = new FleetWorld();
+    provider = await world.provider();
+  });
+  afterEach(() => world.close());
+}
 
 describe("a whole answer", () => {
+  inOwnWorld();
+
   it("comes with its exact bytes where nothing was translated", async () => {
     world.open([httpConfig(provider)]);
     const bytes = `{ "choices" : [],\n"b":1.50, "a":"\\u00fc" }`;
@@ -34,6 +39,8 @@ describe("a whole answer", () => {
 });
 
 describe("an answer that is none", () => {
+  inOwnWorld();
+
   const deep = `{"choices":${"[".repeat(10_000)}${"]".repeat(10_000)}}`;
   const huge = JSON.stringify(answerOf("chat", { text: "x".repeat(2_000_000) }));
   const bomb = gzipSync(Buffer.alloc(50_000_000));
@@ -73,6 +80,8 @@ describe("an answer that is none", () => {
 });
 
 describe("an error of the provider's", () => {
+  inOwnWorld();
+
   for (const status of [400, 404, 413, 422]) {
     it(`keeps its status and its words: ${status}`, async () => {
       world.open([httpConfig(provider, { maxRetries: 3 })]);
@@ -146,6 +155,8 @@ describe("an error of the provider's", () => {
 });
 
 describe("a provider that keeps nobody's time", () => {
+  inOwnWorld();
+
   it("has its time to the first byte, headers or not", async () => {
     world.open([httpConfig(provider, { firstByteTimeoutMs: 80, maxRetries: 3 })]);
     const headersOnly: Script = (response) =>

@@ -5,21 +5,26 @@ let nowMs: number;
 let heard: BreakerState[];
 let breaker: CircuitBreaker;
 
-beforeEach(() => {
-  nowMs = 0;
-  heard = [];
-  breaker = new CircuitBreaker(
-    { failures: 3, restMs: 1_000 },
-    () => nowMs,
-    (state) => heard.push(state),
-  );
-});
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(() => {
+    nowMs = 0;
+    heard = [];
+    breaker = new CircuitBreaker(
+      { failures: 3, restMs: 1_000 },
+      () => nowMs,
+      (state) => heard.push(state),
+    );
+  });
+}
 
 function fail(times: number): void {
   for (let time = 0; time < times; time++) breaker.admit()?.failed();
 }
 
 describe("CircuitBreaker", () => {
+  inOwnWorld();
+
   it("lets everything through until so many in a row failed", () => {
     fail(2);
     breaker.admit()?.succeeded();

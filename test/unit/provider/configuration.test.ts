@@ -39,10 +39,13 @@ class ConfiguredWorld extends FleetWorld {
 
 let world: ConfiguredWorld;
 
-beforeEach(() => {
-  world = new ConfiguredWorld();
-});
-afterEach(() => world.close());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(() => {
+    world = new ConfiguredWorld();
+  });
+  afterEach(() => world.close());
+}
 
 const both = "providers: [{name: one}, {name: two}]";
 
@@ -87,6 +90,8 @@ const flips: Readonly<Record<string, readonly [before: Row, after: Row]>> = {
 };
 
 describe("a key of the configuration", () => {
+  inOwnWorld();
+
   for (const [key, rows] of Object.entries(flips)) {
     it(`changes what providers are asked: ${key}`, async () => {
       for (const { text, script, sessions, calls } of rows) {
@@ -144,6 +149,8 @@ describe("a key of the configuration", () => {
 });
 
 describe("ProviderFleet.health()", () => {
+  inOwnWorld();
+
   it("tells operators of every provider, its routes and its health, and no address and no key", async () => {
     await world.start(", api_key_env: ONE_KEY, max_retries: 0", "providers: [{name: one}]");
     world.one.script = scripts.says(500, { error: { message: providerKey } });

@@ -5,11 +5,14 @@ import { type Asked, contentOf, drainStream, FleetWorld, mockConfig } from "./fi
 
 let world: FleetWorld;
 
-beforeEach(() => {
-  world = new FleetWorld();
-  world.open([mockConfig({ idleTimeoutMs: 150, maxRetries: 1, maxConnections: 1 })], [routeTo("mock")]);
-});
-afterEach(() => world.close());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(() => {
+    world = new FleetWorld();
+    world.open([mockConfig({ idleTimeoutMs: 150, maxRetries: 1, maxConnections: 1 })], [routeTo("mock")]);
+  });
+  afterEach(() => world.close());
+}
 
 function routeTo(model: string): ModelRoute {
   return { model: "m", steps: [{ provider: "mock", model, weight: null }], fallback: false, canary: null };
@@ -35,6 +38,8 @@ async function chunksOf(asked: Asked): Promise<readonly Chunk[]> {
 }
 
 describe("the mock provider", () => {
+  inOwnWorld();
+
   it("says what the user said last, and the same to the same", async () => {
     const asked: Asked = {
       body: {

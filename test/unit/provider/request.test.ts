@@ -9,11 +9,14 @@ import { type Asked, contentOf, FleetWorld, httpConfig, providerKey, routeTo } f
 let world: FleetWorld;
 let provider: ModelProvider;
 
-beforeEach(async () => {
-  world = new FleetWorld();
-  provider = await world.provider();
-});
-afterEach(() => world.close());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = new FleetWorld();
+    provider = await world.provider();
+  });
+  afterEach(() => world.close());
+}
 
 /** What the client of the gateway sends along. */
 /** As if all that a client can send had been judged. */
@@ -31,6 +34,8 @@ const beside = {
 };
 
 describe("what a provider is sent", () => {
+  inOwnWorld();
+
   it("is the judged body with the provider's own name of the model, and nothing else", async () => {
     world.open([httpConfig(provider)]);
     const body: JsonObject = { temperature: 0.5, unknown_member: { a: [1, null, "ü"] }, __proto__x: 1 };
@@ -90,6 +95,8 @@ describe("what a provider is sent", () => {
 const judged = { protocol: "model", tool: "chat.completions", capability: "generate" } as const;
 
 describe("ProviderFleet.call(permission, call)", () => {
+  inOwnWorld();
+
   const signal = new AbortController().signal;
 
   it("takes no permission twice, nor one for another target, another API or another kind of answer", async () => {

@@ -6,11 +6,14 @@ import { contentOf, FleetWorld, httpConfig, routeTo } from "./fixture.ts";
 let world: FleetWorld;
 let provider: ModelProvider;
 
-beforeEach(async () => {
-  world = new FleetWorld();
-  provider = await world.provider();
-});
-afterEach(() => world.close());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = new FleetWorld();
+    provider = await world.provider();
+  });
+  afterEach(() => world.close());
+}
 
 /** An address where nobody listens. */
 async function deadUrl(): Promise<string> {
@@ -22,6 +25,8 @@ async function deadUrl(): Promise<string> {
 }
 
 describe("another attempt at the same provider", () => {
+  inOwnWorld();
+
   for (const status of [408, 429, 500, 502, 503, 529]) {
     it(`follows ${status}, which says that it was not served`, async () => {
       world.open([httpConfig(provider, { maxRetries: 2 })]);
@@ -108,6 +113,8 @@ describe("another attempt at the same provider", () => {
 });
 
 describe("a provider's limits", () => {
+  inOwnWorld();
+
   it("refuses one request more than it may have at once, and has room again after", async () => {
     world.open([httpConfig(provider, { maxConnections: 2 })]);
     provider.next(scripts.stalls(), scripts.stalls());
@@ -127,6 +134,8 @@ describe("a provider's limits", () => {
 });
 
 describe("a provider that takes no connection", () => {
+  inOwnWorld();
+
   it("does not let those pile up that came and went meanwhile", async () => {
     const silent = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => silent.once("listening", resolve));
@@ -152,6 +161,8 @@ describe("a provider that takes no connection", () => {
 });
 
 describe("a provider that keeps failing", () => {
+  inOwnWorld();
+
   const breaker = { failures: 3, restMs: 30_000 };
 
   it("is left alone, then tried by one, and asked by all once that one is served", async () => {

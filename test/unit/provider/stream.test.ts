@@ -10,11 +10,14 @@ import { drainStream, FleetWorld, httpConfig, providerKey } from "./fixture.ts";
 let world: FleetWorld;
 let provider: ModelProvider;
 
-beforeEach(async () => {
-  world = new FleetWorld();
-  provider = await world.provider();
-});
-afterEach(() => world.close());
+/** In each suite, because a hook outside of any runs for the tests of every file. */
+function inOwnWorld(): void {
+  beforeEach(async () => {
+    world = new FleetWorld();
+    provider = await world.provider();
+  });
+  afterEach(() => world.close());
+}
 
 const reply = { text: "One two, three.", calls: [{ name: "look", arguments: { up: "ä" } }] };
 
@@ -41,6 +44,8 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe("a streamed answer", () => {
+  inOwnWorld();
+
   for (const [api, type] of [
     ["chat", "openai"],
     ["messages", "anthropic"],
@@ -162,6 +167,8 @@ describe("a streamed answer", () => {
 });
 
 describe("a client that goes away", () => {
+  inOwnWorld();
+
   const [first = ""] = answerEvents("chat", reply);
 
   for (const [name, script] of [
@@ -209,6 +216,8 @@ describe("a client that goes away", () => {
 });
 
 describe("a client that reads slowly", () => {
+  inOwnWorld();
+
   it("makes the provider wait: 10,000 events of 10 kB are not held", async () => {
     world.open([httpConfig(provider, { idleTimeoutMs: 300 })]);
     const event = `data: {"choices":[{"index":0,"delta":{"content":"${"x".repeat(10_000)}"}}]}\n\n`;
