@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { memberPointer } from "./json-pointer.ts";
+import { memberPointer } from "../kernel/json-pointer.ts";
 
 /**
  * One difference. `pointer` (RFC 6901) leads to the place in `before` where something was removed, in `after` where

@@ -1,4 +1,4 @@
-import type { Json } from "./json.ts";
+import type { Json, JsonObject } from "./json.ts";
 
 /** The members a JSON Pointer (RFC 6901) names, one below the other. */
 export function namesOfPointer(pointer: string): string[] {
@@ -7,6 +7,11 @@ export function namesOfPointer(pointer: string): string[] {
     .slice(1)
     .split("/")
     .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+/** The pointer to a member of what `pointer` leads to. */
+export function memberPointer(pointer: string, name: string): string {
+  return `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
 /** The value a pointer leads to; undefined where there is none. */
@@ -23,10 +28,10 @@ export function valueAt(root: Json, pointer: string): Json | undefined {
  * An object that has each value where its pointer leads to. Whole numbers name items of arrays, whose other items are
  * null. Throws RangeError for an item beyond the first 1,024.
  */
-export function buildFromPointers(entries: readonly (readonly [pointer: string, value: Json])[]): Json {
+export function buildFromPointers(entries: readonly (readonly [pointer: string, value: Json])[]): JsonObject {
   const root: Branch = { isArray: false, members: new Map() };
   for (const [pointer, value] of entries) place(root, namesOfPointer(pointer), value);
-  return grow(root);
+  return Object.fromEntries(grown(root));
 }
 
 interface Branch {
@@ -53,9 +58,13 @@ function place(branch: Branch, names: readonly string[], value: Json): void {
   place(below, [next, ...rest], value);
 }
 
-function grow({ isArray, members }: Branch): Json {
-  const values = [...members].map(([name, value]) => [name, isBranch(value) ? grow(value) : value] as const);
-  if (!isArray) return Object.fromEntries(values);
+function grown({ members }: Branch): readonly (readonly [name: string, value: Json])[] {
+  return [...members].map(([name, value]) => [name, isBranch(value) ? grow(value) : value] as const);
+}
+
+function grow(branch: Branch): Json {
+  const values = grown(branch);
+  if (!branch.isArray) return Object.fromEntries(values);
   const items: Json[] = new Array(Math.max(...values.map(([name]) => Number(name))) + 1).fill(null);
   for (const [name, value] of values) items[Number(name)] = value;
   return items;

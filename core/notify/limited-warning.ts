@@ -4,8 +4,8 @@ export type WarningSink = (message: string, fields: object) => void;
 const intervalMs = 60_000;
 
 /**
- * Lets each message about each webhook through at once, and then once a minute with how often it was meant: what a receiver or a flood can
- * cause a thousand times a second must not fill the log.
+ * Lets each message through at once, and then once a minute with how often it was meant; a message about webhooks for
+ * each of them. What others can cause a thousand times a second must not fill the log.
  */
 export function limitWarnings(onWarning: WarningSink): WarningSink {
   const silent = new Map<string, { readonly until: number; held: number }>();

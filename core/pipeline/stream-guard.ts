@@ -94,10 +94,11 @@ export class StreamGuard<Event> {
   /** What may go before the answer is whole; judges where enough has come that could go then. */
   async release(): Promise<Release<Event>> {
     const channels = [...this.#channels.values()];
-    const { holdback, judge } = this.#options;
+    const { holdback, judge, reader } = this.#options;
     if (holdback === 0) for (const channel of channels) channel.clear([]);
     else if (channels.some(({ isDue }) => isDue)) {
-      const evaluation = await judge(this.#window());
+      // What is of use only once it is whole is judged then.
+      const evaluation = await judge(this.#texts((pointer) => !reader.isWhole(pointer)));
       if (evaluation.decision !== "allow") return { kind: "withheld", evaluation };
       this.#clear(evaluation.redactions, (channel, redactions) => channel.clear(redactions));
     }
@@ -112,7 +113,7 @@ export class StreamGuard<Event> {
   /** The whole answer as policies judge it. */
   whole(): JsonObject {
     const error = this.#error === undefined ? {} : { error: this.#error };
-    return { ...this.#options.reader.body(), ...error, ...this.#unknownMembers() };
+    return { ...this.#options.reader.body(), ...error, ...this.#texts((pointer) => pointer.startsWith(unknownRoot)) };
   }
 
   /** What is left once the whole answer was judged; `redacted` is the answer as it may be seen. */
@@ -136,18 +137,10 @@ export class StreamGuard<Event> {
     return { ...channel.append(text), channel };
   }
 
-  /** The texts under way, where they stand in an answer; those of use only once they are whole are judged then. */
-  #window(): Json {
-    const { reader } = this.#options;
-    const texts = [...this.#channels].filter(([pointer]) => !reader.isWhole(pointer));
+  /** The texts under way of these pointers, where they stand in an answer. */
+  #texts(isMeant: (pointer: string) => boolean): JsonObject {
+    const texts = [...this.#channels].filter(([pointer]) => isMeant(pointer));
     return buildFromPointers(texts.map(([pointer, { window }]) => [pointer, window]));
-  }
-
-  #unknownMembers(): JsonObject {
-    const texts = [...this.#channels].filter(([pointer]) => pointer.startsWith(unknownRoot));
-    return texts.length === 0
-      ? {}
-      : (buildFromPointers(texts.map(([pointer, { window }]) => [pointer, window])) as JsonObject);
   }
 
   /** Throws POLICY_BLOCKED for a redaction in what cannot be changed: then it may not leave. */

@@ -1,6 +1,6 @@
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import { isJsonObject, type JsonObject } from "../kernel/json.ts";
-import type { ModelApi } from "../kernel/model-api.ts";
+import { type ModelApi, modelTool } from "../kernel/model-api.ts";
 import type { AnswerOptions } from "./wire/answer-option.ts";
 import { translateRequest } from "./wire/translate.ts";
 
@@ -32,8 +32,6 @@ export interface MadeRequest {
   readonly options: AnswerOptions;
 }
 
-const toolOf: Readonly<Record<ModelApi, string>> = { chat: "chat.completions", messages: "messages" };
-
 /**
  * The judged request in its provider's words, and nothing that was not judged. `created`: seconds since 1970. Throws
  * MODEL_UNTRANSLATABLE, and TypeError where the action is not the call's.
@@ -56,9 +54,9 @@ function judgedBody(
   { protocol, tool, target, arguments: body }: ActionEnvelope,
   { candidate, api, stream }: ModelCall,
 ): JsonObject {
-  if (protocol !== "model" || tool !== toolOf[api] || target !== candidate.target) {
+  if (protocol !== "model" || tool !== modelTool[api] || target !== candidate.target) {
     throw new TypeError(
-      `call: judged for ${protocol} ${tool} \`${target}\`, got ${toolOf[api]} \`${candidate.target}\``,
+      `call: judged for ${protocol} ${tool} \`${target}\`, got ${modelTool[api]} \`${candidate.target}\``,
     );
   }
   if (!isJsonObject(body)) throw new TypeError("call: expected arguments to be an object");

@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { valueAt } from "../kernel/json-pointer.ts";
 
 const mostSubschemas = 10_000;
 const deepest = 64;
@@ -97,13 +98,7 @@ class SchemaSurvey {
     const fragment = safeDecode(reference.slice(1));
     if (fragment === "") return root;
     if (!fragment.startsWith("/")) return this.#anchors.get(fragment);
-    let place: Json | undefined = root;
-    for (const part of fragment.slice(1).split("/")) {
-      const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-      if (typeof place !== "object" || place === null || !Object.hasOwn(place, key)) return undefined;
-      place = (place as JsonObject)[key];
-    }
-    return place;
+    return valueAt(root, fragment);
   }
 }
 

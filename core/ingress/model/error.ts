@@ -58,16 +58,6 @@ export function modelErrorBody(api: ModelApi, error: GatewayError, requestId: st
   return { error: { message, type, param: null, code, ...data } };
 }
 
-/** The headers that go with an error: both APIs' clients look for the request's id, and whether to try again. */
-export function modelErrorHeaders(error: GatewayError, requestId: string): Readonly<Record<string, string>> {
-  return {
-    "x-request-id": requestId,
-    "request-id": requestId,
-    ...(isFinal(error) ? { "x-should-retry": "false" } : {}),
-    ...retryAfter(error),
-  };
-}
-
 /** The last event of a stream that ends in an error, as that API's clients read it. */
 export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: string): Buffer {
   const name = api === "messages" ? "event: error\n" : "";
@@ -77,7 +67,8 @@ export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: s
 /** Answers an error in the shape of an API. */
 export function answerModelError(ctx: Context, api: ModelApi, error: GatewayError, requestId: string): void {
   ctx.status = error.row.status;
-  ctx.set(modelErrorHeaders(error, requestId));
+  ctx.set({ "request-id": requestId, ...retryAfter(error) });
+  if (isFinal(error)) ctx.set("x-should-retry", "false");
   ctx.type = "application/json";
   ctx.body = JSON.stringify(modelErrorBody(api, error, requestId));
 }
@@ -87,7 +78,8 @@ function isFinal(error: GatewayError): boolean {
   return final.has(error.code) || error.data?.approval !== undefined;
 }
 
-function retryAfter({ data }: GatewayError): Readonly<Record<string, string>> {
+/** When to ask again, where that is known. */
+export function retryAfter({ data }: GatewayError): Readonly<Record<string, string>> {
   const seconds = data?.retry_after_s;
   return typeof seconds === "number" ? { "retry-after": String(seconds) } : {};
 }

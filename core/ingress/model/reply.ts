@@ -2,6 +2,7 @@ import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type Json } from "../../kernel/json.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { FailedAnswer, WholeAnswer } from "../../provider/answer.ts";
+import { retryAfter } from "./error.ts";
 import { refuseToolUse } from "./tool-passthrough.ts";
 
 /** What the client gets: all of it, or nothing more, because it was streamed. */
@@ -39,8 +40,7 @@ export function failedReply(
     };
     return { status: "error", output, makeReply };
   }
-  const seconds = error.data?.retry_after_s;
-  const headers = typeof seconds === "number" ? { "retry-after": String(seconds) } : {};
+  const headers = retryAfter(error);
   const makeReply = (judged: Json): WholeReply => {
     return { kind: "whole", status, headers, bytes: bytesOf(withRequestId(judged, requestId)) };
   };

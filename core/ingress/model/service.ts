@@ -1,6 +1,7 @@
 import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { JsonObject } from "../../kernel/json.ts";
+import { modelTool } from "../../kernel/model-api.ts";
 import type { TokenUsage } from "../../kernel/token-usage.ts";
 import type { Answer, StreamedAnswer } from "../../pipeline/answer.ts";
 import type { Passage, Road } from "../../pipeline/road.ts";
@@ -41,8 +42,6 @@ export interface OpenModelRequest {
   readonly sink: EventSink;
   readonly signal: AbortSignal;
 }
-
-const tools = { chat: "chat.completions", messages: "messages" } as const;
 
 /**
  * Serves a model request by the first provider of its route, and by the next where that one fails, the route says so and
@@ -90,7 +89,7 @@ class Attempt {
   async run(): Promise<ModelReply> {
     const { actor, request, continuation } = this.#open;
     const action = this.#parts.actions.make(actor, {
-      tool: tools[request.api],
+      tool: modelTool[request.api],
       target: this.#candidate.target,
       capability: "generate",
       arguments: request.body,

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
+import { memberPointer } from "../../kernel/json-pointer.ts";
 import type { TokenUsage } from "../../kernel/token-usage.ts";
 
 /** A text that an event carries. */
@@ -68,7 +69,7 @@ export class StepDraft {
     else if (isJsonObject(value)) {
       for (const [name, member] of Object.entries(value)) {
         this.#unknown(`${name}\n`, pointer);
-        this.addUnknown(member, `${pointer}/${escapeName(name)}`);
+        this.addUnknown(member, memberPointer(pointer, name));
       }
     }
   }
@@ -84,7 +85,7 @@ export class StepDraft {
       if (known.has(name)) continue;
       const value = object[name] as Json;
       if (value !== null) this.#unknown(`${name}\n`, pointer);
-      this.addUnknown(value, `${pointer}/${escapeName(name)}`);
+      this.addUnknown(value, memberPointer(pointer, name));
     }
   }
 
@@ -111,7 +112,7 @@ export class StepDraft {
         `expected at most ${mostUnknown} unknown members in a stream, got more`,
       );
     }
-    this.#step.unknown.push({ pointer: `/${escapeName(pointer)}`, text });
+    this.#step.unknown.push({ pointer: memberPointer("", pointer), text });
   }
 
   #weigh(text: string): void {
@@ -127,10 +128,6 @@ export class StepDraft {
 
 function empty(): Lists & { terminal: boolean } {
   return { pieces: [], unknown: [], finished: [], terminal: false };
-}
-
-function escapeName(name: string): string {
-  return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
 function isPlain(value: Json | undefined): boolean {
