@@ -18,8 +18,7 @@ import type { Metrics } from "./observe/metrics.ts";
 import { Road } from "./pipeline/road.ts";
 import type { Chain } from "./policy/chain.ts";
 import type { ProviderFleet } from "./provider/fleet.ts";
-import type { KillSwitch } from "./session/kill-switch.ts";
-import type { ReviewFlood } from "./session/review-flood.ts";
+import type { SessionWatch } from "./session/session-watch.ts";
 import type { UpstreamFleet } from "./upstream/fleet.ts";
 import type { UsageMeter } from "./usage/meter.ts";
 import { Tokenizer } from "./usage/tokenizer.ts";
@@ -33,8 +32,7 @@ export interface EndpointSources {
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
   readonly sessions: SessionTable;
-  readonly killSwitch: KillSwitch;
-  readonly reviews: ReviewFlood;
+  readonly sessionWatch: SessionWatch;
   readonly inFlight: InFlight;
   readonly meter: UsageMeter;
 }
@@ -59,8 +57,8 @@ const mostHeldBytes = 1_048_576;
 
 /** Makes the endpoints of the gateway port; all of them lead onto one road. */
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
-  const { ledger, approvals, metrics, chain, killSwitch, reviews, inFlight } = open;
-  const road = new Road({ chain, killSwitch, reviews, log: ledger, desk: approvals.queue, observer: metrics, newId });
+  const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight } = open;
+  const road = new Road({ chain, sessions, log: ledger, desk: approvals.queue, observer: metrics, newId });
   const shared = {
     road,
     inFlight,

@@ -25,6 +25,7 @@ import { Chain } from "./policy/chain.ts";
 import { ProviderFleet } from "./provider/fleet.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
 import { openSessionControl } from "./session/session-control.ts";
+import type { SessionWatch } from "./session/session-watch.ts";
 import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
@@ -43,6 +44,7 @@ export interface Parts extends Endpoints {
   readonly exporter: SessionExport;
   readonly approvals: Approvals;
   readonly killSwitch: KillSwitch;
+  readonly sessionWatch: SessionWatch;
   readonly keys: KeyRing;
   readonly chain: Chain;
   readonly pluginPool: PluginPool;
@@ -72,11 +74,12 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const time = { clock: Date.now, elapsedMs: () => performance.now() };
   const control = await openSessionControl({
     ...evidence,
-    reviewFlood: config.sessions.reviewFlood,
+    ...config.sessions,
+    observer: metrics.sessions,
     ...time,
     events: readEvents,
     onKilled: ({ session, reason }) => {
-      metrics.sessionKilled(reason);
+      metrics.sessions.killed(reason);
       log.warn({ session, reason }, "session stopped");
       inFlight.cancel(session, new GatewayError("SESSION_KILLED"));
     },
@@ -117,7 +120,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     metrics,
     ...evidence,
     approvals,
-    killSwitch: control.killSwitch,
+    ...control,
     keys,
     chain,
     pluginPool,

@@ -1,8 +1,8 @@
+import { type ArgumentFacts, findArgumentFacts } from "../kernel/argument-fact.ts";
 import type { Capability } from "../kernel/capability.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
+import type { Facts } from "../kernel/fact-set.ts";
 import { quoteVisible, scriptNote } from "../kernel/visible-text.ts";
-import { type ArgumentFacts, findArgumentFacts } from "./argument-fact.ts";
-import type { Facts } from "./fact-set.ts";
 
 /** What a reviewer wants to know first of an action. It points at the arguments and does not stand for them. */
 export interface ActionSummary {

@@ -1,7 +1,7 @@
 import { type Approval, boundBy, type ExpiryReason, whyVoid } from "../kernel/approval.ts";
 import { ApprovalGrant } from "../kernel/approval-grant.ts";
 import type { ApprovalStep } from "../kernel/approval-step.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { type ActionEnvelope, withoutHistory } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { type ApprovalBook, boundFingerprint } from "./book.ts";
 import { type Expiry, endingOf, unplaced } from "./expiry.ts";
@@ -119,7 +119,7 @@ export class ApprovalQueue {
   ): Presented {
     const { live, parts } = this.#book;
     const { limits } = parts;
-    const holds = JSON.stringify({ action, determining: evaluation.determining });
+    const holds = JSON.stringify({ action: withoutHistory(action), determining: evaluation.determining });
     const heldBytes = Buffer.byteLength(holds);
     const isFull =
       live.count(action.tenant, "pending", "approved") >= limits.mostLive ||

@@ -35,7 +35,11 @@ export function configDigest(config: GatewayConfig): string {
       plugins: config.policy.plugins.map((plugin) => ({ ...plugin })),
     },
     extensions: { strict: config.extensions.strict, trustPolicy: trustOf(config) },
-    sessions: { reviewFlood: { ...config.sessions.reviewFlood } },
+    sessions: {
+      ...config.sessions,
+      reviewFlood: { ...config.sessions.reviewFlood },
+      risk: { ...config.sessions.risk },
+    },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
     approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
     limits: { ...config.limits },

@@ -122,6 +122,10 @@ export interface ExtensionConfig {
 export interface SessionConfig {
   /** 0 reviews: no session is stopped for them. */
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
+  /** A session at `killAt` is stopped, 0: none is; the score drains from there to nothing in `windowMs`. */
+  readonly risk: { readonly killAt: number; readonly windowMs: number; readonly mode: Mode };
+  /** Sessions in memory. */
+  readonly maxActive: number;
 }
 
 export interface EvidenceConfig {

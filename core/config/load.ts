@@ -90,6 +90,12 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
         reviews: form.sessions.review_flood.reviews,
         windowMs: form.sessions.review_flood.window_seconds * 1_000,
       },
+      risk: {
+        killAt: form.sessions.risk.kill_at,
+        windowMs: form.sessions.risk.window_seconds * 1_000,
+        mode: form.sessions.risk.mode,
+      },
+      maxActive: form.sessions.max_active,
     },
     evidence: {
       storeValues: evidence.store_values,

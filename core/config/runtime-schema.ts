@@ -110,34 +110,6 @@ export const policySchema = {
   },
 } as const;
 
-export const sessionsSchema = {
-  type: "object",
-  description: "What stops a session by itself. Operators stop and release sessions at any time.",
-  fields: {
-    review_flood: {
-      type: "object",
-      description: "A session that asks for too many reviews is stopped until an operator or admin releases it.",
-      fields: {
-        reviews: {
-          type: "integer",
-          min: 0,
-          max: 10_000,
-          default: 5,
-          description:
-            "New reviews that a session may ask for within the window; the next one stops it. 0: any number.",
-        },
-        window_seconds: {
-          type: "integer",
-          min: 1,
-          max: 86_400,
-          default: 300,
-          description: "How long a review counts.",
-        },
-      },
-    },
-  },
-} as const;
-
 export const limitsSchema = {
   type: "object",
   description: "Bounds of requests, answers and connections. Beyond one is a clear error, never a truncation.",

@@ -4,7 +4,8 @@ import { evidenceSchema } from "./evidence-schema.ts";
 import { extensionsSchema } from "./extension-schema.ts";
 import type { Field, Form, ObjectField } from "./field.ts";
 import { modelGatewaySchema, providerSchema } from "./provider-schema.ts";
-import { dataDirSchema, limitsSchema, logSchema, policySchema, sessionsSchema, stateSchema } from "./runtime-schema.ts";
+import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
+import { sessionsSchema } from "./session-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
 import { usageSchema } from "./usage-schema.ts";
 

@@ -1,5 +1,6 @@
 import { type ApprovalStep, isConsuming } from "../kernel/approval-step.ts";
 import type { DurableDecision } from "../kernel/authorized-action.ts";
+import type { DecisionCompany } from "../kernel/decision-company.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { fingerprint } from "../kernel/fingerprint.ts";
@@ -26,12 +27,6 @@ export interface ActionLogParts {
   readonly admit: (kind: "bounded" | "outcome") => void;
 }
 
-/**
- * Has the last word on an action that is not blocked, in the turn in which its decision gets its place in the chain: what
- * this throws refuses the record.
- */
-export type LastCheck = (action: ActionEnvelope) => void;
-
 /** The two steps of each action: what was decided, and what came of it. Their values lie apart from the chain. */
 export class ActionLog {
   readonly #parts: ActionLogParts;
@@ -44,13 +39,13 @@ export class ActionLog {
     action: ActionEnvelope,
     evaluation: Evaluation,
     step?: ApprovalStep,
-    check?: LastCheck,
+    company?: DecisionCompany,
   ): Promise<DurableDecision> {
     const { chains, open, writer, hider, admit } = this.#parts;
     checkSubject(action, evaluation);
     const chain = await chains.open(action.tenant);
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
-    if (evaluation.decision !== "block") check?.(action);
+    if (evaluation.decision !== "block") company?.check();
     if (dispatched) open.checkRoom(action.tenant, action.id);
     admit("bounded");
     const hidden = hider.hide(action.tool, action.arguments);
@@ -66,6 +61,7 @@ export class ActionLog {
       (at) => [
         ...(dispatched ? ([{ type: "put", key, value: String(at) }] as const) : []),
         ...(step === undefined ? [] : this.#take(chain, at, step)),
+        ...(company?.operations(dispatched) ?? []),
       ],
     );
     if (dispatched) await open.owe(action.tenant, action.id, bound, durable);

@@ -11,9 +11,6 @@ import type { Clock } from "../kernel/port.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { SessionScope } from "../kernel/session-scope.ts";
 
-/** The target of an action that goes to every upstream. No upstream can bear this name. */
-export const everyUpstream = "*";
-
 /** Who attempts something, and where. */
 export interface Actor {
   readonly principal: Principal;

@@ -3,6 +3,7 @@ import { GatewayError } from "./error.ts";
 import { deepFreeze, type Json, type JsonObject } from "./json.ts";
 import type { Role } from "./role.ts";
 import type { SessionScope } from "./session-scope.ts";
+import type { ActionFacts, PastAction, SessionState } from "./session-state.ts";
 
 export const protocols = ["mcp", "http", "shell", "sql", "git", "model"] as const;
 export type Protocol = (typeof protocols)[number];
@@ -10,6 +11,9 @@ export type Protocol = (typeof protocols)[number];
 /** `list`: may this tool be seen; `input`: may this action run; `output`: may this answer be returned. */
 export const phases = ["list", "input", "output"] as const;
 export type Phase = (typeof phases)[number];
+
+/** The target of an action that goes to every upstream. No upstream can bear this name. */
+export const everyUpstream = "*";
 
 /** The definition of the tool as the upstream published it when the action was judged. */
 export interface ToolDefinition {
@@ -48,7 +52,14 @@ export interface ActionEnvelope {
   /** The upstream's answer; present in phase `output` only. */
   readonly output?: Json;
   readonly tool_definition?: ToolDefinition;
+  /** Whether the operator says that this tool brings in what strangers wrote. */
+  readonly untrusted?: true;
   readonly client: ClientIdentity;
+  /** Where its arguments reach to. Absent for model requests, which reach nowhere by themselves. */
+  readonly facts?: ActionFacts;
+  readonly session_state?: SessionState;
+  /** The session's last actions, the latest first. For packs alone: neither plugins nor reviewers are shown it. */
+  readonly history?: readonly PastAction[];
 }
 
 const longestName = 512;
@@ -76,4 +87,10 @@ export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
 /** The same action with its answer, for the output phase. The id stays: it is still one action. */
 export function withOutput(action: ActionEnvelope, output: Json): ActionEnvelope {
   return deepFreeze({ ...action, phase: "output", output });
+}
+
+/** The action as it is told to whoever does not need its session's past. */
+export function withoutHistory(action: ActionEnvelope): ActionEnvelope {
+  const { history: _, ...told } = action;
+  return told;
 }

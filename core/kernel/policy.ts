@@ -32,7 +32,14 @@ export interface Finding {
   readonly pointer?: string;
   /** How many reviewers must approve, 1 to 10; only on a finding that decides `review`. Absent means 1. */
   readonly approvals?: number;
+  /** What it adds to the risk of its session, 0 to 100; absent means a tenth of `risk`. */
+  readonly session_risk?: number;
+  /** What the session is tainted with from here on, whatever the decision and the mode: at most eight words. */
+  readonly taints?: readonly string[];
 }
+
+/** The most words one finding may taint a session with. */
+export const mostTaints = 8;
 
 /** The most reviewers one review may ask for. */
 export const mostApprovals = 10;

@@ -3,6 +3,7 @@ import type { ApprovalState } from "../kernel/approval.ts";
 import type { Decision } from "../kernel/decision.ts";
 import type { Phase, Protocol } from "../kernel/envelope.ts";
 import type { Outcome } from "../kernel/outcome.ts";
+import { SessionMetrics } from "./session-metrics.ts";
 
 /** The three listening ports, by what they serve. */
 export type Port = "gateway" | "admin" | "metrics";
@@ -14,6 +15,8 @@ const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.00
 /** What the service counts. Every label comes from a closed set in the source, never from input. */
 export class Metrics {
   readonly #registry = new Registry();
+  /** What is counted of sessions. */
+  readonly sessions: SessionMetrics = new SessionMetrics(this.#registry);
   readonly #requests: Counter<"port" | "route" | "status">;
   readonly #seconds: Histogram<"port" | "route">;
   readonly #decisions: Counter<"protocol" | "phase" | "decision">;
@@ -25,7 +28,6 @@ export class Metrics {
   readonly #sessions: Gauge;
   readonly #held: Gauge;
   readonly #witnessed: Counter<"result">;
-  readonly #kills: Counter<"reason">;
   readonly #breaches: Counter<"reason">;
   readonly #fuel: Histogram;
   readonly #pluginThreads: Gauge;
@@ -101,12 +103,6 @@ export class Metrics {
       name: "gateway_witness_pushes_total",
       help: "Times a witness was told where the chains stand, or could not be",
       labelNames: ["result"],
-      registers,
-    });
-    this.#kills = new Counter({
-      name: "gateway_session_kills_total",
-      help: "Sessions stopped, by why",
-      labelNames: ["reason"],
       registers,
     });
     this.#breaches = new Counter({
@@ -217,10 +213,6 @@ export class Metrics {
 
   usageRefused(reason: "requests" | "tokens" | "principals" | "budget"): void {
     this.#usageRefusals.inc({ reason });
-  }
-
-  sessionKilled(reason: "operator" | "review_flood"): void {
-    this.#kills.inc({ reason });
   }
 
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;

@@ -1,6 +1,7 @@
 import type { Presented } from "../approval/queue.ts";
 import type { ApprovalStep } from "../kernel/approval-step.ts";
 import { AuthorizedAction, type DurableDecision } from "../kernel/authorized-action.ts";
+import type { DecisionCompany } from "../kernel/decision-company.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
@@ -9,14 +10,13 @@ import { anonymousKeyId } from "../kernel/principal.ts";
 export interface DecisionLog {
   /**
    * Resolves once the decision is on disk, together with what `step` does to an approval. Rejects with
-   * EVIDENCE_UNAVAILABLE, and with what `check` throws; then nothing may be dispatched. An action that is not blocked is
-   * checked in the turn in which its decision gets its place in the chain.
+   * EVIDENCE_UNAVAILABLE, and with what the company's check throws; then nothing may be dispatched.
    */
   recordDecision(
     action: ActionEnvelope,
     evaluation: Evaluation,
     step: ApprovalStep | undefined,
-    check: (action: ActionEnvelope) => void,
+    company: DecisionCompany,
   ): Promise<DurableDecision>;
 }
 
@@ -27,22 +27,20 @@ export interface ReviewDesk {
   withdraw(presented: Presented): void;
 }
 
-/** What may stop a session at any moment. */
-export interface SessionSwitch {
-  /** Throws SESSION_KILLED for an action of a stopped session. */
-  check(action: ActionEnvelope): void;
-}
-
-export interface ReviewCount {
-  /** Counts a new review, which may stop the session that asked for it. */
-  count(tenant: string, session: string): void;
+/** An action's stay in its session while it is decided. */
+export interface SessionVisit extends DecisionCompany {
+  /** The action with what its session did before it. */
+  readonly action: ActionEnvelope;
+  /**
+   * Counts what policy said of it, before that is recorded, which may stop the session. `asks`: whether a person is asked
+   * about it, or was asked before.
+   */
+  count(evaluation: Evaluation, asks: "nothing" | "review" | "again"): void;
 }
 
 export interface GateParts {
   readonly log: DecisionLog;
   readonly desk: ReviewDesk;
-  readonly killSwitch: SessionSwitch;
-  readonly reviews: ReviewCount;
 }
 
 /** What the review desk said of an action that goes no further. */
@@ -58,26 +56,28 @@ export type Gated =
  * SESSION_KILLED where the session was stopped since the action was judged; then nothing is on record.
  * The only place that makes an AuthorizedAction.
  */
-export async function passGate(parts: GateParts, action: ActionEnvelope, evaluation: Evaluation): Promise<Gated> {
+export async function passGate(parts: GateParts, visit: SessionVisit, evaluation: Evaluation): Promise<Gated> {
   if (evaluation.phase !== "input") throw new TypeError(`passGate: expected phase input, got ${evaluation.phase}`);
+  const { action } = visit;
   // Nobody can be asked about a caller that nobody knows.
   if (evaluation.decision === "review" && action.principal.keyId !== anonymousKeyId) {
-    return passReview(parts, action, evaluation);
+    return passReview(parts, visit, evaluation);
   }
-  const durable = await parts.log.recordDecision(action, evaluation, undefined, (late) => parts.killSwitch.check(late));
+  visit.count(evaluation, "nothing");
+  const durable = await parts.log.recordDecision(action, evaluation, undefined, visit);
   // COMMIT POINT: the decision is on disk; a crash from here on leaves a decision without outcome, which recovery finds.
   if (evaluation.decision !== "allow") return { permission: null, review: null };
   return { permission: AuthorizedAction.authorize(action, evaluation, durable) };
 }
 
-async function passReview(parts: GateParts, action: ActionEnvelope, evaluation: Evaluation): Promise<Gated> {
-  const { log, desk, killSwitch, reviews } = parts;
+async function passReview({ log, desk }: GateParts, visit: SessionVisit, evaluation: Evaluation): Promise<Gated> {
+  const { action } = visit;
   const presented = await desk.present(action, evaluation);
   const step = "step" in presented ? presented.step : undefined;
   let durable: DurableDecision;
   try {
-    if (presented.kind === "held" && presented.isNew) reviews.count(action.tenant, action.session.id);
-    durable = await log.recordDecision(action, evaluation, step, (late) => killSwitch.check(late));
+    visit.count(evaluation, presented.kind === "held" && presented.isNew ? "review" : "again");
+    durable = await log.recordDecision(action, evaluation, step, visit);
   } catch (error) {
     desk.withdraw(presented);
     throw error;

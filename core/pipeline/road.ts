@@ -9,7 +9,7 @@ import { anonymousKeyId } from "../kernel/principal.ts";
 import { redactOutput } from "../kernel/redacted-output.ts";
 import type { Answer, Dispatch, Stopped } from "./answer.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
-import { type DecisionLog, type Gated, type GateParts, passGate, type Waiting } from "./gate.ts";
+import { type DecisionLog, type Gated, type GateParts, passGate, type SessionVisit, type Waiting } from "./gate.ts";
 
 /** Where outcomes become durable before anything is answered. */
 export interface OutcomeLog extends DecisionLog {
@@ -23,7 +23,18 @@ export interface RoadObserver {
   redacted(protocol: Protocol, places: number): void;
 }
 
+/** What sessions did so far, and what that means for what they attempt. */
+export interface SessionWatch {
+  /** The action with what its session did before it. */
+  view(action: ActionEnvelope): ActionEnvelope;
+  /** The same for an action that is about to be decided; `leave` ends the stay. */
+  enter(action: ActionEnvelope): SessionVisit & { leave(): void };
+  /** Makes what an action brings in known of its session. What rejects is not known, and may not be seen by anyone. */
+  learn(action: ActionEnvelope, evaluation: Evaluation): Promise<void>;
+}
+
 export interface RoadParts extends GateParts {
+  readonly sessions: SessionWatch;
   readonly chain: Evaluator;
   readonly log: OutcomeLog;
   readonly observer: RoadObserver;
@@ -48,10 +59,8 @@ export class Road {
   }
 
   /** What policy says of an action, and nothing else: no evidence, no dispatch. */
-  async evaluate(action: ActionEnvelope): Promise<Evaluation> {
-    const evaluation = await evaluateOrBlock(this.#parts.chain, action, this.#parts.newId);
-    this.#parts.observer.decided(action.protocol, action.phase, evaluation.decision, evaluation.durationUs);
-    return evaluation;
+  evaluate(action: ActionEnvelope): Promise<Evaluation> {
+    return this.#evaluate(this.#parts.sessions.view(action));
   }
 
   /**
@@ -105,8 +114,17 @@ export class Road {
     return { kind: "answered", reply: await answer.makeReply(output, judged.redactions), approvalId };
   }
 
-  #judge(action: ActionEnvelope, output: Json): Promise<Evaluation> {
-    return this.evaluate(withOutput(action, output));
+  async #evaluate(action: ActionEnvelope): Promise<Evaluation> {
+    const evaluation = await evaluateOrBlock(this.#parts.chain, action, this.#parts.newId);
+    this.#parts.observer.decided(action.protocol, action.phase, evaluation.decision, evaluation.durationUs);
+    return evaluation;
+  }
+
+  /** INVARIANT: what an answer taints its session with is in force, and durable, before anyone sees of the answer. */
+  async #judge(action: ActionEnvelope, output: Json): Promise<Evaluation> {
+    const judged = await this.#evaluate(withOutput(action, output));
+    await this.#parts.sessions.learn(action, judged);
+    return judged;
   }
 
   /** An action whose session is stopped while it is judged is judged again, so that its block is on record. */
@@ -119,9 +137,15 @@ export class Road {
     }
   }
 
-  async #decideOnce(action: ActionEnvelope): Promise<Decided> {
-    const evaluation = await this.evaluate(action);
-    return { evaluation, gated: await passGate(this.#parts, action, evaluation) };
+  async #decideOnce(attempted: ActionEnvelope): Promise<Decided> {
+    const visit = this.#parts.sessions.enter(attempted);
+    try {
+      const evaluation = await this.#evaluate(visit.action);
+      const gated = await passGate(this.#parts, visit, evaluation);
+      return { evaluation, gated };
+    } finally {
+      visit.leave();
+    }
   }
 
   async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply> | Stopped> {

@@ -1,6 +1,6 @@
 import { type Decision, decisions } from "../kernel/decision.ts";
 import type { Finding, Mode, Severity } from "../kernel/policy.ts";
-import { modes, mostApprovals, severities } from "../kernel/policy.ts";
+import { modes, mostApprovals, mostTaints, severities } from "../kernel/policy.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
 import { ruleScope, type Scope } from "./cel/scope.ts";
 import type { Shape } from "./cel/shape.ts";
@@ -31,6 +31,10 @@ export interface Rule {
   readonly risk: number;
   /** How many reviewers must approve; 1 on rules that do not review. */
   readonly approvals: number;
+  /** What it adds to the risk of the session, where the rule says so. */
+  readonly sessionRisk: number | undefined;
+  /** What the session is tainted with where it holds. */
+  readonly taints: readonly string[];
   readonly match: Match;
   readonly when: Expression | undefined;
   readonly unless: Expression | undefined;
@@ -60,6 +64,8 @@ const ruleKeys = [
   "severity",
   "risk",
   "approvals",
+  "session_risk",
+  "taints",
   "match",
   "when",
   "unless",
@@ -79,6 +85,7 @@ const idRule = {
   shape: "words of a–z, 0–9 and `-`, joined by `.`",
 } as const;
 const sentence = { max: 1_024 } as const;
+const taintRule = { max: 64, pattern: /^[a-z][a-z0-9-]*$/, shape: "a word of a–z, 0–9 and `-`" } as const;
 
 const usualSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
 const usualRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
@@ -103,6 +110,8 @@ export function parseRule(node: YamlNode, position: number, context: RuleContext
     severity,
     risk: reader.integer("risk", 0, 100, usualRisk[severity]),
     approvals: parseApprovals(reader, decision, context.faults),
+    sessionRisk: reader.get("session_risk") === undefined ? undefined : reader.integer("session_risk", 0, 100, 0),
+    taints: parseTaints(reader, match),
     match,
     when: compiler.condition(reader, "when"),
     unless: compiler.condition(reader, "unless"),
@@ -126,6 +135,15 @@ function parseApprovals(rule: MapReader, decision: Decision, faults: Faults): nu
     reader.fault("required", `expected \`required\` to be a whole number from 1 to ${mostApprovals}, got nothing`);
   }
   return reader.integer("required", 1, mostApprovals, 1);
+}
+
+/** What a tool's name tells taints nobody: only what is asked, or what comes back. */
+function parseTaints(rule: MapReader, { phases }: Match): readonly string[] {
+  const taints = rule.texts("taints", taintRule);
+  if (taints.length > mostTaints) rule.fault("taints", `expected at most ${mostTaints} taints, got ${taints.length}`);
+  if (taints.length > 0 && phases.includes("list"))
+    rule.fault("taints", "expected `taints` only on a rule of phase `input` or `output`");
+  return taints;
 }
 
 function parseException(node: YamlNode, compiler: ExpressionCompiler, faults: Faults): RuleException {
@@ -184,9 +202,18 @@ class ExpressionCompiler {
 
 /** The finding a rule makes when it holds. */
 export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
-  const { id, decision, severity, risk, approvals } = rule;
-  const finding: Finding = { rule: id, decision, message, severity, risk, mode };
-  return approvals === 1 ? finding : { ...finding, approvals };
+  const { id, decision, severity, risk, approvals, sessionRisk, taints } = rule;
+  return {
+    rule: id,
+    decision,
+    message,
+    severity,
+    risk,
+    mode,
+    ...(approvals === 1 ? {} : { approvals }),
+    ...(sessionRisk === undefined ? {} : { session_risk: sessionRisk }),
+    ...(taints.length === 0 ? {} : { taints }),
+  };
 }
 
 /** The finding of a rule that could not be evaluated: it blocks, whatever the rule would have decided. */

@@ -1,11 +1,20 @@
 import { isDecision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { type Finding, modes, mostApprovals, type Redaction, severities, type Verdict } from "../kernel/policy.ts";
+import {
+  type Finding,
+  modes,
+  mostApprovals,
+  mostTaints,
+  type Redaction,
+  severities,
+  type Verdict,
+} from "../kernel/policy.ts";
 import { findRedactionFault } from "../kernel/redacted-output.ts";
 import { mostRedactions, readRedaction } from "../kernel/redaction.ts";
 
 const mostFindings = 10_000;
 const longestError = 2_048;
+const taintShape = /^[a-z][a-z0-9-]{0,63}$/;
 
 /** The findings that made a decision what it is. */
 export function determiningFindings(findings: readonly Finding[], decision: Verdict["decision"]): readonly Finding[] {
@@ -71,7 +80,7 @@ function isStricter(finding: Finding, decision: Verdict["decision"]): boolean {
 
 function readFinding(value: unknown): Finding | undefined {
   if (!isRecord(value)) return undefined;
-  const { rule, decision, message, severity, risk, mode, pointer, approvals } = value;
+  const { rule, decision, message, severity, risk, mode, pointer, approvals, session_risk, taints } = value;
   if (typeof rule !== "string" || typeof message !== "string" || !isDecision(decision) || !isRisk(risk))
     return undefined;
   const known = severities.find((each) => each === severity);
@@ -79,6 +88,8 @@ function readFinding(value: unknown): Finding | undefined {
   if (known === undefined || counted === undefined) return undefined;
   if (pointer !== undefined && typeof pointer !== "string") return undefined;
   if (approvals !== undefined && !(decision === "review" && isApprovals(approvals))) return undefined;
+  if (session_risk !== undefined && !isRisk(session_risk)) return undefined;
+  if (taints !== undefined && !isTaints(taints)) return undefined;
   return Object.freeze({
     rule,
     decision,
@@ -88,11 +99,21 @@ function readFinding(value: unknown): Finding | undefined {
     mode: counted,
     ...(pointer === undefined ? {} : { pointer }),
     ...(approvals === undefined ? {} : { approvals }),
+    ...(session_risk === undefined ? {} : { session_risk }),
+    ...(taints === undefined ? {} : { taints: Object.freeze([...taints]) }),
   });
 }
 
 function isApprovals(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostApprovals;
+}
+
+function isTaints(value: unknown): value is readonly string[] {
+  return (
+    Array.isArray(value) &&
+    value.length <= mostTaints &&
+    value.every((taint) => typeof taint === "string" && taintShape.test(taint))
+  );
 }
 
 function isRisk(value: unknown): value is number {

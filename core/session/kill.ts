@@ -1,8 +1,8 @@
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
 
-/** Why a session was stopped: by hand, or because it asked for too many reviews. */
-export const killReasons = ["operator", "review_flood"] as const;
+/** Why a session was stopped: by hand, because it asked for too many reviews, or because its risk was too much. */
+export const killReasons = ["operator", "review_flood", "risk"] as const;
 export type KillReason = (typeof killReasons)[number];
 
 /** A stopped session, as the store keeps it and the admin port tells it. */

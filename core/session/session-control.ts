@@ -4,6 +4,8 @@ import type { SessionStore } from "./kill-index.ts";
 import { KillSwitch, type SessionLog } from "./kill-switch.ts";
 import { restoreKills, type SessionEvent } from "./restore.ts";
 import { ReviewFlood } from "./review-flood.ts";
+import type { RiskLimit } from "./risk-meter.ts";
+import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
 
 /** The evidence, as far as sessions need it. */
 export interface SessionLedger extends SessionLog {
@@ -15,6 +17,10 @@ export interface SessionControlOptions {
   readonly store: SessionStore;
   readonly ledger: SessionLedger;
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
+  readonly risk: RiskLimit;
+  /** Sessions kept in memory. */
+  readonly maxActive: number;
+  readonly observer: SessionWatchObserver;
   readonly clock: Clock;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
@@ -26,17 +32,19 @@ export interface SessionControlOptions {
 
 export interface SessionControl {
   readonly killSwitch: KillSwitch;
-  readonly reviews: ReviewFlood;
+  readonly sessionWatch: SessionWatch;
 }
 
-/** What stops sessions, with every kill in force that a former process left. */
+/** What watches sessions and stops them, with every kill in force that a former process left. */
 export async function openSessionControl(options: SessionControlOptions): Promise<SessionControl> {
-  const { store, ledger, clock, events, onKilled, elapsedMs, reviewFlood } = options;
+  const { store, ledger, clock, events, onKilled, elapsedMs, reviewFlood, risk, maxActive, observer } = options;
   const killSwitch = new KillSwitch({ store, log: ledger, clock, onKilled });
   await restoreKills(killSwitch, {
     tenants: ledger.status().map(({ tenant }) => tenant),
     events: (tenant) => events(store, tenant, "session"),
     refuse: (tenant, reason) => ledger.refuse(tenant, reason),
   });
-  return { killSwitch, reviews: new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs }) };
+  const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
+  const watch = { store, log: ledger, clock, limit: risk, capacity: maxActive, killSwitch, reviews, observer };
+  return { killSwitch, sessionWatch: new SessionWatch(watch) };
 }

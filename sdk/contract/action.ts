@@ -30,8 +30,48 @@ export interface ActionEnvelope {
   readonly output?: Json;
   /** The tool as its upstream described it. */
   readonly tool_definition?: { readonly digest: string; readonly annotations: JsonObject };
+  /** Whether the operator says that this tool brings in what strangers wrote. */
+  readonly untrusted?: true;
   /** What the client says of itself, and where it came from. */
   readonly client: { readonly name: string; readonly version: string; readonly address: string };
+  /** Where its arguments reach to. Absent for model requests, which reach nowhere by themselves. */
+  readonly facts?: ActionFacts;
+  /** What its session did and met before it. */
+  readonly session_state?: SessionState;
+}
+
+/** At most 20 of each, and whether there are more. */
+export interface ActionFacts {
+  /** Hosts of URLs, with the port where one is written. */
+  readonly hosts: readonly string[];
+  /** Absolute and home-relative paths, and those that climb. */
+  readonly paths: readonly string[];
+  readonly more: boolean;
+}
+
+export interface SessionState {
+  /** Whole points; they drain with time. */
+  readonly risk: number;
+  /** Actions before this one that were let through, and those that are being judged beside it. */
+  readonly actions: number;
+  /** New reviews it asked for. */
+  readonly reviews: number;
+  /** Different tools it used, and whether this action's is not among them. */
+  readonly tools: number;
+  readonly new_tool: boolean;
+  readonly taints: readonly Taint[];
+}
+
+/** Something a session met that everything it does afterwards may be due to. */
+export interface Taint {
+  /** `untrusted`, or the word of the rule that found it. */
+  readonly name: string;
+  /** The upstream, its tool, and the action it came with. */
+  readonly target: string;
+  readonly tool: string;
+  readonly action: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
 }
 
 /** What `evaluate` reads. */

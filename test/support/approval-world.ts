@@ -7,7 +7,8 @@ import type { Evaluation } from "../../core/kernel/evaluation.ts";
 import { type Principal, principalId } from "../../core/kernel/principal.ts";
 import type { Role } from "../../core/kernel/role.ts";
 import { uuidV7 } from "../../core/kernel/uuid.ts";
-import { type Gated, type GateParts, passGate } from "../../core/pipeline/gate.ts";
+import { type Gated, passGate } from "../../core/pipeline/gate.ts";
+import type { SessionWatch } from "../../core/pipeline/road.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
 
 /** A reviewer of tenant `acme`, or of another. */
@@ -91,8 +92,8 @@ export class ApprovalWorld {
   /** Takes an action that policy holds for review as far as the gate, on record. */
   async attempt(action: ActionEnvelope, evaluation?: Evaluation): Promise<Attempted> {
     const judged = evaluation ?? makeEvaluation(action, "review");
-    const gate = { log: this.ledger.ledger, desk: this.approvals.queue, ...unstopped };
-    const gated = await passGate(gate, action, judged);
+    const gate = { log: this.ledger.ledger, desk: this.approvals.queue };
+    const gated = await passGate(gate, unwatched.enter(action), judged);
     if (gated.permission !== null) await this.ledger.ledger.recordOutcome(action, { status: "success", output: {} });
     return attempted(gated);
   }
@@ -125,10 +126,17 @@ export class ApprovalWorld {
   }
 }
 
-/** No session is stopped here. */
-export const unstopped: Pick<GateParts, "killSwitch" | "reviews"> = {
-  killSwitch: { check: () => undefined },
-  reviews: { count: () => undefined },
+/** Sessions that nobody watches or stops. */
+export const unwatched: SessionWatch = {
+  view: (action) => action,
+  enter: (action) => ({
+    action,
+    count: () => undefined,
+    check: () => undefined,
+    operations: () => [],
+    leave: () => undefined,
+  }),
+  learn: async () => undefined,
 };
 
 function attempted(gated: Gated): Attempted {

@@ -123,7 +123,7 @@ ${keys.join("\n")}
 upstreams: [${upstreams.join(", ")}]
 policy: { packs: [{ path: packs/open }] }
 approvals: { ${approvals} }
-sessions: { review_flood: { reviews: 0 } }
+sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
 ${more}
 `;
   }

@@ -220,7 +220,7 @@ keys:
 ${entries.join("\n")}
 upstreams: [{ name: recorder, transport: http, url: "${upstream.url}", protocol: legacy, connection: shared }]
 policy: { packs: [{ path: packs/open }] }
-sessions: { review_flood: { reviews: 0 } }
+sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
 ${approvals === "" ? "" : `approvals: { ${approvals} }`}
 `;
   return { config, files: { ...allowEverything("packs/open"), "packs/open/rules/review.yaml": rules } };

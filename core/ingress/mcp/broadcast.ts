@@ -1,8 +1,8 @@
 import { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import { everyUpstream } from "../../kernel/envelope.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import { requestOf } from "../../upstream/dispatch.ts";
-import { everyUpstream } from "../action-factory.ts";
 import { answerOf, answerOfResult, type ResponseBody } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import type { ListParts } from "./list.ts";

@@ -1,11 +1,12 @@
 import { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import { everyUpstream } from "../../kernel/envelope.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { Road } from "../../pipeline/road.ts";
 import type { ListedItem, ListedTool } from "../../upstream/group.ts";
-import { type ActionFactory, type Attempt, everyUpstream } from "../action-factory.ts";
+import type { ActionFactory, Attempt } from "../action-factory.ts";
 import { answerOfResult } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import { replyOf } from "./refusal.ts";

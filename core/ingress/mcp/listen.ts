@@ -1,5 +1,5 @@
 import { AuthorizedAction } from "../../kernel/authorized-action.ts";
-import type { ActionEnvelope } from "../../kernel/envelope.ts";
+import { type ActionEnvelope, everyUpstream } from "../../kernel/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import { metaKey } from "../../kernel/mcp.ts";
@@ -7,7 +7,6 @@ import type { Answer } from "../../pipeline/answer.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { NotificationHandler, UpstreamGroup } from "../../upstream/group.ts";
-import { everyUpstream } from "../action-factory.ts";
 import { answerOfResult } from "./answer.ts";
 import type { Caller, OpenRequest } from "./caller.ts";
 import type { ListParts } from "./list.ts";

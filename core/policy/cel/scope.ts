@@ -1,6 +1,7 @@
 import type { CelValue } from "@bufbuild/cel";
 import type { ActionEnvelope, Phase } from "../../kernel/envelope.ts";
 import type { JsonObject } from "../../kernel/json.ts";
+import { factsValue, historyValue, sessionShapes, sessionStateValue } from "./session-value.ts";
 import { recordShape, type Shape, shapeOf } from "./shape.ts";
 import { celRecord, toCelValue } from "./value.ts";
 
@@ -23,6 +24,7 @@ const everyPhase: Readonly<Record<string, Shape>> = {
   client: recordShape({ name: shapeOf.string, version: shapeOf.string, address: shapeOf.string }),
   tool_definition: recordShape({ digest: shapeOf.string, annotations: shapeOf.json }),
   now: shapeOf.time,
+  ...sessionShapes,
 };
 
 const ofCall: Readonly<Record<string, Shape>> = {
@@ -87,6 +89,11 @@ export function bindVariables(action: ActionEnvelope, pack: PackVariables, now: 
     data: pack.data,
   });
   if (action.output !== undefined) variables.output = toCelValue(action.output);
-  Object.defineProperty(variables, "now", { get: now, enumerable: true });
+  // Made where a rule reads them: most rules do not.
+  for (const [name, make] of Object.entries({ now, ...sessionValues })) {
+    Object.defineProperty(variables, name, { get: () => make(action), enumerable: true });
+  }
   return variables;
 }
+
+const sessionValues = { facts: factsValue, session_state: sessionStateValue, history: historyValue };

@@ -22,7 +22,7 @@ export async function openHoldingWorld(approvals: string, more = ""): Promise<Wo
   const world = await openWorld({
     servers: (folder) => ({ notes: catalogServer(join(folder, "tools.json")) }),
     rules,
-    more: `approvals: { ${approvals} }\nsessions: { review_flood: { reviews: 0 } }\n${more}`,
+    more: `approvals: { ${approvals} }\nsessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }\n${more}`,
   });
   await publish(world, {});
   return world;

@@ -113,7 +113,7 @@ providers:
 model_gateway:
   ${settings}
   routes: ${routes}
-sessions: { review_flood: { reviews: 0 } }
+sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
 ${usage}
 policy:
   packs: [{ path: packs/open }]

@@ -243,7 +243,11 @@ function defaults(source: string): GatewayConfig {
     usage: { requestsPerMinute: 120, tokensPerMinute: 200_000, budgets: [] },
     policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
-    sessions: { reviewFlood: { reviews: 5, windowMs: 300_000 } },
+    sessions: {
+      reviewFlood: { reviews: 5, windowMs: 300_000 },
+      risk: { killAt: 80, windowMs: 1_800_000, mode: "enforce" },
+      maxActive: 10_000,
+    },
     evidence: {
       storeValues: true,
       storeLabels: true,

@@ -173,7 +173,10 @@ describe("KillSwitch", () => {
       for (let turn = 0; turn < index % 10; turn++) await new Promise(setImmediate);
       if (index === 55) return world.killSwitch.kill("acme", { ...order, session }).then(() => "killed");
       return world.ledger
-        .recordDecision(action, makeEvaluation(action), undefined, (checked) => world.killSwitch.check(checked))
+        .recordDecision(action, makeEvaluation(action), undefined, {
+          check: () => world.killSwitch.check(action),
+          operations: () => [],
+        })
         .then(() => action.id);
     });
     const settled = await Promise.allSettled(decided);

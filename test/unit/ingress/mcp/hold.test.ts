@@ -13,7 +13,7 @@ import { httpSession } from "../../../../core/kernel/session-scope.ts";
 import { uuidV7 } from "../../../../core/kernel/uuid.ts";
 import { type Passage, Road } from "../../../../core/pipeline/road.ts";
 import { UpstreamGroup } from "../../../../core/upstream/group.ts";
-import { ApprovalWorld, reviewer, unstopped } from "../../../support/approval-world.ts";
+import { ApprovalWorld, reviewer, unwatched } from "../../../support/approval-world.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 import type { ToolResult } from "../../../support/mcp-client.ts";
 import { dial } from "../../../support/wire.ts";
@@ -57,7 +57,7 @@ describe("Hold", function () {
       },
       log: world.ledger.ledger,
       desk: world.approvals.queue,
-      ...unstopped,
+      sessions: unwatched,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       newId,
     });

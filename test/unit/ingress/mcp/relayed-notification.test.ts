@@ -11,7 +11,7 @@ import type { Verdict } from "../../../../core/kernel/policy.ts";
 import { uuidV7 } from "../../../../core/kernel/uuid.ts";
 import { Road } from "../../../../core/pipeline/road.ts";
 import { Chain } from "../../../../core/policy/chain.ts";
-import { ApprovalWorld, unstopped } from "../../../support/approval-world.ts";
+import { ApprovalWorld, unwatched } from "../../../support/approval-world.ts";
 import { newAction } from "../../../support/ledger-world.ts";
 
 const newId = (): string => uuidV7(Date.now(), randomBytes(10));
@@ -56,7 +56,7 @@ describe("relayNotification(parts, lane, told)", () => {
       }),
       log: world.ledger.ledger,
       desk: world.approvals.queue,
-      ...unstopped,
+      sessions: unwatched,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       newId,
     });

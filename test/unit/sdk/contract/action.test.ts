@@ -15,8 +15,8 @@ type Same<A, B> = Assignable<A, B> &
   Assignable<Required<B>, Required<A>>;
 type Assignable<A, B> = [A] extends [B] ? true : never;
 const same: readonly [
-  Same<ActionEnvelope, Sealed>,
-  Same<Finding, Omit<Recorded, "mode">>,
+  Same<ActionEnvelope, Omit<Sealed, "history">>,
+  Same<Finding, Omit<Recorded, "mode" | "session_risk" | "taints">>,
   Same<Redaction, Redacting>,
   Same<Verdict, { findings: readonly Finding[] } & Pick<Judged, "decision" | "redactions">>,
 ] = [true, true, true, true];
@@ -38,6 +38,16 @@ describe("the SDK's contract of actions", () => {
       continuation: { requestState: "x" },
       tool_definition: { digest: "sha256:00", annotations: {} },
       session: { id: "s", transport: "sse", label: "l" },
+      untrusted: true,
+      facts: { hosts: ["a.example"], paths: ["/etc/hosts"], more: false },
+      session_state: {
+        risk: 12,
+        actions: 3,
+        reviews: 1,
+        tools: 2,
+        new_tool: true,
+        taints: [{ name: "untrusted", target: "web", tool: "fetch", action: "a", at: 1 }],
+      },
     });
     for (const action of [makeAction(), whole, withOutput(whole, null), exampleAction()]) {
       expect(isAction(action), JSON.stringify(isAction.errors)).to.equal(true);

@@ -1,7 +1,7 @@
-import { isJsonObject, type Json } from "../kernel/json.ts";
-import { memberPointer } from "../kernel/json-pointer.ts";
 import { FactSet, type Facts } from "./fact-set.ts";
 import { HostFinder } from "./host-fact.ts";
+import { isJsonObject, type Json } from "./json.ts";
+import { memberPointer } from "./json-pointer.ts";
 import { PathFinder } from "./path-fact.ts";
 
 /** What stands out in an action's arguments, found without understanding any language in them. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { findArgumentFacts } from "../../../core/approval/argument-fact.ts";
+import { findArgumentFacts } from "../../../core/kernel/argument-fact.ts";
 import type { Json } from "../../../core/kernel/json.ts";
 import { leastCpuMs } from "../../support/duration.ts";
 

@@ -1,0 +1,63 @@
+export const sessionsSchema = {
+  type: "object",
+  description:
+    "What is watched of sessions, and what stops one by itself. Operators stop and release sessions at any time.",
+  fields: {
+    max_active: {
+      type: "integer",
+      min: 100,
+      max: 1_000_000,
+      default: 10_000,
+      description:
+        "Sessions whose last actions are in memory. Of one more, the one that was silent longest is folded: its risk, taints and counts stay in the store.",
+    },
+    risk: {
+      type: "object",
+      description: "The risk of a session: what policy finds in its actions adds to it, and time drains it.",
+      fields: {
+        kill_at: {
+          type: "integer",
+          min: 0,
+          max: 1_000,
+          default: 80,
+          description:
+            "A session whose risk comes to this is stopped until an operator or admin releases it. 0: none is.",
+        },
+        window_seconds: {
+          type: "integer",
+          min: 1,
+          max: 604_800,
+          default: 1_800,
+          description: "How long a risk of `kill_at` takes to drain to nothing.",
+        },
+        mode: {
+          type: "choice",
+          values: ["enforce", "shadow"],
+          default: "enforce",
+          description: "`shadow`: a session that would be stopped is counted, and goes on.",
+        },
+      },
+    },
+    review_flood: {
+      type: "object",
+      description: "A session that asks for too many reviews is stopped until an operator or admin releases it.",
+      fields: {
+        reviews: {
+          type: "integer",
+          min: 0,
+          max: 10_000,
+          default: 5,
+          description:
+            "New reviews that a session may ask for within the window; the next one stops it. 0: any number.",
+        },
+        window_seconds: {
+          type: "integer",
+          min: 1,
+          max: 86_400,
+          default: 300,
+          description: "How long a review counts.",
+        },
+      },
+    },
+  },
+} as const;

@@ -1,0 +1,50 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+
+/** What is counted of sessions, on the registry of all metrics. */
+export class SessionMetrics {
+  readonly #kills: Counter<"reason">;
+  readonly #wouldKill: Counter;
+  readonly #taints: Counter;
+  readonly #watched: Gauge;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    this.#kills = new Counter({
+      name: "gateway_session_kills_total",
+      help: "Sessions stopped, by why",
+      labelNames: ["reason"],
+      registers,
+    });
+    this.#wouldKill = new Counter({
+      name: "gateway_session_would_kill_total",
+      help: "Times a session came to the risk it would be stopped for, were that not in shadow mode",
+      registers,
+    });
+    this.#taints = new Counter({
+      name: "gateway_session_taints_total",
+      help: "Times a session was tainted with something it was not tainted with before",
+      registers,
+    });
+    this.#watched = new Gauge({
+      name: "gateway_watched_sessions",
+      help: "Sessions whose last actions are in memory",
+      registers,
+    });
+  }
+
+  killed(reason: "operator" | "review_flood" | "risk"): void {
+    this.#kills.inc({ reason });
+  }
+
+  wouldKill(): void {
+    this.#wouldKill.inc();
+  }
+
+  tainted(): void {
+    this.#taints.inc();
+  }
+
+  watchedSessions(count: number): void {
+    this.#watched.set(count);
+  }
+}

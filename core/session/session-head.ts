@@ -1,0 +1,75 @@
+import { GatewayError } from "../kernel/error.ts";
+import { isJsonObject, type Json } from "../kernel/json.ts";
+import type { Taint } from "../kernel/session-state.ts";
+import { tenantPrefix } from "../kernel/tenant-key.ts";
+
+/** What the store keeps of a session: the whole of it that a restart, or a long silence, does not undo. */
+export interface SessionHead {
+  readonly principal: string;
+  /** Points, and the time (milliseconds since 1970) they were counted at. */
+  readonly risk: readonly [points: number, at: number];
+  readonly actions: number;
+  readonly reviews: number;
+  /** Milliseconds since 1970. */
+  readonly last: number;
+  readonly taints: readonly Taint[];
+  /** Digests of the tools it used last. */
+  readonly tools: readonly string[];
+  readonly tool_count: number;
+}
+
+/** The prefix of all heads of a tenant. */
+export function headPrefix(tenant: string): string {
+  return `${tenantPrefix(tenant)}session-head/`;
+}
+
+export function headKey(tenant: string, session: string): string {
+  return `${headPrefix(tenant)}${encodeURIComponent(session)}`;
+}
+
+export function writeHead(head: SessionHead): string {
+  return JSON.stringify(head);
+}
+
+/**
+ * Throws SESSION_STATE for a text that no gateway wrote: what the session did and met is not known, and it may not act
+ * as if it were new.
+ */
+export function readHead(session: string, text: string): SessionHead {
+  const head = parse(text);
+  if (isHead(head)) return head;
+  throw new GatewayError("SESSION_STATE", `what is kept of session \`${session}\` is damaged; reset it`);
+}
+
+function parse(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return null;
+  }
+}
+
+function isHead(value: unknown): value is SessionHead {
+  if (!isJsonObject(value)) return false;
+  const { principal, risk, actions, reviews, last, taints, tools, tool_count: count } = value;
+  return (
+    typeof principal === "string" &&
+    Array.isArray(risk) &&
+    risk.length === 2 &&
+    [...risk, actions, reviews, last, count].every(isAmount) &&
+    Array.isArray(taints) &&
+    taints.every(isTaint) &&
+    Array.isArray(tools) &&
+    tools.every((tool) => typeof tool === "string")
+  );
+}
+
+function isTaint(value: unknown): boolean {
+  if (!isJsonObject(value)) return false;
+  const { name, target, tool, action, at } = value;
+  return [name, target, tool, action].every((text) => typeof text === "string") && isAmount(at);
+}
+
+function isAmount(value: unknown): boolean {
+  return typeof value === "number" && value >= 0;
+}
