@@ -2,9 +2,9 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { readChainName } from "../evidence/bundle/bundle-line.ts";
 import { type BundleReport, verifyBundle } from "../evidence/bundle/verify.ts";
-import type { VerifyingKey } from "../evidence/signing-key.ts";
 import { HttpWitness } from "../evidence/witness-http.ts";
 import { GatewayError } from "../kernel/error.ts";
+import type { VerifyingKey } from "../kernel/signing-key.ts";
 
 export interface BundleOptions {
   readonly key: readonly VerifyingKey[];

@@ -9,10 +9,10 @@ import {
   judgeGone,
   type OutsideTrust,
 } from "../evidence/folder-verdict.ts";
-import { VerifyingKey } from "../evidence/signing-key.ts";
 import type { Witness } from "../evidence/witness.ts";
 import { FileWitness } from "../evidence/witness-file.ts";
 import { HttpWitness } from "../evidence/witness-http.ts";
+import { VerifyingKey } from "../kernel/signing-key.ts";
 import { type EvidenceFolder, openEvidenceFolder } from "./evidence-folder.ts";
 import { verifyBundleFile } from "./evidence-verify-bundle.ts";
 

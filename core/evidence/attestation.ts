@@ -1,8 +1,8 @@
 import type { Operation } from "../kernel/operation.ts";
+import type { SigningKey } from "../kernel/signing-key.ts";
 import type { Chain } from "./chain-table.ts";
 import { signCheckpoint } from "./checkpoint.ts";
 import { checkpointAtKey, checkpointKey, tileKey } from "./key-space.ts";
-import type { SigningKey } from "./signing-key.ts";
 import type { FullTile } from "./tile.ts";
 
 /** A sealed record as a leaf of its chain's tree. */

@@ -1,3 +1,4 @@
+import type { SigningKey } from "../kernel/signing-key.ts";
 import type { ChainHead } from "./chain-walk.ts";
 import { isCheckpointSignedBy, parseCheckpoint, type SignedCheckpoint } from "./checkpoint.ts";
 import { isFault } from "./fault.ts";
@@ -5,7 +6,6 @@ import type { KeyStore } from "./key-folder.ts";
 import { KeyHistory } from "./key-history.ts";
 import { checkpointKey, type EvidenceStore, keyRecordRange, recordKey, seqIn } from "./key-space.ts";
 import { readRecord } from "./record-text.ts";
-import type { SigningKey } from "./signing-key.ts";
 import type { TileTree } from "./tile.ts";
 import { TileReader } from "./tile-reader.ts";
 

@@ -1,3 +1,4 @@
+import type { SigningKey } from "../kernel/signing-key.ts";
 import { loadAttested } from "./attested-head.ts";
 import { type ChainHead, ChainWalk } from "./chain-walk.ts";
 import { fitsNewest } from "./disclosure.ts";
@@ -5,8 +6,6 @@ import { isFault } from "./fault.ts";
 import type { Mark } from "./high-water.ts";
 import type { KeyStore } from "./key-folder.ts";
 import { type EvidenceStore, recordKey, recordRange, seqIn } from "./key-space.ts";
-
-import type { SigningKey } from "./signing-key.ts";
 import { TileTree } from "./tile.ts";
 import type { WrappingKey } from "./wrapping-key.ts";
 import type { WrappingKeyStore } from "./wrapping-key-folder.ts";

@@ -1,11 +1,11 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { Random } from "../kernel/port.ts";
+import type { SigningKey } from "../kernel/signing-key.ts";
 import { loadChain } from "./chain-load.ts";
 import { type ChainHead, emptyHead } from "./chain-walk.ts";
 import type { HighWater } from "./high-water.ts";
 import type { KeyStore } from "./key-folder.ts";
 import { checkTenant, type EvidenceStore, listTenants } from "./key-space.ts";
-import type { SigningKey } from "./signing-key.ts";
 import { TileTree } from "./tile.ts";
 import type { WrappingKey } from "./wrapping-key.ts";
 import type { WrappingKeyStore } from "./wrapping-key-folder.ts";

@@ -1,6 +1,6 @@
+import type { SigningKey, VerifyingKey } from "../kernel/signing-key.ts";
 import { hashBytes } from "./merkle.ts";
 import { isSignedBy, type NamedKey, parseNote, type SignedNote, signNote } from "./signed-note.ts";
-import type { SigningKey, VerifyingKey } from "./signing-key.ts";
 
 /** What a tenant's key says of its chain at one size. */
 export interface Checkpoint {

@@ -1,9 +1,9 @@
+import type { VerifyingKey } from "../kernel/signing-key.ts";
 import { readKeyHistory } from "./attested-head.ts";
 import { exitCodes, type Reason, reasons, type Verdict } from "./bundle/reason.ts";
 import { parseCheckpoint } from "./checkpoint.ts";
 import type { Mark } from "./high-water.ts";
 import { checkpointKey, type EvidenceStore } from "./key-space.ts";
-import type { VerifyingKey } from "./signing-key.ts";
 import { TileReader } from "./tile-reader.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 import type { Witness } from "./witness.ts";

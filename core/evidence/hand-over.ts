@@ -1,8 +1,8 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
+import type { SigningKey } from "../kernel/signing-key.ts";
 import type { ChainTable } from "./chain-table.ts";
 import type { KeyStore } from "./key-folder.ts";
-import type { SigningKey } from "./signing-key.ts";
 import type { Writer } from "./writer.ts";
 
 export interface HandOverParts {

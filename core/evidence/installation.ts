@@ -1,7 +1,7 @@
 import type { Random } from "../kernel/port.ts";
+import type { SigningKey } from "../kernel/signing-key.ts";
 import type { KeyStore } from "./key-folder.ts";
 import { durably, type EvidenceStore, installationKey } from "./key-space.ts";
-import type { SigningKey } from "./signing-key.ts";
 
 /** This data folder towards its witnesses: a random name, and the key that signs the list of its chains. */
 export interface Installation {

@@ -1,7 +1,7 @@
 import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Random } from "../kernel/port.ts";
-import { SigningKey } from "./signing-key.ts";
+import { SigningKey } from "../kernel/signing-key.ts";
 
 /** The private halves of the keys that sign checkpoints. */
 export interface KeyStore {

@@ -1,6 +1,6 @@
+import type { VerifyingKey } from "../kernel/signing-key.ts";
 import type { EventRecord, EvidenceRecord } from "./record.ts";
 import { readGenesisKey, readRotationKey } from "./rotation.ts";
-import type { VerifyingKey } from "./signing-key.ts";
 
 /** A key and the sizes of the chain it signs for, both included; `toSize` null while it is the current one. */
 export interface KeyTenure {

@@ -1,8 +1,8 @@
 import { sha256Hex } from "../kernel/digest.ts";
+import type { SigningKey, VerifyingKey } from "../kernel/signing-key.ts";
 import { rootOf } from "./compact-range.ts";
 import { leafHash } from "./merkle.ts";
 import { isSignedBy, parseNote, signNote } from "./signed-note.ts";
-import type { SigningKey, VerifyingKey } from "./signing-key.ts";
 
 /** Where one chain of an installation stood when a witness was told. */
 export interface MetaEntry {

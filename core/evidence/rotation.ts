@@ -1,5 +1,5 @@
 import type { JsonObject } from "../kernel/json.ts";
-import { type SigningKey, VerifyingKey } from "./signing-key.ts";
+import { type SigningKey, VerifyingKey } from "../kernel/signing-key.ts";
 
 /** Where a rotation stands; both keys sign for exactly this place. */
 export interface RotationPlace {

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { SigningKey, VerifyingKey } from "./signing-key.ts";
+import type { SigningKey, VerifyingKey } from "../kernel/signing-key.ts";
 
 /** One signature line of a C2SP signed note. */
 export interface NoteSignature {

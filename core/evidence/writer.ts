@@ -1,5 +1,6 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { Operation } from "../kernel/operation.ts";
+import type { SigningKey } from "../kernel/signing-key.ts";
 import type { Leaf } from "./attestation.ts";
 import type { Chain } from "./chain-table.ts";
 import { type Disclosure, sealDisclosure } from "./disclosure.ts";
@@ -9,7 +10,6 @@ import type { ActionBody, EventBody } from "./record-body.ts";
 import { genesisDetail, rotationDetail } from "./rotation.ts";
 import { type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
 import { SessionHeads } from "./session-head.ts";
-import type { SigningKey } from "./signing-key.ts";
 
 /** A record whose place is taken; durable when `durable` resolves. */
 export interface Appended {

@@ -9,10 +9,10 @@ import { rootOf } from "../../core/evidence/compact-range.ts";
 import { fieldCommitment, fieldsDigest } from "../../core/evidence/field-commitment.ts";
 import { consistencyPath, inclusionPath, type LeafRange, leafHash } from "../../core/evidence/merkle.ts";
 import { genesisDetail, rotationDetail } from "../../core/evidence/rotation.ts";
-import { SigningKey } from "../../core/evidence/signing-key.ts";
 import { canonicalJson } from "../../core/kernel/canonical-json.ts";
 import { contentDigest, sha256Hex } from "../../core/kernel/digest.ts";
 import type { Json } from "../../core/kernel/json.ts";
+import { SigningKey } from "../../core/kernel/signing-key.ts";
 
 /** A record before it has a place; what a forger may change. */
 export interface Draft {

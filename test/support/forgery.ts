@@ -1,6 +1,6 @@
 import { type BundleContent, sealBundle } from "../../core/evidence/bundle/build.ts";
-import type { SigningKey } from "../../core/evidence/signing-key.ts";
 import { canonicalJson } from "../../core/kernel/canonical-json.ts";
+import type { SigningKey } from "../../core/kernel/signing-key.ts";
 import {
   bundleOf,
   contentOf,

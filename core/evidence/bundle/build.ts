@@ -1,10 +1,10 @@
 import { canonicalJson } from "../../kernel/canonical-json.ts";
 import type { Json } from "../../kernel/json.ts";
+import type { SigningKey } from "../../kernel/signing-key.ts";
 import { type Checkpoint, parseCheckpoint } from "../checkpoint.ts";
 import { fieldText } from "../field-commitment.ts";
 import type { PrivateMember } from "../private-field.ts";
 import type { EvidenceRecord } from "../record.ts";
-import type { SigningKey } from "../signing-key.ts";
 import { type BundleHead, type BundleSeal, bundleSchema, type Consistency, sealedBytes } from "./bundle-line.ts";
 
 /** A field as a bundle shows it: whole, or its commitment alone. */

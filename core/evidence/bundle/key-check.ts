@@ -1,6 +1,6 @@
+import type { VerifyingKey } from "../../kernel/signing-key.ts";
 import { type Checkpoint, checkpointKeyName, type SignedCheckpoint } from "../checkpoint.ts";
 import { KeyHistory } from "../key-history.ts";
-import type { VerifyingKey } from "../signing-key.ts";
 import { Breach, type BundlePart } from "./breach.ts";
 import type { BundledEntry, OpenBundle } from "./bundle-line.ts";
 

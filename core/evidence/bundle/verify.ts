@@ -1,6 +1,6 @@
+import type { VerifyingKey } from "../../kernel/signing-key.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../checkpoint.ts";
 import type { KeyHistory } from "../key-history.ts";
-import type { VerifyingKey } from "../signing-key.ts";
 import { ActionStory, type Remark } from "./action-story.ts";
 import { Breach, type BundlePart } from "./breach.ts";
 import { type BundledEntry, type BundleHead, readBundle } from "./bundle-line.ts";

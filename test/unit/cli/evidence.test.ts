@@ -5,9 +5,9 @@ import type { ChainVerdict, Flaw } from "../../../core/evidence/folder-verdict.t
 import { KeyFolder } from "../../../core/evidence/key-folder.ts";
 import { installationKey, metaKey, recordKey } from "../../../core/evidence/key-space.ts";
 import type { MetaEntry } from "../../../core/evidence/meta-log.ts";
-import { SigningKey } from "../../../core/evidence/signing-key.ts";
 import { WitnessFeed } from "../../../core/evidence/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness-file.ts";
+import { SigningKey } from "../../../core/kernel/signing-key.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 import { removeTenant } from "../../support/remove-tenant.ts";
 import { runGateway } from "./run.ts";

@@ -12,7 +12,7 @@ import {
   signCheckpoint,
 } from "../../../core/evidence/checkpoint.ts";
 import { isSignedBy, noteKeyHash, parseNote, signNote } from "../../../core/evidence/signed-note.ts";
-import { SigningKey, VerifyingKey } from "../../../core/evidence/signing-key.ts";
+import { SigningKey, VerifyingKey } from "../../../core/kernel/signing-key.ts";
 
 const key = SigningKey.fromSeed(Buffer.alloc(32, 1));
 const other = SigningKey.fromSeed(Buffer.alloc(32, 2));

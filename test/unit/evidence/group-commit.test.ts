@@ -6,11 +6,11 @@ import type { Chain } from "../../../core/evidence/chain-table.ts";
 import { emptyHead } from "../../../core/evidence/chain-walk.ts";
 import { GroupCommit } from "../../../core/evidence/group-commit.ts";
 import { HighWaterMemory, type Mark } from "../../../core/evidence/high-water.ts";
-import { SigningKey } from "../../../core/evidence/signing-key.ts";
 import { TileTree } from "../../../core/evidence/tile.ts";
 import { WrappingKey } from "../../../core/evidence/wrapping-key.ts";
 import { sha256Hex } from "../../../core/kernel/digest.ts";
 import type { Operation } from "../../../core/kernel/operation.ts";
+import { SigningKey } from "../../../core/kernel/signing-key.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
 function newChain(): Chain {

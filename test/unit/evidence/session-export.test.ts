@@ -5,8 +5,8 @@ import { type BundleReport, verifyBundle } from "../../../core/evidence/bundle/v
 import { KeyFolder } from "../../../core/evidence/key-folder.ts";
 import type { EventRecord, EvidenceRecord } from "../../../core/evidence/record.ts";
 import { SessionExport } from "../../../core/evidence/session-export.ts";
-import { VerifyingKey } from "../../../core/evidence/signing-key.ts";
 import { GatewayError } from "../../../core/kernel/error.ts";
+import { VerifyingKey } from "../../../core/kernel/signing-key.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
 describe("SessionExport", () => {

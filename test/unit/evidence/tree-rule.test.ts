@@ -6,7 +6,7 @@ import { parseCheckpoint, type SignedCheckpoint, signCheckpoint } from "../../..
 import { KeyFolder } from "../../../core/evidence/key-folder.ts";
 import { checkpointAtKey, checkpointKey, keyRecordKey, recordKey, tileKey } from "../../../core/evidence/key-space.ts";
 import type { EventRecord } from "../../../core/evidence/record.ts";
-import { SigningKey } from "../../../core/evidence/signing-key.ts";
+import { SigningKey } from "../../../core/kernel/signing-key.ts";
 import { LedgerWorld, rejection } from "../../support/ledger-world.ts";
 
 let world: LedgerWorld;

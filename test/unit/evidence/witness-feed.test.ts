@@ -7,11 +7,11 @@ import { KeyFolder } from "../../../core/evidence/key-folder.ts";
 import { checkpointAtKey, installationKey } from "../../../core/evidence/key-space.ts";
 import { type MetaEntry, metaRoot, signMetaNote } from "../../../core/evidence/meta-log.ts";
 import { parseNote } from "../../../core/evidence/signed-note.ts";
-import { SigningKey } from "../../../core/evidence/signing-key.ts";
 import type { Witness } from "../../../core/evidence/witness.ts";
 import { WitnessFeed } from "../../../core/evidence/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness-file.ts";
 import { WitnessSchedule } from "../../../core/evidence/witness-schedule.ts";
+import { SigningKey } from "../../../core/kernel/signing-key.ts";
 import { LedgerWorld, rejection } from "../../support/ledger-world.ts";
 import { removeTenant } from "../../support/remove-tenant.ts";
 

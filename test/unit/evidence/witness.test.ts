@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { signNote } from "../../../core/evidence/signed-note.ts";
-import { SigningKey } from "../../../core/evidence/signing-key.ts";
 import type { Witness } from "../../../core/evidence/witness.ts";
 import { FileWitness } from "../../../core/evidence/witness-file.ts";
 import { GitWitness } from "../../../core/evidence/witness-git.ts";
 import { HttpWitness } from "../../../core/evidence/witness-http.ts";
+import { SigningKey } from "../../../core/kernel/signing-key.ts";
 import { rejection } from "../../support/ledger-world.ts";
 
 const key = SigningKey.fromSeed(Buffer.alloc(32, 3));

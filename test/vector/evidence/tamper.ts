@@ -2,7 +2,7 @@ import type { Reason } from "../../../core/evidence/bundle/reason.ts";
 import type { BundlePart } from "../../../core/evidence/bundle/breach.ts";
 import { parseCheckpoint, signCheckpoint, type SignedCheckpoint } from "../../../core/evidence/checkpoint.ts";
 import { genesisDetail } from "../../../core/evidence/rotation.ts";
-import type { SigningKey } from "../../../core/evidence/signing-key.ts";
+import type { SigningKey } from "../../../core/kernel/signing-key.ts";
 import type { Json } from "../../../core/kernel/json.ts";
 import {
   approvalEvent, approvalOf, approved, argumentFields, bundleOf, checkpointOf, contentOf, decision, type Draft, event, goodDrafts, inclusionOf, keys, noHash,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type Reason, reasons } from "../../../../core/evidence/bundle/reason.ts";
 import { verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
-import { VerifyingKey } from "../../../../core/evidence/signing-key.ts";
+import { VerifyingKey } from "../../../../core/kernel/signing-key.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
 import type { Presented } from "../../../support/forgery.ts";
 import { mutate, seededDice } from "../../../support/mutation.ts";

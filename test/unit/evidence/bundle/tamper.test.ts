@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { exitCodes, reasons, type Verdict } from "../../../../core/evidence/bundle/reason.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
-import { VerifyingKey } from "../../../../core/evidence/signing-key.ts";
+import { VerifyingKey } from "../../../../core/kernel/signing-key.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
 import { bundleOf } from "../../../support/evidence-world.ts";
 import { goodChain, type Presented, present } from "../../../support/forgery.ts";

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
-import { sha256Hex } from "../kernel/digest.ts";
+import { sha256Hex } from "./digest.ts";
 
 /** Bytes of a raw Ed25519 public key. */
 const publicKeyBytes = 32;
