@@ -78,6 +78,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     toolPassthrough,
     holdback: holdbackBytes,
     mostHeldBytes: mostHeldBytes + holdbackBytes,
+    timed: (answer) => metrics.timeDispatch("model", answer),
   });
   return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model };
 }
@@ -100,6 +101,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
       tell(droppedText[reason], { upstream, action_id: action });
     },
     metaPassthrough: config.mcpGateway.metaPassthrough,
+    timed: (answer) => metrics.timeDispatch("mcp", answer),
     recordSession,
     onScopeEnded: async (scope, principal) => {
       // What was approved for a live connection dies with it, whether or not its end can be recorded.

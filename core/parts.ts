@@ -26,6 +26,7 @@ import { ProviderFleet } from "./provider/fleet.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
 import { openSessionControl } from "./session/session-control.ts";
 import type { SessionWatch } from "./session/session-watch.ts";
+import { diskSpace } from "./store/disk-space.ts";
 import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
@@ -59,7 +60,7 @@ export interface Parts extends Endpoints {
 
 /** Opens every part but the ports. Rejects with the GatewayError that says why not. */
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
-  const metrics = new Metrics();
+  const metrics = new Metrics(identity.version);
   const evidence = await openEvidence(config, log, metrics);
   const opening = openPolicies(config, { ...evidence, log, metrics });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
@@ -101,6 +102,13 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const approvals = await openApprovals(config, log, metrics, evidence);
   const onWarning = (message: string, fields: object): void => log.warn(fields, message);
   const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
+  metrics.state.watch({
+    evidence: () => ({ writable: evidence.ledger.writable, chains: evidence.ledger.status() }),
+    approvals: () => approvals.standing(),
+    upstreams: () => fleet.health(),
+    providers: () => providers.health(),
+    disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
+  });
   const endpoints = openEndpoints(config, log, {
     ...control,
     inFlight,
@@ -174,6 +182,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     holdsStore: lockWatch(store, dataDir, state.enabled),
     highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
     fieldPolicy: evidence,
+    observer: metrics.evidence,
     writerId: newId(),
     configDigest: configDigest(config),
   });

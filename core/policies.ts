@@ -39,7 +39,7 @@ export async function openPolicies(
   const pluginPool = new PluginPool({
     threads: config.policy.pluginWorkers,
     deadlineMs: config.policy.deadlineMs,
-    observer: { threads: (n) => metrics.pluginThreads(n), waiting: (n) => metrics.pluginWaiting(n) },
+    observer: { threads: (n) => metrics.plugins.threads(n), waiting: (n) => metrics.plugins.callsWaiting(n) },
   });
   try {
     return { ...(await loadPolicies(config, { ...opening, pluginPool })), pluginPool };
@@ -66,10 +66,12 @@ export function loadPolicies(
     pool: pluginPool,
     sliceFuel: measureFuelRate(elapsedMs),
     observer: {
-      spent: (share) => metrics.pluginSpent(share),
-      breached: (_, reason) => metrics.pluginBreached(reason),
-      resting: ({ name, digest }, tenant, restMs) =>
-        log.warn({ plugin: name, digest, tenant, rest_ms: restMs }, "plugin failed too often: blocks unasked"),
+      spent: (share) => metrics.plugins.spent(share),
+      breached: (_, reason) => metrics.plugins.breached(reason),
+      resting: ({ name, digest }, tenant, restMs) => {
+        metrics.plugins.rests();
+        log.warn({ plugin: name, digest, tenant, rest_ms: restMs }, "plugin failed too often: blocks unasked");
+      },
     },
     lookUp: (claim) => sequences.lookUp(claim),
     onUntrusted: (path, { check, detail }) => log.warn({ path, check, detail }, "extension is not trusted"),

@@ -1,5 +1,6 @@
 import { ApprovalBook, type BookParts } from "./book.ts";
 import { Expiry } from "./expiry.ts";
+import type { ApprovalStanding } from "./live-table.ts";
 import { ApprovalQueue } from "./queue.ts";
 import { ApprovalReview, type ReviewRule } from "./review.ts";
 import { bringBack } from "./start.ts";
@@ -33,6 +34,11 @@ export class Approvals {
     await bringBack(approvals.book, approvals.expiry, parts.tenants, parts.onWarning);
     approvals.expiry.start();
     return approvals;
+  }
+
+  /** How the approvals of all tenants stand now. */
+  standing(): ApprovalStanding {
+    return this.book.live.standing(this.book.parts.limits);
   }
 
   async close(): Promise<void> {

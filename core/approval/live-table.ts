@@ -14,6 +14,13 @@ export interface Fingerprints {
   readonly task: string;
 }
 
+/** Of all tenants. `fullest`: the share, 0 to 1, that one tenant's approvals take of its room. */
+export interface ApprovalStanding {
+  readonly pending: number;
+  readonly approved: number;
+  readonly fullest: number;
+}
+
 /** One tenant's. */
 interface Shelf {
   readonly byId: Map<string, LiveApproval>;
@@ -76,6 +83,19 @@ export class LiveTable {
       if (states.includes(approval.state)) count++;
     }
     return count;
+  }
+
+  /** How many of all tenants are in each of the two states that take room, and how full the fullest tenant's is. */
+  standing(limits: { readonly mostLive: number; readonly mostHeldBytes: number }): ApprovalStanding {
+    let [pending, approved, fullest] = [0, 0, 0];
+    for (const [tenant, { heldBytes }] of this.#shelves) {
+      const waiting = this.count(tenant, "pending");
+      const usable = this.count(tenant, "approved");
+      pending += waiting;
+      approved += usable;
+      fullest = Math.max(fullest, (waiting + usable) / limits.mostLive, heldBytes / limits.mostHeldBytes);
+    }
+    return { pending, approved, fullest };
   }
 
   heldBytes(tenant: string): number {

@@ -20,12 +20,24 @@ export interface GroupCommitOptions {
   readonly limit: number;
   /** Called once for each failed write, after every waiting entry was rejected. */
   readonly onFailure: (cause: unknown) => void;
+  readonly observer?: CommitObserver | undefined;
+}
+
+/** Hears how the disk fares. Must not throw. */
+export interface CommitObserver {
+  /** Milliseconds that only grow. */
+  elapsedMs(): number;
+  /** A batch is durable; `waitedMs` is how long each of its records waited for that. */
+  committed(waitedMs: readonly number[]): void;
+  writeFailed(): void;
 }
 
 /** Entries that share one atomic, synced batch. */
 interface Group {
   readonly operations: Operation[];
   readonly leaves: Leaf[];
+  /** When each of them came. */
+  readonly cameMs: number[];
   readonly done: Promise<void>;
   readonly resolve: () => void;
   readonly reject: (error: GatewayError) => void;
@@ -72,6 +84,7 @@ export class GroupCommit {
     const group = this.#openGroup();
     for (const operation of entry.operations) group.operations.push(operation);
     group.leaves.push(entry.leaf);
+    if (this.#options.observer !== undefined) group.cameMs.push(this.#options.observer.elapsedMs());
     this.#waiting++;
     this.#running ??= this.#run();
     return group.done;
@@ -107,8 +120,15 @@ export class GroupCommit {
       }
       this.#waiting -= group.leaves.length;
       group.resolve();
+      this.#observe(group);
     }
     this.#running = null;
+  }
+
+  #observe({ cameMs }: Group): void {
+    const { observer } = this.#options;
+    const nowMs = observer?.elapsedMs() ?? 0;
+    observer?.committed(cameMs.map((each) => nowMs - each));
   }
 
   async #commit(group: Group): Promise<void> {
@@ -138,6 +158,7 @@ export class GroupCommit {
     this.#groups = [];
     this.#waiting = 0;
     for (const each of lost) each.reject(failure);
+    this.#options.observer?.writeFailed();
     this.#options.onFailure(cause);
   }
 }
@@ -151,7 +172,7 @@ function newGroup(): Group {
   });
   // Each append awaits `done` by itself; one that nobody awaits any more must not end the process.
   done.catch(() => undefined);
-  return { operations: [], leaves: [], done, resolve, reject };
+  return { operations: [], leaves: [], cameMs: [], done, resolve, reject };
 }
 
 /** The last record of each tenant. */

@@ -1,4 +1,5 @@
 import type { Clock, Random } from "../kernel/port.ts";
+import type { CommitObserver } from "./group-commit.ts";
 import type { KeyStore } from "./key-folder.ts";
 import type { EvidenceStore } from "./key-space.ts";
 import type { FieldPolicy } from "./private-field.ts";
@@ -24,5 +25,6 @@ export interface LedgerOptions {
   readonly configDigest: string;
   /** Records that may wait for the disk, and actions that may wait for their outcome; 10,000 unless told. */
   readonly queueLimit?: number;
+  readonly observer?: CommitObserver;
   readonly onWarning?: (message: string, fields: object) => void;
 }

@@ -58,7 +58,7 @@ export class Ledger {
   readonly #repair: Repair;
 
   private constructor(options: LedgerOptions, highWater: HighWater, epoch: number) {
-    const { store, holdsStore, clock, configDigest, queueLimit: limit = defaultQueueLimit } = options;
+    const { store, holdsStore, clock, configDigest, observer, queueLimit: limit = defaultQueueLimit } = options;
     const random = poolRandom(options.random);
     this.#options = options;
     this.#store = store;
@@ -67,7 +67,7 @@ export class Ledger {
     this.#open = new OpenDecisions(limit);
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     this.#writer = new Writer(
-      { store, highWater, limit, holdsStore, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
+      { store, highWater, limit, holdsStore, observer, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
       stamp,
     );
     this.#actions = new ActionLog({

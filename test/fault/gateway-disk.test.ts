@@ -9,6 +9,7 @@ import { DiskFault } from "../support/disk-fault.ts";
 import { EvidenceReader } from "../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
+import { scrape } from "../support/scrape.ts";
 import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 
 const { ENOSPC, EIO, EAGAIN } = constants.errno;
@@ -31,6 +32,7 @@ describe("a gateway whose disk fails", function () {
   let upstream: Recorder;
   let gateway: RunningGateway;
   let reader: EvidenceReader;
+  let failures = 0;
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "gateway-disk-"));
@@ -59,10 +61,16 @@ describe("a gateway whose disk fails", function () {
         expectAnswered(await agent.call("echo", { mark: `${label} before` }));
         await disk.begin(...fault);
         for (const turn of [1, 2, 3]) expectRefused(await agent.call("echo", { mark: `${label} during ${turn}` }));
+        const failing = await scrape(gateway.metricsUrl);
         await sleep(repairMs);
         expectRefused(await agent.call("echo", { mark: `${label} repair` }));
         await disk.end();
         expectAnswered(await callUntilServed(agent, `${label} after`));
+        const mended = await scrape(gateway.metricsUrl);
+        expect([failing, mended].map((now) => now.get("gateway_evidence_writable"))).to.deep.equal([0, 1]);
+        expect([failing, mended].map((now) => now.get('gateway_evidence_chains{state="ready"}'))).to.deep.equal([0, 1]);
+        expect(failing.get("gateway_evidence_write_failures_total")).to.be.above(failures);
+        failures = failing.get("gateway_evidence_write_failures_total") ?? 0;
       });
       expect(await marksWith(label)).to.deep.equal([`${label} before`, `${label} after`]);
       await expectSound(label, 2);

@@ -53,7 +53,7 @@ function routeReference(): string {
 }
 
 async function metricReference(): Promise<string> {
-  const text = await new Metrics().text();
+  const text = await new Metrics("").text();
   const rows = [...text.matchAll(/^# HELP (gateway_\S+) (.*)$/gm)].map(([, name, help]) => {
     const type = new RegExp(`^# TYPE ${name} (\\w+)$`, "m").exec(text)?.[1] ?? "";
     return [`\`${name}\``, type, help ?? ""];

@@ -25,6 +25,8 @@ export interface CallParts {
   readonly hold: Hold;
   /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
   readonly metaPassthrough: readonly string[];
+  /** Measures how long an upstream takes, and changes nothing. */
+  readonly timed: <T>(answer: Promise<T>) => Promise<T>;
 }
 
 /** Takes one request to the upstream that owns what it names, and answers with what that upstream said. */
@@ -37,7 +39,7 @@ export async function serveCall(
   const { caller, request } = open;
   const travel = async (): Promise<Passage<ResponseBody | GatewayError>> => {
     const action = parts.actions.make(caller, await attemptOf(parts, open, row));
-    return parts.road.travel(action, (permission) => dispatch(caller, permission, send));
+    return parts.road.travel(action, (permission) => parts.timed(dispatch(caller, permission, send)));
   };
   const passage = row.routing === "tool" ? await parts.hold.travel(open, travel) : await travel();
   if (passage.kind === "answered" || row.routing !== "tool") {

@@ -28,6 +28,8 @@ export interface ServiceParts {
   readonly holdback: number;
   /** Bytes of one stream that may wait. */
   readonly mostHeldBytes: number;
+  /** Measures how long a provider takes until its answer is there or begins, and changes nothing. */
+  readonly timed: <T>(answer: Promise<T>) => Promise<T>;
 }
 
 /** A model request for as long as it is served. */
@@ -96,7 +98,7 @@ class Attempt {
       continuation,
     });
     const passage: Passage<ModelReply> = await this.#parts.road
-      .travel(action, (permission) => this.#dispatch(permission))
+      .travel(action, (permission) => this.#parts.timed(this.#dispatch(permission)))
       .finally(() => this.#settleStream());
     if (passage.kind !== "answered") throw refusalError(passage);
     return passage.reply;

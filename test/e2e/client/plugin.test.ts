@@ -151,6 +151,7 @@ describe("plugins of a running gateway", function () {
     const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
     expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="fuel_exhausted"\} [5-9]/);
     expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="resting"\} \d/);
+    expect(metrics).to.match(/gateway_plugin_rests_total 1$/m);
     expect(world.gateway.stderr()).to.include("plugin failed too often: blocks unasked");
     await change(pluginFiles(abstain), "reloaded packs and keys");
     expect(await echo("rested")).to.equal("allowed");

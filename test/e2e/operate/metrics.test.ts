@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { request } from "undici";
 import { Agent } from "../../support/agent.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
+import { scrape } from "../../support/scrape.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { send } from "../../support/wire.ts";
 import { type Floodable, flood } from "./flood.ts";
@@ -52,10 +52,10 @@ describe("/metrics", function () {
   it("counts a call on the scrape port [R1.2-9, R4.2-2]", async () => {
     const agent = new Agent(gateway.url, siteKey);
     await agent.call("echo");
-    const before = await scrape();
+    const before = await scrape(gateway.metricsUrl);
     for (let call = 0; call < 3; call++) await agent.call("echo");
     await agent.hangUp();
-    const after = await scrape();
+    const after = await scrape(gateway.metricsUrl);
     const grown = (series: string): number => (after.get(series) ?? 0) - (before.get(series) ?? 0);
     expect(grown('gateway_requests_total{port="gateway",route="mcp.post",status="2xx"}')).to.equal(3);
     expect(grown('gateway_request_duration_seconds_count{port="gateway",route="mcp.post"}')).to.equal(3);
@@ -67,10 +67,10 @@ describe("/metrics", function () {
   for (const what of ["tools", "models"] as const) {
     it(`has as many series and as much memory after a second flood of distinct ${what} and sessions as after one [S68]`, async () => {
       await flood(gateway.url, siteKey, names, "warm", what);
-      await scrape(); // which is a request with series of its own
-      const before = await scrape();
+      await scrape(gateway.metricsUrl); // which is a request with series of its own
+      const before = await scrape(gateway.metricsUrl);
       await flood(gateway.url, siteKey, names, "flood", what);
-      const after = await scrape();
+      const after = await scrape(gateway.metricsUrl);
       const ours = [...after.keys()].filter((series) => series.startsWith("gateway_"));
       expect(ours.filter((series) => !before.has(series))).to.deep.equal([]);
       expect([...after.keys()].filter((series) => series.includes("flood"))).to.deep.equal([]);
@@ -78,13 +78,5 @@ describe("/metrics", function () {
       expect(grown(decided[what])).to.equal(names);
       expect(grown("process_resident_memory_bytes")).to.be.below(128 * mebibyte);
     });
-  }
-
-  async function scrape(): Promise<ReadonlyMap<string, number>> {
-    const { body } = await request(`${gateway.metricsUrl}/metrics`);
-    const lines = (await body.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-    return new Map(
-      lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))]),
-    );
   }
 });

@@ -80,6 +80,37 @@ describe("GroupCommit", () => {
     expect(() => commit.admit(false)).to.not.throw();
   });
 
+  it("tells how long each record waited to be durable, in batches, and of a failure once", async () => {
+    const store = new MemoryLevel<string, string>();
+    const told: unknown[] = [];
+    let nowMs = 0;
+    const held = [true, true, false];
+    const commit = new GroupCommit({
+      store,
+      highWater: new HighWaterMemory(),
+      limit: 10,
+      holdsStore: () => {
+        nowMs += 10;
+        return held.shift() ?? false;
+      },
+      onFailure: () => {},
+      observer: {
+        elapsedMs: () => nowMs,
+        committed: (waitedMs) => void told.push(waitedMs),
+        writeFailed: () => void told.push("failed"),
+      },
+    });
+    const chain = newChain();
+    const submit = (seq: number): Promise<void> => commit.submit({ operations: [], leaf: leafOf(chain, seq) });
+    const first = submit(0);
+    nowMs += 5;
+    await Promise.all([first, submit(1)]);
+    expect(told).to.deep.equal([[25, 20]]);
+    const lost = [submit(2), submit(3)].map(rejection);
+    await Promise.all(lost);
+    expect(told).to.deep.equal([[25, 20], "failed"]);
+  });
+
   it("acknowledges nothing that was written while another process could open the store", async () => {
     const store = new MemoryLevel<string, string>();
     const answers = [true, false];
