@@ -141,18 +141,20 @@ export class Ledger {
 
   /**
    * Records an event that belongs to no action. `detail` holds integers only (TypeError) and no secret. `operations` are
-   * what it tells of: they happen with it, or not at all.
+   * what it tells of: they happen with it, or not at all. A function of them is called in the turn in which the event
+   * gets its place in the chain.
    */
   async recordEvent(
     tenant: string,
     kind: RecordableKind,
     detail: JsonObject,
-    operations: readonly Operation[] = [],
+    operations: readonly Operation[] | (() => readonly Operation[]) = [],
   ): Promise<void> {
     checkIntegers(detail);
     const chain = await this.#chains.open(tenant);
     this.#admit("bounded");
-    await this.#writer.appendEvent(chain, { kind, detail }, operations).durable;
+    const happening = typeof operations === "function" ? operations() : operations;
+    await this.#writer.appendEvent(chain, { kind, detail }, happening).durable;
   }
 
   /** Hands a tenant's chain over to a new key, and says which; `asked` goes on record with it. See `handOver`. */

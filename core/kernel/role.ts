@@ -13,7 +13,6 @@ export type Permission =
   | "upstream.read"
   | "provider.read"
   | "policy.read"
-  | "policy.test"
   | "usage.read"
   | "metrics.read"
   | "webhook.read"
@@ -32,7 +31,6 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "upstream.read",
     "provider.read",
     "policy.read",
-    "policy.test",
     "usage.read",
     "metrics.read",
     "webhook.read",
@@ -48,7 +46,6 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "upstream.read",
     "provider.read",
     "policy.read",
-    "policy.test",
     "usage.read",
     "metrics.read",
     "webhook.read",

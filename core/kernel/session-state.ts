@@ -52,7 +52,7 @@ export interface PastAction {
   readonly capability: Capability;
   readonly decision: Decision;
   readonly dispatched: boolean;
-  /** At most four of each. */
+  /** At most four of each, none of more than 256 characters. */
   readonly hosts: readonly string[];
   readonly paths: readonly string[];
 }

@@ -1,23 +1,37 @@
+import { GatewayError } from "../kernel/error.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { SessionStore } from "./kill-index.ts";
+import type { RiskLimit } from "./risk-meter.ts";
 import { SessionEntry } from "./session-entry.ts";
-import { headKey, readHead, writeHead } from "./session-head.ts";
+import { headKey, readHead, type SessionHead, writeHead } from "./session-head.ts";
+
+export interface SessionBookOptions {
+  readonly store: SessionStore;
+  readonly limit: RiskLimit;
+  /** Sessions kept in memory, beside those in use. */
+  readonly capacity: number;
+}
+
+/** What a session's history may take on average, in bytes. */
+const usualHistory = 8_192;
 
 /**
- * The sessions that act now, at most `capacity` of them and those that are in use. The ones that were silent longest
- * leave memory; of these the store keeps the head, from which they come back without their history.
+ * The sessions that act now, at most `capacity` of them and those that are in use, and no more of them than their
+ * histories have room. The ones that were silent longest are folded: they leave memory, and come back from the head
+ * that the store keeps, without their history.
  *
- * INVARIANT: an entry stays in memory from its change until the change is durable, so the store is never behind what is
- * read from it.
+ * INVARIANT: whoever changes an entry holds a pin on it until the change is durable, or its action is refused. So the
+ * store is never behind what is read from it.
  */
 export class SessionBook {
-  readonly #store: SessionStore;
-  readonly #capacity: number;
+  readonly #options: SessionBookOptions;
   readonly #entries = new Map<string, SessionEntry>();
+  /** What of each entry's history is in `#historySize`. */
+  readonly #counted = new WeakMap<SessionEntry, number>();
+  #historySize = 0;
 
-  constructor(store: SessionStore, capacity: number) {
-    this.#store = store;
-    this.#capacity = capacity;
+  constructor(options: SessionBookOptions) {
+    this.#options = options;
   }
 
   /** How many are in memory. */
@@ -25,44 +39,86 @@ export class SessionBook {
     return this.#entries.size;
   }
 
-  /** The session's entry. Throws SESSION_STATE where what is kept of it is damaged, and what the store throws. */
+  /** The session's entry; a new one for a session that begins. Throws as `find` does. */
   open(tenant: string, session: string, principal: string): SessionEntry {
-    const key = headKey(tenant, session);
-    const known = this.#entries.get(key);
-    if (known !== undefined) this.#entries.delete(key);
-    const entry = known ?? this.#load(key, session, principal);
-    this.#makeRoom();
-    this.#entries.set(key, entry);
+    const found = this.find(tenant, session);
+    if (found !== undefined) return found;
+    const entry = new SessionEntry(principal, this.#options.limit);
+    this.#keep(headKey(tenant, session), entry);
     return entry;
   }
 
-  /** Sets what is kept of a session aside, damaged or not. */
-  renew(tenant: string, session: string, principal: string): SessionEntry {
-    try {
-      return this.open(tenant, session, principal);
-    } catch {
-      const entry = new SessionEntry(principal, undefined);
-      this.#makeRoom();
-      this.#entries.set(headKey(tenant, session), entry);
-      return entry;
-    }
+  /**
+   * The session's entry; undefined for one that nothing is known of. Throws SESSION_STATE where what is kept of it is
+   * damaged, and EVIDENCE_UNAVAILABLE where the store cannot be read.
+   */
+  find(tenant: string, session: string): SessionEntry | undefined {
+    const key = headKey(tenant, session);
+    const entry = this.#entries.get(key) ?? this.#load(key, session);
+    if (entry !== undefined) this.#keep(key, entry);
+    return entry;
+  }
+
+  /** The entry of a session that is in memory. */
+  peek(key: string): SessionEntry | undefined {
+    return this.#entries.get(key);
   }
 
   /** Has the store keep the entry as it is now. */
   put(tenant: string, session: string, entry: SessionEntry): Operation {
-    return { type: "put", key: headKey(tenant, session), value: writeHead(entry.head()) };
+    const key = headKey(tenant, session);
+    if (this.#entries.get(key) === entry) this.#count(entry, entry.historySize);
+    return { type: "put", key, value: writeHead(entry.head()) };
   }
 
-  #load(key: string, session: string, principal: string): SessionEntry {
-    const text = this.#store.getSync(key);
-    return new SessionEntry(principal, text === undefined ? undefined : readHead(session, text));
+  /** The text of a session's head, as the store has it. Throws EVIDENCE_UNAVAILABLE where it cannot be read. */
+  read(key: string): string | undefined {
+    try {
+      return this.#options.store.getSync(key);
+    } catch (cause) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "what is kept of sessions cannot be read", { cause });
+    }
+  }
+
+  /** Folds a session that nobody uses; false where somebody does. */
+  fold(key: string): boolean {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return true;
+    if (entry.pins > 0) return false;
+    this.#entries.delete(key);
+    this.#count(entry, 0);
+    return true;
+  }
+
+  #load(key: string, session: string): SessionEntry | undefined {
+    const text = this.read(key);
+    if (text === undefined) return undefined;
+    const head: SessionHead = readHead(session, text);
+    return new SessionEntry(head.principal, this.#options.limit, head);
+  }
+
+  /** As the one used last. */
+  #keep(key: string, entry: SessionEntry): void {
+    this.#entries.delete(key);
+    this.#makeRoom();
+    this.#entries.set(key, entry);
   }
 
   #makeRoom(): void {
-    if (this.#entries.size < this.#capacity) return;
-    for (const [key, { pins }] of this.#entries) {
-      if (pins === 0) this.#entries.delete(key);
-      if (this.#entries.size < this.#capacity) return;
+    if (this.#hasRoom()) return;
+    for (const key of this.#entries.keys()) {
+      this.fold(key);
+      if (this.#hasRoom()) return;
     }
+  }
+
+  #hasRoom(): boolean {
+    const { capacity } = this.#options;
+    return this.#entries.size < capacity && this.#historySize <= capacity * usualHistory;
+  }
+
+  #count(entry: SessionEntry, size: number): void {
+    this.#historySize += size - (this.#counted.get(entry) ?? 0);
+    this.#counted.set(entry, size);
   }
 }

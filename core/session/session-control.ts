@@ -5,13 +5,15 @@ import { KillSwitch, type SessionLog } from "./kill-switch.ts";
 import { restoreKills, type SessionEvent } from "./restore.ts";
 import { ReviewFlood } from "./review-flood.ts";
 import type { RiskLimit } from "./risk-meter.ts";
-import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
+import { SessionBook } from "./session-book.ts";
+import { SessionWatch, type SessionWatchLog, type SessionWatchObserver } from "./session-watch.ts";
 
 /** The evidence, as far as sessions need it. */
-export interface SessionLedger extends SessionLog {
-  status(): readonly { readonly tenant: string }[];
-  refuse(tenant: string, reason: string): void;
-}
+export type SessionLedger = SessionLog &
+  SessionWatchLog & {
+    status(): readonly { readonly tenant: string }[];
+    refuse(tenant: string, reason: string): void;
+  };
 
 export interface SessionControlOptions {
   readonly store: SessionStore;
@@ -45,6 +47,7 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     refuse: (tenant, reason) => ledger.refuse(tenant, reason),
   });
   const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
-  const watch = { store, log: ledger, clock, limit: risk, capacity: maxActive, killSwitch, reviews, observer };
+  const book = new SessionBook({ store, limit: risk, capacity: maxActive });
+  const watch = { book, log: ledger, clock, limit: risk, killSwitch, reviews, observer };
   return { killSwitch, sessionWatch: new SessionWatch(watch) };
 }

@@ -1,12 +1,12 @@
-import { sha256Hex } from "../kernel/digest.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { forgetOldest } from "../kernel/forget.ts";
 import { mostPastActions, type PastAction, type SessionState, type Taint } from "../kernel/session-state.ts";
+import { sizeOf } from "./past-action.ts";
 import { type RiskLimit, RiskMeter } from "./risk-meter.ts";
 import type { SessionHead } from "./session-head.ts";
+import { TaintSet } from "./taint-set.ts";
+import type { KnownTool } from "./tool-table.ts";
+import { ToolTrail } from "./tool-trail.ts";
 
-const mostTools = 128;
-const mostTaints = 64;
 const noHistory: readonly PastAction[] = Object.freeze([]);
 
 /** What is kept of one session while it is in memory. Its size does not grow with what the session does. */
@@ -14,28 +14,36 @@ export class SessionEntry {
   readonly principal: string;
   /** Who uses it now: it stays in memory as long. */
   pins = 0;
-  /** Actions that are being judged. */
+  /** Actions that are being judged, and may yet be let through. */
   judged = 0;
+  readonly tools: ToolTrail;
   #risk: RiskMeter;
+  #taints: TaintSet;
+  readonly #limit: RiskLimit;
   #actions: number;
   #reviews: number;
   #last: number;
-  readonly #taints: Map<string, Taint>;
-  readonly #tools: Set<string>;
-  #toolCount: number;
   #history = noHistory;
-  #frozenTaints: readonly Taint[] | undefined;
+  #historySize = 0;
 
-  /** `head`: as it was left; undefined for a session that begins. */
-  constructor(principal: string, head: SessionHead | undefined) {
+  /** `head`: as it was left; without one, it begins. */
+  constructor(principal: string, limit: RiskLimit, head?: SessionHead) {
     this.principal = principal;
-    this.#risk = new RiskMeter(...(head?.risk ?? [0, 0]));
+    this.#limit = limit;
+    this.#risk = new RiskMeter(limit, head?.risk);
+    this.#taints = new TaintSet(head?.taints);
+    this.tools = new ToolTrail(head?.tools, head?.tool_count);
     this.#actions = head?.actions ?? 0;
     this.#reviews = head?.reviews ?? 0;
     this.#last = head?.last ?? 0;
-    this.#taints = new Map((head?.taints ?? []).map((taint) => [taint.name, Object.freeze(taint)]));
-    this.#tools = new Set(head?.tools);
-    this.#toolCount = head?.tool_count ?? 0;
+  }
+
+  get risk(): RiskMeter {
+    return this.#risk;
+  }
+
+  get taints(): TaintSet {
+    return this.#taints;
   }
 
   /** The latest first. */
@@ -43,87 +51,75 @@ export class SessionEntry {
     return this.#history;
   }
 
-  /** Milliseconds since 1970. */
+  /** About how many bytes its history takes. */
+  get historySize(): number {
+    return this.#historySize;
+  }
+
+  /** When it last attempted something; milliseconds since 1970. */
   get last(): number {
     return this.#last;
   }
 
-  get taints(): readonly Taint[] {
-    this.#frozenTaints ??= Object.freeze([...this.#taints.values()]);
-    return this.#frozenTaints;
-  }
-
-  /** What policies see of it before an action. */
-  state(action: ActionEnvelope, now: number, limit: RiskLimit): SessionState {
+  /** What policies see of it before an action with this tool. */
+  state(tool: KnownTool, now: number): SessionState {
     return {
-      risk: this.#risk.score(now, limit),
+      risk: this.#risk.score(now),
       actions: this.#actions + this.judged,
       reviews: this.#reviews,
-      tools: this.#toolCount,
-      new_tool: !this.#tools.has(toolKey(action)),
-      taints: this.taints,
+      tools: this.tools.count,
+      new_tool: !this.tools.has(tool),
+      taints: this.#taints.list,
     };
-  }
-
-  score(now: number, limit: RiskLimit): number {
-    return this.#risk.score(now, limit);
-  }
-
-  /** The score it comes to. */
-  addRisk(points: number, now: number, limit: RiskLimit): number {
-    this.#risk.add(points, now, limit);
-    return this.#risk.score(now, limit);
   }
 
   countReview(): void {
     this.#reviews++;
   }
 
-  /** Whether it was not tainted with that yet. Throws RangeError where no more can be remembered. */
-  taint(taint: Taint): boolean {
-    if (this.#taints.has(taint.name)) return false;
-    if (this.#taints.size === mostTaints) throw new RangeError(`a session has at most ${mostTaints} taints`);
-    this.#taints.set(taint.name, Object.freeze(taint));
-    this.#frozenTaints = undefined;
-    return true;
+  /** Whether it was not tainted with all of these before. */
+  taint(names: readonly string[], { id }: ActionEnvelope, { tool, target }: KnownTool, at: number): boolean {
+    const added = names.map((name) => this.#taints.add({ name, target, tool, action: id, at }));
+    return added.includes(true);
   }
 
-  /** Without taint and risk; what it did stays. */
-  reset(): void {
-    this.#taints.clear();
-    this.#frozenTaints = undefined;
-    this.#risk = new RiskMeter();
+  /** Takes risk and taints away; what it did stays. Returns what puts back what was taken, beside what came since. */
+  reset(): () => void {
+    const [risk, taints] = [this.#risk, this.#taints];
+    this.#risk = new RiskMeter(this.#limit);
+    this.#taints = new TaintSet();
+    return () => {
+      this.#risk.add(risk.score(this.#last), this.#last);
+      this.#restoreTaints(taints.list);
+    };
   }
 
   /** Takes an action that was decided into its past. */
-  remember(action: ActionEnvelope, past: PastAction): void {
+  remember(tool: KnownTool, past: PastAction): void {
+    const history = [past, ...this.#history.slice(0, mostPastActions - 1)];
     this.#last = Math.max(this.#last, past.at);
-    this.#history = Object.freeze([past, ...this.#history.slice(0, mostPastActions - 1)]);
+    this.#history = Object.freeze(history);
+    this.#historySize = history.reduce((size, each) => size + sizeOf(each), 0);
     if (!past.dispatched) return;
     this.#actions++;
-    const tool = toolKey(action);
-    if (this.#tools.has(tool)) return;
-    this.#toolCount++;
-    this.#tools.add(tool);
-    forgetOldest(this.#tools, mostTools);
+    this.tools.add(tool);
   }
 
   /** What outlives the process: all but the history. */
   head(): SessionHead {
     return {
       principal: this.principal,
-      risk: this.#risk.state,
+      risk: this.#risk.counted,
       actions: this.#actions,
       reviews: this.#reviews,
       last: this.#last,
-      taints: this.taints,
-      tools: [...this.#tools],
-      tool_count: this.#toolCount,
+      taints: this.#taints.list,
+      tools: this.tools.digests,
+      tool_count: this.tools.count,
     };
   }
-}
 
-/** Short, as there are many, and too long for an upstream to name two tools that share one. */
-function toolKey({ target, tool }: ActionEnvelope): string {
-  return sha256Hex(`${target}\n${tool}`).slice(0, 16);
+  #restoreTaints(taints: readonly Taint[]): void {
+    for (const taint of taints) this.#taints.add(taint);
+  }
 }

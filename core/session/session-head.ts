@@ -1,13 +1,13 @@
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type Json } from "../kernel/json.ts";
 import type { Taint } from "../kernel/session-state.ts";
-import { tenantPrefix } from "../kernel/tenant-key.ts";
+import { lastPart, tenantPrefix } from "../kernel/tenant-key.ts";
+import type { CountedRisk } from "./risk-meter.ts";
 
-/** What the store keeps of a session: the whole of it that a restart, or a long silence, does not undo. */
+/** What the store keeps of a session: the whole of it that neither a restart nor a silence undoes. */
 export interface SessionHead {
   readonly principal: string;
-  /** Points, and the time (milliseconds since 1970) they were counted at. */
-  readonly risk: readonly [points: number, at: number];
+  readonly risk: CountedRisk;
   readonly actions: number;
   readonly reviews: number;
   /** Milliseconds since 1970. */
@@ -27,6 +27,11 @@ export function headKey(tenant: string, session: string): string {
   return `${headPrefix(tenant)}${encodeURIComponent(session)}`;
 }
 
+/** The session whose head has this key. */
+export function sessionOfHead(key: string): string {
+  return decodeURIComponent(lastPart(key));
+}
+
 export function writeHead(head: SessionHead): string {
   return JSON.stringify(head);
 }
@@ -38,7 +43,10 @@ export function writeHead(head: SessionHead): string {
 export function readHead(session: string, text: string): SessionHead {
   const head = parse(text);
   if (isHead(head)) return head;
-  throw new GatewayError("SESSION_STATE", `what is kept of session \`${session}\` is damaged; reset it`);
+  throw new GatewayError(
+    "SESSION_STATE",
+    `what is kept of session \`${session}\` is damaged; an operator can reset it`,
+  );
 }
 
 function parse(text: string): Json {
@@ -71,5 +79,5 @@ function isTaint(value: unknown): boolean {
 }
 
 function isAmount(value: unknown): boolean {
-  return typeof value === "number" && value >= 0;
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }

@@ -1,23 +1,39 @@
 import { readEvents } from "../../core/evidence/event-reader.ts";
 import type { Ledger } from "../../core/evidence/ledger.ts";
+import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
+import type { Evaluation } from "../../core/kernel/evaluation.ts";
 import type { JsonObject } from "../../core/kernel/json.ts";
+import type { Finding } from "../../core/kernel/policy.ts";
 import type { KillSwitch } from "../../core/session/kill-switch.ts";
+import type { RiskLimit } from "../../core/session/risk-meter.ts";
 import { openSessionControl } from "../../core/session/session-control.ts";
-import { LedgerWorld } from "./ledger-world.ts";
+import type { SessionVisit } from "../../core/session/session-visit.ts";
+import type { SessionWatch } from "../../core/session/session-watch.ts";
+import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
 
-/** A kill switch on a real ledger, in a folder of its own. */
+export interface SessionSettings {
+  readonly risk?: Partial<RiskLimit>;
+  readonly maxActive?: number;
+}
+
+/** What watches and stops sessions on a real ledger, in a folder of its own. Risk drains by the ledger's clock. */
 export class SessionWorld {
   readonly evidence: LedgerWorld;
+  readonly #settings: SessionSettings;
+  /** How often each was observed. */
+  readonly observed = { wouldKill: 0, tainted: 0, watched: 0 };
   /** Sessions that were stopped, and why, in this order. */
   readonly killed: [session: string, reason: string][] = [];
   #killSwitch: KillSwitch | null = null;
+  #watch: SessionWatch | null = null;
 
-  private constructor(evidence: LedgerWorld) {
+  private constructor(evidence: LedgerWorld, settings: SessionSettings) {
     this.evidence = evidence;
+    this.#settings = settings;
   }
 
-  static async create(): Promise<SessionWorld> {
-    const world = new SessionWorld(await LedgerWorld.create());
+  static async create(settings: SessionSettings = {}): Promise<SessionWorld> {
+    const world = new SessionWorld(await LedgerWorld.create(), settings);
     await world.open();
     await world.evidence.act();
     return world;
@@ -28,6 +44,11 @@ export class SessionWorld {
     return this.#killSwitch;
   }
 
+  get watch(): SessionWatch {
+    if (this.#watch === null) throw new Error("the world has no session watch open");
+    return this.#watch;
+  }
+
   get ledger(): Ledger {
     return this.evidence.ledger;
   }
@@ -35,19 +56,40 @@ export class SessionWorld {
   /** As at a start. */
   async open(): Promise<void> {
     const ledger = await this.evidence.open();
-    const { killSwitch } = await openSessionControl({
+    const { risk, maxActive = 100 } = this.#settings;
+    const { observed } = this;
+    const { killSwitch, sessionWatch } = await openSessionControl({
       store: this.evidence.store,
       ledger,
       reviewFlood: { reviews: 0, windowMs: 1 },
-      risk: { killAt: 0, windowMs: 1, mode: "enforce" },
-      maxActive: 100,
-      observer: { wouldKill: () => undefined, tainted: () => undefined, watchedSessions: () => undefined },
-      clock: Date.now,
+      risk: { killAt: 0, windowMs: 80_000, mode: "enforce", ...risk },
+      maxActive,
+      observer: {
+        wouldKill: () => observed.wouldKill++,
+        tainted: () => observed.tainted++,
+        watchedSessions: (count) => {
+          observed.watched = count;
+        },
+      },
+      clock: this.evidence.clock.now,
       elapsedMs: () => performance.now(),
       events: readEvents,
       onKilled: ({ session, reason }) => this.killed.push([session, reason]),
     });
     this.#killSwitch = killSwitch;
+    this.#watch = sessionWatch;
+  }
+
+  /** Takes an action to its decision, as the road does. Its visit has ended when this resolves. */
+  async decide(action: ActionEnvelope, evaluation: Evaluation = makeEvaluation(action)): Promise<SessionVisit> {
+    const visit = this.watch.enter(action);
+    try {
+      visit.count(evaluation, evaluation.decision === "review" ? "review" : "nothing");
+      await this.ledger.recordDecision(action, evaluation, undefined, visit);
+      return visit;
+    } finally {
+      visit.leave();
+    }
   }
 
   async restart(): Promise<void> {
@@ -76,4 +118,14 @@ export class SessionWorld {
     this.#killSwitch?.close();
     await this.evidence.remove();
   }
+}
+
+/** An evaluation of an action by one pack that found this. */
+export function findIn(action: ActionEnvelope, ...findings: readonly Partial<Finding>[]): Evaluation {
+  const plain = makeEvaluation(action, findings[0]?.decision ?? "allow");
+  const verdicts = plain.verdicts.map((verdict) => ({
+    ...verdict,
+    findings: findings.flatMap((found) => verdict.findings.map((finding) => ({ ...finding, ...found }))),
+  }));
+  return { ...plain, verdicts };
 }
