@@ -10,7 +10,7 @@ import type { DropReason } from "./ingress/mcp/relayed-notification.ts";
 import type { SessionTable } from "./ingress/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
 import { ModelEndpoint } from "./ingress/model/endpoint.ts";
-import { identity, jsonBounds, newId } from "./instance.ts";
+import { bodyLimits, identity, newId } from "./instance.ts";
 import type { GatewayError } from "./kernel/error.ts";
 import { limitWarnings } from "./notify/limited-warning.ts";
 import type { Log } from "./observe/log.ts";
@@ -41,6 +41,8 @@ export interface Endpoints {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
+  /** The road of them all. */
+  readonly road: Road;
 }
 
 /** An upstream can cause each of them a thousand times a second; each is logged once a minute. */
@@ -62,7 +64,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const shared = {
     road,
     inFlight,
-    body: { bytes: config.limits.bodyBytes, json: jsonBounds(config) },
+    body: bodyLimits(config),
     onFault: (requestId: string, error: GatewayError): void =>
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
   };
@@ -80,7 +82,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     mostHeldBytes: mostHeldBytes + holdbackBytes,
     timed: (answer) => metrics.timeDispatch("model", answer),
   });
-  return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model };
+  return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, road };
 }
 
 function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared: Shared): SseParts {

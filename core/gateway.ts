@@ -6,7 +6,7 @@ import { handlersOf } from "./ingress/handler-table.ts";
 import type { Health } from "./ingress/health.ts";
 import { HostRule } from "./ingress/host-rule.ts";
 import { Listener } from "./ingress/listener.ts";
-import { identity, newId } from "./instance.ts";
+import { bodyLimits, identity, newId } from "./instance.ts";
 import { anonymousKeyId } from "./kernel/principal.ts";
 import type { Log } from "./observe/log.ts";
 import type { Port } from "./observe/metrics.ts";
@@ -87,7 +87,8 @@ export class Gateway {
 
 function openListener(port: Port, parts: Parts): Promise<Listener> {
   const { config, metrics, log } = parts;
-  const app = buildApp(port, handlersOf({ ...parts, health: () => healthOf(parts) }), {
+  const described = { body: bodyLimits(config), clock: Date.now, newId };
+  const app = buildApp(port, handlersOf({ ...parts, ...described, health: () => healthOf(parts) }), {
     hostRule: new HostRule(config.listen.allowedHosts, config.listen.allowedOrigins),
     accessRule: new AccessRule(parts.keys, config.mcpGateway.anonymousTenant),
     metrics,

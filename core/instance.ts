@@ -19,3 +19,8 @@ export function jsonBounds(config: GatewayConfig): JsonBounds {
   const { jsonDepth, jsonNodes, jsonStringLength } = config.limits;
   return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
 }
+
+/** The same for a body as a whole. */
+export function bodyLimits(config: GatewayConfig): { readonly bytes: number; readonly json: JsonBounds } {
+  return { bytes: config.limits.bodyBytes, json: jsonBounds(config) };
+}

@@ -177,13 +177,13 @@ R4.2-14 | 8 | open | The dashboard shows an authentication notice for protected 
 R4.2-15 | 8 | open | The dashboard neither collects nor persists reviewer keys.
 
 ## 4.3 Command line
-R4.3-1  | 8 | open | The CLI reads the key from GATEWAY_API_KEY for protected admin commands.
+R4.3-1  | 8 | met  | The CLI reads the key from GATEWAY_API_KEY for protected admin commands.
 R4.3-2  | 3 | met  | evidence export <session-id> --file <path> writes an export.
 R4.3-3  | 3 | met  | evidence report <session-id> --file <path> writes a report.
 R4.3-4  | 3 | met  | evidence verify verifies evidence.
-R4.3-5  | 8 | open | simulate evaluates without executing.
-R4.3-6  | 8 | open | test-action requires role operator and uses the authenticated identity.
-R4.3-7  | 8 | open | test-action is a policy diagnostic: it executes nothing upstream.
+R4.3-5  | 8 | met  | simulate evaluates without executing.
+R4.3-6  | 8 | met  | test-action requires role operator and uses the authenticated identity.
+R4.3-7  | 8 | met  | test-action is a policy diagnostic: it executes nothing upstream.
 
 ## 5 Authentication
 R5-1    | 2 | met  | The credential is X-API-Key or Authorization: Bearer.
@@ -197,7 +197,7 @@ R5-8    | 6 | met  | Chat requests need a configured tenant key.
 R5-9    | 4 | met  | Admin and operator approve and deny within their own tenant.
 R5-10   | 4 | met  | A viewer cannot review.
 R5-11   | 2 | met  | Admin does not grant cross-tenant access.
-R5-12   | 8 | open | test-action requires operator.
+R5-12   | 8 | met  | test-action requires operator.
 R5-13   | 4 | met  | Retries of an approved action must use the same key and the same session label.
 R5-14   | 2 | met  | Clients that share one key and label share identity.
 R5-15   | 4 | met  | After key rotation earlier approvals do not carry over.

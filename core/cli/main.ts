@@ -11,6 +11,8 @@ import { packCommand } from "./pack.ts";
 import { pluginCommand } from "./plugin.ts";
 import { serveCommand } from "./serve.ts";
 import { sessionsCommand } from "./sessions.ts";
+import { simulateCommand } from "./simulate.ts";
+import { testActionCommand } from "./test-action.ts";
 import { applyUsage } from "./usage.ts";
 import { webhookCommand } from "./webhook.ts";
 
@@ -26,7 +28,9 @@ const program = new Command("gateway")
   .addCommand(breakGlassCommand())
   .addCommand(evidenceCommand())
   .addCommand(webhookCommand())
-  .addCommand(sessionsCommand());
+  .addCommand(sessionsCommand())
+  .addCommand(testActionCommand())
+  .addCommand(simulateCommand());
 
 // Who reads through a pipe may stop before the end, as `head` does: an end like that of SIGPIPE, and no fault of ours.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -9,9 +9,10 @@ import { type Health, healthHandler } from "./health.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
+import { type PolicyTestParts, policyTestHandlers } from "./policy-test.ts";
 import { type SessionKillParts, sessionKillHandlers } from "./session-kill.ts";
 
-export interface HandlerParts extends Omit<AdminParts, "policies">, ApprovalParts, SessionKillParts {
+export interface HandlerParts extends Omit<AdminParts, "policies">, ApprovalParts, SessionKillParts, PolicyTestParts {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
@@ -28,6 +29,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...adminHandlers({ ...parts, policies: () => parts.chain.policies }),
     ...approvalHandlers(parts),
     ...sessionKillHandlers(parts),
+    ...policyTestHandlers(parts),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),

@@ -13,6 +13,7 @@ export type Permission =
   | "upstream.read"
   | "provider.read"
   | "policy.read"
+  | "policy.test"
   | "usage.read"
   | "metrics.read"
   | "webhook.read"
@@ -31,6 +32,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "upstream.read",
     "provider.read",
     "policy.read",
+    "policy.test",
     "usage.read",
     "metrics.read",
     "webhook.read",
@@ -46,6 +48,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "upstream.read",
     "provider.read",
     "policy.read",
+    "policy.test",
     "usage.read",
     "metrics.read",
     "webhook.read",

@@ -12,8 +12,8 @@ export interface Fault extends Place {
   readonly message: string;
 }
 
-/** What is wrong: a pack, or a plugin. */
-export type FaultCode = "PACK_INVALID" | "PLUGIN_INVALID";
+/** What is wrong: a pack, a plugin, or a file somebody asks with. */
+export type FaultCode = "PACK_INVALID" | "PLUGIN_INVALID" | "INVALID_REQUEST";
 
 /** Faults beyond this many are counted, not listed. */
 const mostListed = 100;

@@ -113,6 +113,16 @@ describe("what is done over the admin port is on record with who did it", functi
       detail: (by, id) => ({ event: "post_mortem", by, id, text: postMortem }),
     },
     "admin.policies": null,
+    "admin.test_action": {
+      body: { tool: "echo", target: "echo" },
+      kind: "admin",
+      detail: (principal) => ({ action: "policy.test_action", principal, count: 1 }),
+    },
+    "admin.simulate": {
+      body: { actions: [{ tool: "echo", target: "echo" }] },
+      kind: "admin",
+      detail: (principal) => ({ action: "policy.simulate", principal, count: 1 }),
+    },
     "admin.usage": null,
     "admin.upstreams": null,
     "admin.providers": null,

@@ -1,0 +1,66 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { capabilities } from "../kernel/capability.ts";
+import { decisions } from "../kernel/decision.ts";
+import { phases, protocols } from "../kernel/envelope.ts";
+import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { describeEvaluation, type ToldEvaluation } from "./evaluation-text.ts";
+import { print } from "./print.ts";
+
+interface TestActionOptions extends AdminOptions {
+  readonly tool: string;
+  readonly target: string;
+  readonly protocol: string;
+  readonly phase: string;
+  readonly capability: string;
+  readonly arguments: JsonObject;
+  readonly output?: Json;
+  readonly session?: string;
+  readonly expect?: string;
+  readonly json?: true;
+}
+
+/** `gateway test-action`: what policy says of an action, which is not carried out. */
+export function testActionCommand(): Command {
+  return new Command("test-action")
+    .description("ask a running gateway what its policies say of an action; nothing is carried out")
+    .requiredOption("--tool <name>", "as its upstream calls it")
+    .requiredOption("--target <name>", "the upstream, or `provider/model`")
+    .addOption(new Option("--protocol <name>", "what kind of action").choices(protocols).default("mcp"))
+    .addOption(new Option("--phase <name>", "what is asked of it").choices(phases).default("input"))
+    .addOption(new Option("--capability <name>", "what it does").choices(capabilities).default("execute"))
+    .option("--arguments <json>", "an object", parseObject, {})
+    .option("--output <json>", "the answer, in phase `output`", parseJson)
+    .option("--session <label>", "the session it would belong to")
+    .addOption(new Option("--expect <decision>", "end with 1 unless this is decided").choices(decisions))
+    .option("--json", "print JSON")
+    .addOption(adminOption())
+    .addHelpText(
+      "after",
+      '\nExample:\n  gateway test-action --tool read_file --target files --capability read --arguments \'{"path":"/etc/hosts"}\'',
+    )
+    .action(testAction);
+}
+
+async function testAction({ admin, expect, json, ...action }: TestActionOptions): Promise<void> {
+  const body = await askAdmin({ admin }, "/admin/v1/test-action", "POST", action as unknown as JsonObject);
+  const { evaluation } = JSON.parse(body.toString("utf8")) as { readonly evaluation: ToldEvaluation };
+  print(json ? JSON.stringify(evaluation) : describeEvaluation(evaluation).join("\n"));
+  if (expect === undefined || expect === evaluation.decision) return;
+  process.stderr.write(`gateway: expected ${expect}, got ${evaluation.decision}\n`);
+  process.exitCode = 1;
+}
+
+function parseJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new InvalidArgumentError("expected JSON");
+  }
+}
+
+function parseObject(text: string): JsonObject {
+  const value = parseJson(text);
+  if (isJsonObject(value)) return value;
+  throw new InvalidArgumentError("expected a JSON object");
+}

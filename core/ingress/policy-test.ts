@@ -1,0 +1,84 @@
+import type { Context } from "koa";
+import type { Ledger } from "../evidence/ledger.ts";
+import { GatewayError } from "../kernel/error.ts";
+import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
+import { isJsonObject, type Json } from "../kernel/json.ts";
+import type { Clock } from "../kernel/port.ts";
+import type { Principal } from "../kernel/principal.ts";
+import type { Road } from "../pipeline/road.ts";
+import type { Handlers } from "./app.ts";
+import { type BodyLimits, readJsonBody } from "./body.ts";
+import { agentIdentity } from "./client.ts";
+import { actionOf, type DescribedAction, readDescribedAction } from "./described-action.ts";
+
+export interface PolicyTestParts {
+  readonly road: Pick<Road, "evaluate">;
+  readonly ledger: Ledger;
+  readonly body: BodyLimits;
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+const mostActions = 100;
+
+/**
+ * Handlers that say what policy thinks of described actions, attempted by the caller: the same chain as for any other,
+ * which ends at the evaluation. Nothing is dispatched, held or counted of a session; that somebody asked is on record.
+ */
+export function policyTestHandlers(parts: PolicyTestParts): Pick<Handlers, "admin.test_action" | "admin.simulate"> {
+  return {
+    "admin.test_action": async (ctx, caller) => {
+      const said = readDescribedAction(await readJsonBody(ctx.req, parts.body), "action");
+      await record(parts, caller, "policy.test_action", 1);
+      ctx.body = { evaluation: await evaluate(parts, ctx, caller, said) };
+    },
+    "admin.simulate": async (ctx, caller) => {
+      const said = readActions(await readJsonBody(ctx.req, parts.body));
+      await record(parts, caller, "policy.simulate", said.length);
+      const items = [];
+      for (const each of said) items.push(await evaluate(parts, ctx, caller, each));
+      ctx.body = { items };
+    },
+  };
+}
+
+function readActions(body: Json): readonly DescribedAction[] {
+  const actions = isJsonObject(body) && Object.keys(body).join() === "actions" ? body.actions : undefined;
+  if (!Array.isArray(actions) || actions.length === 0 || actions.length > mostActions)
+    throw new GatewayError("INVALID_PARAMS", `expected \`actions\`, and it alone, to be a list of 1 to ${mostActions}`);
+  return actions.map((each: Json, index) => readDescribedAction(each, `actions/${index}`));
+}
+
+function record({ ledger }: PolicyTestParts, { tenant, id }: Principal, action: string, count: number): Promise<void> {
+  return ledger.recordEvent(tenant, "admin", { action, principal: id, count });
+}
+
+async function evaluate(
+  { road, clock, newId }: PolicyTestParts,
+  ctx: Context,
+  caller: Principal,
+  said: DescribedAction,
+): Promise<object> {
+  return viewEvaluation(await road.evaluate(actionOf(said, caller, agentIdentity(ctx.req), clock, newId)));
+}
+
+/** As the admin port tells it. */
+function viewEvaluation({ id, phase, decision, risk, approvals, ...rest }: Evaluation): object {
+  return {
+    id,
+    phase,
+    decision,
+    by_default: rest.byDefault,
+    rules: rest.determining.map(({ rule }) => rule),
+    risk,
+    approvals,
+    verdicts: rest.verdicts.map(viewVerdict),
+    shadow: rest.shadow.map(viewVerdict),
+    redactions: rest.redactions,
+    duration_us: rest.durationUs,
+  };
+}
+
+function viewVerdict({ policy, decision, risk, findings, durationUs, error }: PolicyVerdict): object {
+  return { policy, decision, risk, findings, duration_us: durationUs, ...(error === undefined ? {} : { error }) };
+}
