@@ -13,6 +13,7 @@ import { ModelEndpoint } from "./ingress/model/endpoint.ts";
 import { bodyLimits, identity, newId } from "./instance.ts";
 import type { GatewayError } from "./kernel/error.ts";
 import { limitWarnings } from "./notify/limited-warning.ts";
+import type { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
 import type { Metrics } from "./observe/metrics.ts";
 import { Road } from "./pipeline/road.ts";
@@ -35,6 +36,7 @@ export interface EndpointSources {
   readonly sessionWatch: SessionWatch;
   readonly inFlight: InFlight;
   readonly meter: UsageMeter;
+  readonly live: LiveFeed;
 }
 
 export interface Endpoints {
@@ -59,8 +61,8 @@ const mostHeldBytes = 1_048_576;
 
 /** Makes the endpoints of the gateway port; all of them lead onto one road. */
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
-  const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight } = open;
-  const road = new Road({ chain, sessions, log: ledger, desk: approvals.queue, observer: metrics, newId });
+  const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight, live } = open;
+  const road = new Road({ chain, sessions, log: ledger, desk: approvals.queue, observer: metrics, live, newId });
   const shared = {
     road,
     inFlight,

@@ -2,12 +2,16 @@ import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { AccessRule } from "./ingress/access.ts";
 import { buildApp } from "./ingress/app.ts";
+import { actionOf, readDescribedAction } from "./ingress/described-action.ts";
+import { checkRequest } from "./ingress/guard.ts";
 import { handlersOf } from "./ingress/handler-table.ts";
 import type { Health } from "./ingress/health.ts";
 import { HostRule } from "./ingress/host-rule.ts";
 import { Listener } from "./ingress/listener.ts";
+import { LiveEndpoint } from "./ingress/live/endpoint.ts";
+import type { Upgrade } from "./ingress/upgrade.ts";
 import { bodyLimits, identity, newId } from "./instance.ts";
-import { anonymousKeyId } from "./kernel/principal.ts";
+import { anonymousKeyId, type Principal } from "./kernel/principal.ts";
 import type { Log } from "./observe/log.ts";
 import type { Port } from "./observe/metrics.ts";
 import { closeParts, openParts, type Parts } from "./parts.ts";
@@ -24,11 +28,13 @@ export interface GatewayPorts {
 export class Gateway {
   readonly ports: GatewayPorts;
   readonly #parts: Parts;
+  readonly #live: LiveEndpoint;
   readonly #listeners: readonly Listener[];
   #extensions: readonly LoadedExtension[];
 
-  private constructor(parts: Parts, listeners: readonly Listener[]) {
+  private constructor(parts: Parts, live: LiveEndpoint, listeners: readonly Listener[]) {
     this.#parts = parts;
+    this.#live = live;
     this.#listeners = listeners;
     this.#extensions = parts.extensions;
     const [gateway, admin, metrics] = listeners.map(({ port }) => port) as [number, number, number];
@@ -38,17 +44,19 @@ export class Gateway {
   /** Opens everything, ports last: whoever can connect is served. Rejects with the GatewayError that says why not. */
   static async open(config: GatewayConfig, log: Log): Promise<Gateway> {
     const parts = await openParts(config, log);
+    const live = openLive(parts);
     const opened: Listener[] = [];
     try {
-      for (const port of ["gateway", "admin", "metrics"] as const) opened.push(await openListener(port, parts));
+      for (const port of ["gateway", "admin", "metrics"] as const) opened.push(await openListener(port, parts, live));
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
     } catch (cause) {
+      live.close();
       await Promise.all(opened.map((listener) => listener.close(0)));
       await closeParts(parts);
       throw cause;
     }
-    return new Gateway(parts, opened);
+    return new Gateway(parts, live, opened);
   }
 
   /**
@@ -72,12 +80,15 @@ export class Gateway {
     ledger.updateConfigDigest(configDigest(now));
     if (configDigest(config) !== configDigest(now))
       log.warn("what changed beside packs, plugins and keys waits for a start");
-    await endpoint.endRevoked((principal) => principal.keyId === anonymousKeyId || keys.has(principal));
+    const isKnown = (principal: Principal): boolean => principal.keyId === anonymousKeyId || keys.has(principal);
+    this.#live.endRevoked(isKnown);
+    await endpoint.endRevoked(isKnown);
   }
 
   /** Stops accepting, lets what is in flight finish, then closes upstreams, evidence and state, in this order. */
   async close(): Promise<void> {
     this.#parts.life.stopping = true;
+    this.#live.close();
     this.#parts.endpoint.endStreams();
     const { drainMs } = this.#parts.config.limits;
     await Promise.all(this.#listeners.map((listener) => listener.close(drainMs)));
@@ -85,12 +96,12 @@ export class Gateway {
   }
 }
 
-function openListener(port: Port, parts: Parts): Promise<Listener> {
+function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Listener> {
   const { config, metrics, log } = parts;
   const described = { body: bodyLimits(config), clock: Date.now, newId };
   const app = buildApp(port, handlersOf({ ...parts, ...described, health: () => healthOf(parts) }), {
-    hostRule: new HostRule(config.listen.allowedHosts, config.listen.allowedOrigins),
-    accessRule: new AccessRule(parts.keys, config.mcpGateway.anonymousTenant),
+    hostRule: hostRuleOf(parts),
+    accessRule: accessRuleOf(parts),
     metrics,
     log,
     newId,
@@ -101,7 +112,30 @@ function openListener(port: Port, parts: Parts): Promise<Listener> {
     metrics: config.listen.metricsPort,
   };
   const host = port === "gateway" ? config.listen.host : config.listen.adminHost;
-  return Listener.open(app, host, numbers[port], config.limits);
+  const upgrade: Upgrade | null = port === "gateway" ? (...taken) => live.upgrade(...taken) : null;
+  return Listener.open(app, host, numbers[port], config.limits, upgrade);
+}
+
+function openLive(parts: Parts): LiveEndpoint {
+  const { config, keys, live, road } = parts;
+  const [hosts, access] = [hostRuleOf(parts), accessRuleOf(parts)];
+  return new LiveEndpoint({
+    feed: live,
+    mostConnections: config.limits.maxWebsockets,
+    guard: (request) => checkRequest(hosts, request),
+    callerOf: ({ rawHeaders }) => access.admitIfPresented(rawHeaders),
+    authenticate: (key) => keys.authenticate(key),
+    describe: (said, caller, client) => actionOf(readDescribedAction(said, "action"), caller, client, Date.now, newId),
+    evaluate: (action) => road.evaluate(action),
+  });
+}
+
+function hostRuleOf({ config: { listen } }: Parts): HostRule {
+  return new HostRule(listen.allowedHosts, listen.allowedOrigins);
+}
+
+function accessRuleOf({ config, keys }: Parts): AccessRule {
+  return new AccessRule(keys, config.mcpGateway.anonymousTenant);
 }
 
 function healthOf({ life, ledger }: Parts): Health {

@@ -16,6 +16,7 @@ import { SessionTable } from "./ingress/mcp/session-table.ts";
 import { identity, jsonBounds, newId } from "./instance.ts";
 import { GatewayError } from "./kernel/error.ts";
 import { WebhookFeed } from "./notify/feed.ts";
+import { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
 import { noticeOf } from "./pipeline/approval-notice.ts";
@@ -55,6 +56,7 @@ export interface Parts extends Endpoints {
   readonly providers: ProviderFleet;
   readonly meter: UsageMeter;
   readonly sessions: SessionTable;
+  readonly live: LiveFeed;
   readonly life: { stopping: boolean };
 }
 
@@ -72,6 +74,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   // Its tables take a moment, which no request should.
   if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
+  const live = new LiveFeed(Date.now);
   const time = { clock: Date.now, elapsedMs: () => performance.now() };
   const control = await openSessionControl({
     ...evidence,
@@ -99,7 +102,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     newId: () => randomBytes(32).toString("base64url"),
     onCount: (count) => metrics.mcpSessions(count),
   });
-  const approvals = await openApprovals(config, log, metrics, evidence);
+  const approvals = await openApprovals(config, log, { metrics, live, ...evidence });
   const onWarning = (message: string, fields: object): void => log.warn(fields, message);
   const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
   metrics.state.watch({
@@ -120,6 +123,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers,
     sessions,
     meter,
+    live,
   });
   const keys = new KeyRing(config.keys);
   return {
@@ -137,6 +141,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers,
     meter,
     sessions,
+    live,
     ...endpoints,
     life: { stopping: false },
   };
@@ -200,8 +205,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
 function openApprovals(
   { approvals }: GatewayConfig,
   log: Log,
-  metrics: Metrics,
-  { store, ledger, notifier }: Pick<Parts, "store" | "ledger" | "notifier">,
+  { metrics, live, store, ledger, notifier }: Pick<Parts, "metrics" | "live" | "store" | "ledger" | "notifier">,
 ): Promise<Approvals> {
   return Approvals.open({
     store,
@@ -215,7 +219,9 @@ function openApprovals(
     onChange: (approval) => {
       metrics.approval(approval.state);
       const notice = noticeOf(approval, new Date().toISOString());
-      if (notice !== undefined) notifier.tell(notice);
+      if (notice === undefined) return;
+      notifier.tell(notice);
+      live.publish(approval.tenant, "approvals", () => ({ ...notice.data }));
     },
     onWarning: (message, fields) => log.warn(fields, message),
   });

@@ -47,7 +47,7 @@ R1.1-32 | 4 | met  | Approval state uses a local embedded database when state.en
 R1.2-1  | 6 | met  | Port 8080 serves the chat-completions-compatible API and the messages API.
 R1.2-2  | 2 | met  | Port 8080 serves MCP at /mcp.
 R1.2-3  | 4 | met  | Port 8080 serves MCP at /sse.
-R1.2-4  | 8 | open | Port 8080 serves the WebSocket /v1/ws.
+R1.2-4  | 8 | met  | Port 8080 serves the WebSocket /v1/ws.
 R1.2-5  | 2 | met  | Port 8081 serves the admin API below /admin/v1/.
 R1.2-6  | 2 | met  | Port 8081 serves /health and /metrics.
 R1.2-7  | 4 | met  | Port 8081 serves approvals.
@@ -155,7 +155,7 @@ R4.1-8  | 6 | met  | POST /v1/chat/completions answers a completion and requires
 R4.1-9  | 6 | met  | POST /v1/chat/completions supports streaming.
 R4.1-10 | 6 | met  | POST /v1/messages takes and answers messages-style JSON.
 R4.1-11 | 6 | met  | POST /v1/messages/count_tokens answers a token count.
-R4.1-12 | 8 | open | /v1/ws is a WebSocket for live charts and eval hooks.
+R4.1-12 | 8 | met  | /v1/ws is a WebSocket for live charts and eval hooks.
 R4.1-13 | 2 | met  | Other paths cannot dispatch tool calls.
 R4.1-14 | 6 | met  | Tool passthrough on the messages route is optional and disabled by default.
 

@@ -14,7 +14,7 @@ S5  | 2, 8   | met  | Each role x each route x each transport, generated from th
 S6  | 2      | met  | Body naming command/args/env/url of a server or provider → never spawned or dialled
 S7  | 2      | met  | Empty or missing allowlist, origins, policy directory, keys → deny or refuse to start
 S8  | 2      | met  | Path variants (//, %2f, .., case, trailing slash, absolute-form, #) on every route → same decision as canonical, or 404/400
-S9  | 2, 8   | part | Host not allowed, duplicate Host, evil:x@good; Origin not allowed, on 3 ports, SSE, WS → 403/421/400
+S9  | 2, 8   | met  | Host not allowed, duplicate Host, evil:x@good; Origin not allowed, on 3 ports, SSE, WS → 403/421/400
 S10 | 2      | met  | POST with text/plain, urlencoded, multipart or no Content-Type → 415, no dispatch
 S11 | 2      | met  | Default start → loopback only; public bind without keys refuses
 S12 | 2, 6   | met  | Client key, cookies, X-Forwarded-* of the client → never seen by any upstream; provider key never in a reply
@@ -87,7 +87,7 @@ S68 | 2, 7, 8| part | 100,000 distinct tools/sessions/models → metric series a
 S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses
 S70 | 8      | open | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
 S71 | 8      | open | GraphQL depth 50, 1,000 aliases, batch, introspection → refused
-S72 | 8      | open | /v1/ws without key, wrong Origin, slow reader, 1 MB frame, 10,000 sockets → refused/closed, memory bounded
+S72 | 8      | met  | /v1/ws without key, wrong Origin, slow reader, 1 MB frame, 10,000 sockets → refused/closed, memory bounded
 S73 | 6      | met  | 10 x load → 429/503, zero changed decisions, admitted p99 in budget
 S74 | -      | open | 1 M decisions → flat RSS and flat latency
 S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine

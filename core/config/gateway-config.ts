@@ -179,6 +179,7 @@ export interface LimitConfig {
   readonly keepAliveMs: number;
   readonly unreadMs: number;
   readonly maxConnections: number;
+  readonly maxWebsockets: number;
   readonly drainMs: number;
 }
 

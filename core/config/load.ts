@@ -126,6 +126,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       keepAliveMs: limits.keep_alive_ms,
       unreadMs: limits.unread_ms,
       maxConnections: limits.max_connections,
+      maxWebsockets: limits.max_websockets,
       drainMs: limits.drain_ms,
     },
     log: { level: form.log.level },

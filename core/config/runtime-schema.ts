@@ -185,6 +185,13 @@ export const limitsSchema = {
       default: 10_000,
       description: "Connections of clients at once, on each port.",
     },
+    max_websockets: {
+      type: "integer",
+      min: 0,
+      max: 100_000,
+      default: 1_000,
+      description: "Connections to `/v1/ws` at once. One more is refused. 0: none is served.",
+    },
     drain_ms: {
       type: "integer",
       min: 0,

@@ -32,6 +32,12 @@ export class AccessRule {
     return principal;
   }
 
+  /** Whose key the headers present; null where they present none. Throws KEY_UNKNOWN. */
+  admitIfPresented(rawHeaders: readonly string[]): Principal | null {
+    const key = presentedKey(rawHeaders);
+    return key === null ? null : this.#keys.authenticate(key);
+  }
+
   #withoutKey(access: Access): Principal {
     if (access === "caller" && this.#anonymous !== null) return this.#anonymous;
     throw new GatewayError("KEY_MISSING", "send `X-API-Key: <key>` or `Authorization: Bearer <key>`");

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Middleware } from "koa";
 import { GatewayError } from "../kernel/error.ts";
 import type { HostRule } from "./host-rule.ts";
@@ -20,6 +21,8 @@ const singular: ReadonlySet<string> = new Set([
   "mcp-session-id",
   "origin",
   "provider-version",
+  "sec-websocket-key",
+  "sec-websocket-version",
   "transfer-encoding",
   "x-api-key",
   "x-gateway-session-id",
@@ -32,13 +35,18 @@ const canonicalUrl =
 /** Refuses, before anything else looks at it, a request that two readers could read differently. */
 export function guard(rule: HostRule): Middleware {
   return (ctx, next) => {
-    checkHeaders(ctx.req.rawHeaders);
-    rule.check(ctx.req.headers.host, ctx.req.headers.origin);
-    if (!canonicalUrl.test(ctx.req.url ?? "") || ctx.req.url?.includes("#")) {
-      throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
-    }
+    checkRequest(rule, ctx.req);
     return next();
   };
+}
+
+/** Throws what says why a request may not be looked at. */
+export function checkRequest(rule: HostRule, { rawHeaders, headers, url = "" }: IncomingMessage): void {
+  checkHeaders(rawHeaders);
+  rule.check(headers.host, headers.origin);
+  if (!canonicalUrl.test(url) || url.includes("#")) {
+    throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
+  }
 }
 
 function checkHeaders(raw: readonly string[]): void {

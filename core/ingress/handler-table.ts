@@ -1,3 +1,4 @@
+import { GatewayError } from "../kernel/error.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Chain } from "../policy/chain.ts";
 import type { AdminParts } from "./admin.ts";
@@ -39,6 +40,10 @@ export function handlersOf(parts: HandlerParts): Handlers {
     "model.messages": (ctx, caller, requestId) => parts.model.messages(ctx, caller, requestId),
     "model.count": (ctx, caller) => parts.model.countTokens(ctx, caller),
     "model.list": (ctx) => parts.model.models(ctx),
+    "live.open": (ctx) => {
+      ctx.set({ connection: "upgrade, close", upgrade: "websocket" });
+      throw new GatewayError("UPGRADE_REQUIRED", "`/v1/ws` speaks WebSocket");
+    },
     "gateway.health": health,
     "admin.health": health,
     "admin.metrics": scrape,

@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type Koa from "koa";
 import { GatewayError } from "../kernel/error.ts";
 import { isPlainlyFramed } from "./framing.ts";
+import { acceptUpgrades, type Upgrade } from "./upgrade.ts";
 
 export interface ListenerLimits {
   readonly headersMs: number;
@@ -35,8 +36,14 @@ export class Listener {
     server.on("timeout", (socket) => this.#idle(socket));
   }
 
-  /** Resolves once the port accepts connections. Rejects with PORT_UNAVAILABLE, naming host and port. */
-  static open(app: Koa, host: string, port: number, limits: ListenerLimits): Promise<Listener> {
+  /** Resolves once the port accepts connections. `upgrade`: null where nobody speaks WebSocket. Rejects with PORT_UNAVAILABLE, naming host and port. */
+  static open(
+    app: Koa,
+    host: string,
+    port: number,
+    limits: ListenerLimits,
+    upgrade: Upgrade | null,
+  ): Promise<Listener> {
     const server = createServer(
       {
         maxHeaderSize: headerBytes,
@@ -54,6 +61,7 @@ export class Listener {
     server.maxConnections = limits.maxConnections;
     server.on("clientError", answerBrokenRequest);
     server.timeout = limits.unreadMs;
+    if (upgrade !== null) acceptUpgrades(server, upgrade);
     return new Promise((resolve, reject) => {
       const listener = new Listener(server);
       server.once("error", (cause) => reject(portFault(host, port, cause as NodeJS.ErrnoException)));

@@ -24,6 +24,8 @@ const table = {
   "model.messages": { port: "gateway", method: "POST", path: "/v1/messages", access: "key" },
   "model.count": { port: "gateway", method: "POST", path: "/v1/messages/count_tokens", access: "key" },
   "model.list": { port: "gateway", method: "GET", path: "/v1/models", access: "key" },
+  // A request to upgrade never gets this far.
+  "live.open": { port: "gateway", method: "GET", path: "/v1/ws", access: "public" },
   "gateway.health": { port: "gateway", method: "GET", path: "/health", access: "public" },
   "admin.health": { port: "admin", method: "GET", path: "/health", access: "public" },
   "admin.metrics": { port: "admin", method: "GET", path: "/metrics", access: "metrics.read" },

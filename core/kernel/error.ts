@@ -21,6 +21,7 @@ const table = {
   INVALID_HEADER: { status: 400, jsonRpc: -32600, expose: true, text: "invalid header" },
   BODY_TOO_LARGE: { status: 413, jsonRpc: -32600, expose: true, text: "request body too large" },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, jsonRpc: -32600, expose: true, text: "unsupported media type" },
+  UPGRADE_REQUIRED: { status: 426, jsonRpc: -32600, expose: true, text: "upgrade required" },
   HEADERS_TOO_LARGE: { status: 431, jsonRpc: -32600, expose: true, text: "request headers too large" },
   KEY_MISSING: { status: 401, jsonRpc: 1401, expose: true, text: "authentication required" },
   KEY_UNKNOWN: { status: 401, jsonRpc: 1401, expose: true, text: "unknown key" },

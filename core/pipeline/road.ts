@@ -3,13 +3,14 @@ import type { Decision } from "../kernel/decision.ts";
 import { type ActionEnvelope, type Phase, type Protocol, withOutput } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
-import type { Json } from "../kernel/json.ts";
+import type { Json, JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
 import { redactOutput } from "../kernel/redacted-output.ts";
 import type { Answer, Dispatch, Stopped } from "./answer.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
 import { type DecisionLog, type Gated, type GateParts, passGate, type SessionVisit, type Waiting } from "./gate.ts";
+import { decisionNotice, hasRisk, riskNotice } from "./live-decision.ts";
 
 /** Where outcomes become durable before anything is answered. */
 export interface OutcomeLog extends DecisionLog {
@@ -33,11 +34,18 @@ export interface SessionWatch {
   learn(action: ActionEnvelope, evaluation: Evaluation): Promise<void>;
 }
 
+/** Where people watch what is decided. */
+export interface LiveFeed {
+  count(tenant: string, decision: Decision, durationUs: number): void;
+  publish(tenant: string, channel: "decisions" | "risk", make: () => JsonObject): void;
+}
+
 export interface RoadParts extends GateParts {
   readonly sessions: SessionWatch;
   readonly chain: Evaluator;
   readonly log: OutcomeLog;
   readonly observer: RoadObserver;
+  readonly live: LiveFeed;
   readonly newId: () => string;
 }
 
@@ -142,10 +150,18 @@ export class Road {
     try {
       const evaluation = await this.#evaluate(visit.action);
       const gated = await passGate(this.#parts, visit, evaluation);
+      this.#tell(visit.action, evaluation, gated);
       return { evaluation, gated };
     } finally {
       visit.leave();
     }
+  }
+
+  #tell(action: ActionEnvelope, evaluation: Evaluation, gated: Gated): void {
+    const { live } = this.#parts;
+    live.count(action.tenant, evaluation.decision, evaluation.durationUs);
+    live.publish(action.tenant, "decisions", () => decisionNotice(action, evaluation, gated));
+    if (hasRisk(action)) live.publish(action.tenant, "risk", () => riskNotice(action));
   }
 
   async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply> | Stopped> {

@@ -11,6 +11,7 @@ import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { dial, encodeRequest, type HeaderList, send } from "../../support/wire.ts";
+import { LiveClient } from "../live/live-client.ts";
 
 const otherKey = `test-${randomBytes(32).toString("base64url")}`;
 const otherHash = createHash("sha256").update(otherKey).digest("hex");
@@ -40,8 +41,14 @@ describe("a reload", function () {
   it("that takes a key away ends what its holder has open, and nothing of anybody else", async () => {
     const [mine, theirs] = [await openStream(siteKey), await openStream(otherKey)];
     const [, watching] = [await watch(siteKey), await watch(otherKey)];
+    const live = [siteKey, otherKey].map((key) => new LiveClient(gateway.url, { key }));
+    await Promise.all(live.map((client) => client.open()));
+    const ended = live[1]?.closed();
     await reload(one);
     await until(() => theirs.readableEnded && watching.readableEnded);
+    expect(await ended).to.deep.equal([4401, "the key is gone"]);
+    live[0]?.say("ping", {}, "still");
+    await live[0]?.hear(({ id }) => id === "still");
     expect((await send(gateway.url, initialize(otherKey))).status).to.equal(401);
     expect(mine.readableEnded).to.equal(false);
     mine.destroy();

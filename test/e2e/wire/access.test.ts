@@ -25,6 +25,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "model.messages": everyKey,
   "model.count": everyKey,
   "model.list": everyKey,
+  "live.open": [426, 426, 426, 426, 426, 426],
   "gateway.health": everyone,
   "admin.health": everyone,
   "admin.metrics": everyKey,

@@ -277,6 +277,7 @@ function defaults(source: string): GatewayConfig {
       keepAliveMs: 65_000,
       unreadMs: 30_000,
       maxConnections: 10_000,
+      maxWebsockets: 1_000,
       drainMs: 15_000,
     },
     log: { level: "info" },

@@ -11,6 +11,7 @@ import { Reply } from "../../../../core/ingress/mcp/reply.ts";
 import type { Refusal } from "../../../../core/ingress/refusal.ts";
 import { httpSession } from "../../../../core/kernel/session-scope.ts";
 import { uuidV7 } from "../../../../core/kernel/uuid.ts";
+import { LiveFeed } from "../../../../core/observe/live-feed.ts";
 import { type Passage, Road } from "../../../../core/pipeline/road.ts";
 import { UpstreamGroup } from "../../../../core/upstream/group.ts";
 import { ApprovalWorld, reviewer, unwatched } from "../../../support/approval-world.ts";
@@ -58,6 +59,7 @@ describe("Hold", function () {
       log: world.ledger.ledger,
       desk: world.approvals.queue,
       sessions: unwatched,
+      live: new LiveFeed(Date.now),
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       newId,
     });

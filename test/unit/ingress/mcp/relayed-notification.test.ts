@@ -9,6 +9,7 @@ import type { JsonObject } from "../../../../core/kernel/json.ts";
 import type { JsonRpcNotification } from "../../../../core/kernel/json-rpc.ts";
 import type { Verdict } from "../../../../core/kernel/policy.ts";
 import { uuidV7 } from "../../../../core/kernel/uuid.ts";
+import { LiveFeed } from "../../../../core/observe/live-feed.ts";
 import { Road } from "../../../../core/pipeline/road.ts";
 import { Chain } from "../../../../core/policy/chain.ts";
 import { ApprovalWorld, unwatched } from "../../../support/approval-world.ts";
@@ -57,6 +58,7 @@ describe("relayNotification(parts, lane, told)", () => {
       log: world.ledger.ledger,
       desk: world.approvals.queue,
       sessions: unwatched,
+      live: new LiveFeed(Date.now),
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       newId,
     });

@@ -1,0 +1,65 @@
+import type { Decision } from "../kernel/decision.ts";
+import type { JsonObject } from "../kernel/json.ts";
+import type { LiveChannel, LiveEvent } from "../kernel/live-event.ts";
+import type { Clock } from "../kernel/port.ts";
+import { DecisionRate } from "./decision-rate.ts";
+
+/** Hears of each event once, as it happens; must not throw. */
+export type LiveListener = (event: LiveEvent) => void;
+
+interface Subscription {
+  readonly tenant: string;
+  readonly channels: ReadonlySet<LiveChannel>;
+  readonly listener: LiveListener;
+}
+
+/**
+ * Tells whoever listens what happens to a tenant, as it happens: nothing is kept, and where nobody listens nothing is
+ * made. Only ever the listener's own tenant.
+ */
+export class LiveFeed {
+  readonly #clock: Clock;
+  readonly #subscriptions = new Set<Subscription>();
+  readonly #rates = new Map<string, DecisionRate>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How many listen. */
+  get listeners(): number {
+    return this.#subscriptions.size;
+  }
+
+  /** Returns what ends it. */
+  subscribe(tenant: string, channels: ReadonlySet<LiveChannel>, listener: LiveListener): () => void {
+    const subscription = { tenant, channels, listener };
+    this.#subscriptions.add(subscription);
+    return () => this.#subscriptions.delete(subscription);
+  }
+
+  /** `make` is asked only where somebody listens. */
+  publish(tenant: string, channel: LiveChannel, make: () => JsonObject): void {
+    let event: LiveEvent | undefined;
+    for (const { tenant: own, channels, listener } of this.#subscriptions) {
+      if (own !== tenant || !channels.has(channel)) continue;
+      event ??= { channel, time: new Date(this.#clock()).toISOString(), data: make() };
+      listener(event);
+    }
+  }
+
+  /** Counts for the channel `metrics`. Tenants are those of the configuration: their number is bounded by it. */
+  count(tenant: string, decision: Decision, durationUs: number): void {
+    const rate = this.#rates.get(tenant) ?? new DecisionRate();
+    this.#rates.set(tenant, rate);
+    rate.count(decision, durationUs);
+  }
+
+  /** Tells each listener of the channel `metrics` how its tenant stands. */
+  publishMetrics(): void {
+    const tenants = new Set([...this.#subscriptions].map(({ tenant }) => tenant));
+    for (const tenant of tenants) {
+      this.publish(tenant, "metrics", () => (this.#rates.get(tenant) ?? new DecisionRate()).summary());
+    }
+  }
+}
