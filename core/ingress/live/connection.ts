@@ -83,9 +83,9 @@ export class LiveConnection {
 
   /** Looks whether anybody is there: one who did not answer the last time is not. */
   probe(): void {
-    if (!this.#answered) return this.#socket.terminate();
+    if (this.#answered) this.#socket.ping();
+    else this.#socket.terminate();
     this.#answered = false;
-    this.#socket.ping();
   }
 
   #end(): void {
@@ -94,7 +94,11 @@ export class LiveConnection {
   }
 
   #hear(data: Buffer, isBinary: boolean): void {
-    if (isBinary) return this.close("binary");
+    if (isBinary) this.close("binary");
+    else this.#read(data);
+  }
+
+  #read(data: Buffer): void {
     let id: string | null = null;
     try {
       const message = parseClientMessage(data);
@@ -162,8 +166,8 @@ export class LiveConnection {
 
   #say(type: string, id: string | null, payload: JsonObject): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
-    if (this.#socket.bufferedAmount > mostWaiting) return this.close("slow");
-    this.#socket.send(JSON.stringify({ type, id, payload }));
+    if (this.#socket.bufferedAmount > mostWaiting) this.close("slow");
+    else this.#socket.send(JSON.stringify({ type, id, payload }));
   }
 }
 
