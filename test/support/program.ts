@@ -9,9 +9,14 @@ export interface Ran {
   readonly stderr: string;
 }
 
-/** Runs a program to its end. Rejects where it is not installed: a test that needs it fails. */
-export async function runProgram(command: string, args: readonly string[], input: string = ""): Promise<Ran> {
-  const child = spawn(command, args, { stdio: "pipe" });
+/** Runs a program to its end; `more` is added to the environment. Rejects where it is not installed. */
+export async function runProgram(
+  command: string,
+  args: readonly string[],
+  input: string = "",
+  more: Readonly<Record<string, string>> = {},
+): Promise<Ran> {
+  const child = spawn(command, args, { stdio: "pipe", env: { ...process.env, ...more } });
   const closed = once(child, "close");
   child.stdin.on("error", () => undefined); // it may end without having read all
   child.stdin.end(input);

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../../support/free-port.ts";
 import type { ServerProgram } from "./world.ts";
 
 /** The environment that each server gets: directly, and as its upstream's `env`. */
@@ -79,13 +79,4 @@ export async function startEverything(transport: "streamableHttp" | "sse", wante
   await Promise.race([listening, ended]);
   ended.catch(() => undefined); // from here on, an exit is what `stop` asks for
   return { url: `http://127.0.0.1:${port}/${transport === "sse" ? "sse" : "mcp"}`, stop };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -12,6 +12,7 @@ import type { StdioConfig, UpstreamConfig } from "../../../core/kernel/upstream-
 import { demoUpstream } from "../../../core/upstream/demo/upstream.ts";
 import type { UpstreamGroup } from "../../../core/upstream/group.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
+import { freePort } from "../../support/free-port.ts";
 import { awaitReady } from "../../support/ready-line.ts";
 import {
   call,
@@ -60,16 +61,6 @@ async function startEverything(mode: string, port: number): Promise<void> {
     said += chunk.toString("utf8");
   });
   await until(() => said.includes("port"), 10_000);
-}
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import("node:net");
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 describe("the demo upstream", () => {

@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { repositoryRoot } from "../check/source-tree.ts";
+import { until } from "../support/event-stream.ts";
+import { freePort } from "../support/free-port.ts";
+import { type Ran, runProgram } from "../support/program.ts";
+
+export const proxyKinds = ["nginx", "caddy"] as const;
+export type ProxyKind = (typeof proxyKinds)[number];
+
+/** What of the shipped file is another thing in a test: each must stand there, once. */
+export type Edits = readonly (readonly [shipped: string, instead: string])[];
+
+/** A reverse proxy in front of a gateway, configured by the file we ship. */
+export interface RunningProxy {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const files: Readonly<Record<ProxyKind, string>> = { nginx: "nginx.conf", caddy: "Caddyfile" };
+
+/** The file as it ships. */
+export function shippedProxy(kind: ProxyKind): string {
+  return readFileSync(join(repositoryRoot, "core/cli/deploy", files[kind]), "utf8");
+}
+
+/** Throws where the shipped file does not say something once. */
+function edited(text: string, edits: Edits): string {
+  return edits.reduce((before, [shipped, instead]) => {
+    if (before.split(shipped).length !== 2) throw new Error(`expected \`${shipped}\` once in the shipped file`);
+    return before.replace(shipped, instead);
+  }, text);
+}
+
+/** Starts a proxy without TLS on a free port. Rejects with what it said where it does not listen. */
+export async function startProxy(kind: ProxyKind, gatewayUrl: string, edits: Edits = []): Promise<RunningProxy> {
+  const folder = await mkdtemp(join(tmpdir(), `${kind}-`));
+  const port = await freePort();
+  const here: Edits = [["127.0.0.1:8080", new URL(gatewayUrl).host], ...listening[kind](port), ...edits];
+  const site = edited(shippedProxy(kind), here);
+  const child = kind === "nginx" ? await runNginx(folder, site) : await runCaddy(folder, site);
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (said += String(chunk)));
+  const failed = once(child, "error");
+  const stop = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    }
+    await rm(folder, { recursive: true, force: true });
+  };
+  const url = `http://127.0.0.1:${port}`;
+  try {
+    await Promise.race([answering(url, child), failed.then(([error]) => Promise.reject(error))]);
+  } catch (cause) {
+    if (child.pid !== undefined) await stop();
+    throw new Error(`${kind} does not listen: ${said}`, { cause });
+  }
+  return { url, stop };
+}
+
+const listening: Readonly<Record<ProxyKind, (port: number) => Edits>> = {
+  nginx: (port) => [
+    ["listen 443 ssl;", `listen 127.0.0.1:${port};`],
+    ["ssl_certificate /etc/ssl/gateway/agents.crt;", ""],
+    ["ssl_certificate_key /etc/ssl/gateway/agents.key;", ""],
+  ],
+  caddy: (port) => [["agents.example.com {", `http://:${port} {\n\tbind 127.0.0.1\n\t`]],
+};
+
+/** What surrounds the shipped file of nginx: everything it writes goes to `folder`. */
+function nginxConfig(folder: string, site: string): string {
+  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  );
+  return `
+daemon off;
+${process.getuid?.() === 0 ? "user root;" : ""}
+worker_processes 1;
+pid ${folder}/pid;
+error_log stderr;
+events {}
+http {
+access_log off;
+${paths.join("\n")}
+${site}
+}
+`;
+}
+
+async function runNginx(folder: string, site: string): Promise<ChildProcess> {
+  const file = join(folder, "nginx.conf");
+  await writeFile(file, nginxConfig(folder, site));
+  return spawn("nginx", ["-p", folder, "-c", file], { stdio: ["ignore", "pipe", "pipe"] });
+}
+
+async function runCaddy(folder: string, site: string): Promise<ChildProcess> {
+  const file = join(folder, "Caddyfile");
+  await mkdir(join(folder, "home"));
+  await writeFile(file, `{\n\tadmin off\n\tauto_https off\n\tgrace_period 1s\n}\n${site}`);
+  const env = { ...process.env, HOME: join(folder, "home"), XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+  return spawn("caddy", ["run", "--adapter", "caddyfile", "--config", file], {
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** What the proxy's own checker says of the shipped file, TLS and all; nothing but the certificate is elsewhere. */
+export async function checkShipped(kind: ProxyKind): Promise<Ran> {
+  const folder = await mkdtemp(join(tmpdir(), `${kind}-`));
+  try {
+    const file = join(folder, files[kind]);
+    if (kind === "caddy") {
+      await writeFile(file, shippedProxy(kind));
+      return await runProgram("caddy", ["validate", "--adapter", "caddyfile", "--config", file], "", { HOME: folder });
+    }
+    const [key, certificate] = [join(folder, "agents.key"), join(folder, "agents.crt")];
+    const subject = ["-subj", "/CN=agents.example.com", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+    await runProgram("openssl", ["req", "-x509", "-nodes", ...subject, "-keyout", key, "-out", certificate]);
+    const edits: Edits = [
+      ["/etc/ssl/gateway/agents.crt", certificate],
+      ["/etc/ssl/gateway/agents.key", key],
+    ];
+    await writeFile(file, nginxConfig(folder, edited(shippedProxy(kind), edits)));
+    return await runProgram("nginx", ["-t", "-p", folder, "-c", file]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function answering(url: string, child: ChildProcess): Promise<void> {
+  const answers = async (): Promise<boolean> => {
+    if (child.exitCode !== null) throw new Error(`it exited with ${child.exitCode}`);
+    const response = await fetch(`${url}/health`).catch(() => undefined);
+    return response?.status === 200;
+  };
+  await until(answers, 10_000);
+}
