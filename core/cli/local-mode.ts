@@ -37,7 +37,7 @@ export interface LocalMode {
 }
 
 /**
- * Local mode: an embedded store in `dataDir`, the baseline pack, the demo upstream, a key for agents and one for the
+ * Local mode: an embedded store in `dataDir`, the shipped packs, the demo upstream, a key for agents and one for the
  * person who reviews. Throws STATE_UNUSABLE with the next step where the folder or a key cannot be used.
  */
 export async function openLocalMode(dataDir: string, firstPort?: number): Promise<LocalMode> {
@@ -52,7 +52,9 @@ export async function openLocalMode(dataDir: string, firstPort?: number): Promis
   }
   const config = localConfig({
     dataDir,
-    packs: [{ path: join(shippedPacks, "baseline"), mode: "enforce", settings: {} }],
+    packs: ["baseline", "session-watch"].map((name) => {
+      return { path: join(shippedPacks, name), mode: "enforce", settings: {}, shadowRules: [] };
+    }),
     upstreams: [demoUpstream()],
     keys: configured,
     ...(firstPort === undefined ? {} : { firstPort }),

@@ -74,7 +74,14 @@ async function testPack(folder: string, json: true | undefined): Promise<void> {
 function compile(folder: string, json: true | undefined): Promise<CompiledPack | undefined> {
   return tellFaults(json, async () => {
     const extension = acceptUnverified(await readExtensionFolder(folder, "pack"), null);
-    return await compilePack({ extension, path: folder, mode: "enforce", settings: {}, clock: Date.now });
+    return await compilePack({
+      extension,
+      path: folder,
+      mode: "enforce",
+      settings: {},
+      shadowRules: [],
+      clock: Date.now,
+    });
   });
 }
 

@@ -22,7 +22,14 @@ export async function readContent(
     await readPluginTests(path, extension, settingsSchema);
     return { name, version, sequence, issuedAt: undefined, expiresAt: undefined };
   }
-  const { pack } = await compilePack({ extension, path, mode: "enforce", settings: {}, clock: Date.now });
+  const { pack } = await compilePack({
+    extension,
+    path,
+    mode: "enforce",
+    settings: {},
+    shadowRules: [],
+    clock: Date.now,
+  });
   const { ref, sequence, issuedAt, expiresAt } = pack;
   return { name: ref.name, version: ref.version, sequence, issuedAt, expiresAt };
 }

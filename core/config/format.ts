@@ -24,6 +24,7 @@ export type FormatName =
   | "tool_prefix"
   | "tool_glob"
   | "field_glob"
+  | "rule_glob"
   | "meta_key"
   | "model_name"
   | "provider_key";
@@ -85,6 +86,7 @@ export const formats: Readonly<Record<FormatName, Format>> = {
     "`<tool>:<member>`, in which `*` stands for any characters",
     /^[A-Za-z0-9_.*-]{1,128}:[^\p{Cc}\p{Cs}]{0,256}$/u,
   ),
+  rule_glob: shown("a rule's id, in which `*` stands for any characters", /^[a-z0-9.*-]{1,128}$/),
   model_name: shown("1 to 256 printable ASCII characters without spaces", /^[\x21-\x7e]{1,256}$/),
   provider_key: hidden("8 to 512 of `A-Z a-z 0-9 . _ ~ + / = -`", /^[A-Za-z0-9._~+/=-]{8,512}$/),
   meta_key: shown("1 to 256 printable ASCII characters", /^[\x21-\x7e]{1,256}$/),

@@ -91,6 +91,8 @@ export interface PackConfig {
   readonly path: string;
   readonly mode: Mode;
   readonly settings: JsonObject;
+  /** Globs of rules that are only recorded. */
+  readonly shadowRules: readonly string[];
 }
 
 export interface PluginConfig {

@@ -74,7 +74,9 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     modelGateway: buildModelGateway(form.model_gateway),
     usage: buildUsage(form.usage),
     policy: {
-      packs: policy.packs.map(({ path, mode, settings }) => ({ path: resolve(folder, path), mode, settings })),
+      packs: policy.packs.map(({ path, mode, settings, shadow_rules: shadowRules }) => {
+        return { path: resolve(folder, path), mode, settings, shadowRules };
+      }),
       plugins: policy.plugins.map(({ path, ...rest }) => ({ path: resolve(folder, path), ...rest })),
       defaultDecision: policy.default_decision,
       pluginWorkers: policy.plugin_workers,

@@ -47,6 +47,13 @@ export const policySchema = {
             default: {},
             description: "Values for the pack's settings. The pack says which there are.",
           },
+          shadow_rules: {
+            type: "list",
+            default: [],
+            whenEmpty: "leave the key out to have every rule as the pack has it",
+            description: "Rules of the pack that are recorded, but without effect.",
+            of: { type: "string", format: "rule_glob", required: true, description: "A rule, or some." },
+          },
         },
       },
     },

@@ -17,6 +17,7 @@ export interface PackPlace {
   readonly path: string;
   readonly mode: Mode;
   readonly settings: JsonObject;
+  readonly shadowRules: readonly string[];
 }
 
 export interface PolicyLoadOptions extends PluginPorts {

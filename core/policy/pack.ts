@@ -12,6 +12,7 @@ import { readSource } from "./pack-source.ts";
 import type { Rule } from "./rule.ts";
 import { runCase, type TestResult } from "./test-case.ts";
 import { mergeTestSettings, type ReadyTest, requirePassed } from "./test-file.ts";
+import { tryRules } from "./trial.ts";
 
 export interface PackOptions {
   /** The pack's files, as they were verified or accepted: nothing else is read. */
@@ -21,6 +22,8 @@ export interface PackOptions {
   readonly mode: Mode;
   /** The operator's values for the pack's settings. */
   readonly settings: JsonObject;
+  /** Globs of the rules that the operator tries out: what they say is recorded, and never counts. */
+  readonly shadowRules: readonly string[];
   /** Tells what has expired. */
   readonly clock: Clock;
 }
@@ -47,7 +50,7 @@ export interface LoadedPack {
 /** A pack that was read and compiled, but not tried yet. */
 export interface CompiledPack {
   readonly pack: LoadedPack;
-  /** Runs the pack's own tests, with the pack's own defaults for settings: they are the author's statement. */
+  /** Runs the pack's own tests, with its own defaults for settings and every rule in force: they are the author's statement. */
   test(): Promise<readonly TestResult[]>;
 }
 
@@ -89,6 +92,7 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   checkClaim(manifest, extension, faults);
   const merged = mergeSettings(manifest, options.settings, faults);
   const tests = mergeTestSettings(source.tests, manifest.settings, faults);
+  const rules = tryRules(source.rules, options.shadowRules, manifest.place, faults);
   faults.throwIfAny(options.path);
 
   const ref: PolicyRef = {
@@ -98,18 +102,18 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
     digest: extension.digest,
     signer: extension.signer,
   };
-  const build = (settings: JsonObject, mode: Mode): Policy =>
+  const build = (settings: JsonObject, mode: Mode, inForce: readonly Rule[]): Policy =>
     new PackPolicy({
       ref,
       mode,
       engine: source.engine,
-      rules: source.rules,
+      rules: inForce,
       variables: packVariables(settings, source.data),
       tightenOnly: manifest.tightenOnly || extension.tightenOnly,
     });
   return {
-    pack: describe(manifest, source.rules, build(merged, options.mode), extension),
-    test: () => runTests(tests, build),
+    pack: describe(manifest, rules, build(merged, options.mode, rules), extension),
+    test: () => runTests(tests, (settings) => build(settings, "enforce", source.rules)),
   };
 }
 
@@ -125,13 +129,13 @@ function mergeSettings(manifest: Manifest, settings: JsonObject, faults: Faults)
 
 async function runTests(
   tests: readonly ReadyTest[],
-  build: (settings: JsonObject, mode: Mode) => Policy,
+  build: (settings: JsonObject) => Policy,
 ): Promise<readonly TestResult[]> {
   const results: TestResult[] = [];
   const policies = new Map<string, Policy>();
   for (const { test, settings } of tests) {
     const key = JSON.stringify(settings);
-    const policy = policies.get(key) ?? build(settings, "enforce");
+    const policy = policies.get(key) ?? build(settings);
     policies.set(key, policy);
     results.push(await runCase(test, policy));
   }

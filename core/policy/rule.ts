@@ -9,7 +9,7 @@ import type { Faults, Place } from "./fault.ts";
 import { type Match, parseMatch } from "./match.ts";
 import { compileMessage, type Message } from "./message.ts";
 import type { YamlNode, YamlScalar } from "./yaml/node.ts";
-import { MapReader } from "./yaml/reader.ts";
+import { MapReader, type TextRule } from "./yaml/reader.ts";
 
 /** A named, dated permission that lifts one rule for the actions it is about. */
 export interface RuleException {
@@ -85,7 +85,8 @@ const idRule = {
   shape: "words of a–z, 0–9 and `-`, joined by `.`",
 } as const;
 const sentence = { max: 1_024 } as const;
-const taintRule = { max: 64, pattern: /^[a-z][a-z0-9-]*$/, shape: "a word of a–z, 0–9 and `-`" } as const;
+/** A word that a session is tainted with. */
+export const taintRule: TextRule = { max: 64, pattern: /^[a-z][a-z0-9-]*$/, shape: "a word of a–z, 0–9 and `-`" };
 
 const usualSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
 const usualRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };

@@ -3,6 +3,7 @@ import { type ActionEnvelope, phases, protocols, sealEnvelope } from "../kernel/
 import type { JsonObject } from "../kernel/json.ts";
 import { roles } from "../kernel/role.ts";
 import type { Faults } from "./fault.ts";
+import { parseTestSession } from "./test-session.ts";
 import { toJson, type YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
 
@@ -21,13 +22,28 @@ const actionKeys = [
   "continuation",
   "output",
   "tool_definition",
+  "untrusted",
   "client",
+  "facts",
+  "session_state",
 ] as const;
 const name = { max: 256 } as const;
 
-/** An action of which only the interesting part was written: an operator's MCP call at the start of 2026. */
-export function parseTestAction(node: YamlNode, called: string, faults: Faults): ActionEnvelope {
-  const reader = new MapReader(node, `\`${called}\``, actionKeys, faults);
+/** What a case calls the action it is about: as rules of a pack see it, and as a plugin is given it. */
+export type Subject = "envelope" | "action";
+
+/**
+ * An action of which only the interesting part was written: an operator's MCP call at the start of 2026. Rules are shown
+ * the last actions of its session, plugins are not.
+ */
+export function parseTestAction(node: YamlNode, called: Subject, faults: Faults): ActionEnvelope {
+  const keys = called === "envelope" ? [...actionKeys, "history"] : actionKeys;
+  const reader = new MapReader(node, `\`${called}\``, keys, faults);
+  const action = parseAction(reader, node, faults);
+  return sealEnvelope({ ...action, ...parseTestSession(reader, action, faults) });
+}
+
+function parseAction(reader: MapReader, node: YamlNode, faults: Faults): ActionEnvelope {
   const nested = (key: string, keys: readonly string[]): MapReader =>
     new MapReader(
       reader.get(key) ?? { kind: "map", members: new Map(), place: node.place },
@@ -42,7 +58,7 @@ export function parseTestAction(node: YamlNode, called: string, faults: Faults):
   const continuation =
     reader.get("continuation") === undefined ? {} : { continuation: reader.jsonObject("continuation") };
   const output = reader.json("output");
-  return sealEnvelope({
+  return {
     version: 1,
     id: "019b7600-0000-7000-8000-000000000000",
     time: reader.instant("time", false) ?? "2026-01-01T00:00:00.000Z",
@@ -67,12 +83,13 @@ export function parseTestAction(node: YamlNode, called: string, faults: Faults):
     ...continuation,
     ...(output === undefined ? {} : { output }),
     ...toolDefinition(reader.get("tool_definition"), faults),
+    ...(reader.flag("untrusted", false) ? { untrusted: true } : {}),
     client: {
       name: client.optionalText("name", name) ?? "test",
       version: client.optionalText("version", name) ?? "1.0.0",
       address: client.optionalText("address", name) ?? "127.0.0.1",
     },
-  });
+  };
 }
 
 function toolDefinition(node: YamlNode | undefined, faults: Faults): Pick<ActionEnvelope, "tool_definition"> {

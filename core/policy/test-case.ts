@@ -3,14 +3,11 @@ import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { mostApprovals, type Policy, type Verdict } from "../kernel/policy.ts";
 import type { Faults, Place } from "./fault.ts";
-import { parseTestAction } from "./test-action.ts";
+import { parseTestAction, type Subject } from "./test-action.ts";
 import { compareRedactions, type ExpectedRedaction, parseExpectedRedaction } from "./test-redaction.ts";
 import { determiningFindings, requiredApprovals } from "./verdict.ts";
 import type { YamlMap, YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
-
-/** What a case calls the action it is about: as rules of a pack see it, and as a plugin is given it. */
-export type Subject = "envelope" | "action";
 
 /** One action an author states the verdict of. */
 export interface TestCase {

@@ -1,7 +1,8 @@
 import type { JsonObject } from "../kernel/json.ts";
 import { type FaultCode, Faults } from "./fault.ts";
 import type { SettingsSchema } from "./settings.ts";
-import { parseCase, type Subject, type TestCase, type TestResult } from "./test-case.ts";
+import type { Subject } from "./test-action.ts";
+import { parseCase, type TestCase, type TestResult } from "./test-case.ts";
 import { readItems, startOf } from "./yaml/file.ts";
 
 /** A case and the settings it runs with: the author's defaults with the case's own in their place. */

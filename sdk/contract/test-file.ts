@@ -1,4 +1,4 @@
-import type { ActionEnvelope, Capability, Phase, Protocol, Role } from "./action.ts";
+import type { ActionEnvelope, ActionFacts, Capability, Phase, Protocol, Role, SessionState } from "./action.ts";
 import type { Json, JsonObject } from "./json.ts";
 import type { Verdict } from "./verdict.ts";
 
@@ -35,7 +35,22 @@ export interface TestAction {
   readonly continuation?: JsonObject;
   readonly output?: Json;
   readonly tool_definition?: Partial<NonNullable<ActionEnvelope["tool_definition"]>>;
+  readonly untrusted?: boolean;
   readonly client?: Partial<ActionEnvelope["client"]>;
+  /** Found in the arguments unless told. */
+  readonly facts?: Partial<ActionFacts>;
+  /** A session that begins unless told. */
+  readonly session_state?: Partial<Omit<SessionState, "taints">> & { readonly taints?: readonly TestTaint[] };
+}
+
+/** At most 64 in a session. */
+export interface TestTaint {
+  readonly name: string;
+  readonly target?: string;
+  readonly tool?: string;
+  readonly action?: string;
+  /** Whole seconds before the action. */
+  readonly age?: number;
 }
 
 export interface Expectation {

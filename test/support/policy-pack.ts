@@ -39,8 +39,13 @@ export class PackFolders {
     return folder;
   }
 
-  async load(files: PackFiles, settings: JsonObject = {}, mode: Mode = "enforce"): Promise<LoadedPack> {
-    return loadPack(await optionsFor(await this.write(files), settings, mode));
+  async load(
+    files: PackFiles,
+    settings: JsonObject = {},
+    mode: Mode = "enforce",
+    shadowRules: readonly string[] = [],
+  ): Promise<LoadedPack> {
+    return loadPack({ ...(await optionsFor(await this.write(files), settings, mode)), shadowRules });
   }
 
   async remove(): Promise<void> {
@@ -55,7 +60,7 @@ export async function optionsFor(
   mode: Mode = "enforce",
 ): Promise<PackOptions> {
   const extension = acceptUnverified(await readExtensionFolder(path, "pack"), null);
-  return { extension, path, mode, settings, clock: () => Date.UTC(2026, 0, 1) };
+  return { extension, path, mode, settings, shadowRules: [], clock: () => Date.UTC(2026, 0, 1) };
 }
 
 /** The faults a pack is refused for, without the line that names the pack. */

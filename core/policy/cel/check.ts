@@ -121,7 +121,7 @@ class Checker {
     if (target === undefined && operators.has(call.function)) return this.#operator(node, call.function, args);
     this.#signature(node, call);
     if (call.function === "matches") this.#pattern(call);
-    return resultOf(call.function);
+    return resultOf(call.function, target);
   }
 
   #signature(node: Expr, call: Call): void {
@@ -194,13 +194,21 @@ class Checker {
   }
 }
 
-function resultOf(name: string): Shape {
+function resultOf(name: string, target: Shape | undefined): Shape {
+  if (name === "distinct") return { kind: "list", element: target?.element ?? shapeOf.unknown };
+  if (name === "flatten") return { kind: "list", element: flatElement(target?.element) };
   if (["size", "int", "indexOf", "lastIndexOf"].includes(name) || name.startsWith("get")) return shapeOf.int;
   if (name === "double") return shapeOf.double;
   if (["contains", "startsWith", "endsWith", "matches", "glob"].includes(name)) return shapeOf.bool;
   if (name === "leaves") return { kind: "list", element: leafShape };
   if (name === "split") return { kind: "list", element: shapeOf.string };
   return ["timestamp", "duration"].includes(name) ? shapeOf.time : shapeOf.string;
+}
+
+/** What the items of a list of lists, or of other things, are once it is flat. */
+function flatElement(element: Shape | undefined): Shape {
+  if (element?.kind === "list") return element.element ?? shapeOf.unknown;
+  return element?.kind === "json" ? shapeOf.json : shapeOf.unknown;
 }
 
 const leafShape: Shape = {

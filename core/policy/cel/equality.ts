@@ -22,6 +22,15 @@ export function celEquals(a: CelValue, b: CelValue, meter: Meter, other: Other):
   return typeof b === "object" && b !== null && other(a, b);
 }
 
+/** Whether two values are equal, paid for. */
+export type Equality = (a: CelValue, b: CelValue) => boolean;
+
+/** Whether one of the candidates equals the item. */
+export function hasEqual(item: CelValue, candidates: Iterable<CelValue>, equals: Equality): boolean {
+  for (const candidate of candidates) if (equals(candidate, item)) return true;
+  return false;
+}
+
 function sameItems(a: CelList, b: CelList, meter: Meter, other: Other): boolean {
   if (a.size !== b.size) return false;
   const right = b[Symbol.iterator]();

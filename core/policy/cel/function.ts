@@ -13,7 +13,8 @@ import {
   listType,
   mapType,
 } from "@bufbuild/cel";
-import { celEquals } from "./equality.ts";
+import { celEquals, type Equality, hasEqual } from "./equality.ts";
+import { listFunctions } from "./list-function.ts";
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
 import { textFunctions } from "./text-function.ts";
@@ -48,9 +49,11 @@ const longestNumeral = 64;
  * They replace the standard library's where the two have the same signature.
  */
 export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: LeafMemory): CelFunc[] {
+  const equality: Equality = (a, b) => celEquals(a, b, meter, sameByStandard);
   return [
-    ...equalityFunctions(meter),
+    ...equalityFunctions(equality),
     ...collectionFunctions(meter),
+    ...listFunctions(meter, equality),
     ...loopFunctions(meter),
     ...Object.entries(dearer).flatMap(([name, units]) => dearerFunctions(name, units, meter)),
     ...conversionFunctions(meter),
@@ -59,16 +62,13 @@ export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: L
   ];
 }
 
-function equalityFunctions(meter: Meter): CelFunc[] {
-  const other = (a: CelValue, b: CelValue): boolean => callStandard("_==_", undefined, [a, b]) === true;
-  const has = (item: CelValue, items: CelList): boolean => {
-    for (const candidate of items) if (celEquals(candidate, item, meter, other)) return true;
-    return false;
-  };
+const sameByStandard = (a: CelValue, b: CelValue): boolean => callStandard("_==_", undefined, [a, b]) === true;
+
+function equalityFunctions(equality: Equality): CelFunc[] {
   return [
-    celFunc("_==_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => celEquals(a, b, meter, other)),
-    celFunc("_!=_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => !celEquals(a, b, meter, other)),
-    celFunc("@in", [DYN, list], BOOL, has),
+    celFunc("_==_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => equality(a, b)),
+    celFunc("_!=_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => !equality(a, b)),
+    celFunc("@in", [DYN, list], BOOL, (item: CelValue, items: CelList) => hasEqual(item, items, equality)),
   ];
 }
 

@@ -9,7 +9,7 @@ export const functionArity: Readonly<Record<string, readonly number[]>> = {
   string: [1],
   timestamp: [1],
   duration: [1],
-  leaves: [1],
+  leaves: [1, 2],
 };
 
 export const methodArity: Readonly<Record<string, readonly number[]>> = {
@@ -26,6 +26,8 @@ export const methodArity: Readonly<Record<string, readonly number[]>> = {
   replace: [2],
   split: [1],
   join: [0, 1],
+  distinct: [0],
+  flatten: [0],
   substring: [1, 2],
   indexOf: [1],
   lastIndexOf: [1],

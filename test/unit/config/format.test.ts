@@ -132,6 +132,10 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
     fit: ["write_file:content", "*:password", "read_*:", "a:b:c", "*:ä b"],
     unfit: ["", "password", ":password", "a b:c", "a:\n", `${"x".repeat(129)}:a`, `a:${"x".repeat(257)}`, "a:\ud800"],
   },
+  rule_glob: {
+    fit: ["baseline.read", "session-watch.*", "*", "a"],
+    unfit: ["", "Baseline.read", "a b", "a/b", "ä", "x".repeat(129)],
+  },
   model_name: {
     fit: ["m", "org/model-2:free", "mock:fail=503", "x".repeat(256)],
     unfit: ["", "a b", "ä", "a\n", "x".repeat(257)],

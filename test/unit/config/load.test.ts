@@ -45,8 +45,19 @@ describe("loadConfig(path, env)", () => {
         contentDigest(environmentKey),
       ]);
       expect(config.policy.packs).to.deep.equal([
-        { path: resolve("policy-packs/baseline"), mode: "enforce", settings: {} },
-        { path: resolve("policy-packs/candidate"), mode: "shadow", settings: { protected_paths: ["/etc", "/root"] } },
+        { path: resolve("policy-packs/baseline"), mode: "enforce", settings: {}, shadowRules: [] },
+        {
+          path: resolve("policy-packs/session-watch"),
+          mode: "enforce",
+          settings: { settled_actions: 100 },
+          shadowRules: ["session-watch.secret-model"],
+        },
+        {
+          path: resolve("policy-packs/candidate"),
+          mode: "shadow",
+          settings: { protected_paths: ["/etc", "/root"] },
+          shadowRules: [],
+        },
       ]);
     });
 

@@ -4,7 +4,7 @@ import { localConfig } from "../../../core/config/local.ts";
 import { hashA, loadText } from "./fixture.ts";
 
 const keys = [{ id: "local", tenant: "local", role: "operator", keyHash: hashA }] as const;
-const packs = [{ path: "/packs/baseline", mode: "enforce", settings: {} }] as const;
+const packs = [{ path: "/packs/baseline", mode: "enforce", settings: {}, shadowRules: [] }] as const;
 
 describe("localConfig(options)", () => {
   it("is the default configuration with what it is given and the model `mock`, and no file", async () => {

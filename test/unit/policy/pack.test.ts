@@ -131,6 +131,45 @@ describe("loadPack(options)", () => {
     expect(await digest(packOf(`${rule} `))).not.to.equal(plain);
   });
 
+  describe("when an operator tries out some rules", () => {
+    const files: PackFiles = {
+      ...packOf(
+        "  - { id: sample.a, title: A, decision: block, match: { tool: a* } }\n  - { id: sample.b, title: B, decision: review, match: { tool: '*b' } }",
+      ),
+      "tests/a.yaml": "cases: [{ name: a, envelope: { tool: ab }, expect: { decision: block, rules: [sample.b] } }]",
+    };
+
+    it("records what they say, counts the others, and has the pack's own tests run with all in force", async () => {
+      const pack = await folders.load(files, {}, "enforce", ["sample.a"]);
+      const verdict = await pack.policy.evaluate(makeAction({ tool: "ab" }));
+      expect(verdict.decision).to.equal("review");
+      expect(verdict.findings.map(({ rule: id, mode }) => [id, mode])).to.deep.equal([
+        ["sample.b", "enforce"],
+        ["sample.a", "shadow"],
+      ]);
+      expect(pack.rules.map(({ mode }) => mode)).to.deep.equal(["shadow", "enforce"]);
+      const all = await (await folders.load(files)).policy.evaluate(makeAction({ tool: "ab" }));
+      expect(all.decision).to.equal("block");
+    });
+
+    it("takes globs", async () => {
+      const pack = await folders.load(files, {}, "enforce", ["*.b"]);
+      expect(pack.rules.map(({ mode }) => mode)).to.deep.equal(["enforce", "shadow"]);
+    });
+
+    it("refuses one that no rule fits, and all of them", async () => {
+      const refused = async (globs: readonly string[]) =>
+        (await rejection(folders.load(files, {}, "enforce", globs))).message.split("\n").slice(1);
+      expect(await refused(["sample.c", "other.*"])).to.deep.equal([
+        "pack.yaml:1:1: `shadow_rules`: expected a rule of this pack, got `sample.c`; did you mean `sample.a`?",
+        "pack.yaml:1:1: `shadow_rules`: expected a rule of this pack, got `other.*`",
+      ]);
+      expect(await refused(["sample.*"])).to.deep.equal([
+        "pack.yaml:1:1: `shadow_rules`: expected to leave a rule in force; `mode: shadow` tries out the whole pack",
+      ]);
+    });
+  });
+
   describe("when the pack has settings", () => {
     const schema =
       "{ type: object, additionalProperties: false, properties: { limit: { type: integer }, name: { type: string, pattern: '^[a-z]+$' } } }";

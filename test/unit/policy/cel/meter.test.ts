@@ -59,6 +59,14 @@ describe("the work an expression may do", () => {
       { l: many.slice(0, 300) },
       spent,
     ],
+    ["telling lists apart", "args.l.map(a, [a]).distinct().size() > 0", { l: many }, spent],
+    ["flattening a list of one list", "args.l.map(a, args.l).flatten().size() > 0", { l: many }, spent],
+    [
+      "the first leaves again and again",
+      "args.l.all(a, leaves(args, 9000).size() > 0)",
+      { l: many, t: many.map(String) },
+      spent,
+    ],
     ["leaves again and again", "args.l.all(a, leaves(args).size() > 0)", { l: many, t: many.map(String) }, spent],
   ];
   for (const [name, text, args, message] of bombs) {

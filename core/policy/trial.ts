@@ -1,0 +1,23 @@
+import { compileGlob } from "../kernel/glob.ts";
+import { didYouMean } from "../kernel/suggestion.ts";
+import type { Faults, Place } from "./fault.ts";
+import type { Rule } from "./rule.ts";
+
+/**
+ * The rules of a pack, those that its operator tries out in shadow mode: `globs` of their ids. One that fits no rule is a
+ * fault, for it would be enforced against the operator's word; so is a trial of every rule, which leaves nothing in force.
+ */
+export function tryRules(rules: readonly Rule[], globs: readonly string[], place: Place, faults: Faults): Rule[] {
+  const tried = new Set<Rule>();
+  for (const pattern of globs) {
+    const glob = compileGlob(pattern);
+    const found = rules.filter(({ id }) => glob.test(id));
+    for (const rule of found) tried.add(rule);
+    if (found.length > 0) continue;
+    const ids = rules.map(({ id }) => id);
+    faults.add(place, `\`shadow_rules\`: expected a rule of this pack, got \`${pattern}\`${didYouMean(pattern, ids)}`);
+  }
+  if (tried.size === rules.length)
+    faults.add(place, "`shadow_rules`: expected to leave a rule in force; `mode: shadow` tries out the whole pack");
+  return rules.map((rule) => (tried.has(rule) ? { ...rule, mode: "shadow" } : rule));
+}
