@@ -20,6 +20,7 @@ import { Road } from "./pipeline/road.ts";
 import type { Chain } from "./policy/chain.ts";
 import type { ProviderFleet } from "./provider/fleet.ts";
 import type { SessionWatch } from "./session/session-watch.ts";
+import type { Tickets } from "./ticket/tickets.ts";
 import type { UpstreamFleet } from "./upstream/fleet.ts";
 import type { UsageMeter } from "./usage/meter.ts";
 import { Tokenizer } from "./usage/tokenizer.ts";
@@ -34,6 +35,7 @@ export interface EndpointSources {
   readonly providers: ProviderFleet;
   readonly sessions: SessionTable;
   readonly sessionWatch: SessionWatch;
+  readonly tickets: Tickets;
   readonly inFlight: InFlight;
   readonly meter: UsageMeter;
   readonly live: LiveFeed;
@@ -54,7 +56,7 @@ const droppedText: Readonly<Record<DropReason, string>> = {
   full: "notification dropped, too many wait to be judged",
 };
 
-type Shared = Pick<SseParts, "road" | "inFlight" | "body" | "onFault">;
+type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "body" | "onFault">;
 
 /** Of one streamed answer, beside what waits of each text: tool calls wait whole. */
 const mostHeldBytes = 1_048_576;
@@ -62,9 +64,12 @@ const mostHeldBytes = 1_048_576;
 /** Makes the endpoints of the gateway port; all of them lead onto one road. */
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
   const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight, live } = open;
-  const road = new Road({ chain, sessions, log: ledger, desk: approvals.queue, observer: metrics, live, newId });
+  const tickets = open.tickets.desk;
+  const { queue: desk } = approvals;
+  const road = new Road({ chain, sessions, tickets, log: ledger, desk, observer: metrics, live, newId });
   const shared = {
     road,
+    tickets,
     inFlight,
     body: bodyLimits(config),
     onFault: (requestId: string, error: GatewayError): void =>

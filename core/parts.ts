@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { Approvals } from "./approval/approvals.ts";
+import type { Approvals } from "./approval/approvals.ts";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
@@ -19,7 +19,7 @@ import { WebhookFeed } from "./notify/feed.ts";
 import { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
-import { noticeOf } from "./pipeline/approval-notice.ts";
+import { openApprovals, openTickets } from "./permits.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
 import { openPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
@@ -30,6 +30,7 @@ import type { SessionWatch } from "./session/session-watch.ts";
 import { diskSpace } from "./store/disk-space.ts";
 import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
+import type { Tickets } from "./ticket/tickets.ts";
 import { UpstreamFleet } from "./upstream/fleet.ts";
 import { UsageMeter } from "./usage/meter.ts";
 import { Tokenizer } from "./usage/tokenizer.ts";
@@ -47,6 +48,7 @@ export interface Parts extends Endpoints {
   readonly approvals: Approvals;
   readonly killSwitch: KillSwitch;
   readonly sessionWatch: SessionWatch;
+  readonly tickets: Tickets;
   readonly keys: KeyRing;
   readonly chain: Chain;
   readonly pluginPool: PluginPool;
@@ -102,7 +104,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     newId: () => randomBytes(32).toString("base64url"),
     onCount: (count) => metrics.mcpSessions(count),
   });
-  const approvals = await openApprovals(config, log, { metrics, live, ...evidence });
+  const approvals = await openApprovals(config, { ...evidence, log, metrics, live });
   const onWarning = (message: string, fields: object): void => log.warn(fields, message);
   const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
   metrics.state.watch({
@@ -112,8 +114,11 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers: () => providers.health(),
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
+  const keys = new KeyRing(config.keys);
+  const tickets = await openTickets(config, { ...evidence, log, keyRing: keys });
   const endpoints = openEndpoints(config, log, {
     ...control,
+    tickets,
     inFlight,
     ledger: evidence.ledger,
     approvals,
@@ -125,7 +130,6 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     meter,
     live,
   });
-  const keys = new KeyRing(config.keys);
   return {
     config,
     log,
@@ -133,6 +137,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...evidence,
     approvals,
     ...control,
+    tickets,
     keys,
     chain,
     pluginPool,
@@ -202,36 +207,12 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
   return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }) };
 }
 
-function openApprovals(
-  { approvals }: GatewayConfig,
-  log: Log,
-  { metrics, live, store, ledger, notifier }: Pick<Parts, "metrics" | "live" | "store" | "ledger" | "notifier">,
-): Promise<Approvals> {
-  return Approvals.open({
-    store,
-    journal: ledger.approvals,
-    limits: approvals,
-    rule: approvals,
-    clock: Date.now,
-    monotonicMs: () => performance.now(),
-    tenants: ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : [])),
-    newId,
-    onChange: (approval) => {
-      metrics.approval(approval.state);
-      const notice = noticeOf(approval, new Date().toISOString());
-      if (notice === undefined) return;
-      notifier.tell(notice);
-      live.publish(approval.tenant, "approvals", () => ({ ...notice.data }));
-    },
-    onWarning: (message, fields) => log.warn(fields, message),
-  });
-}
-
 /** Closes upstreams, evidence and state, in this order. */
 export async function closeParts(parts: Parts): Promise<void> {
   // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close(), parts.providers.close()]);
   parts.killSwitch.close();
+  await parts.tickets.close();
   await parts.approvals.close();
   await parts.pluginPool.close();
   await parts.meter.close();

@@ -40,6 +40,7 @@ export function configDigest(config: GatewayConfig): string {
       reviewFlood: { ...config.sessions.reviewFlood },
       risk: { ...config.sessions.risk },
     },
+    tickets: { ...config.tickets },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
     approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
     limits: { ...config.limits },

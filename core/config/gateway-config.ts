@@ -28,6 +28,7 @@ export interface GatewayConfig {
   readonly policy: PolicyConfig;
   readonly extensions: ExtensionConfig;
   readonly sessions: SessionConfig;
+  readonly tickets: TicketConfig;
   readonly evidence: EvidenceConfig;
   readonly approvals: ApprovalConfig;
   readonly limits: LimitConfig;
@@ -128,6 +129,15 @@ export interface SessionConfig {
   readonly risk: { readonly killAt: number; readonly windowMs: number; readonly mode: Mode };
   /** Sessions in memory. */
   readonly maxActive: number;
+}
+
+export interface TicketConfig {
+  /** At most `maxTtlSeconds`. */
+  readonly defaultTtlSeconds: number;
+  readonly maxTtlSeconds: number;
+  /** Tickets of one tenant that have not expired. */
+  readonly maxLive: number;
+  readonly allowSelfIssue: boolean;
 }
 
 export interface EvidenceConfig {

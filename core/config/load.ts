@@ -99,6 +99,12 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       },
       maxActive: form.sessions.max_active,
     },
+    tickets: {
+      defaultTtlSeconds: Math.min(form.tickets.default_ttl_seconds, form.tickets.max_ttl_seconds),
+      maxTtlSeconds: form.tickets.max_ttl_seconds,
+      maxLive: form.tickets.max_live,
+      allowSelfIssue: form.tickets.allow_self_issue,
+    },
     evidence: {
       storeValues: evidence.store_values,
       storeLabels: evidence.store_labels,

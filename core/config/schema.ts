@@ -6,6 +6,7 @@ import type { Field, Form, ObjectField } from "./field.ts";
 import { modelGatewaySchema, providerSchema } from "./provider-schema.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
 import { sessionsSchema } from "./session-schema.ts";
+import { ticketsSchema } from "./ticket-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
 import { usageSchema } from "./usage-schema.ts";
 
@@ -23,6 +24,7 @@ export interface FileForm {
   readonly policy: Form<typeof policySchema>;
   readonly extensions: Form<typeof extensionsSchema>;
   readonly sessions: Form<typeof sessionsSchema>;
+  readonly tickets: Form<typeof ticketsSchema>;
   readonly evidence: Form<typeof evidenceSchema>;
   readonly approvals: Form<typeof approvalSchema>;
   readonly limits: Form<typeof limitsSchema>;
@@ -75,6 +77,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   policy: policySchema,
   extensions: extensionsSchema,
   sessions: sessionsSchema,
+  tickets: ticketsSchema,
   evidence: evidenceSchema,
   approvals: approvalSchema,
   limits: limitsSchema,

@@ -56,7 +56,7 @@ export class ActionLog {
     const key = openKey(action.tenant, action.id);
     const { seq, durable } = writer.appendAction(
       chain,
-      decisionBody(this.#tell(action), evaluation, bound, step?.approval),
+      decisionBody(this.#tell(action), evaluation, bound, step?.approval, company?.use(dispatched)),
       { arguments: hidden.fields },
       (at) => [
         ...(dispatched ? ([{ type: "put", key, value: String(at) }] as const) : []),

@@ -1,3 +1,4 @@
+import type { TicketUse } from "../kernel/capability-ticket.ts";
 import type { ActionEnvelope, ClientIdentity } from "../kernel/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
@@ -14,6 +15,7 @@ import type {
   RecordedPolicy,
   RecordedPrincipal,
   RecordedRedaction,
+  RecordedTicket,
 } from "./record.ts";
 
 /** What an action's record says, before it has a place in a chain and in a session. */
@@ -27,6 +29,7 @@ export interface ActionBody {
   readonly principal: RecordedPrincipal;
   readonly reason: string | undefined;
   readonly session: SessionScope;
+  readonly ticket: RecordedTicket | undefined;
 }
 
 export interface EventBody {
@@ -51,6 +54,7 @@ export function decisionBody(
   evaluation: Evaluation,
   bound: Bound,
   approval?: RecordedApproval,
+  use?: TicketUse,
 ): ActionBody {
   const dispatched = evaluation.decision === "allow" || approval?.state === "consumed";
   return {
@@ -63,6 +67,7 @@ export function decisionBody(
     principal: recordPrincipal(action),
     reason: undefined,
     session: action.session,
+    ticket: recordTicket(action, use),
   };
 }
 
@@ -84,6 +89,7 @@ export function outcomeBody(
     principal: recordPrincipal(action),
     reason: outcome.status === "unknown" ? outcome.reason.slice(0, longestReason).toWellFormed() : undefined,
     session: action.session,
+    ticket: undefined,
   };
 }
 
@@ -100,6 +106,7 @@ export function unknownBody(decision: ActionRecord, reason: string): ActionBody 
     principal: decision.principal,
     reason,
     session: label === undefined ? { id, transport } : { id, label, transport },
+    ticket: undefined,
   };
 }
 
@@ -121,6 +128,10 @@ function recordAction(action: ActionEnvelope, bound: Bound, outputDigest: string
 
 function recordApproval({ fingerprint, id, reviewer, state }: RecordedApproval): RecordedApproval {
   return { fingerprint, id, reviewer, state };
+}
+
+function recordTicket({ ticket }: ActionEnvelope, use: TicketUse | undefined): RecordedTicket | undefined {
+  return ticket && { id: ticket.id, of: use?.of, standing: ticket.standing, use: use?.use };
 }
 
 function recordClient(action: ActionEnvelope): ClientIdentity {

@@ -1,4 +1,5 @@
 import type { Capability } from "../kernel/capability.ts";
+import type { TicketStanding } from "../kernel/capability-ticket.ts";
 import type { Decision } from "../kernel/decision.ts";
 import type { ClientIdentity, Phase, Protocol } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
@@ -16,6 +17,7 @@ export const eventKinds = [
   "configuration",
   "key",
   "session",
+  "ticket",
   "admin",
   "redaction",
   "retention",
@@ -73,6 +75,8 @@ export interface ActionRecord extends RecordFrame {
   /** Why the effect is `unknown`. */
   readonly reason?: string | undefined;
   readonly session: RecordedSession;
+  /** The capability ticket that came with a decision's action. */
+  readonly ticket?: RecordedTicket | undefined;
   readonly trace?: RecordedTrace | undefined;
 }
 
@@ -157,6 +161,16 @@ export interface RecordedApproval {
   readonly id: string;
   readonly reviewer: string | null;
   readonly state: string;
+}
+
+export interface RecordedTicket {
+  /** Null where nothing that the ticket says of itself can be believed. */
+  readonly id: string | null;
+  /** How many uses it has; with `use`. */
+  readonly of?: number | undefined;
+  readonly standing: TicketStanding;
+  /** The number of the use that this decision spends; the first is 1. */
+  readonly use?: number | undefined;
 }
 
 export interface RecordedTrace {

@@ -65,6 +65,7 @@ export function sealAction(
     seq: place.seq,
     session,
     tenant: place.tenant,
+    ticket: body.ticket,
     time,
     writer: stamp.writer,
   });

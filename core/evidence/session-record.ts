@@ -5,7 +5,7 @@ import type { StoreView } from "./store-view.ts";
 /** Events of a tenant that bear on every session: keys, configuration, extensions, what was erased or pruned. */
 const sharedKinds = ["configuration", "extension", "redaction", "retention"] as const;
 /** Events that bear on the session they name. */
-const ownKinds = ["approval", "session"] as const;
+const ownKinds = ["approval", "session", "ticket"] as const;
 
 /**
  * The numbers of a session's records, but for pruned ones, and of the events a verifier needs beside them, in the order of the chain;

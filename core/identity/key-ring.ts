@@ -40,6 +40,11 @@ export class KeyRing {
   has({ id, role }: Principal): boolean {
     return [...this.#principals.values()].some((principal) => principal.id === id && principal.role === role);
   }
+
+  /** Whether some key makes its holder this principal of this tenant. */
+  knows(tenant: string, principal: string): boolean {
+    return [...this.#principals.values()].some((known) => known.id === principal && known.tenant === tenant);
+  }
 }
 
 function indexKeys(keys: readonly KeyEntry[]): ReadonlyMap<string, Principal> {

@@ -1,4 +1,5 @@
 import type { Capability } from "../kernel/capability.ts";
+import type { PresentedTicket } from "../kernel/capability-ticket.ts";
 import {
   type ActionEnvelope,
   type ClientIdentity,
@@ -27,6 +28,7 @@ export interface Attempt {
   readonly arguments: JsonObject;
   readonly continuation?: JsonObject | undefined;
   readonly definition?: ToolDefinition | undefined;
+  readonly ticket?: PresentedTicket | undefined;
 }
 
 /** Makes the envelope of what a caller attempts: the only place where a request becomes an action. */
@@ -60,6 +62,7 @@ export class ActionFactory {
       arguments: attempt.arguments,
       ...(attempt.continuation === undefined ? {} : { continuation: attempt.continuation }),
       ...(attempt.definition === undefined ? {} : { tool_definition: attempt.definition }),
+      ...(attempt.ticket === undefined ? {} : { ticket: attempt.ticket }),
       client: actor.client,
     });
   }

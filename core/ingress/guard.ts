@@ -26,6 +26,7 @@ const singular: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "x-api-key",
   "x-gateway-session-id",
+  "x-gateway-ticket",
 ]);
 
 /** One spelling a path: no empty or dotted segment, no escape, no fragment, no absolute form. */

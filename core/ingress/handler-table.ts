@@ -12,8 +12,14 @@ import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
 import { type PolicyTestParts, policyTestHandlers } from "./policy-test.ts";
 import { type SessionKillParts, sessionKillHandlers } from "./session-kill.ts";
+import { type TicketParts, ticketHandlers } from "./ticket-admin.ts";
 
-export interface HandlerParts extends Omit<AdminParts, "policies">, ApprovalParts, SessionKillParts, PolicyTestParts {
+export interface HandlerParts
+  extends Omit<AdminParts, "policies">,
+    ApprovalParts,
+    SessionKillParts,
+    PolicyTestParts,
+    TicketParts {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
@@ -31,6 +37,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...approvalHandlers(parts),
     ...sessionKillHandlers(parts),
     ...policyTestHandlers(parts),
+    ...ticketHandlers(parts),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),

@@ -97,6 +97,10 @@ const table = {
   "admin.killed": { port: "admin", method: "GET", path: "/admin/v1/sessions/killed", access: "evidence.read" },
   "admin.kill": { port: "admin", method: "POST", path: "/admin/v1/sessions/:id/kill", access: "session.kill" },
   "admin.release": { port: "admin", method: "POST", path: "/admin/v1/sessions/:id/release", access: "session.kill" },
+  "admin.tickets": { port: "admin", method: "GET", path: "/admin/v1/tickets", access: "ticket.read" },
+  "admin.ticket_issue": { port: "admin", method: "POST", path: "/admin/v1/tickets", access: "ticket.issue" },
+  "admin.ticket_keys": { port: "admin", method: "GET", path: "/admin/v1/ticket-keys", access: "ticket.read" },
+  "admin.ticket_revoke": { port: "admin", method: "DELETE", path: "/admin/v1/tickets/:id", access: "ticket.issue" },
   "metrics.health": { port: "metrics", method: "GET", path: "/health", access: "public" },
   "metrics.scrape": { port: "metrics", method: "GET", path: "/metrics", access: "public" },
 } as const;

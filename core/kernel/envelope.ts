@@ -1,4 +1,5 @@
 import type { Capability } from "./capability.ts";
+import type { PresentedTicket } from "./capability-ticket.ts";
 import { GatewayError } from "./error.ts";
 import { deepFreeze, type Json, type JsonObject } from "./json.ts";
 import type { Role } from "./role.ts";
@@ -54,6 +55,8 @@ export interface ActionEnvelope {
   readonly tool_definition?: ToolDefinition;
   /** Whether the operator says that this tool brings in what strangers wrote. */
   readonly untrusted?: true;
+  /** The capability ticket that came with it. */
+  readonly ticket?: PresentedTicket;
   readonly client: ClientIdentity;
   /** Where its arguments reach to. Absent for model requests, which reach nowhere by themselves. */
   readonly facts?: ActionFacts;

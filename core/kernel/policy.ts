@@ -36,6 +36,8 @@ export interface Finding {
   readonly session_risk?: number;
   /** What the session is tainted with from here on, whatever the decision and the mode: at most eight words. */
   readonly taints?: readonly string[];
+  /** The capability ticket that lifted this rule: dispatching the action spends a use of it. */
+  readonly ticket?: string;
 }
 
 /** The most words one finding may taint a session with. */

@@ -18,7 +18,9 @@ export type Permission =
   | "metrics.read"
   | "webhook.read"
   | "webhook.redeliver"
-  | "session.kill";
+  | "session.kill"
+  | "ticket.read"
+  | "ticket.issue";
 
 const granted: Readonly<Record<Role, readonly Permission[]>> = {
   admin: [
@@ -38,6 +40,8 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "webhook.read",
     "webhook.redeliver",
     "session.kill",
+    "ticket.read",
+    "ticket.issue",
   ],
   operator: [
     "evidence.read",
@@ -53,6 +57,8 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "metrics.read",
     "webhook.read",
     "session.kill",
+    "ticket.read",
+    "ticket.issue",
   ],
   viewer: [
     "evidence.read",
@@ -62,6 +68,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "policy.read",
     "usage.read",
     "metrics.read",
+    "ticket.read",
   ],
 };
 

@@ -27,9 +27,9 @@ export interface ReviewDesk {
   withdraw(presented: Presented): void;
 }
 
-/** An action's stay in its session while it is decided. */
-export interface SessionVisit extends DecisionCompany {
-  /** The action with what its session did before it. */
+/** An action while it is decided. */
+export interface Visit extends DecisionCompany {
+  /** As policy is to see it. */
   readonly action: ActionEnvelope;
   /**
    * Counts what policy said of it, before that is recorded, which may stop the session. `asks`: whether a person is asked
@@ -53,10 +53,10 @@ export type Gated =
 
 /**
  * Turns an evaluation into permission, or into a refusal, and never before the decision is durable. Rejects with
- * SESSION_KILLED where the session was stopped since the action was judged; then nothing is on record.
+ * SESSION_KILLED or TICKET_STATE where session or ticket changed since the action was judged; then nothing is on record.
  * The only place that makes an AuthorizedAction.
  */
-export async function passGate(parts: GateParts, visit: SessionVisit, evaluation: Evaluation): Promise<Gated> {
+export async function passGate(parts: GateParts, visit: Visit, evaluation: Evaluation): Promise<Gated> {
   if (evaluation.phase !== "input") throw new TypeError(`passGate: expected phase input, got ${evaluation.phase}`);
   const { action } = visit;
   // Nobody can be asked about a caller that nobody knows.
@@ -70,7 +70,7 @@ export async function passGate(parts: GateParts, visit: SessionVisit, evaluation
   return { permission: AuthorizedAction.authorize(action, evaluation, durable) };
 }
 
-async function passReview({ log, desk }: GateParts, visit: SessionVisit, evaluation: Evaluation): Promise<Gated> {
+async function passReview({ log, desk }: GateParts, visit: Visit, evaluation: Evaluation): Promise<Gated> {
   const { action } = visit;
   const presented = await desk.present(action, evaluation);
   const step = "step" in presented ? presented.step : undefined;

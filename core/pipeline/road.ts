@@ -1,7 +1,7 @@
 import type { AuthorizedAction } from "../kernel/authorized-action.ts";
 import type { Decision } from "../kernel/decision.ts";
 import { type ActionEnvelope, type Phase, type Protocol, withOutput } from "../kernel/envelope.ts";
-import { GatewayError } from "../kernel/error.ts";
+import { type ErrorCode, GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
@@ -9,8 +9,9 @@ import { anonymousKeyId } from "../kernel/principal.ts";
 import { redactOutput } from "../kernel/redacted-output.ts";
 import type { Answer, Dispatch, Stopped } from "./answer.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
-import { type DecisionLog, type Gated, type GateParts, passGate, type SessionVisit, type Waiting } from "./gate.ts";
+import { type DecisionLog, type Gated, type GateParts, passGate, type Waiting } from "./gate.ts";
 import { decisionNotice, hasRisk, riskNotice } from "./live-decision.ts";
+import { JoinedVisit, type SessionWatch, type TicketDesk } from "./visit.ts";
 
 /** Where outcomes become durable before anything is answered. */
 export interface OutcomeLog extends DecisionLog {
@@ -24,16 +25,6 @@ export interface RoadObserver {
   redacted(protocol: Protocol, places: number): void;
 }
 
-/** What sessions did so far, and what that means for what they attempt. */
-export interface SessionWatch {
-  /** The action with what its session did before it. */
-  view(action: ActionEnvelope): ActionEnvelope;
-  /** The same for an action that is about to be decided; `leave` ends the stay. */
-  enter(action: ActionEnvelope): SessionVisit & { leave(): void };
-  /** Makes what an action brings in known of its session. What rejects is not known, and may not be seen by anyone. */
-  learn(action: ActionEnvelope, evaluation: Evaluation): Promise<void>;
-}
-
 /** Where people watch what is decided. */
 export interface LiveFeed {
   count(tenant: string, decision: Decision, durationUs: number): void;
@@ -42,6 +33,7 @@ export interface LiveFeed {
 
 export interface RoadParts extends GateParts {
   readonly sessions: SessionWatch;
+  readonly tickets: TicketDesk;
   readonly chain: Evaluator;
   readonly log: OutcomeLog;
   readonly observer: RoadObserver;
@@ -68,7 +60,8 @@ export class Road {
 
   /** What policy says of an action, and nothing else: no evidence, no dispatch. */
   evaluate(action: ActionEnvelope): Promise<Evaluation> {
-    return this.#evaluate(this.#parts.sessions.view(action));
+    const { sessions, tickets } = this.#parts;
+    return this.#evaluate(tickets.view(sessions.view(action)));
   }
 
   /**
@@ -135,18 +128,25 @@ export class Road {
     return judged;
   }
 
-  /** An action whose session is stopped while it is judged is judged again, so that its block is on record. */
+  /**
+   * An action whose session is stopped, or whose ticket is spent, while it is judged is judged again, so that what then
+   * holds is on record. Neither is undone meanwhile, so each can happen once.
+   */
   async #decide(action: ActionEnvelope): Promise<Decided> {
-    try {
-      return await this.#decideOnce(action);
-    } catch (cause) {
-      if (!(cause instanceof GatewayError && cause.code === "SESSION_KILLED")) throw cause;
-      return this.#decideOnce(action);
+    const met = new Set<string>();
+    for (;;) {
+      try {
+        return await this.#decideOnce(action);
+      } catch (cause) {
+        const { code } = GatewayError.from(cause);
+        if (!overtaking.has(code) || met.has(code)) throw cause;
+        met.add(code);
+      }
     }
   }
 
   async #decideOnce(attempted: ActionEnvelope): Promise<Decided> {
-    const visit = this.#parts.sessions.enter(attempted);
+    const visit = JoinedVisit.enter(attempted, this.#parts.sessions, this.#parts.tickets);
     try {
       const evaluation = await this.#evaluate(visit.action);
       const gated = await passGate(this.#parts, visit, evaluation);
@@ -183,6 +183,9 @@ export class Road {
 
 /** An answer that policy stopped half-way: what the upstream would have said is not known. */
 const stoppedReason = "the answer was stopped by policy";
+
+/** What a check says that was asked too late. */
+const overtaking: ReadonlySet<string> = new Set<ErrorCode>(["SESSION_KILLED", "TICKET_STATE"]);
 
 interface Decided {
   readonly evaluation: Evaluation;

@@ -1,3 +1,4 @@
+import { isCovered, ticketNeed } from "../kernel/capability-ticket.ts";
 import { type Decision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope, Protocol } from "../kernel/envelope.ts";
 import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdict } from "../kernel/policy.ts";
@@ -78,8 +79,10 @@ export class PackPolicy implements Policy {
     if (rule.unless !== undefined && holds(rule.unless, variables)) return undefined;
     const exception = rule.exceptions.find((each) => lifts(each, action, variables));
     if (exception !== undefined) return { finding: liftedBy(rule, exception) };
+    const message = rule.message.render(variables);
+    if (rule.requireTicket) return { finding: judgeTicket(rule, message, action) };
     const silent = this.#tightenOnly && rule.decision === "allow";
-    return { finding: findingOf(rule, rule.message.render(variables), silent ? "shadow" : rule.mode) };
+    return { finding: findingOf(rule, message, silent ? "shadow" : rule.mode) };
   }
 }
 
@@ -116,8 +119,19 @@ function lifts(exception: RuleException, action: ActionEnvelope, variables: Vari
   return exception.when === undefined || holds(exception.when, variables);
 }
 
-/** Recorded, never counted: what an exception lifts is as if the rule did not hold, and evidence still shows it. */
+/** A ticket lifts a rule as an exception does. Only for an enforced rule does that cost one of its uses. */
+function judgeTicket(rule: Rule, message: string, { ticket }: ActionEnvelope): Finding {
+  if (!isCovered(ticket)) return findingOf(rule, `${message} (${ticketNeed(ticket)})`, rule.mode);
+  const lifted = { ...recorded(rule), message: `ticket \`${ticket.id}\` lifts rule \`${rule.id}\`` };
+  return rule.mode === "enforce" ? { ...lifted, ticket: ticket.id } : lifted;
+}
+
 function liftedBy(rule: Rule, exception: RuleException): Finding {
   const message = `exception \`${exception.id}\` lifts rule \`${rule.id}\`: ${exception.reason} (approved by ${exception.approvedBy})`;
-  return { rule: rule.id, decision: "allow", message, severity: "info", risk: 0, mode: "shadow" };
+  return { ...recorded(rule), message };
+}
+
+/** Recorded, never counted: what is lifted is as if the rule did not hold, and evidence still shows it. */
+function recorded({ id }: Rule): Omit<Finding, "message"> {
+  return { rule: id, decision: "allow", severity: "info", risk: 0, mode: "shadow" };
 }

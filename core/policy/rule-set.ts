@@ -63,8 +63,13 @@ function checkShadowed(rules: readonly Rule[], faults: Faults): void {
 }
 
 function isUnconditional(rule: Rule): boolean {
-  const { when, unless, expires, exceptions, mode } = rule;
+  const { when, unless, expires, exceptions, mode, requireTicket } = rule;
   return (
-    when === undefined && unless === undefined && expires === undefined && exceptions.length === 0 && mode === "enforce"
+    when === undefined &&
+    unless === undefined &&
+    expires === undefined &&
+    exceptions.length === 0 &&
+    !requireTicket &&
+    mode === "enforce"
   );
 }

@@ -35,6 +35,8 @@ export interface Rule {
   readonly sessionRisk: number | undefined;
   /** What the session is tainted with where it holds. */
   readonly taints: readonly string[];
+  /** Whether a capability ticket that covers the action lifts it. */
+  readonly requireTicket: boolean;
   readonly match: Match;
   readonly when: Expression | undefined;
   readonly unless: Expression | undefined;
@@ -66,6 +68,7 @@ const ruleKeys = [
   "approvals",
   "session_risk",
   "taints",
+  "require_ticket",
   "match",
   "when",
   "unless",
@@ -113,6 +116,7 @@ export function parseRule(node: YamlNode, position: number, context: RuleContext
     approvals: parseApprovals(reader, decision, context.faults),
     sessionRisk: reader.get("session_risk") === undefined ? undefined : reader.integer("session_risk", 0, 100, 0),
     taints: parseTaints(reader, match),
+    requireTicket: parseRequireTicket(reader, decision, match),
     match,
     when: compiler.condition(reader, "when"),
     unless: compiler.condition(reader, "unless"),
@@ -145,6 +149,17 @@ function parseTaints(rule: MapReader, { phases }: Match): readonly string[] {
   if (taints.length > 0 && phases.includes("list"))
     rule.fault("taints", "expected `taints` only on a rule of phase `input` or `output`");
   return taints;
+}
+
+/** A ticket lets an action run: where it is seen, answered or allowed anyway, asking for one would protect nothing. */
+function parseRequireTicket(rule: MapReader, decision: Decision, { phases }: Match): boolean {
+  const isRequired = rule.flag("require_ticket", false);
+  if (!isRequired) return false;
+  if (decision === "allow")
+    rule.fault("require_ticket", "expected `require_ticket` only on a rule that reviews or blocks");
+  if (phases.some((phase) => phase !== "input"))
+    rule.fault("require_ticket", "expected `require_ticket` only on a rule of phase `input`");
+  return true;
 }
 
 function parseException(node: YamlNode, compiler: ExpressionCompiler, faults: Faults): RuleException {

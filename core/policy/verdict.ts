@@ -1,4 +1,5 @@
-import { isDecision, strictest } from "../kernel/decision.ts";
+import { isCovered } from "../kernel/capability-ticket.ts";
+import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import {
   type Finding,
@@ -40,7 +41,7 @@ export function readVerdict(answer: unknown, action: ActionEnvelope): Verdict | 
   if (error !== undefined && typeof error !== "string") return "expected `error` to be a text";
   const read: Finding[] = [];
   for (const each of findings as unknown[]) {
-    const finding = readFinding(each);
+    const finding = readFinding(each, action);
     if (finding === undefined) return "malformed finding";
     read.push(finding);
   }
@@ -78,18 +79,15 @@ function isStricter(finding: Finding, decision: Verdict["decision"]): boolean {
   return strictest(finding.decision, decision) !== decision;
 }
 
-function readFinding(value: unknown): Finding | undefined {
+function readFinding(value: unknown, action: ActionEnvelope): Finding | undefined {
   if (!isRecord(value)) return undefined;
-  const { rule, decision, message, severity, risk, mode, pointer, approvals, session_risk, taints } = value;
+  const { rule, decision, message, severity, risk, mode } = value;
   if (typeof rule !== "string" || typeof message !== "string" || !isDecision(decision) || !isRisk(risk))
     return undefined;
   const known = severities.find((each) => each === severity);
   const counted = modes.find((each) => each === mode);
   if (known === undefined || counted === undefined) return undefined;
-  if (pointer !== undefined && typeof pointer !== "string") return undefined;
-  if (approvals !== undefined && !(decision === "review" && isApprovals(approvals))) return undefined;
-  if (session_risk !== undefined && !isRisk(session_risk)) return undefined;
-  if (taints !== undefined && !isTaints(taints)) return undefined;
+  if (!areExtrasSound(value, decision, action)) return undefined;
   return Object.freeze({
     rule,
     decision,
@@ -97,11 +95,34 @@ function readFinding(value: unknown): Finding | undefined {
     severity: known,
     risk,
     mode: counted,
+    ...extrasOf(value as Extras),
+  });
+}
+
+type Extras = Pick<Finding, "pointer" | "approvals" | "session_risk" | "taints" | "ticket">;
+
+function areExtrasSound(
+  { pointer, approvals, session_risk, taints, ticket }: Readonly<Record<string, unknown>>,
+  decision: Decision,
+  { ticket: presented }: ActionEnvelope,
+): boolean {
+  return (
+    (pointer === undefined || typeof pointer === "string") &&
+    (approvals === undefined || (decision === "review" && isApprovals(approvals))) &&
+    (session_risk === undefined || isRisk(session_risk)) &&
+    (taints === undefined || isTaints(taints)) &&
+    (ticket === undefined || (isCovered(presented) && presented.id === ticket))
+  );
+}
+
+function extrasOf({ pointer, approvals, session_risk, taints, ticket }: Extras): Extras {
+  return {
     ...(pointer === undefined ? {} : { pointer }),
     ...(approvals === undefined ? {} : { approvals }),
     ...(session_risk === undefined ? {} : { session_risk }),
     ...(taints === undefined ? {} : { taints: Object.freeze([...taints]) }),
-  });
+    ...(ticket === undefined ? {} : { ticket }),
+  };
 }
 
 function isApprovals(value: unknown): value is number {

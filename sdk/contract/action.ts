@@ -6,6 +6,20 @@ export type Phase = "list" | "input" | "output";
 export type Capability = "read" | "generate" | "network" | "write" | "execute" | "approve" | "deploy" | "delete";
 export type Role = "admin" | "operator" | "viewer";
 
+/** Whether a ticket permits the action it came with; all but `valid` are reasons why not. */
+export type TicketStanding =
+  | "valid"
+  | "forged"
+  | "unknown"
+  | "expired"
+  | "not_yet"
+  | "other_principal"
+  | "other_tenant"
+  | "out_of_scope"
+  | "revoked"
+  | "used_up"
+  | "replayed";
+
 /** One attempted action, as every policy sees it: what a plugin judges. */
 export interface ActionEnvelope {
   readonly version: 1;
@@ -32,6 +46,8 @@ export interface ActionEnvelope {
   readonly tool_definition?: { readonly digest: string; readonly annotations: JsonObject };
   /** Whether the operator says that this tool brings in what strangers wrote. */
   readonly untrusted?: true;
+  /** The capability ticket that came with it. */
+  readonly ticket?: { readonly id: string | null; readonly standing: TicketStanding };
   /** What the client says of itself, and where it came from. */
   readonly client: { readonly name: string; readonly version: string; readonly address: string };
   /** Where its arguments reach to. Absent for model requests, which reach nowhere by themselves. */

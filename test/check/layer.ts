@@ -2,7 +2,9 @@ import { type Import, importsOf, type SourceTree } from "./source-tree.ts";
 
 /** The folders of the first layer: siblings that do not know one another. */
 const siblings: ReadonlySet<string> = new Set(
-  "config policy extension session approval evidence identity upstream provider usage store observe notify".split(" "),
+  "config policy extension session approval evidence identity upstream provider usage store observe notify ticket".split(
+    " ",
+  ),
 );
 
 interface Place {
@@ -12,7 +14,8 @@ interface Place {
 
 /** Where a file of `core/` belongs, or undefined for a place the design does not know. */
 function placeOf(path: string): Place | undefined {
-  if (/^core\/(?:gateway|parts|endpoints|instance|policies)\.ts$/.test(path)) return { layer: 4, folder: "core" };
+  if (/^core\/(?:gateway|parts|endpoints|instance|permits|policies)\.ts$/.test(path))
+    return { layer: 4, folder: "core" };
   const folder = /^core\/([^/]+)\//.exec(path)?.[1] ?? "";
   const place = (layer: number): Place => ({ layer, folder });
   if (folder === "kernel") return place(0);

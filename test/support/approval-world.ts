@@ -8,7 +8,7 @@ import { type Principal, principalId } from "../../core/kernel/principal.ts";
 import type { Role } from "../../core/kernel/role.ts";
 import { uuidV7 } from "../../core/kernel/uuid.ts";
 import { type Gated, passGate } from "../../core/pipeline/gate.ts";
-import type { SessionWatch } from "../../core/pipeline/road.ts";
+import { JoinedVisit, type SessionWatch, type TicketDesk } from "../../core/pipeline/visit.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
 
 /** A reviewer of tenant `acme`, or of another. */
@@ -93,7 +93,7 @@ export class ApprovalWorld {
   async attempt(action: ActionEnvelope, evaluation?: Evaluation): Promise<Attempted> {
     const judged = evaluation ?? makeEvaluation(action, "review");
     const gate = { log: this.ledger.ledger, desk: this.approvals.queue };
-    const gated = await passGate(gate, unwatched.enter(action), judged);
+    const gated = await passGate(gate, JoinedVisit.enter(action, unwatched, ticketless), judged);
     if (gated.permission !== null) await this.ledger.ledger.recordOutcome(action, { status: "success", output: {} });
     return attempted(gated);
   }
@@ -137,6 +137,19 @@ export const unwatched: SessionWatch = {
     leave: () => undefined,
   }),
   learn: async () => undefined,
+};
+
+/** Tickets that nobody needs. */
+export const ticketless: TicketDesk = {
+  view: (action) => action,
+  enter: (action) => ({
+    action,
+    count: () => undefined,
+    check: () => undefined,
+    use: () => undefined,
+    operations: () => [],
+    leave: () => undefined,
+  }),
 };
 
 function attempted(gated: Gated): Attempted {

@@ -7,6 +7,7 @@ import type { Passage, Road } from "../../pipeline/road.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ActionFactory, Attempt } from "../action-factory.ts";
+import { presentTicket, type TicketReader } from "../ticket.ts";
 import { answerOf, answerOfFault, type ResponseBody } from "./answer.ts";
 import type { Caller, OpenRequest } from "./caller.ts";
 import { checkParamHeaders } from "./era.ts";
@@ -14,7 +15,7 @@ import type { Hold } from "./hold.ts";
 import type { McpMethod } from "./method.ts";
 import { pickParams } from "./method.ts";
 import { refusedToolResult, replyOf } from "./refusal.ts";
-import { continuationOf } from "./request-meta.ts";
+import { continuationOf, ticketMeta } from "./request-meta.ts";
 
 /** Takes a permitted action to its upstream, with all that travels beside it. */
 export type Send = (connection: UpstreamConnection, permission: AuthorizedAction) => Promise<JsonRpcResponse>;
@@ -23,6 +24,7 @@ export interface CallParts {
   readonly road: Road;
   readonly actions: ActionFactory;
   readonly hold: Hold;
+  readonly tickets: TicketReader;
   /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
   readonly metaPassthrough: readonly string[];
   /** Measures how long an upstream takes, and changes nothing. */
@@ -53,6 +55,7 @@ async function attemptOf(parts: CallParts, { caller, request }: OpenRequest, row
   return {
     ...(await findOwner(caller, row, request.method, params)),
     continuation: continuationOf(caller, request, parts.metaPassthrough),
+    ticket: presentTicket(parts.tickets, caller.principal, caller.ticket, ticketMeta(request)),
   };
 }
 

@@ -17,6 +17,8 @@ export interface Caller {
   readonly group: UpstreamGroup;
   /** The session a handshake opened; null for stateless and direct requests. */
   readonly session: McpSession | null;
+  /** The token in the request's header. It is told to nobody. */
+  readonly ticket: string | undefined;
 }
 
 /** A request for as long as it is served. */

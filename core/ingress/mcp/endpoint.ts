@@ -8,6 +8,7 @@ import { type BodyLimits, readJsonBody } from "../body.ts";
 import { addressOf, clientIdentity } from "../client.ts";
 import { headerText } from "../header.ts";
 import type { InFlight } from "../in-flight.ts";
+import { ticketHeader } from "../ticket.ts";
 import type { Caller } from "./caller.ts";
 import { receiveAnswer, receiveNotification } from "./client-message.ts";
 import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
@@ -154,9 +155,11 @@ export class McpEndpoint {
 
   #callerOf(ctx: Context, principal: Principal, scope: SessionScope, era: Era): Caller {
     const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
-    if (session !== null) return { principal, scope, client: session.owner.client, era, group: session.group, session };
+    const ticket = ticketHeader(ctx.req);
+    if (session !== null)
+      return { principal, scope, client: session.owner.client, era, group: session.group, session, ticket };
     const client = clientIdentity(era.era === "modern" ? era.clientInfo : {}, addressOf(ctx.req));
-    return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null };
+    return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null, ticket };
   }
 
   #sessionOf(ctx: Context, principal: Principal): McpSession | null {

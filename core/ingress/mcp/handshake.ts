@@ -67,7 +67,15 @@ function makeSession(
   { clientInfo, capabilities }: Introduction,
 ): McpSession {
   const { principal, client } = owner;
-  const caller = (): Caller => ({ principal, scope, client, era: { era: "legacy" }, group, session });
+  const caller = (): Caller => ({
+    principal,
+    scope,
+    client,
+    era: { era: "legacy" },
+    group,
+    session,
+    ticket: undefined,
+  });
   const group = parts.fleet.group({
     era: "legacy",
     clientInfo,

@@ -1,3 +1,4 @@
+import { ticketMetaKey } from "../../kernel/capability-ticket.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest } from "../../kernel/json-rpc.ts";
 import { metaKey } from "../../kernel/mcp.ts";
@@ -11,6 +12,8 @@ const steering: readonly string[] = [
   metaKey.logLevel,
   metaKey.clientCapabilities,
 ];
+/** What no setting lets through to an upstream with the action. A ticket is for the gateway alone. */
+const unpassable: readonly string[] = [...steering, ticketMetaKey];
 const longestSteeringText = 512;
 
 /** With what the gateway's own questions begin; an answer to one is for nobody else. */
@@ -25,6 +28,12 @@ export function steeringMeta(request: JsonRpcRequest): JsonObject {
     if (value !== undefined && isSteering(key, value)) kept[key] = value;
   }
   return kept;
+}
+
+/** The ticket in a request's `_meta`, whatever it is. */
+export function ticketMeta({ params }: JsonRpcRequest): Json | undefined {
+  const meta = params?._meta;
+  return isJsonObject(meta) && Object.hasOwn(meta, ticketMetaKey) ? meta[ticketMetaKey] : undefined;
 }
 
 /**
@@ -59,7 +68,7 @@ function withoutOwn(responses: Json | undefined): Json | undefined {
 
 function passedMeta(meta: Json | undefined, passthrough: readonly string[]): JsonObject | undefined {
   if (!isJsonObject(meta)) return undefined;
-  const passed = passthrough.filter((key) => !steering.includes(key) && Object.hasOwn(meta, key));
+  const passed = passthrough.filter((key) => !unpassable.includes(key) && Object.hasOwn(meta, key));
   return passed.length === 0 ? undefined : Object.fromEntries(passed.map((key) => [key, meta[key] as Json]));
 }
 

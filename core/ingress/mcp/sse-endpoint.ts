@@ -7,6 +7,7 @@ import type { Principal } from "../../kernel/principal.ts";
 import type { SessionScope } from "../../kernel/session-scope.ts";
 import { readJsonBody } from "../body.ts";
 import { addressOf } from "../client.ts";
+import { ticketHeader } from "../ticket.ts";
 import { receiveAnswer, receiveNotification } from "./client-message.ts";
 import type { EndpointParts } from "./endpoint.ts";
 import { checkRevisionHeader, classifyEra } from "./era.ts";
@@ -78,15 +79,16 @@ export class SseEndpoint {
       throw new GatewayError("PROTOCOL_VERSION", "HTTP+SSE", { data: { supported: legacyRevisions } });
     }
     connection.accept(request);
-    void this.#serve(connection, request, addressOf(ctx.req), requestId);
+    const origin = { address: addressOf(ctx.req), ticket: ticketHeader(ctx.req) };
+    void this.#serve(connection, request, origin, requestId);
   }
 
   /** Never rejects. What the client cancelled is not answered, as the protocol asks. */
-  async #serve(connection: SseConnection, request: JsonRpcRequest, address: string, requestId: string): Promise<void> {
+  async #serve(connection: SseConnection, request: JsonRpcRequest, origin: Origin, requestId: string): Promise<void> {
     const abort = new AbortController();
     let answer: JsonRpcResponse;
     try {
-      answer = await this.#answer(connection, request, address, abort);
+      answer = await this.#answer(connection, request, origin, abort);
     } catch (cause) {
       const error = GatewayError.from(cause);
       this.#parts.onFault(requestId, error);
@@ -98,24 +100,25 @@ export class SseEndpoint {
   async #answer(
     connection: SseConnection,
     request: JsonRpcRequest,
-    address: string,
+    { address, ticket }: Origin,
     abort: AbortController,
   ): Promise<JsonRpcResponse> {
     const { principal, scope, session } = connection;
     if (request.method === "initialize") {
       return (await openSession(this.#parts, connection, { principal, scope, address }, request)).response;
     }
-    return session === null ? pong(request) : this.#answerIn(session, connection, request, abort);
+    return session === null ? pong(request) : this.#answerIn(session, connection, request, ticket, abort);
   }
 
   async #answerIn(
     session: McpSession,
     { principal, scope, stream }: SseConnection,
     request: JsonRpcRequest,
+    ticket: string | undefined,
     abort: AbortController,
   ): Promise<JsonRpcResponse> {
     const { group, owner } = session;
-    const caller = { principal, scope, client: owner.client, era: { era: "legacy" }, group, session } as const;
+    const caller = { principal, scope, client: owner.client, era: { era: "legacy" }, group, session, ticket } as const;
     session.begin(request.id, stream, abort);
     this.#parts.inFlight.begin(scope.id, abort);
     try {
@@ -125,6 +128,12 @@ export class SseEndpoint {
       session.finish(request.id);
     }
   }
+}
+
+/** What is known of a message beside itself. */
+interface Origin {
+  readonly address: string;
+  readonly ticket: string | undefined;
 }
 
 /** Before the handshake nothing but `ping` is accepted. */

@@ -12,6 +12,7 @@ import { type BodyLimits, readJsonBody } from "../body.ts";
 import { agentIdentity } from "../client.ts";
 import type { ConcurrencyLimit } from "../concurrency-limit.ts";
 import type { InFlight } from "../in-flight.ts";
+import { presentTicket, type TicketReader, ticketHeader } from "../ticket.ts";
 import { Bill, type BillParts } from "./bill.ts";
 import { modelErrorEvent } from "./error.ts";
 import { EventSink } from "./event-sink.ts";
@@ -24,6 +25,7 @@ import { messagesVersion } from "./version.ts";
 export interface ModelEndpointParts extends ServiceParts, BillParts {
   readonly body: BodyLimits;
   readonly inFlight: InFlight;
+  readonly tickets: TicketReader;
   /** By principal: whoever is refused here had no body read, and is not on record. */
   readonly concurrency: ConcurrencyLimit;
   /** A fault that was told to a client in the middle of its stream. */
@@ -88,6 +90,7 @@ export class ModelEndpoint {
   ): Promise<void> {
     const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
     const actor: Actor = { principal, scope, client: agentIdentity(ctx.req) };
+    const ticket = presentTicket(this.#parts.tickets, principal, ticketHeader(ctx.req), undefined);
     const abort = new AbortController();
     const sink = new EventSink(ctx, abort.signal);
     const { inFlight } = this.#parts;
@@ -98,7 +101,7 @@ export class ModelEndpoint {
     const bill = this.#bill(ctx, principal, request);
     inFlight.begin(scope.id, abort);
     try {
-      const open = { actor, bill, request, requestId, continuation, sink, signal: abort.signal };
+      const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal };
       const reply = await serveModel(this.#parts, open);
       if (reply.kind === "streamed") return sink.end();
       ctx.status = reply.status;

@@ -1,4 +1,5 @@
 import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
+import type { PresentedTicket } from "../../kernel/capability-ticket.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import { modelTool } from "../../kernel/model-api.ts";
@@ -41,6 +42,7 @@ export interface OpenModelRequest {
   readonly requestId: string;
   /** What the client says beside the body, judged and sent with it. */
   readonly continuation: JsonObject | undefined;
+  readonly ticket: PresentedTicket | undefined;
   readonly sink: EventSink;
   readonly signal: AbortSignal;
 }
@@ -89,13 +91,14 @@ class Attempt {
   }
 
   async run(): Promise<ModelReply> {
-    const { actor, request, continuation } = this.#open;
+    const { actor, request, continuation, ticket } = this.#open;
     const action = this.#parts.actions.make(actor, {
       tool: modelTool[request.api],
       target: this.#candidate.target,
       capability: "generate",
       arguments: request.body,
       continuation,
+      ticket,
     });
     const passage: Passage<ModelReply> = await this.#parts.road
       .travel(action, (permission) => this.#parts.timed(this.#dispatch(permission)))

@@ -24,6 +24,7 @@ const everyPhase: Readonly<Record<string, Shape>> = {
   client: recordShape({ name: shapeOf.string, version: shapeOf.string, address: shapeOf.string }),
   tool_definition: recordShape({ digest: shapeOf.string, annotations: shapeOf.json }),
   now: shapeOf.time,
+  ticket: recordShape({ id: shapeOf.string, standing: shapeOf.string }),
   ...sessionShapes,
 };
 
@@ -85,6 +86,7 @@ export function bindVariables(action: ActionEnvelope, pack: PackVariables, now: 
     client: toCelValue(client as unknown as JsonObject),
     continuation: toCelValue(action.continuation ?? {}),
     tool_definition: toCelValue((action.tool_definition ?? {}) as unknown as JsonObject),
+    ticket: celRecord({ id: action.ticket?.id ?? "", standing: action.ticket?.standing ?? "none" }),
     settings: pack.settings,
     data: pack.data,
   });

@@ -57,6 +57,10 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.killed": everyKey,
   "admin.kill": [400, 400, 403, 404, 401, 401], // the body of a tool call is none of theirs
   "admin.release": [400, 400, 403, 404, 401, 401],
+  "admin.tickets": everyKey,
+  "admin.ticket_issue": [400, 400, 403, 400, 401, 401],
+  "admin.ticket_keys": everyKey,
+  "admin.ticket_revoke": [400, 400, 403, 400, 401, 401], // before anything is looked for
   "metrics.health": everyone,
   "metrics.scrape": everyone,
 };

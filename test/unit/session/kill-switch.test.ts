@@ -175,6 +175,7 @@ describe("KillSwitch", () => {
       return world.ledger
         .recordDecision(action, makeEvaluation(action), undefined, {
           check: () => world.killSwitch.check(action),
+          use: () => undefined,
           operations: () => [],
         })
         .then(() => action.id);

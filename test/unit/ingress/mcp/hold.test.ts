@@ -14,7 +14,7 @@ import { uuidV7 } from "../../../../core/kernel/uuid.ts";
 import { LiveFeed } from "../../../../core/observe/live-feed.ts";
 import { type Passage, Road } from "../../../../core/pipeline/road.ts";
 import { UpstreamGroup } from "../../../../core/upstream/group.ts";
-import { ApprovalWorld, reviewer, unwatched } from "../../../support/approval-world.ts";
+import { ApprovalWorld, reviewer, ticketless, unwatched } from "../../../support/approval-world.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 import type { ToolResult } from "../../../support/mcp-client.ts";
 import { dial } from "../../../support/wire.ts";
@@ -60,6 +60,7 @@ describe("Hold", function () {
       desk: world.approvals.queue,
       sessions: unwatched,
       live: new LiveFeed(Date.now),
+      tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       newId,
     });
@@ -91,6 +92,7 @@ describe("Hold", function () {
         era: { era: "legacy" },
         group: new UpstreamGroup([], new Set(), () => undefined),
         session: null,
+        ticket: undefined,
       },
       request: { jsonrpc: "2.0", id: 1, method: "tools/call", params: {} },
       reply,

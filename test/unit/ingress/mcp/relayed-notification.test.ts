@@ -12,7 +12,7 @@ import { uuidV7 } from "../../../../core/kernel/uuid.ts";
 import { LiveFeed } from "../../../../core/observe/live-feed.ts";
 import { Road } from "../../../../core/pipeline/road.ts";
 import { Chain } from "../../../../core/policy/chain.ts";
-import { ApprovalWorld, unwatched } from "../../../support/approval-world.ts";
+import { ApprovalWorld, ticketless, unwatched } from "../../../support/approval-world.ts";
 import { newAction } from "../../../support/ledger-world.ts";
 
 const newId = (): string => uuidV7(Date.now(), randomBytes(10));
@@ -59,6 +59,7 @@ describe("relayNotification(parts, lane, told)", () => {
       desk: world.approvals.queue,
       sessions: unwatched,
       live: new LiveFeed(Date.now),
+      tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       newId,
     });

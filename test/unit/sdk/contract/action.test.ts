@@ -16,7 +16,7 @@ type Same<A, B> = Assignable<A, B> &
 type Assignable<A, B> = [A] extends [B] ? true : never;
 const same: readonly [
   Same<ActionEnvelope, Omit<Sealed, "history">>,
-  Same<Finding, Omit<Recorded, "mode" | "session_risk" | "taints">>,
+  Same<Finding, Omit<Recorded, "mode" | "session_risk" | "taints" | "ticket">>,
   Same<Redaction, Redacting>,
   Same<Verdict, { findings: readonly Finding[] } & Pick<Judged, "decision" | "redactions">>,
 ] = [true, true, true, true];
