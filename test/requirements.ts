@@ -97,7 +97,7 @@ R2.5-2  | 7 | open | The manifest is used for drift detection.
 R2.5-3  | 7 | open | The session risk score accumulates as actions deviate.
 
 ## 2.6 Capability ticket
-R2.6-1  | 7 | open | A capability ticket includes a nonce and a TTL.
+R2.6-1  | 7 | met  | A capability ticket includes a nonce and a TTL.
 
 ## 2.7 Provider configuration
 R2.7-1  | 6 | met  | A provider has name, type, enabled, base_url, api_key_env and models.
@@ -228,7 +228,7 @@ R7-11   | 2 | met  | A policy evaluation error blocks the action.
 R8-1    | 4 | met  | Each approval is single-use; concurrent retries execute the action at most once.
 R8-2    | 7 | open | The kill switch triggers when the risk score exceeds a threshold.
 R8-3    | 7 | open | The task manifest's maximum action count holds.
-R8-4    | 7 | open | Capability tickets carry a TTL.
+R8-4    | 7 | met  | Capability tickets carry a TTL.
 R8-5    | 4 | met  | Approvals carry an expiry.
 R8-6    | 8 | met  | Behind a reverse proxy /sse works unbuffered with a read timeout of at least one hour.
 R8-7    | 8 | open | Behind a reverse proxy /v1/ws works unbuffered with a read timeout of at least one hour.

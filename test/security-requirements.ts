@@ -52,7 +52,7 @@ S39 | -      | open | Known shell bypasses → never allow; near misses → neve
 S40 | -      | open | > N subcommands or > 8 kB command → not allow
 S41 | -      | open | Known SQL bypasses (stacked, CTE write, /*! */, COPY PROGRAM, dialect quoting) → worst class wins; unparsable → not allow
 S42 | -      | open | Known Git abuses (ext::, --upload-pack, -c core.*, --output, +refspec) → never allow
-S43 | 7      | open | Capability ticket reused nonce, expired, other principal, wrong clock → refused
+S43 | 7      | met  | Capability ticket reused nonce, expired, other principal, wrong clock → refused
 
 ## Approvals
 S44 | 4      | met  | 200 concurrent retries of one approved action over many sockets → upstream sees exactly 1

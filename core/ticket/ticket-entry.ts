@@ -1,7 +1,7 @@
 import type { TicketStanding } from "../kernel/capability-ticket.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import { isJsonObject, type Json } from "../kernel/json.ts";
-import { type KeyRange, lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
+import { lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
 import { covers, readClaims, standingOfClaims, type TicketClaims } from "./claims.ts";
 
 /** What the store keeps of a ticket until it has expired. What a ticket permits is read from here, never from a token. */
@@ -26,8 +26,9 @@ export function ticketKey(tenant: string, id: string): string {
   return `${tenantPrefix(tenant)}ticket/${id}`;
 }
 
-export function ticketRange(tenant: string): KeyRange {
-  return rangeOf(`${tenantPrefix(tenant)}ticket/`);
+/** The tenant's entries behind that of the ticket `after`; all of them where that is empty. */
+export function ticketRange(tenant: string, after = ""): { readonly gt: string; readonly lt: string } {
+  return { gt: ticketKey(tenant, after), lt: rangeOf(ticketKey(tenant, "")).lt };
 }
 
 /** Apart from the ticket, so that no use that is written at the same time can undo it. */

@@ -107,8 +107,7 @@ export class TicketOffice {
   /** A tenant's tickets behind that of the id `after`, the oldest first; expired ones as long as they are kept. */
   async list(tenant: string, limit: number, after = ""): Promise<TicketPage> {
     const { store, book, clock } = this.#parts;
-    const range = { ...ticketRange(tenant), ...(after === "" ? {} : { gt: ticketKey(tenant, after) }) };
-    const keys = await store.keys({ ...range, limit: limit + 1 }).all();
+    const keys = await store.keys({ ...ticketRange(tenant, after), limit: limit + 1 }).all();
     const items = keys.slice(0, limit).flatMap((key) => {
       const id = ticketIn(key);
       const entry = book.read(tenant, id);

@@ -85,7 +85,11 @@ export class SessionWorld {
     const visit = this.watch.enter(action);
     try {
       visit.count(evaluation, evaluation.decision === "review" ? "review" : "nothing");
-      await this.ledger.recordDecision(action, evaluation, undefined, visit);
+      await this.ledger.recordDecision(action, evaluation, undefined, {
+        check: () => visit.check(),
+        use: () => undefined,
+        operations: (dispatched) => visit.operations(dispatched),
+      });
       return visit;
     } finally {
       visit.leave();
