@@ -50,6 +50,7 @@ export class Gateway {
       for (const port of ["gateway", "admin", "metrics"] as const) opened.push(await openListener(port, parts, live));
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
+      parts.sessionSweep.start();
     } catch (cause) {
       live.close();
       await Promise.all(opened.map((listener) => listener.close(0)));

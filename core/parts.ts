@@ -26,6 +26,8 @@ import { Chain } from "./policy/chain.ts";
 import { ProviderFleet } from "./provider/fleet.ts";
 import type { KillSwitch } from "./session/kill-switch.ts";
 import { openSessionControl } from "./session/session-control.ts";
+import type { SessionDirectory } from "./session/session-directory.ts";
+import type { SessionSweep } from "./session/session-sweep.ts";
 import type { SessionWatch } from "./session/session-watch.ts";
 import { diskSpace } from "./store/disk-space.ts";
 import { lockWatch } from "./store/lock.ts";
@@ -49,6 +51,8 @@ export interface Parts extends Endpoints {
   readonly killSwitch: KillSwitch;
   readonly sessionWatch: SessionWatch;
   readonly tickets: Tickets;
+  readonly sessionDirectory: SessionDirectory;
+  readonly sessionSweep: SessionSweep;
   readonly keys: KeyRing;
   readonly chain: Chain;
   readonly pluginPool: PluginPool;
@@ -82,6 +86,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...evidence,
     ...config.sessions,
     observer: metrics.sessions,
+    onSweepFailed: ({ message }) => log.warn({ cause: message }, "silent sessions were not forgotten"),
     ...time,
     events: readEvents,
     onKilled: ({ session, reason }) => {
@@ -211,6 +216,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
 export async function closeParts(parts: Parts): Promise<void> {
   // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
   await Promise.all([parts.sessions.closeAll(), parts.fleet.close(), parts.providers.close()]);
+  await parts.sessionSweep.close();
   parts.killSwitch.close();
   await parts.tickets.close();
   await parts.approvals.close();

@@ -26,7 +26,7 @@ R1.1-13 | 2 | met  | The MCP gateway checks tools/call.
 R1.1-14 | 2 | met  | It checks tool name, target, arguments, capability and session context.
 R1.1-15 | 2 | met  | A tool policy engine decides allow, review or block at runtime.
 R1.1-16 | 6 | met  | Input and output policy are active at runtime.
-R1.1-17 | 7 | open | Behavioral session analysis with a kill switch is active at runtime.
+R1.1-17 | 7 | met  | Behavioral session analysis with a kill switch is active at runtime.
 R1.1-18 | 2 | met  | Role-based access control is active at runtime.
 R1.1-19 | 4 | met  | The approval queue is active at runtime.
 R1.1-20 | 3 | met  | The signed evidence chain is active at runtime.
@@ -226,7 +226,7 @@ R7-11   | 2 | met  | A policy evaluation error blocks the action.
 
 ## 8 Limits
 R8-1    | 4 | met  | Each approval is single-use; concurrent retries execute the action at most once.
-R8-2    | 7 | open | The kill switch triggers when the risk score exceeds a threshold.
+R8-2    | 7 | met  | The kill switch triggers when the risk score exceeds a threshold.
 R8-3    | 7 | open | The task manifest's maximum action count holds.
 R8-4    | 7 | met  | Capability tickets carry a TTL.
 R8-5    | 4 | met  | Approvals carry an expiry.

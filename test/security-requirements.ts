@@ -76,7 +76,7 @@ S59 | 5, 6   | met  | Secret/PII in result text, structuredContent, error text, 
 S60 | 6      | met  | Secret split at every byte offset across stream chunks → same; abort cancels upstream and sends a well-formed end
 S61 | 7      | open | Poisoned result then write/egress in the session → not allow; hijacked sessions ≥ 95 % stopped at an injected action, benign ones 0 blocked
 S62 | 6      | met  | Model returns tool calls while passthrough is off → not forwarded, not run
-S63 | 7      | open | Action count, risk, kill switch under 100 concurrent actions → no overshoot; shadow mode never blocks and never hides
+S63 | 7      | met  | Action count, risk, kill switch under 100 concurrent actions → no overshoot; shadow mode never blocks and never hides
 
 ## Evidence, data, operations
 S64 | 3      | met  | Flip, insert, drop, reorder, cut tail, swap whole chain, roll back, two tenants in one chain → verify fails and names the first bad record; cut tail found through signed head

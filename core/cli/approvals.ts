@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import type { ApprovalPage } from "../approval/history.ts";
 import type { ApprovalView } from "../ingress/approval-view.ts";
 import { type Approval, approvalScopes } from "../kernel/approval.ts";
@@ -10,6 +10,7 @@ import { approvalLine, timeLeft } from "./approval-line.ts";
 import { approvalsPath, parseApprovalId } from "./approval-path.ts";
 import { describeView } from "./approval-text.ts";
 import { watchPending } from "./approval-watch.ts";
+import { parseCount } from "./count.ts";
 
 interface Output {
   readonly json?: true;
@@ -150,10 +151,4 @@ function print({ json }: Output, value: object, text: string): void {
 
 function say(text: string): void {
   process.stderr.write(`gateway: ${text}\n`);
-}
-
-function parseCount(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= 1 && count <= 1_000_000) return count;
-  throw new InvalidArgumentError("expected a whole number from 1 to 1000000");
 }

@@ -3,6 +3,7 @@ import { showText } from "../policy/display.ts";
 import type { Kill } from "../session/kill.ts";
 import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
 import { parseSessionId } from "./session-id.ts";
+import { sessionStateCommands } from "./session-state.ts";
 
 interface KillOptions extends AdminOptions {
   readonly note?: string;
@@ -44,6 +45,7 @@ export function sessionsCommand(): Command {
     .option("--json", "print JSON")
     .addOption(adminOption())
     .action(listKilled);
+  for (const command of sessionStateCommands()) sessions.addCommand(command);
   return sessions;
 }
 

@@ -129,6 +129,7 @@ export interface SessionConfig {
   readonly risk: { readonly killAt: number; readonly windowMs: number; readonly mode: Mode };
   /** Sessions in memory. */
   readonly maxActive: number;
+  readonly forgetMs: number;
 }
 
 export interface TicketConfig {

@@ -98,6 +98,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
         mode: form.sessions.risk.mode,
       },
       maxActive: form.sessions.max_active,
+      forgetMs: form.sessions.forget_days * 86_400_000,
     },
     tickets: {
       defaultTtlSeconds: Math.min(form.tickets.default_ttl_seconds, form.tickets.max_ttl_seconds),

@@ -11,6 +11,14 @@ export const sessionsSchema = {
       description:
         "Sessions whose last actions are in memory. Of one more, the one that was silent longest is folded: its risk, taints and counts stay in the store.",
     },
+    forget_days: {
+      type: "integer",
+      min: 1,
+      max: 3_650,
+      default: 30,
+      description:
+        "A session that attempted nothing for so long is forgotten, its taints too, unless it is stopped. Its evidence stays.",
+    },
     risk: {
       type: "object",
       description: "The risk of a session: what policy finds in its actions adds to it, and time drains it.",

@@ -11,6 +11,7 @@ import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
 import { type PolicyTestParts, policyTestHandlers } from "./policy-test.ts";
+import { type SessionAdminParts, sessionAdminHandlers } from "./session-admin.ts";
 import { type SessionKillParts, sessionKillHandlers } from "./session-kill.ts";
 import { type TicketParts, ticketHandlers } from "./ticket-admin.ts";
 
@@ -18,6 +19,7 @@ export interface HandlerParts
   extends Omit<AdminParts, "policies">,
     ApprovalParts,
     SessionKillParts,
+    SessionAdminParts,
     PolicyTestParts,
     TicketParts {
   readonly endpoint: McpEndpoint;
@@ -38,6 +40,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...sessionKillHandlers(parts),
     ...policyTestHandlers(parts),
     ...ticketHandlers(parts),
+    ...sessionAdminHandlers(parts),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),

@@ -18,6 +18,7 @@ export type Permission =
   | "metrics.read"
   | "webhook.read"
   | "webhook.redeliver"
+  | "session.read"
   | "session.kill"
   | "ticket.read"
   | "ticket.issue";
@@ -39,6 +40,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "metrics.read",
     "webhook.read",
     "webhook.redeliver",
+    "session.read",
     "session.kill",
     "ticket.read",
     "ticket.issue",
@@ -56,6 +58,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "usage.read",
     "metrics.read",
     "webhook.read",
+    "session.read",
     "session.kill",
     "ticket.read",
     "ticket.issue",
@@ -68,6 +71,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "policy.read",
     "usage.read",
     "metrics.read",
+    "session.read",
     "ticket.read",
   ],
 };

@@ -80,14 +80,9 @@ export class SessionBook {
     }
   }
 
-  /** Folds a session that nobody uses; false where somebody does. */
-  fold(key: string): boolean {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return true;
-    if (entry.pins > 0) return false;
-    this.#entries.delete(key);
-    this.#count(entry, 0);
-    return true;
+  /** Lets go of a session whose head is to be deleted; false where somebody uses it, or the head is another by now. */
+  forget(key: string, text: string): boolean {
+    return !this.#isUsed(key) && this.read(key) === text && this.#fold(key);
   }
 
   #load(key: string, session: string): SessionEntry | undefined {
@@ -107,9 +102,20 @@ export class SessionBook {
   #makeRoom(): void {
     if (this.#hasRoom()) return;
     for (const key of this.#entries.keys()) {
-      this.fold(key);
+      if (!this.#isUsed(key)) this.#fold(key);
       if (this.#hasRoom()) return;
     }
+  }
+
+  #isUsed(key: string): boolean {
+    return (this.#entries.get(key)?.pins ?? 0) > 0;
+  }
+
+  #fold(key: string): true {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) this.#count(entry, 0);
+    this.#entries.delete(key);
+    return true;
   }
 
   #hasRoom(): boolean {

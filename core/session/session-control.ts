@@ -6,12 +6,14 @@ import { restoreKills, type SessionEvent } from "./restore.ts";
 import { ReviewFlood } from "./review-flood.ts";
 import type { RiskLimit } from "./risk-meter.ts";
 import { SessionBook } from "./session-book.ts";
+import { SessionDirectory } from "./session-directory.ts";
+import { SessionSweep } from "./session-sweep.ts";
 import { SessionWatch, type SessionWatchLog, type SessionWatchObserver } from "./session-watch.ts";
 
 /** The evidence, as far as sessions need it. */
 export type SessionLedger = SessionLog &
   SessionWatchLog & {
-    status(): readonly { readonly tenant: string }[];
+    status(): readonly { readonly tenant: string; readonly state: "ready" | "failed" | "refused" }[];
     refuse(tenant: string, reason: string): void;
   };
 
@@ -22,7 +24,10 @@ export interface SessionControlOptions {
   readonly risk: RiskLimit;
   /** Sessions kept in memory. */
   readonly maxActive: number;
+  /** A session that attempted nothing for so long is forgotten. */
+  readonly forgetMs: number;
   readonly observer: SessionWatchObserver;
+  readonly onSweepFailed: (cause: Error) => void;
   readonly clock: Clock;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
@@ -35,11 +40,27 @@ export interface SessionControlOptions {
 export interface SessionControl {
   readonly killSwitch: KillSwitch;
   readonly sessionWatch: SessionWatch;
+  readonly sessionDirectory: SessionDirectory;
+  /** Not started yet. */
+  readonly sessionSweep: SessionSweep;
 }
 
 /** What watches sessions and stops them, with every kill in force that a former process left. */
 export async function openSessionControl(options: SessionControlOptions): Promise<SessionControl> {
-  const { store, ledger, clock, events, onKilled, elapsedMs, reviewFlood, risk, maxActive, observer } = options;
+  const {
+    store,
+    ledger,
+    clock,
+    events,
+    onKilled,
+    elapsedMs,
+    reviewFlood,
+    risk,
+    maxActive,
+    forgetMs,
+    observer,
+    onSweepFailed,
+  } = options;
   const killSwitch = new KillSwitch({ store, log: ledger, clock, onKilled });
   await restoreKills(killSwitch, {
     tenants: ledger.status().map(({ tenant }) => tenant),
@@ -48,6 +69,14 @@ export async function openSessionControl(options: SessionControlOptions): Promis
   });
   const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
   const book = new SessionBook({ store, limit: risk, capacity: maxActive });
-  const watch = { book, log: ledger, clock, limit: risk, killSwitch, reviews, observer };
-  return { killSwitch, sessionWatch: new SessionWatch(watch) };
+  const isStopped = (tenant: string, session: string): boolean => killSwitch.isKilled(tenant, session);
+  const known = { store, book, clock, limit: risk, isStopped };
+  const tenants = (): readonly string[] =>
+    ledger.status().flatMap(({ tenant, state }) => (state === "refused" ? [] : [tenant]));
+  return {
+    killSwitch,
+    sessionWatch: new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer }),
+    sessionDirectory: new SessionDirectory(known),
+    sessionSweep: new SessionSweep({ ...known, log: ledger, forgetMs, tenants, onFailure: onSweepFailed }),
+  };
 }

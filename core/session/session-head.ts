@@ -1,7 +1,8 @@
 import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject, type Json } from "../kernel/json.ts";
+import { isJsonObject } from "../kernel/json.ts";
 import type { Taint } from "../kernel/session-state.ts";
 import { lastPart, tenantPrefix } from "../kernel/tenant-key.ts";
+import { parseKept } from "./kept-json.ts";
 import type { CountedRisk } from "./risk-meter.ts";
 
 /** What the store keeps of a session: the whole of it that neither a restart nor a silence undoes. */
@@ -41,20 +42,12 @@ export function writeHead(head: SessionHead): string {
  * as if it were new.
  */
 export function readHead(session: string, text: string): SessionHead {
-  const head = parse(text);
+  const head = parseKept(text);
   if (isHead(head)) return head;
   throw new GatewayError(
     "SESSION_STATE",
     `what is kept of session \`${session}\` is damaged; an operator can reset it`,
   );
-}
-
-function parse(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return null;
-  }
 }
 
 function isHead(value: unknown): value is SessionHead {

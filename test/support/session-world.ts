@@ -6,7 +6,7 @@ import type { JsonObject } from "../../core/kernel/json.ts";
 import type { Finding } from "../../core/kernel/policy.ts";
 import type { KillSwitch } from "../../core/session/kill-switch.ts";
 import type { RiskLimit } from "../../core/session/risk-meter.ts";
-import { openSessionControl } from "../../core/session/session-control.ts";
+import { openSessionControl, type SessionControl } from "../../core/session/session-control.ts";
 import type { SessionVisit } from "../../core/session/session-visit.ts";
 import type { SessionWatch } from "../../core/session/session-watch.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
@@ -16,6 +16,8 @@ export interface SessionSettings {
   readonly maxActive?: number;
 }
 
+export const dayMs = 86_400_000;
+
 /** What watches and stops sessions on a real ledger, in a folder of its own. Risk drains by the ledger's clock. */
 export class SessionWorld {
   readonly evidence: LedgerWorld;
@@ -24,8 +26,8 @@ export class SessionWorld {
   readonly observed = { wouldKill: 0, tainted: 0, watched: 0 };
   /** Sessions that were stopped, and why, in this order. */
   readonly killed: [session: string, reason: string][] = [];
-  #killSwitch: KillSwitch | null = null;
-  #watch: SessionWatch | null = null;
+  readonly sweepFailures: string[] = [];
+  #control: SessionControl | null = null;
 
   private constructor(evidence: LedgerWorld, settings: SessionSettings) {
     this.evidence = evidence;
@@ -39,14 +41,17 @@ export class SessionWorld {
     return world;
   }
 
+  get control(): SessionControl {
+    if (this.#control === null) throw new Error("the world has no sessions open");
+    return this.#control;
+  }
+
   get killSwitch(): KillSwitch {
-    if (this.#killSwitch === null) throw new Error("the world has no kill switch open");
-    return this.#killSwitch;
+    return this.control.killSwitch;
   }
 
   get watch(): SessionWatch {
-    if (this.#watch === null) throw new Error("the world has no session watch open");
-    return this.#watch;
+    return this.control.sessionWatch;
   }
 
   get ledger(): Ledger {
@@ -58,12 +63,14 @@ export class SessionWorld {
     const ledger = await this.evidence.open();
     const { risk, maxActive = 100 } = this.#settings;
     const { observed } = this;
-    const { killSwitch, sessionWatch } = await openSessionControl({
+    this.#control = await openSessionControl({
       store: this.evidence.store,
       ledger,
       reviewFlood: { reviews: 0, windowMs: 1 },
       risk: { killAt: 0, windowMs: 80_000, mode: "enforce", ...risk },
       maxActive,
+      forgetMs: dayMs,
+      onSweepFailed: ({ message }) => this.sweepFailures.push(message),
       observer: {
         wouldKill: () => observed.wouldKill++,
         tainted: () => observed.tainted++,
@@ -76,8 +83,6 @@ export class SessionWorld {
       events: readEvents,
       onKilled: ({ session, reason }) => this.killed.push([session, reason]),
     });
-    this.#killSwitch = killSwitch;
-    this.#watch = sessionWatch;
   }
 
   /** Takes an action to its decision, as the road does. Its visit has ended when this resolves. */
@@ -102,7 +107,7 @@ export class SessionWorld {
   }
 
   async close(): Promise<void> {
-    this.#killSwitch?.close();
+    this.#control?.killSwitch.close();
     await this.evidence.close();
   }
 
@@ -119,7 +124,7 @@ export class SessionWorld {
   }
 
   async remove(): Promise<void> {
-    this.#killSwitch?.close();
+    this.#control?.killSwitch.close();
     await this.evidence.remove();
   }
 }

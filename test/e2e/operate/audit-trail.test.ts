@@ -141,7 +141,15 @@ describe("what is done over the admin port is on record with who did it", functi
       kind: "admin",
       detail: (principal, id) => ({ action: "webhook.redeliver", principal, webhook_id: id }),
     },
+    "admin.session_list": null,
     "admin.killed": null,
+    "admin.session_state": null,
+    "admin.session_reset": {
+      about: session,
+      body: { reason: "seen" },
+      kind: "session",
+      detail: (by, about) => ({ event: "reset", by, session: about, reason: "seen" }),
+    },
     "admin.kill": {
       about: session,
       body: { note: "odd" },

@@ -54,7 +54,10 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.providers": everyKey,
   "admin.dead_letters": [200, 200, 403, 200, 401, 401],
   "admin.redeliver": [404, 403, 403, 404, 401, 401],
+  "admin.session_list": everyKey,
   "admin.killed": everyKey,
+  "admin.session_state": [200, 200, 200, 404, 401, 401],
+  "admin.session_reset": [400, 400, 403, 404, 401, 401],
   "admin.kill": [400, 400, 403, 404, 401, 401], // the body of a tool call is none of theirs
   "admin.release": [400, 400, 403, 404, 401, 401],
   "admin.tickets": everyKey,

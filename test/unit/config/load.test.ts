@@ -258,6 +258,7 @@ function defaults(source: string): GatewayConfig {
       reviewFlood: { reviews: 5, windowMs: 300_000 },
       risk: { killAt: 80, windowMs: 1_800_000, mode: "enforce" },
       maxActive: 10_000,
+      forgetMs: 30 * 86_400_000,
     },
     tickets: { defaultTtlSeconds: 300, maxTtlSeconds: 3_600, maxLive: 1_000, allowSelfIssue: false },
     evidence: {
