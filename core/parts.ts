@@ -14,7 +14,6 @@ import { KeyRing } from "./identity/key-ring.ts";
 import { InFlight } from "./ingress/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
 import { identity, jsonBounds, newId } from "./instance.ts";
-import { GatewayError } from "./kernel/error.ts";
 import { WebhookFeed } from "./notify/feed.ts";
 import { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
@@ -24,7 +23,7 @@ import type { LoadedExtension } from "./pipeline/extension-record.ts";
 import { openPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
 import { ProviderFleet } from "./provider/fleet.ts";
-import type { KillSwitch } from "./session/kill-switch.ts";
+import { type KillSwitch, killedError } from "./session/kill-switch.ts";
 import { openSessionControl } from "./session/session-control.ts";
 import type { SessionDirectory } from "./session/session-directory.ts";
 import type { SessionSweep } from "./session/session-sweep.ts";
@@ -89,10 +88,11 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     onSweepFailed: ({ message }) => log.warn({ cause: message }, "silent sessions were not forgotten"),
     ...time,
     events: readEvents,
-    onKilled: ({ session, reason }) => {
-      metrics.sessions.killed(reason);
-      log.warn({ session, reason }, "session stopped");
-      inFlight.cancel(session, new GatewayError("SESSION_KILLED"));
+    onKilled: (tenant, kill) => {
+      const { scope, subject, reason } = kill;
+      inFlight.cancel(tenant, kill, killedError(tenant, kill));
+      metrics.sessions.killed(scope, reason);
+      log.warn({ tenant, scope, subject, reason }, "kill switch thrown");
     },
   });
   const chain = new Chain({

@@ -1,15 +1,23 @@
-import { Command } from "commander";
+import { Command, InvalidArgumentError } from "commander";
+import type { JsonObject } from "../kernel/json.ts";
 import { showText } from "../policy/display.ts";
-import type { Kill } from "../session/kill.ts";
+import type { Kill, KillTarget } from "../session/kill.ts";
 import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
 import { parseSessionId } from "./session-id.ts";
 import { sessionStateCommands } from "./session-state.ts";
 
-interface KillOptions extends AdminOptions {
+interface TargetOptions extends AdminOptions {
+  readonly principal?: string;
+  readonly tenant?: true;
+  readonly gateway?: true;
+  readonly json?: true;
+}
+
+interface KillOptions extends TargetOptions {
   readonly note?: string;
 }
 
-interface ReleaseOptions extends AdminOptions {
+interface ReleaseOptions extends TargetOptions {
   readonly reason: string;
 }
 
@@ -22,26 +30,22 @@ interface KillPage {
   readonly next: string | null;
 }
 
-/** `gateway sessions`: stopping sessions of a running gateway. */
+/** `gateway sessions`: the kill switch of a running gateway. */
 export function sessionsCommand(): Command {
   const sessions = new Command("sessions").description("stop sessions of agents, and let them go on");
-  sessions
-    .command("kill")
-    .description("stop a session: nothing it asks for is dispatched until it is released")
-    .argument("<session-id>", "as `GET /admin/v1/evidence/sessions` lists it", parseSessionId)
+  takeTarget(sessions.command("kill"), "as `GET /admin/v1/evidence/sessions` lists it")
+    .description("stop a session, or more: nothing it asks for is dispatched until it is released")
     .option("--note <text>", "why; goes on record")
     .addOption(adminOption())
-    .action(killSession);
-  sessions
-    .command("release")
-    .description("let a stopped session go on")
-    .argument("<session-id>", "as `gateway sessions killed` lists it", parseSessionId)
+    .action(kill);
+  takeTarget(sessions.command("release"), "as `gateway sessions killed` lists it")
+    .description("let what is stopped go on")
     .requiredOption("--reason <text>", "why it may go on; goes on record")
     .addOption(adminOption())
-    .action(releaseSession);
+    .action(release);
   sessions
     .command("killed")
-    .description("print the stopped sessions of your tenant")
+    .description("print what is stopped in your tenant")
     .option("--json", "print JSON")
     .addOption(adminOption())
     .action(listKilled);
@@ -49,29 +53,83 @@ export function sessionsCommand(): Command {
   return sessions;
 }
 
-async function killSession(session: string, options: KillOptions): Promise<void> {
-  const order = options.note === undefined ? {} : { note: options.note };
-  await askAdmin(options, `/admin/v1/sessions/${session}/kill`, "POST", order);
-  process.stderr.write(`gateway: stopped ${session}\n`);
+function takeTarget(command: Command, listed: string): Command {
+  return command
+    .argument("[session-id]", listed, parseSessionId)
+    .option("--principal <id>", "all that this principal asks for, in place of one session", parsePrincipal)
+    .option("--tenant", "all that your tenant asks for")
+    .option("--gateway", "all that anybody asks for; for admins of `sessions.gateway_tenant`")
+    .option("--json", "print the answer as JSON");
 }
 
-async function releaseSession(session: string, options: ReleaseOptions): Promise<void> {
-  await askAdmin(options, `/admin/v1/sessions/${session}/release`, "POST", { reason: options.reason });
-  process.stderr.write(`gateway: released ${session}\n`);
+async function kill(session: string | undefined, options: KillOptions, command: Command): Promise<void> {
+  const more = options.note === undefined ? {} : { note: options.note };
+  await send(readTarget(session, options, command), options, { path: "/admin/v1/kills", done: "stopped", more });
+}
+
+async function release(session: string | undefined, options: ReleaseOptions, command: Command): Promise<void> {
+  const more = { reason: options.reason };
+  const order = { path: "/admin/v1/kills/release", done: "released", more };
+  await send(readTarget(session, options, command), options, order);
+}
+
+interface Order {
+  readonly path: string;
+  /** What is said when it is done. */
+  readonly done: string;
+  readonly more: JsonObject;
+}
+
+async function send(target: KillTarget, options: TargetOptions, { path, done, more }: Order): Promise<void> {
+  const body = await askAdmin(options, path, "POST", {
+    scope: target.scope,
+    ...(target.subject === null ? {} : { subject: target.subject }),
+    ...more,
+  });
+  if (options.json) process.stdout.write(`${body.toString("utf8")}\n`);
+  process.stderr.write(`gateway: ${done} ${nameOf(target)}\n`);
+}
+
+/** What is named; where that is nothing, or more than one thing, the command line cannot be understood. */
+function readTarget(session: string | undefined, options: TargetOptions, command: Command): KillTarget {
+  const { principal, tenant, gateway } = options;
+  const named: KillTarget[] = [
+    ...(session === undefined ? [] : [{ scope: "session", subject: session } as const]),
+    ...(principal === undefined ? [] : [{ scope: "principal", subject: principal } as const]),
+    ...(tenant === undefined ? [] : [{ scope: "tenant", subject: null } as const]),
+    ...(gateway === undefined ? [] : [{ scope: "gateway", subject: null } as const]),
+  ];
+  const [target] = named;
+  if (target !== undefined && named.length === 1) return target;
+  const got = named.length === 0 ? "none" : named.map(({ scope }) => scope).join(" and ");
+  return command.error(
+    `error: expected one of a session's id, \`--principal\`, \`--tenant\` and \`--gateway\`, got ${got}`,
+  );
 }
 
 async function listKilled(options: ListOptions): Promise<void> {
   let cursor = "";
   for (;;) {
-    const body = await askAdmin(options, `/admin/v1/sessions/killed?limit=500${cursor}`);
+    const body = await askAdmin(options, `/admin/v1/kills?limit=500${cursor}`);
     const { items, next } = JSON.parse(body.toString("utf8")) as KillPage;
-    for (const kill of items) process.stdout.write(options.json ? `${JSON.stringify(kill)}\n` : describe(kill));
+    for (const each of items) process.stdout.write(options.json ? `${JSON.stringify(each)}\n` : describe(each));
     if (next === null) return;
     cursor = `&cursor=${encodeURIComponent(next)}`;
   }
 }
 
-function describe({ session, reason, by, note, killed_at }: Kill): string {
+function describe(kill: Kill): string {
+  const { reason, by, note, killed_at } = kill;
   const who = by === null ? reason : `${reason} ${by}`;
-  return `${session}  ${killed_at}  ${who}${note === null ? "" : `  ${showText(note)}`}\n`;
+  return `${nameOf(kill)}  ${killed_at}  ${who}${note === null ? "" : `  ${showText(note)}`}\n`;
+}
+
+/** Ids say what they are of. */
+function nameOf({ scope, subject }: KillTarget): string {
+  return subject ?? `the whole ${scope}`;
+}
+
+function parsePrincipal(text: string): string {
+  if (/^principal-v1-[0-9a-f]{64}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a principal's id, like `principal-v1-…`");
 }

@@ -123,6 +123,8 @@ export interface ExtensionConfig {
 }
 
 export interface SessionConfig {
+  /** Whose admins may stop every tenant. Null: nobody may. */
+  readonly gatewayTenant: string | null;
   /** 0 reviews: no session is stopped for them. */
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
   /** A session at `killAt` is stopped, 0: none is; the score drains from there to nothing in `windowMs`. */

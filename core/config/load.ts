@@ -88,6 +88,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       trustFiles: trust?.files ?? [],
     },
     sessions: {
+      gatewayTenant: form.sessions.gateway_tenant,
       reviewFlood: {
         reviews: form.sessions.review_flood.reviews,
         windowMs: form.sessions.review_flood.window_seconds * 1_000,

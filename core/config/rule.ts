@@ -19,6 +19,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkExposure(draft, faults);
   checkKeys(draft.keys, secrets, faults);
   checkAnonymous(draft.mcp_gateway, faults);
+  checkGatewayTenant(draft, faults);
   checkUpstreams(draft.upstreams, faults);
   checkProviders(draft, faults);
   checkUsage(draft, faults);
@@ -68,6 +69,15 @@ function checkKeys(keys: Draft<FileForm["keys"]>, secrets: Secrets, faults: Faul
 function checkAnonymous(mcp: Draft<FileForm["mcp_gateway"]>, faults: FaultList): void {
   if (mcp?.require_auth !== false || mcp.anonymous_tenant !== null) return;
   faults.add("mcp_gateway.anonymous_tenant", "expected a tenant, got nothing, because `require_auth` is `false`");
+}
+
+/** A tenant that is misspelt would be noticed on the day when everything has to stop. */
+function checkGatewayTenant({ keys, sessions }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+  const tenant = sessions?.gateway_tenant ?? undefined;
+  if (keys === undefined || tenant === undefined) return;
+  if (keys.some((key) => key === undefined || (key.tenant === tenant && key.role === "admin"))) return;
+  const got = quoteInput(tenant);
+  faults.add("sessions.gateway_tenant", `expected a tenant that a key of role \`admin\` belongs to, got ${got}`);
 }
 
 function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void {

@@ -1,8 +1,15 @@
 export const sessionsSchema = {
   type: "object",
   description:
-    "What is watched of sessions, and what stops one by itself. Operators stop and release sessions at any time.",
+    "What is watched of sessions, what stops one by itself, and who may stop everything. Operators stop and release sessions at any time.",
   fields: {
+    gateway_tenant: {
+      type: "string",
+      format: "name",
+      default: null,
+      description:
+        "Tenant whose admins may stop the whole gateway over the admin API, and release it. None: nobody may.",
+    },
     max_active: {
       type: "integer",
       min: 100,

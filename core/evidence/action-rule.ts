@@ -4,10 +4,11 @@ import { ApprovalRules } from "./approval-rule.ts";
 import type { Reason } from "./bundle/reason.ts";
 import { type Fault, fault, isFault } from "./fault.ts";
 import { openKey, recordKey, sessionRecordKey } from "./key-space.ts";
+import { KillRules } from "./kill-rule.ts";
 import { isLeafOf } from "./merkle.ts";
 import type { PrunedLeaves } from "./pruned-leaf.ts";
 import { type ActionRecord, type EvidenceRecord, noHash } from "./record.ts";
-import { isAction, isApprovalEvent, readRecord } from "./record-text.ts";
+import { isAction, isApprovalEvent, isSessionEvent, readRecord } from "./record-text.ts";
 import type { Reader } from "./store-view.ts";
 
 export interface FirstBad {
@@ -26,6 +27,7 @@ const rememberedSessions = 10_000;
 const mostOpen = 100_000;
 /** Far more than may wait in a tenant, and than any two uses of one approval lie apart. */
 const remembered = { live: 100_000, consumed: 100_000 };
+const mostKills = 100_000;
 const ruleTexts = {
   dispatch_without_allow: "expected only an action that was allowed or approved to be dispatched",
   approval_consumed_twice: "expected an approval to be used once, got a second use",
@@ -47,6 +49,7 @@ export class ActionRules {
   /** Dispatched decisions without outcome so far: action to sequence number. */
   readonly #open = new Map<string, number>();
   readonly #approvals = new ApprovalRules(remembered);
+  readonly #kills = new KillRules(mostKills);
 
   /** `pruned`: what is left of the records before the first one that is checked. */
   constructor(reader: Reader, tenant: string, pruned?: PrunedLeaves) {
@@ -59,7 +62,13 @@ export class ActionRules {
   async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
     if (isAction(record)) return (await this.#checkSession(record, hash)) ?? this.#checkAction(record);
     if (isApprovalEvent(record)) this.#approvals.note(record);
+    this.noteKill(record);
     return undefined;
+  }
+
+  /** Takes a record that stayed where the chain was pruned: what it stopped is stopped for those that are checked. */
+  noteKill(record: EvidenceRecord): void {
+    if (isSessionEvent(record)) this.#kills.note(record);
   }
 
   /** After the last record: what has no outcome must be on the list that the next start settles. */
@@ -77,6 +86,8 @@ export class ActionRules {
       return this.#open.delete(id) ? undefined : fault("outcome_without_decision", outOfPlace);
     }
     if (record.effect !== "dispatched") return undefined;
+    if (this.#kills.covers(record))
+      return fault("allow_after_kill", "expected nothing that is stopped to be dispatched");
     const broken = this.#approvals.check(record);
     if (broken !== undefined) return fault(broken, ruleTexts[broken]);
     if (this.#open.has(id)) return fault("second_decision", "expected one dispatched decision an action, got a second");

@@ -136,7 +136,7 @@ export function metaSaltKey(tenant: string): string {
   return `${prefixOf(tenant)}meta-salt`;
 }
 
-/** An event by its kind; its value is the session it is about, or nothing. */
+/** An event by its kind; its value is the session, the principal or the scope it is about, or nothing. */
 export function eventKey(tenant: string, kind: string, seq: number): string {
   return `${prefixOf(tenant)}event/${kind}/${sequence(seq)}`;
 }

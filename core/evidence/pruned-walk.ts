@@ -1,5 +1,5 @@
 import type { AbstractIterator } from "abstract-level";
-import type { FirstBad } from "./action-rule.ts";
+import type { ActionRules, FirstBad } from "./action-rule.ts";
 import type { ChainWalk } from "./chain-walk.ts";
 import { type Fault, fault, isFault } from "./fault.ts";
 import type { Mark } from "./high-water.ts";
@@ -16,6 +16,7 @@ export interface PrunedWalkParts {
   readonly entries: AbstractIterator<EvidenceStore, string, string>;
   readonly leaves: PrunedLeaves;
   readonly walk: ChainWalk;
+  readonly actions: ActionRules;
   readonly tree: TreeRules;
   readonly retention: RetentionRules;
   readonly mark: Mark | undefined;
@@ -68,12 +69,13 @@ export class PrunedWalk {
   }
 
   async #checkRecord(seq: number, leaf: Buffer, [key, text]: readonly [string, string]): Promise<Fault | undefined> {
-    const { leaves, tree, walk, retention, entries } = this.#parts;
+    const { leaves, tree, walk, actions, retention, entries } = this.#parts;
     if (seq > 0) walk.skip(seq, await leaves.at(seq - 1));
     const step = walk.accept(key, text);
     if (isFault(step)) return step;
     if (!isLeafOf(leaf, step.hash)) return fault("bad_inclusion", "the record is not the one of the tree");
     this.#next = await entries.next();
+    actions.noteKill(step.record);
     return retention.check(step.record) ?? (await tree.check(step.record, step.hash));
   }
 }

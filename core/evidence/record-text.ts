@@ -90,6 +90,10 @@ export function isApprovalEvent(record: EvidenceRecord): record is EventRecord {
   return record.kind === "approval";
 }
 
+export function isSessionEvent(record: EvidenceRecord): record is EventRecord {
+  return record.kind === "session";
+}
+
 function isEvent(record: EvidenceRecord): record is EventRecord {
   return !isAction(record);
 }

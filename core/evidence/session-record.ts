@@ -1,5 +1,6 @@
-import { eventRange, keyRecordRange, seqIn, sessionRecordRange } from "./key-space.ts";
+import { eventRange, keyRecordRange, seqIn, sessionKey, sessionRecordRange } from "./key-space.ts";
 import { readFirstKept } from "./pruned-prefix.ts";
+import type { SessionSummary } from "./session-head.ts";
 import type { StoreView } from "./store-view.ts";
 
 /** Events of a tenant that bear on every session: keys, configuration, extensions, what was erased or pruned. */
@@ -26,10 +27,19 @@ export async function readSessionSeqs(
   for (const range of [keyRecordRange(tenant), ...sharedKinds.map((kind) => eventRange(tenant, kind))]) {
     for await (const [key] of view.entries({ ...range, limit: most + 1 })) seqs.push(seqIn(key));
   }
+  // What stops a principal, the tenant or the whole gateway stops this session too.
+  const wider = new Set(["tenant", "gateway", await readPrincipal(view, tenant, session)]);
   for (const kind of ownKinds) {
     for await (const [key, about] of view.entries(eventRange(tenant, kind))) {
-      if (about === session && seqs.length <= most) seqs.push(seqIn(key));
+      const isOwn = about === session || (kind === "session" && wider.has(about));
+      if (isOwn && seqs.length <= most) seqs.push(seqIn(key));
     }
   }
   return seqs.length > most ? undefined : seqs.sort((a, b) => a - b);
+}
+
+/** Whose session it is. */
+async function readPrincipal(view: StoreView, tenant: string, session: string): Promise<string> {
+  const summary = await view.get(sessionKey(tenant, session));
+  return summary === undefined ? session : (JSON.parse(summary) as SessionSummary).principal;
 }

@@ -130,10 +130,10 @@ export class Writer {
 
 type Signature = Pick<Leaf, "signers" | "keep">;
 
-/** Lists an event under its kind, with the session it is about. */
+/** Lists an event under its kind, with what it is about: a session, else a principal, else all of a scope, else nothing in particular. */
 function listEvent(chain: Chain, sealed: Sealed, { kind, detail }: EventBody): Operation {
-  const { session } = detail;
-  const value = typeof session === "string" ? session : "";
+  const { session, principal, scope } = detail;
+  const value = [session, principal, scope].find((about) => typeof about === "string") ?? "";
   return { type: "put", key: eventKey(chain.tenant, kind, sealed.record.seq), value };
 }
 

@@ -36,6 +36,11 @@ export class KeyRing {
     this.#principals = indexKeys(keys);
   }
 
+  /** Whether some key makes its holder this principal of this tenant. */
+  names(tenant: string, id: string): boolean {
+    return [...this.#principals.values()].some((principal) => principal.tenant === tenant && principal.id === id);
+  }
+
   /** Whether some key still makes its holder this principal, in this role. */
   has({ id, role }: Principal): boolean {
     return [...this.#principals.values()].some((principal) => principal.id === id && principal.role === role);

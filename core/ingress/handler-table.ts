@@ -7,18 +7,19 @@ import type { Handlers } from "./app.ts";
 import { approvalHandlers } from "./approval-admin.ts";
 import type { ApprovalParts } from "./approval-view.ts";
 import { type Health, healthHandler } from "./health.ts";
+import type { KillRuleParts } from "./kill-rule.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
 import { type PolicyTestParts, policyTestHandlers } from "./policy-test.ts";
 import { type SessionAdminParts, sessionAdminHandlers } from "./session-admin.ts";
-import { type SessionKillParts, sessionKillHandlers } from "./session-kill.ts";
+import { sessionKillHandlers } from "./session-kill.ts";
 import { type TicketParts, ticketHandlers } from "./ticket-admin.ts";
 
 export interface HandlerParts
   extends Omit<AdminParts, "policies">,
     ApprovalParts,
-    SessionKillParts,
+    KillRuleParts,
     SessionAdminParts,
     PolicyTestParts,
     TicketParts {

@@ -96,6 +96,9 @@ const table = {
   },
   "admin.session_list": { port: "admin", method: "GET", path: "/admin/v1/sessions", access: "session.read" },
   "admin.killed": { port: "admin", method: "GET", path: "/admin/v1/sessions/killed", access: "evidence.read" },
+  "admin.kills": { port: "admin", method: "GET", path: "/admin/v1/kills", access: "evidence.read" },
+  "admin.kill_scope": { port: "admin", method: "POST", path: "/admin/v1/kills", access: "session.kill" },
+  "admin.release_scope": { port: "admin", method: "POST", path: "/admin/v1/kills/release", access: "session.kill" },
   "admin.session_state": { port: "admin", method: "GET", path: "/admin/v1/sessions/:id", access: "session.read" },
   "admin.session_reset": {
     port: "admin",

@@ -1,55 +1,94 @@
 import type { Context } from "koa";
-import type { Ledger } from "../evidence/ledger.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
-import type { KillSwitch } from "../session/kill-switch.ts";
+import { type Kill, type KillTarget, killScopes, targetOf } from "../session/kill.ts";
 import type { Handlers } from "./app.ts";
+import { KillRule, type KillRuleParts } from "./kill-rule.ts";
 import { readPage } from "./page.ts";
 import { readTexts } from "./text-body.ts";
 
-export interface SessionKillParts {
-  readonly killSwitch: KillSwitch;
-  readonly ledger: Ledger;
-}
+type KillRouteId =
+  | "admin.kill"
+  | "admin.release"
+  | "admin.killed"
+  | "admin.kills"
+  | "admin.kill_scope"
+  | "admin.release_scope";
 
 const text = { least: 1, most: 1_024 };
+const named = { scope: { least: 1, most: 64 }, subject: { least: 1, most: 256 } };
 
-/** Handlers that stop sessions and release them. A session that the caller's tenant does not have is not found. */
-export function sessionKillHandlers(
-  parts: SessionKillParts,
-): Pick<Handlers, "admin.kill" | "admin.release" | "admin.killed"> {
+/** Handlers that stop sessions, principals, tenants and the gateway, and release them. */
+export function sessionKillHandlers(parts: KillRuleParts): Pick<Handlers, KillRouteId> {
   const { killSwitch } = parts;
+  const rule = new KillRule(parts);
+
+  function kill(caller: Principal, target: KillTarget, note: string | null): Promise<void> {
+    return killSwitch.kill(caller.tenant, { ...target, reason: "operator", by: caller.id, note });
+  }
+
+  async function release(caller: Principal, target: KillTarget, reason: string | undefined): Promise<void> {
+    if (reason === undefined) throw new GatewayError("INVALID_PARAMS", "expected `reason`: why it may go on");
+    await killSwitch.release(caller.tenant, target, caller.id, reason);
+  }
+
   return {
     "admin.kill": async (ctx, caller) => {
-      const session = await findSession(parts, ctx, caller);
+      const session = sessionIn(ctx);
+      await rule.check(caller, session);
       const { note = null } = await readTexts(ctx.req, { note: text });
-      await killSwitch.kill(caller.tenant, { session, reason: "operator", by: caller.id, note });
-      ctx.body = { session, state: "killed" };
+      await kill(caller, session, note);
+      ctx.body = { session: session.subject, state: "killed" };
     },
     "admin.release": async (ctx, caller) => {
-      const session = await findSession(parts, ctx, caller);
+      const session = sessionIn(ctx);
+      await rule.check(caller, session);
       const { reason } = await readTexts(ctx.req, { reason: text });
-      if (reason === undefined) throw new GatewayError("INVALID_PARAMS", "expected `reason`: why it may go on");
-      await killSwitch.release(caller.tenant, session, caller.id, reason);
-      ctx.body = { session, state: "released" };
+      await release(caller, session, reason);
+      ctx.body = { session: session.subject, state: "released" };
     },
     "admin.killed": async (ctx, caller) => {
-      const { limit, cursor } = readPage(ctx);
-      ctx.body = await killSwitch.list(caller.tenant, limit, cursor);
+      const { items, next } = await killSwitch.list(caller.tenant, { ...readPage(ctx), scope: "session" });
+      ctx.body = { items: items.map(showSession), next };
+    },
+    "admin.kills": async (ctx, caller) => {
+      ctx.body = await killSwitch.list(caller.tenant, readPage(ctx));
+    },
+    "admin.kill_scope": async (ctx, caller) => {
+      const { scope, subject, note = null } = await readTexts(ctx.req, { ...named, note: text });
+      const target = readTarget(scope, subject);
+      await rule.check(caller, target);
+      await kill(caller, target, note);
+      ctx.body = { ...target, state: "killed" };
+    },
+    "admin.release_scope": async (ctx, caller) => {
+      const { scope, subject, reason } = await readTexts(ctx.req, { ...named, reason: text });
+      const target = readTarget(scope, subject);
+      await rule.check(caller, target);
+      await release(caller, target, reason);
+      ctx.body = { ...target, state: "released" };
     },
   };
 }
 
-/**
- * Throws NOT_FOUND. Evidence that cannot be read keeps nobody from stopping a session, nor does evidence that was pruned
- * from releasing one.
- */
-async function findSession(parts: SessionKillParts, ctx: Context, { tenant }: Principal): Promise<string> {
-  const session = ctx.params.id as string;
-  try {
-    if (!parts.killSwitch.isKilled(tenant, session)) await parts.ledger.records(tenant, session, { limit: 1 });
-  } catch (cause) {
-    if (GatewayError.from(cause).code === "NOT_FOUND") throw cause;
+function sessionIn(ctx: Context): Extract<KillTarget, { readonly scope: "session" }> {
+  return { scope: "session", subject: ctx.params.id as string };
+}
+
+/** Throws INVALID_PARAMS. */
+function readTarget(scope: string | undefined, subject: string | undefined): KillTarget {
+  const target = targetOf(scope, subject);
+  if (target !== undefined) return target;
+  if (scope === "session" || scope === "principal") {
+    throw new GatewayError("INVALID_PARAMS", `expected \`subject\`: the id of a ${scope}`);
   }
-  return session;
+  if (scope === "tenant" || scope === "gateway") {
+    throw new GatewayError("INVALID_PARAMS", `expected no \`subject\`: scope \`${scope}\` says it all`);
+  }
+  const got = scope === undefined ? "nothing" : `\`${scope.toWellFormed()}\``;
+  throw new GatewayError("INVALID_PARAMS", `expected \`scope\` to be one of ${killScopes.join(", ")}, got ${got}`);
+}
+
+function showSession({ subject, reason, by, note, killed_at }: Kill): object {
+  return { session: subject, reason, by, note, killed_at };
 }

@@ -20,6 +20,7 @@ export type Permission =
   | "webhook.redeliver"
   | "session.read"
   | "session.kill"
+  | "gateway.kill"
   | "ticket.read"
   | "ticket.issue";
 
@@ -42,6 +43,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "webhook.redeliver",
     "session.read",
     "session.kill",
+    "gateway.kill",
     "ticket.read",
     "ticket.issue",
   ],

@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 
 /** What is counted of sessions, on the registry of all metrics. */
 export class SessionMetrics {
-  readonly #kills: Counter<"reason">;
+  readonly #kills: Counter<"scope" | "reason">;
   readonly #wouldKill: Counter;
   readonly #taints: Counter;
   readonly #watched: Gauge;
@@ -10,9 +10,9 @@ export class SessionMetrics {
   constructor(registry: Registry) {
     const registers = [registry];
     this.#kills = new Counter({
-      name: "gateway_session_kills_total",
-      help: "Sessions stopped, by why",
-      labelNames: ["reason"],
+      name: "gateway_kills_total",
+      help: "What the kill switch stopped, by how much and why",
+      labelNames: ["scope", "reason"],
       registers,
     });
     this.#wouldKill = new Counter({
@@ -32,8 +32,8 @@ export class SessionMetrics {
     });
   }
 
-  killed(reason: "operator" | "review_flood" | "risk"): void {
-    this.#kills.inc({ reason });
+  killed(scope: "session" | "principal" | "tenant" | "gateway", reason: "operator" | "review_flood" | "risk"): void {
+    this.#kills.inc({ scope, reason });
   }
 
   wouldKill(): void {

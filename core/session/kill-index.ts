@@ -1,13 +1,13 @@
 import type { AbstractLevel } from "abstract-level";
 import { forgetOldest } from "../kernel/forget.ts";
-import { type Kill, killKey, killRange, readKill, sessionIn } from "./kill.ts";
+import { type Kill, killRange, readKill, targetIn } from "./kill.ts";
 
 /** The database as this folder reads it; it writes through the evidence alone. */
 export type SessionStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
 
 const mostRemembered = 10_000;
 
-/** Which sessions have an entry in the store. Remembers the answers asked for last; others are read again. */
+/** Which keys have an entry in the store. Remembers the answers asked for last; others are read again. */
 export class KillIndex {
   readonly #store: SessionStore;
   readonly #remembered = new Map<string, boolean>();
@@ -30,14 +30,18 @@ export class KillIndex {
     forgetOldest(this.#remembered, mostRemembered);
   }
 
-  async read(tenant: string, session: string): Promise<Kill | undefined> {
-    const text = await this.#store.get(killKey(tenant, session));
-    return text === undefined ? undefined : readKill(session, text);
+  async read(key: string): Promise<Kill | undefined> {
+    const [target, text] = [targetIn(key), await this.#store.get(key)];
+    return target === undefined || text === undefined ? undefined : readKill(target, text);
   }
 
-  /** The first `limit` of a tenant's kills behind that of the session `after`, by their keys. */
-  async list(tenant: string, limit: number, after: string): Promise<Map<string, Kill>> {
-    const entries = await this.#store.iterator({ ...killRange(tenant, after), limit }).all();
-    return new Map(entries.map(([key, text]) => [key, readKill(sessionIn(key), text)]));
+  /** The first `limit` kills whose keys begin with `prefix`, behind the one that goes on with `after`, by their keys. */
+  async list(prefix: string, limit: number, after?: string): Promise<Map<string, Kill>> {
+    const kills = new Map<string, Kill>();
+    for await (const [key, text] of this.#store.iterator({ ...killRange(prefix, after), limit })) {
+      const target = targetIn(key);
+      if (target !== undefined) kills.set(key, readKill(target, text));
+    }
+    return kills;
   }
 }

@@ -1,59 +1,108 @@
+import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
+import { rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
 
-/** Why a session was stopped: by hand, because it asked for too many reviews, or because its risk was too much. */
+/** How much a kill stops, from the least to the most. */
+export const killScopes = ["session", "principal", "tenant", "gateway"] as const;
+export type KillScope = (typeof killScopes)[number];
+
+/** Why something was stopped: by hand, because it asked for too many reviews, or because its risk was too high. */
 export const killReasons = ["operator", "review_flood", "risk"] as const;
 export type KillReason = (typeof killReasons)[number];
 
-/** A stopped session, as the store keeps it and the admin port tells it. */
-export interface Kill {
-  readonly session: string;
+/** What a kill stops: the session or principal of this id, all of the tenant that it belongs to, or every tenant. */
+export type KillTarget =
+  | { readonly scope: "session"; readonly subject: string }
+  | { readonly scope: "principal"; readonly subject: string }
+  | { readonly scope: "tenant"; readonly subject: null }
+  | { readonly scope: "gateway"; readonly subject: null };
+
+/** Who wants something stopped, and why. */
+export type KillOrder = KillTarget & {
   readonly reason: KillReason;
   /** The principal who stopped it; null where the gateway did. */
   readonly by: string | null;
   readonly note: string | null;
+};
+
+/** What stands stopped, as the store keeps it and the admin port tells it. */
+export type Kill = KillOrder & {
   /** RFC 3339, milliseconds, UTC. */
   readonly killed_at: string;
+};
+
+export const wholeGateway: KillTarget & { readonly scope: "gateway" } = { scope: "gateway", subject: null };
+
+/** What a scope and an id name together; undefined for a scope that nobody knows, and where an id is missing or one too many. */
+export function targetOf(scope: Json | undefined, subject: Json | undefined): KillTarget | undefined {
+  if (scope === "session" || scope === "principal") return typeof subject === "string" ? { scope, subject } : undefined;
+  if (scope !== "tenant" && scope !== "gateway") return undefined;
+  return subject === undefined || subject === null ? { scope, subject: null } : undefined;
 }
 
-/** The entry that is there for as long as a session is stopped. */
-export function killKey(tenant: string, session: string): string {
-  return `${killPrefix(tenant)}${encodeURIComponent(session)}`;
+/** The entry that is there for as long as something is stopped. */
+export function killKey(tenant: string, { scope, subject }: KillTarget): string {
+  return `${killPrefix(tenant)}${scope}/${encodeURIComponent(subject ?? "")}`;
 }
 
-/** The tenant's entries behind that of the session `after`; all of them where that is empty. */
-export function killRange(tenant: string, after: string): { readonly gt: string; readonly lt: string } {
-  const prefix = killPrefix(tenant);
-  return { gt: `${prefix}${encodeURIComponent(after)}`, lt: rangeOf(prefix).lt };
+/** What the keys of a tenant's entries begin with; of one scope's alone, where that is named. */
+export function killPrefix(tenant: string, scope?: KillScope): string {
+  const all = `${tenantPrefix(tenant)}kill/`;
+  return scope === undefined ? all : `${all}${scope}/`;
+}
+
+/** The entries that begin with `prefix`, behind the one that goes on with `after`; all of them where that is empty. */
+export function killRange(prefix: string, after: string = ""): { readonly gt: string; readonly lt: string } {
+  return { gt: `${prefix}${after}`, lt: rangeOf(prefix).lt };
+}
+
+/** What the entry of this key is about. */
+export function targetIn(key: string): KillTarget | undefined {
+  const [scope, subject = ""] = key.split("/").slice(-2).map(decodeURIComponent);
+  return targetOf(scope, subject === "" ? null : subject);
 }
 
 /** What the chain is told of a kill. */
-export function killedDetail({ session, reason, by, note }: Kill): JsonObject {
-  return { event: "killed", session, reason, ...(by === null ? {} : { by }), ...(note === null ? {} : { note }) };
+export function killedDetail(kill: Kill): JsonObject {
+  const { reason, by, note } = kill;
+  const told = { ...(by === null ? {} : { by }), ...(note === null ? {} : { note }) };
+  return { event: "killed", ...namedIn(kill), reason, ...told };
 }
 
-/** The kill that an event recorded at `time` tells of. */
-export function killOf({ session, reason, by, note }: JsonObject, time: string): Kill {
-  return {
-    session: String(session),
-    reason: killReasons.find((known) => known === reason) ?? "operator",
-    by: textOrNull(by),
-    note: textOrNull(note),
-    killed_at: time,
-  };
+/** What the chain is told of a release. */
+export function releasedDetail(target: KillTarget, by: string, reason: string): JsonObject {
+  return { event: "released", ...namedIn(target), by, reason };
 }
 
-/** The kill in a session's entry. One that no gateway wrote stops its session nonetheless, and can be released. */
-export function readKill(session: string, text: string): Kill {
+/** What an event tells of. Throws EVIDENCE_UNAVAILABLE where that is nothing known: then nobody knows what is stopped. */
+export function targetTold({ scope, session, principal }: JsonObject): KillTarget {
+  const subject = scope === "session" ? session : scope === "principal" ? principal : undefined;
+  const target = targetOf(scope, subject);
+  if (target !== undefined) return target;
+  throw new GatewayError("EVIDENCE_UNAVAILABLE", "expected an event to name what was stopped or released");
+}
+
+/** The kill that an event recorded at `time` tells of. Throws as `targetTold` does. */
+export function killTold(detail: JsonObject, time: string): Kill {
+  return { ...targetTold(detail), ...causeOf(detail), killed_at: time };
+}
+
+/** The kill in the entry of `target`. One that no gateway wrote stops what its key says nonetheless, and can be released. */
+export function readKill(target: KillTarget, text: string): Kill {
   const entry = parse(text);
-  const note = "the entry of this kill is damaged";
-  if (!isJsonObject(entry)) return { session, reason: "operator", by: null, note, killed_at: "" };
-  return { ...killOf(entry, textOrNull(entry.killed_at) ?? ""), session };
+  const damaged = { reason: "operator", by: null, note: "the entry of this kill is damaged", killed_at: "" } as const;
+  if (!isJsonObject(entry)) return { ...target, ...damaged };
+  return { ...target, ...causeOf(entry), killed_at: textOrNull(entry.killed_at) ?? "" };
 }
 
-/** The session whose entry has this key. */
-export function sessionIn(key: string): string {
-  return decodeURIComponent(lastPart(key));
+/** The member of an event that names a session or a principal is the one that its records name it by. */
+function namedIn({ scope, subject }: KillTarget): JsonObject {
+  return subject === null ? { scope } : { scope, [scope]: subject };
+}
+
+function causeOf({ reason, by, note }: JsonObject): Pick<Kill, "reason" | "by" | "note"> {
+  const known = killReasons.find((each) => each === reason) ?? "operator";
+  return { reason: known, by: textOrNull(by), note: textOrNull(note) };
 }
 
 function parse(text: string): Json {
@@ -66,8 +115,4 @@ function parse(text: string): Json {
 
 function textOrNull(value: Json | undefined): string | null {
   return typeof value === "string" ? value : null;
-}
-
-function killPrefix(tenant: string): string {
-  return `${tenantPrefix(tenant)}kill/`;
 }

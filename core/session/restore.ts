@@ -1,6 +1,6 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import { type Kill, killOf } from "./kill.ts";
+import { type Kill, killKey, killTold, targetTold } from "./kill.ts";
 import type { KillSwitch } from "./kill-switch.ts";
 
 /** An event of kind `session`, and when it was recorded. */
@@ -10,35 +10,34 @@ export interface SessionEvent {
 }
 
 export interface RestoreParts {
+  /** Those whose evidence is not refused. */
   readonly tenants: readonly string[];
   /** A tenant's session events in the order of its chain. */
   readonly events: (tenant: string) => AsyncIterable<SessionEvent>;
-  /** Called for a tenant whose events cannot be read: nobody knows which of its sessions are stopped. */
+  /** Called for a tenant whose events cannot be read: nobody knows what of it is stopped. */
   readonly refuse: (tenant: string, reason: string) => void;
 }
 
 /**
  * Stops again what a tenant's chain says is stopped and the store has no entry of. Where the two disagree, the stricter
- * holds: an entry without its event stops a session too.
+ * holds: an entry without its event stops what it names too. Where one tenant has the whole gateway stopped, all have.
  */
 export async function restoreKills(killSwitch: KillSwitch, parts: RestoreParts): Promise<void> {
   for (const tenant of parts.tenants) {
     try {
-      for (const kill of await readKills(parts.events(tenant))) {
-        if (!killSwitch.isKilled(tenant, kill.session)) killSwitch.hold(tenant, kill).catch(() => undefined);
-      }
+      await killSwitch.restore(tenant, await readKills(tenant, parts.events(tenant)));
     } catch (cause) {
-      parts.refuse(tenant, `its stopped sessions cannot be read: ${GatewayError.from(cause).message}`);
+      parts.refuse(tenant, `what is stopped cannot be read: ${GatewayError.from(cause).message}`);
     }
   }
+  await killSwitch.welcomeTenants();
 }
 
-async function readKills(events: AsyncIterable<SessionEvent>): Promise<Iterable<Kill>> {
+async function readKills(tenant: string, events: AsyncIterable<SessionEvent>): Promise<Iterable<Kill>> {
   const kills = new Map<string, Kill>();
   for await (const { time, detail } of events) {
-    const { event, session } = detail;
-    if (event === "released") kills.delete(String(session));
-    if (event === "killed") kills.set(String(session), killOf(detail, time));
+    if (detail.event === "released") kills.delete(killKey(tenant, targetTold(detail)));
+    if (detail.event === "killed") kills.set(killKey(tenant, targetTold(detail)), killTold(detail, time));
   }
   return kills.values();
 }

@@ -38,12 +38,13 @@ export class ReviewFlood {
     this.#asked.delete(key);
     if (asked.length <= reviews) this.#asked.set(key, asked);
     // Several may be one too many at once.
-    else if (!killSwitch.isKilled(tenant, session)) this.#stop(tenant, session);
+    else if (!killSwitch.isKilled(tenant, { scope: "session", subject: session })) this.#stop(tenant, session);
     forgetOldest(this.#asked, mostSessions);
   }
 
   #stop(tenant: string, session: string): void {
     // Where it cannot be recorded now, the switch tries again.
-    void this.#options.killSwitch.kill(tenant, { session, reason: "review_flood", by: null, note: null });
+    const order = { scope: "session", subject: session, reason: "review_flood", by: null, note: null } as const;
+    void this.#options.killSwitch.kill(tenant, order);
   }
 }

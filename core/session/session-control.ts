@@ -1,7 +1,8 @@
 import type { Clock } from "../kernel/port.ts";
 import type { Kill } from "./kill.ts";
+import type { SessionLog } from "./kill-book.ts";
 import type { SessionStore } from "./kill-index.ts";
-import { KillSwitch, type SessionLog } from "./kill-switch.ts";
+import { KillSwitch } from "./kill-switch.ts";
 import { restoreKills, type SessionEvent } from "./restore.ts";
 import { ReviewFlood } from "./review-flood.ts";
 import type { RiskLimit } from "./risk-meter.ts";
@@ -33,8 +34,8 @@ export interface SessionControlOptions {
   readonly elapsedMs: () => number;
   /** A tenant's session events in the order of its chain. */
   readonly events: (store: SessionStore, tenant: string, kind: "session") => AsyncIterable<SessionEvent>;
-  /** Called in the turn in which a session is stopped. */
-  readonly onKilled: (kill: Kill) => void;
+  /** Called in the turn of a kill, with the tenant it was ordered in. */
+  readonly onKilled: (tenant: string, kill: Kill) => void;
 }
 
 export interface SessionControl {
@@ -45,7 +46,7 @@ export interface SessionControl {
   readonly sessionSweep: SessionSweep;
 }
 
-/** What watches sessions and stops them, with every kill in force that a former process left. */
+/** What watches sessions, and stops them and all that is wider, with every kill in force that a former process left. */
 export async function openSessionControl(options: SessionControlOptions): Promise<SessionControl> {
   const {
     store,
@@ -61,18 +62,19 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     observer,
     onSweepFailed,
   } = options;
-  const killSwitch = new KillSwitch({ store, log: ledger, clock, onKilled });
+  const tenants = (): readonly string[] =>
+    ledger.status().flatMap(({ tenant, state }) => (state === "refused" ? [] : [tenant]));
+  const killSwitch = new KillSwitch({ store, log: ledger, clock, tenants, onKilled });
   await restoreKills(killSwitch, {
-    tenants: ledger.status().map(({ tenant }) => tenant),
+    tenants: tenants(),
     events: (tenant) => events(store, tenant, "session"),
     refuse: (tenant, reason) => ledger.refuse(tenant, reason),
   });
   const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
   const book = new SessionBook({ store, limit: risk, capacity: maxActive });
-  const isStopped = (tenant: string, session: string): boolean => killSwitch.isKilled(tenant, session);
+  const isStopped = (tenant: string, session: string): boolean =>
+    killSwitch.isKilled(tenant, { scope: "session", subject: session });
   const known = { store, book, clock, limit: risk, isStopped };
-  const tenants = (): readonly string[] =>
-    ledger.status().flatMap(({ tenant, state }) => (state === "refused" ? [] : [tenant]));
   return {
     killSwitch,
     sessionWatch: new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer }),

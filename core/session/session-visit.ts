@@ -122,10 +122,11 @@ export class SessionVisit {
     const { killSwitch, limit } = this.#parts;
     const { tenant, session } = this.action;
     // Several may come to it at once.
-    if (killSwitch.isKilled(tenant, session.id)) return;
+    const target = { scope: "session", subject: session.id } as const;
+    if (killSwitch.isKilled(tenant, target)) return;
     const note = `its risk came to ${score} of ${limit.killAt}`;
     // Where it cannot be recorded now, the switch tries again.
-    void killSwitch.kill(tenant, { session: session.id, reason: "risk", by: null, note });
+    void killSwitch.kill(tenant, { ...target, reason: "risk", by: null, note });
   }
 }
 

@@ -12,7 +12,7 @@ TEXT, HEX, TIME, B64 = ".*", "[0-9a-f]{64}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\
 KEY, SIGNATURE, ORIGIN = f"{B64}{{42}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]==", "agent-governance-gateway/evidence/"
 BASE = {"schema": "evidence-record-v1", "chain": TEXT, "tenant": TEXT, "time": TIME, "seq": int, "prev_hash": HEX, "writer": {"epoch": int}}
 STEP = {**BASE, "action": {"arguments_digest": TEXT, "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT},
-        "approval?": {"fingerprint": TEXT, "id": TEXT, "state": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX}}
+        "approval?": {"fingerprint": TEXT, "id": TEXT, "state": TEXT}, "principal": {"id": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX}}
 RECORD = ({**STEP, "kind": "decision", "effect": "dispatched|not_dispatched", "evaluation": {"decision": TEXT}}, {**STEP, "kind": "outcome", "effect": "success|error|unknown"},
           {**BASE, "kind": "approval", "detail": {"event": TEXT, "id": TEXT, "session": TEXT, "scope?": "exact|task"}},
           {**BASE, "kind": "genesis|extension|configuration|key|session|ticket|admin|redaction|retention|heartbeat", "detail": {}})
@@ -81,7 +81,7 @@ def permits(given, use, action, session):  # whether an approval is for this ver
     return bound and (given.get("fingerprint"), given.get("session"), "consumed") == (use["fingerprint"], session, use["state"])
 def without_output(action): return jcs({name: value for name, value in action.items() if name != "output_digest"})
 def tell(records, head, size, root):  # each record is authentic, and may follow those before it; returns what is missing and what is odd
-    remarks, actions, given, owed, used, killed, before, end = [], {}, {}, {}, set(), False, {"seq": -1, "hash": "0" * 64, "time": "", "writer": {"epoch": 0}}, (0, "0" * 64)
+    remarks, actions, given, owed, used, killed, before, end = [], {}, {}, {}, set(), set(), {"seq": -1, "hash": "0" * 64, "time": "", "writer": {"epoch": 0}}, (0, "0" * 64)
     for r in records:
         seq, kind, step, settles = r["seq"], r["kind"], r["kind"] in COMMITTED, r["kind"] == "outcome"
         action, own, use = (r.get(name, {}) if step else {} for name in ("action", "session", "approval"))
@@ -91,18 +91,18 @@ def tell(records, head, size, root):  # each record is authentic, and may follow
                r["chain"] == head["chain"], "foreign_chain", included(seq, size, r["proof"], r["hash"], root), "bad_inclusion",
                committed(action.get(COMMITTED.get(kind)), r["fields"]), "bad_disclosure", seq > before["seq"] + 1 or r["prev_hash"] == before["hash"], "bad_prev_hash",
                r["writer"]["epoch"] >= before["writer"]["epoch"], "stale_epoch", not step or own["id"] == head["session"], "foreign_session",
-               not step or gap or (own["index"], own["prev_hash"]) == end, "bad_session_link", settles or not past, "second_decision", not (sent and killed), "allow_after_kill",
+               not step or gap or (own["index"], own["prev_hash"]) == end, "bad_session_link", settles or not past, "second_decision",
+               not sent or killed.isdisjoint(map(jcs, (["session", own["id"]], ["principal", r["principal"]["id"]], ["tenant", None], ["gateway", None]))), "allow_after_kill",
                not sent or verdict == "allow" or verdict == "review" and use, "dispatch_without_allow", not sent or use.get("id") not in used, "approval_consumed_twice",
                not (sent and use) or verdict == "review" and permits(given.get(use["id"], {}), use, action, own["id"]), "approval_mismatch",
                not settles or past, "outcome_without_decision", not settles or decided["effect"] == "dispatched", "outcome_after_block",
                not settles or len(past) == 1, "second_outcome", not settles or without_output(action) == without_output(decided["action"]), "outcome_mismatch")
         remarks += [("time_reversed", seq)] * (r["time"] < before["time"]) + [("session_gap", seq)] * gap
-        before, end, event = r, (own["index"] + 1, r["hash"]) if step else end, detail.get("event")
-        if step: past.append(r)
-        if sent and use: used.add(use["id"])
+        before, end, event, about = r, (own["index"] + 1, r["hash"]) if step else end, detail.get("event"), jcs([detail.get("scope"), detail.get(str(detail.get("scope")))])
+        if step: past.append(r); used |= {use["id"]} if sent and use else set()
         if kind == "approval" and event in ("approved", "denied", "expired"): given[detail["id"]] = detail if event == "approved" else {}
         if kind == "approval" and (event == "post_mortem" or event == "approved" and "break_glass" in detail): owed[detail["id"]] = event, seq
-        if kind == "session" and detail.get("session") == head["session"] and event in ("killed", "released"): killed = event == "killed"
+        if kind == "session" and event in ("killed", "released"): killed = killed | {about} if event == "killed" else killed - {about}
     remarks += [("open_outcome", past[0]["seq"]) for past in actions.values() if len(past) == 1 and past[0]["effect"] == "dispatched"]
     remarks += [("post_mortem_missing", seq) for event, seq in owed.values() if event == "approved"]
     return [{"reason": reason, "seq": seq} for reason, seq in sorted(remarks, key=lambda remark: remark[1])]

@@ -1,6 +1,7 @@
 import { canonicalJson } from "../../core/kernel/canonical-json.ts";
 import { isJsonObject, type Json } from "../../core/kernel/json.ts";
-import type { Draft } from "./evidence-world.ts";
+import { killScopes } from "../../core/session/kill.ts";
+import { type Draft, event, otherSession, session } from "./evidence-world.ts";
 import { distort, forgeChain, goodWitness, meddle, type OpenLines, type Presented, resign } from "./forgery.ts";
 
 /** A whole number from 0 up to, not including, its argument. */
@@ -38,7 +39,25 @@ const ways: readonly ((dice: Dice) => Presented)[] = [
       const at = 1 + dice(drafts.length - 1);
       return dice(3) === 0 ? drafts.toSpliced(at, dice(2), drafts[1 + dice(12)] as Draft) : drafts;
     }, recordMutation(dice)),
+  (dice) => forgeChain((drafts) => addKills(drafts, dice), dice(2) === 0 ? recordMutation(dice) : undefined),
 ];
+
+/** Stops and releases this and that, here and there. */
+function addKills(drafts: readonly Draft[], dice: Dice): Draft[] {
+  let added = [...drafts];
+  for (let count = 1 + dice(4); count > 0; count--) {
+    const named = {
+      session: pick(dice, [session, otherSession]),
+      principal: pick(dice, ["principal-v1-1", "principal-v1-2"]),
+      gateway: pick(dice, odd),
+    };
+    const scope = pick(dice, [...killScopes, ...odd]);
+    const kept = Object.entries(named).filter(([name]) => name === scope || dice(6) === 0);
+    const kill = { event: pick(dice, ["killed", "killed", "released"]), scope, ...Object.fromEntries(kept) };
+    added = added.toSpliced(1 + dice(added.length - 1), 0, event("session", kill));
+  }
+  return added;
+}
 
 /** Changes the first line, the last, or one of a record. */
 function mutateLine(open: OpenLines, dice: Dice, change: (line: string, dice: Dice) => string): void {

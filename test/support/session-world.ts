@@ -24,8 +24,8 @@ export class SessionWorld {
   readonly #settings: SessionSettings;
   /** How often each was observed. */
   readonly observed = { wouldKill: 0, tainted: 0, watched: 0 };
-  /** Sessions that were stopped, and why, in this order. */
-  readonly killed: [session: string, reason: string][] = [];
+  /** What was stopped, and why, in this order. */
+  readonly killed: [subject: string | null, reason: string][] = [];
   readonly sweepFailures: string[] = [];
   #control: SessionControl | null = null;
 
@@ -81,7 +81,7 @@ export class SessionWorld {
       clock: this.evidence.clock.now,
       elapsedMs: () => performance.now(),
       events: readEvents,
-      onKilled: ({ session, reason }) => this.killed.push([session, reason]),
+      onKilled: (_, { subject, reason }) => this.killed.push([subject, reason]),
     });
   }
 
@@ -116,10 +116,10 @@ export class SessionWorld {
     await this.ledger.recordEvent("acme", "heartbeat", {});
   }
 
-  /** The details of the session events of `acme`, in the order of the chain. */
-  async events(): Promise<readonly JsonObject[]> {
+  /** The details of a tenant's session events, in the order of its chain. */
+  async events(tenant = "acme"): Promise<readonly JsonObject[]> {
     const details: JsonObject[] = [];
-    for await (const { detail } of readEvents(this.evidence.store, "acme", "session")) details.push(detail);
+    for await (const { detail } of readEvents(this.evidence.store, tenant, "session")) details.push(detail);
     return details;
   }
 

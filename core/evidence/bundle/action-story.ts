@@ -1,6 +1,7 @@
 import { canonicalJson } from "../../kernel/canonical-json.ts";
 import type { Json } from "../../kernel/json.ts";
 import { ApprovalRules } from "../approval-rule.ts";
+import { KillRules } from "../kill-rule.ts";
 import type { ActionRecord, EventRecord, RecordedAction } from "../record.ts";
 import { noHash } from "../record.ts";
 import { isAction } from "../record-text.ts";
@@ -30,7 +31,7 @@ export class ActionStory {
   readonly #actions = new Map<string, Told>();
   /** A bundle holds what it is judged by: none of it is forgotten. */
   readonly #approvals = new ApprovalRules({ live: Number.POSITIVE_INFINITY, consumed: Number.POSITIVE_INFINITY });
-  #isKilled = false;
+  readonly #kills = new KillRules(Number.POSITIVE_INFINITY);
   #before: BundledEntry | undefined;
   #sessionEnd: { readonly index: number; readonly hash: string } = { index: -1, hash: noHash };
 
@@ -79,7 +80,7 @@ export class ActionStory {
     const { action, seq } = record;
     if (this.#actions.has(action.id)) throw breach("second_decision", seq);
     if (record.effect === "dispatched") {
-      if (this.#isKilled) throw breach("allow_after_kill", seq);
+      if (this.#kills.covers(record)) throw breach("allow_after_kill", seq);
       const broken = this.#approvals.check(record);
       if (broken !== undefined) throw breach(broken, seq);
     }
@@ -97,12 +98,8 @@ export class ActionStory {
   }
 
   #happen(record: EventRecord): void {
-    const { kind, detail } = record;
-    if (kind === "approval") this.#approvals.note(record);
-    if (kind === "session" && detail.session === this.#session) {
-      if (detail.event === "killed") this.#isKilled = true;
-      if (detail.event === "released") this.#isKilled = false;
-    }
+    if (record.kind === "approval") this.#approvals.note(record);
+    if (record.kind === "session") this.#kills.note(record);
   }
 
   #remark(reason: Reason, seq: number): void {

@@ -42,7 +42,10 @@ const table = {
   open_outcome: { grade: "incomplete", text: "a dispatched action has no outcome in the bundle" },
   approval_mismatch: { grade: "invalid", text: "the approval was not given, or for another action" },
   approval_consumed_twice: { grade: "invalid", text: "one approval let two actions pass" },
-  allow_after_kill: { grade: "invalid", text: "an action of a stopped session was dispatched" },
+  allow_after_kill: {
+    grade: "invalid",
+    text: "the action was dispatched while its session, principal, tenant or gateway was stopped",
+  },
   bad_disclosure: { grade: "invalid", text: "the disclosed fields are not those the record commits to" },
   bad_consistency: { grade: "invalid", text: "the proof does not lead from the witness's note to the checkpoint" },
   behind_witness: { grade: "diverged", text: "the bundle ends before what the witness had seen when it was made" },

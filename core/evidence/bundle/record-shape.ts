@@ -23,6 +23,7 @@ const step = {
   ...frame,
   action: objectWith({ arguments_digest: text, fingerprint: text, id: text, output_digest: oneOf(absent, text) }),
   approval: oneOf(absent, objectWith({ fingerprint: text, id: text, state: text })),
+  principal: objectWith({ id: text }),
   session: objectWith({ id: text, index: count, prev_hash: digest }),
 } as const;
 

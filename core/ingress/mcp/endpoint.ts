@@ -136,7 +136,7 @@ export class McpEndpoint {
     const caller = this.#callerOf(ctx, principal, scope, era);
     const abort = new AbortController();
     caller.session?.begin(request.id, reply, abort);
-    this.#parts.inFlight.begin(scope.id, abort);
+    this.#parts.inFlight.begin(principal, scope.id, abort);
     if (era.era === "modern") reply.onGone(() => abort.abort(new GatewayError("CANCELLED")));
     try {
       if (request.method === "subscriptions/listen") this.#watch(abort, principal);

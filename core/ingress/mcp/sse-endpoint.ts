@@ -120,7 +120,7 @@ export class SseEndpoint {
     const { group, owner } = session;
     const caller = { principal, scope, client: owner.client, era: { era: "legacy" }, group, session, ticket } as const;
     session.begin(request.id, stream, abort);
-    this.#parts.inFlight.begin(scope.id, abort);
+    this.#parts.inFlight.begin(principal, scope.id, abort);
     try {
       return await serveRequest(this.#parts, caller, request, stream, abort.signal);
     } finally {

@@ -99,7 +99,7 @@ export class ModelEndpoint {
       if (!ctx.res.writableFinished) abort.abort(new GatewayError("CANCELLED"));
     });
     const bill = this.#bill(ctx, principal, request);
-    inFlight.begin(scope.id, abort);
+    inFlight.begin(principal, scope.id, abort);
     try {
       const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal };
       const reply = await serveModel(this.#parts, open);

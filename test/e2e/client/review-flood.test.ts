@@ -51,7 +51,7 @@ for (const kind of clientKinds) {
       const [session] = await new EvidenceReader(world.gateway.adminUrl, world.key).sessions();
       expect([session?.review, session?.block]).to.deep.equal([3, 3]);
       expect(await world.evidence.verify()).to.include({ ok: true });
-      expect(await kills()).to.include('gateway_session_kills_total{reason="review_flood"} 1');
+      expect(await kills()).to.include('gateway_kills_total{scope="session",reason="review_flood"} 1');
     });
 
     it("count once where they are for the same call", async () => {
@@ -84,7 +84,7 @@ for (const kind of clientKinds) {
       const text = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
       return text
         .split("\n")
-        .filter((line) => line.startsWith("gateway_session_kills_total"))
+        .filter((line) => line.startsWith("gateway_kills_total"))
         .join("\n");
     }
   });

@@ -150,6 +150,17 @@ describe("what is done over the admin port is on record with who did it", functi
       kind: "session",
       detail: (by, about) => ({ event: "reset", by, session: about, reason: "seen" }),
     },
+    "admin.kills": null,
+    "admin.kill_scope": {
+      body: { scope: "tenant", note: "odd" },
+      kind: "session",
+      detail: (by) => ({ event: "killed", scope: "tenant", by, note: "odd" }),
+    },
+    "admin.release_scope": {
+      body: { scope: "tenant", reason: "looked at" },
+      kind: "session",
+      detail: (by) => ({ event: "released", scope: "tenant", by, reason: "looked at" }),
+    },
     "admin.kill": {
       about: session,
       body: { note: "odd" },

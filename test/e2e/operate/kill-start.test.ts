@@ -60,8 +60,8 @@ describe("a session that was stopped before the gateway was killed", function ()
 
   it("is stopped even where the store has lost its entry: the chain has it", async () => {
     const store = await openStore({ dir: join(folder, "data"), enabled: true });
-    expect(await store.get(killKey("acme", id))).to.include(id);
-    await store.del(killKey("acme", id));
+    expect(await store.get(killKey("acme", { scope: "session", subject: id }))).to.include(id);
+    await store.del(killKey("acme", { scope: "session", subject: id }));
     await store.close();
     await start();
     expect(isBlocked(await call())).to.equal(true);
@@ -71,8 +71,11 @@ describe("a session that was stopped before the gateway was killed", function ()
   it("can be released when all its records were pruned", async () => {
     await gateway.kill9();
     const store = await openStore({ dir: join(folder, "data"), enabled: true });
-    const kept = await store.get(killKey("acme", id));
-    await store.put(killKey("acme", "session-v1-gone"), kept?.replaceAll(id, "session-v1-gone") ?? "");
+    const kept = await store.get(killKey("acme", { scope: "session", subject: id }));
+    await store.put(
+      killKey("acme", { scope: "session", subject: "session-v1-gone" }),
+      kept?.replaceAll(id, "session-v1-gone") ?? "",
+    );
     await store.close();
     await start();
     expect(await order("release", "session-v1-gone")).to.equal(200);

@@ -1,14 +1,9 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
 import type { EvidenceRecord } from "../../../core/evidence/record.ts";
-import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { exportVerified } from "../../support/verified-bundle.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 import { runGateway } from "../../unit/cli/run.ts";
 import { effectsOf, type KeyHolder, keys, openWorld, type World } from "../wire/world.ts";
@@ -81,7 +76,7 @@ describe("stopping a session", function () {
     await order("operator", id, "kill");
     await agent.call("echo");
     await order("operator", id, "release", { reason: "seen to" });
-    const records = await exportRecords(id);
+    const records = await exportVerified(world.gateway.adminUrl, keys.operator, id);
     const events = records.flatMap((record) => (record.kind === "session" ? [record.detail] : []));
     expect(events.map(({ event, session, reason }) => [event, session, reason])).to.deep.equal([
       ["killed", id, "operator"],
@@ -176,7 +171,10 @@ describe("stopping a session", function () {
     const call = agent.call("echo", { mark: "in flight", wait_ms: 20_000 });
     while (!(await world.upstream.calls()).some(({ body }) => body.includes("in flight"))) await sleep(10);
     await order("operator", id, "kill");
-    expect((await call).error).to.deep.include({ code: 1403, message: "the session is stopped" });
+    expect((await call).error).to.deep.include({
+      code: 1403,
+      message: `stopped by the kill switch: session \`${id}\` is stopped until an operator or admin of its tenant releases it`,
+    });
     expect(performance.now() - started).to.be.below(10_000);
     await until(async () =>
       (await world.upstream.requests()).some(({ body }) => body.includes("notifications/cancelled")),
@@ -202,7 +200,7 @@ describe("stopping a session", function () {
     isOver = true;
     const answers = (await Promise.all(calling)).flat();
     expect((await world.upstream.calls()).length).to.equal(calls);
-    const records = await exportRecords(id, 10);
+    const records = await exportVerified(world.gateway.adminUrl, keys.operator, id);
     const dispatched = records.filter((record) => "effect" in record && record.effect === "dispatched");
     const at = seqOf(records, "killed");
     expect(dispatched.length).to.be.above(agents);
@@ -244,29 +242,6 @@ describe("stopping a session", function () {
       await reviewed.stop();
     }
   });
-
-  /** The records of a session's bundle, once both verifiers have found it sound. */
-  async function exportRecords(id: string, exit = 10): Promise<readonly EvidenceRecord[]> {
-    const folder = await mkdtemp(join(tmpdir(), "kill-export-"));
-    try {
-      const bundle = join(folder, "bundle.jsonl");
-      const admin = ["--admin", world.gateway.adminUrl];
-      await runGateway(["evidence", "export", id, "--file", bundle, ...admin], { GATEWAY_API_KEY: keys.operator });
-      const { body } = await send(world.gateway.adminUrl, {
-        target: "/admin/v1/evidence/checkpoint",
-        headers: [["x-api-key", keys.operator]],
-      });
-      const key = (JSON.parse(body) as { keys: [{ public_key: string }] }).keys[0].public_key;
-      const ours = await runGateway(["evidence", "verify", bundle, "--key", key]);
-      expect(ours.code, ours.stdout).to.equal(exit);
-      expect(await run("python3", [join(repositoryRoot, "sdk/evidence/verify.py"), bundle, "--key", key])).to.equal(
-        exit,
-      );
-      return readBundle(await readFile(bundle)).entries.map(({ record }) => record);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
-  }
 });
 
 interface KilledPage {
@@ -285,12 +260,6 @@ function textOf({ result }: Answer): string {
 /** Where in the chain the session's event `name` stands. */
 function seqOf(records: readonly EvidenceRecord[], name: string): number {
   return records.find((record) => record.kind === "session" && record.detail.event === name)?.seq ?? -1;
-}
-
-function run(command: string, args: readonly string[]): Promise<number | string | null> {
-  return new Promise((resolve) => {
-    execFile(command, args, (error) => resolve(error === null ? 0 : (error.code ?? null)));
-  });
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {

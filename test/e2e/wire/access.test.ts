@@ -56,6 +56,9 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.redeliver": [404, 403, 403, 404, 401, 401],
   "admin.session_list": everyKey,
   "admin.killed": everyKey,
+  "admin.kills": everyKey,
+  "admin.kill_scope": [400, 400, 403, 400, 401, 401],
+  "admin.release_scope": [400, 400, 403, 400, 401, 401],
   "admin.session_state": [200, 200, 200, 404, 401, 401],
   "admin.session_reset": [400, 400, 403, 404, 401, 401],
   "admin.kill": [400, 400, 403, 404, 401, 401], // the body of a tool call is none of theirs

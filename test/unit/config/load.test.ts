@@ -255,6 +255,7 @@ function defaults(source: string): GatewayConfig {
     policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: {
+      gatewayTenant: null,
       reviewFlood: { reviews: 5, windowMs: 300_000 },
       risk: { killAt: 80, windowMs: 1_800_000, mode: "enforce" },
       maxActive: 10_000,

@@ -79,6 +79,16 @@ describe("the sessions of a pruned chain", () => {
     expect(await world.ledger.verify("acme")).to.include({ ok: true });
   });
 
+  it("stay stopped where what stopped them was before the cut", async () => {
+    await world.ledger.recordEvent("acme", "session", { event: "killed", scope: "session", session: sessionOf("old") });
+    world.clock.nowMs += 1;
+    await world.events(1);
+    await world.prune({ before: new Date(world.clock.nowMs).toISOString() });
+    expect(await world.ledger.verify("acme")).to.include({ ok: true });
+    await world.act({}, "old");
+    expect((await world.ledger.verify("acme")).firstBad).to.include({ reason: "allow_after_kill" });
+  });
+
   it("are exported as what they are: whole, with a gap, or gone", async () => {
     await world.prune();
     expect(await exported("young")).to.include({ verdict: "self-attested", first_bad: null });

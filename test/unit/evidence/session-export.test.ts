@@ -46,6 +46,30 @@ describe("SessionExport", () => {
     expect(String(bundle)).to.include("/srv/notes/today.md");
   });
 
+  it("holds the kills that bear on the session, and no other", async () => {
+    const { principal } = await world.act();
+    const told = [
+      { scope: "session", session },
+      { scope: "principal", principal: principal.id },
+      { scope: "tenant" },
+      { scope: "gateway" },
+    ];
+    const foreign = [
+      { scope: "session", session: newAction({}, "another").session.id },
+      { scope: "principal", principal: "principal-v1-another" },
+    ];
+    for (const stop of [...told, ...foreign]) {
+      for (const event of ["killed", "released"]) await world.ledger.recordEvent("acme", "session", { event, ...stop });
+    }
+    const bundle = await exporter.bundle("acme", request);
+    const events = readBundle(bundle).entries.flatMap(({ record }) =>
+      record.kind === "session" ? [record.detail] : [],
+    );
+    const expected = told.flatMap((stop) => ["killed", "released"].map((event) => ({ event, ...stop })));
+    expect(events).to.deep.equal(expected);
+    expect(await verify(bundle)).to.include({ verdict: "self-attested", first_bad: null });
+  });
+
   it("puts on record who exported what, before it does", async () => {
     await world.act();
     await exporter.bundle("acme", request);

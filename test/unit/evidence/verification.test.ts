@@ -256,6 +256,39 @@ describe("Ledger.verify(tenant) [S64, R2.3-3]", () => {
     });
   }
 
+  const { session, principal } = newAction();
+  const stops: readonly (readonly [what: string, scope: string, named: Record<string, string>, isCovered: boolean])[] =
+    [
+      ["its session", "session", { session: session.id }, true],
+      ["its principal", "principal", { principal: principal.id }, true],
+      ["its tenant", "tenant", {}, true],
+      ["the whole gateway", "gateway", {}, true],
+      ["another session", "session", { session: `${session.id}0` }, false],
+      ["another principal", "principal", { principal: `${principal.id}0` }, false],
+    ];
+  for (const [what, scope, named, isCovered] of stops) {
+    it(`${isCovered ? "finds" : "passes"} an action that was dispatched while ${what} was stopped`, async () => {
+      await world.ledger.recordEvent("acme", "session", { event: "killed", scope, ...named });
+      const blocked = newAction();
+      await world.ledger.recordDecision(blocked, makeEvaluation(blocked, "block"));
+      expect(await world.ledger.verify("acme")).to.include({ ok: true, records: 10 });
+      await world.act();
+      const detail = "expected nothing that is stopped to be dispatched";
+      const firstBad = isCovered ? { seq: 10, reason: "allow_after_kill", detail } : undefined;
+      expect((await world.ledger.verify("acme")).firstBad).to.deep.equal(firstBad);
+    });
+  }
+
+  it("passes an action that was dispatched once all that was stopped was released", async () => {
+    for (const event of ["killed", "released"]) {
+      for (const [, scope, named] of stops) {
+        await world.ledger.recordEvent("acme", "session", { event, scope, ...named });
+      }
+    }
+    await world.act();
+    expect(await world.ledger.verify("acme")).to.include({ ok: true });
+  });
+
   it("finds a record moved to another key", async () => {
     await world.store.batch([
       { type: "put", key: recordKey("acme", 9), value: (await world.texts())[7] as string },

@@ -2,6 +2,8 @@ import { expect } from "chai";
 import { ReviewFlood } from "../../../core/session/review-flood.ts";
 import { SessionWorld } from "../../support/session-world.ts";
 
+const session = { scope: "session", subject: "s" } as const;
+
 describe("ReviewFlood.count(tenant, session)", () => {
   let world: SessionWorld;
   let nowMs: number;
@@ -20,9 +22,9 @@ describe("ReviewFlood.count(tenant, session)", () => {
   it("stops a session with the review that is one too many, before it returns", () => {
     const reviews = flood(3);
     for (let review = 0; review < 3; review++) reviews.count("acme", "s");
-    expect(world.killSwitch.isKilled("acme", "s")).to.equal(false);
+    expect(world.killSwitch.isKilled("acme", session)).to.equal(false);
     reviews.count("acme", "s");
-    expect(world.killSwitch.isKilled("acme", "s")).to.equal(true);
+    expect(world.killSwitch.isKilled("acme", session)).to.equal(true);
     expect(world.killed).to.deep.equal([["s", "review_flood"]]);
   });
 
@@ -50,11 +52,11 @@ describe("ReviewFlood.count(tenant, session)", () => {
     reviews.count("acme", "s");
     reviews.count("acme", "s");
     await world.recorded();
-    await world.killSwitch.release("acme", "s", "principal", "all is well");
+    await world.killSwitch.release("acme", session, "principal", "all is well");
     reviews.count("acme", "s");
-    expect(world.killSwitch.isKilled("acme", "s")).to.equal(false);
+    expect(world.killSwitch.isKilled("acme", session)).to.equal(false);
     reviews.count("acme", "s");
-    expect(world.killSwitch.isKilled("acme", "s")).to.equal(true);
+    expect(world.killSwitch.isKilled("acme", session)).to.equal(true);
   });
 
   it("stops nobody where it is off", () => {

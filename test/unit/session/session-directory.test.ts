@@ -60,7 +60,13 @@ describe("SessionDirectory", () => {
     });
 
     it("says which are stopped, and puts the damaged ones first", async () => {
-      await world.killSwitch.kill("acme", { session: idOf("calm"), reason: "operator", by: "p", note: null });
+      await world.killSwitch.kill("acme", {
+        scope: "session",
+        subject: idOf("calm"),
+        reason: "operator",
+        by: "p",
+        note: null,
+      });
       await world.restart();
       await world.evidence.store.put(headKey("acme", idOf("bad")), "{}");
       const { items } = await world.control.sessionDirectory.list("acme", "risk", 10);

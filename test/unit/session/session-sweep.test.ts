@@ -65,7 +65,13 @@ describe("SessionSweep", () => {
 
   it("forgets none that is stopped, in use, or damaged", async () => {
     for (const label of ["stopped", "used", "damaged", "gone"]) await act(label);
-    await world.killSwitch.kill("acme", { session: idOf("stopped"), reason: "operator", by: "p", note: null });
+    await world.killSwitch.kill("acme", {
+      scope: "session",
+      subject: idOf("stopped"),
+      reason: "operator",
+      by: "p",
+      note: null,
+    });
     await world.evidence.store.put(headKey("acme", idOf("damaged")), "{}");
     later(dayMs + 1);
     const visit = world.watch.enter(newAction({}, "used"));

@@ -185,6 +185,15 @@ const gapRows: readonly Row[] = [
   }))],
 ];
 
+const stops: readonly (readonly [what: string, scope: string, named?: Draft])[] = [
+  ["its session", "session", { session }],
+  ["its principal", "principal", { principal: "principal-v1-1" }],
+  ["its tenant", "tenant"],
+  ["the whole gateway", "gateway"],
+];
+const killed = (scope: string, named: Draft = {}): Draft => event("session", { event: "killed", scope, ...named });
+const released = (scope: string, named: Draft = {}): Draft => event("session", { event: "released", scope, ...named });
+
 const storyRows: readonly Row[] = [
   ["a link broken", "bad_prev_hash", at(4), () => forgeChain(same, (record, seq) => { if (seq === 4) record.prev_hash = noHash; })],
   ["a session's link broken", "bad_session_link", at(7), () => forgeChain(same, (record, seq) => { if (seq === 7) (record.session as Draft).prev_hash = noHash; })],
@@ -197,7 +206,8 @@ const storyRows: readonly Row[] = [
   ["an outcome of another action", "outcome_mismatch", at(4), () => forgeChain(same, (record, seq) => { if (seq === 4) (record.action as Draft).tool = "read_file"; })],
   ["a second outcome", "second_outcome", at(5), () => forgeChain(insert(5, outcome("a", "error")))],
   ["an action decided about twice", "second_decision", at(5), () => forgeChain(insert(5, decision("a", "allow")))],
-  ["an action allowed after its session was stopped", "allow_after_kill", at(4), () => forgeChain(insert(3, event("session", { session, event: "killed" })))],
+  ...stops.map(([what, scope, named]): Row => [`an action allowed after ${what} was stopped`, "allow_after_kill", at(4), () => forgeChain(insert(3, killed(scope, named)))]),
+  ["an action allowed after one of two stops was released", "allow_after_kill", at(6), () => forgeChain(insert(3, killed("tenant"), killed("gateway"), released("tenant")))],
 ];
 
 /** The approval of the world's action `d` is given by record 10 and used by record 11. */
@@ -232,6 +242,8 @@ export const soundStories: readonly (readonly [string, readonly { reason: Reason
   ["held, endorsed, approved, used and answered", [], () => forgeChain(same)],
   ["approved in scope `task`, and used with other values", [], () => forgeChain((drafts) => drafts.with(10, asTask()).with(11, approved("d", approvalOf("task"))))],
   ["denied at first, and approved when asked for again", [], () => forgeChain((drafts) => drafts.with(9, approvalEvent("denied", "c", { id: "apr_0" })))],
+  ["dispatched after all that stopped it was released", [], () => forgeChain(insert(3, ...stops.flatMap(([, scope, named]) => [killed(scope, named), released(scope, named)])))],
+  ["dispatched while another session and another principal were stopped", [], () => forgeChain(insert(3, killed("session", { session: otherSession }), killed("principal", { principal: "principal-v1-2" })))],
   ["approved by break-glass and accounted for", [], () => forgeChain((drafts) => drafts.with(10, approvalEvent("approved", "d", breakGlass)).toSpliced(13, 0, approvalEvent("post_mortem", "d", { by: "principal-v1-2", text: "why" })))],
   ["approved by break-glass and not accounted for", [{ reason: "post_mortem_missing", seq: 10 }], () => forgeChain(replace(10, approvalEvent("approved", "d", breakGlass)))],
 ];
