@@ -10,6 +10,7 @@ import type { DropReason } from "./ingress/mcp/relayed-notification.ts";
 import type { SessionTable } from "./ingress/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "./ingress/mcp/sse-endpoint.ts";
 import { ModelEndpoint } from "./ingress/model/endpoint.ts";
+import { UntrustedSources } from "./ingress/untrusted-source.ts";
 import { bodyLimits, identity, newId } from "./instance.ts";
 import type { GatewayError } from "./kernel/error.ts";
 import { limitWarnings } from "./notify/limited-warning.ts";
@@ -79,7 +80,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;
   const model = new ModelEndpoint({
     ...shared,
-    actions: new ActionFactory("model", Date.now, newId),
+    actions: new ActionFactory("model", Date.now, newId, new UntrustedSources([])),
     fleet: open.providers,
     meter: open.meter,
     tokenizer: () => Tokenizer.load(),
@@ -102,7 +103,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
     identity,
     fleet,
     sessions,
-    actions: new ActionFactory("mcp", Date.now, newId),
+    actions: new ActionFactory("mcp", Date.now, newId, new UntrustedSources(config.upstreams)),
     hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
     newId,
     onDropped: ({ reason, upstream, action }) => {

@@ -142,6 +142,7 @@ export class ApprovalQueue {
 
   #make(action: ActionEnvelope, evaluation: Evaluation, { exact, task }: Fingerprints): Approval {
     const { principal, session, capability, protocol, target, tool } = action;
+    const tainted = (action.session_state?.taints ?? []).map(({ name }) => name);
     return {
       id: `apr_${this.#newId().replaceAll("-", "")}`,
       tenant: action.tenant,
@@ -158,6 +159,7 @@ export class ApprovalQueue {
         risk: evaluation.risk,
         rules: evaluation.determining.map(({ rule }) => rule),
       },
+      ...(tainted.length === 0 ? {} : { tainted }),
       bound: boundBy(action, evaluation),
       required: evaluation.approvals,
       endorsements: [],

@@ -8,7 +8,7 @@ export function approvalLine(approval: Approval, nowMs: number): string {
   const when = isFinal(state) ? requested : `${timeLeft(approval, nowMs)} left`;
   const words = [id, endOf(approval), when, visibleText(principal.key_id), actionWords(approval.action)];
   const rules = evaluation.rules.map(visibleText).join(", ");
-  return `${[...words, rules, ...quorumOf(approval)].filter((word) => word !== "").join("  ")}\n`;
+  return `${[...words, rules, ...taintsOf(approval), ...quorumOf(approval)].filter((word) => word !== "").join("  ")}\n`;
 }
 
 /** `write write_file on files` */
@@ -29,6 +29,10 @@ export function timeLeft({ expires_at: expires }: Approval, nowMs: number): stri
 
 function endOf({ state, reason }: Approval): string {
   return reason === undefined ? state : `${state} (${reason})`;
+}
+
+function taintsOf({ tainted }: Approval): readonly string[] {
+  return tainted === undefined ? [] : [`tainted ${tainted.map(visibleText).join(", ")}`];
 }
 
 function quorumOf({ state, required, endorsements }: Approval): readonly string[] {

@@ -1,4 +1,4 @@
-import { summarizeAction, summaryLine } from "../approval/action-summary.ts";
+import { showWord, summarizeAction, summaryLine } from "../approval/action-summary.ts";
 import type { ArgumentChange } from "../approval/argument-diff.ts";
 import type { ApprovalView, ChangeView, RecentAction } from "../ingress/approval-view.ts";
 import { type Approval, isFinal } from "../kernel/approval.ts";
@@ -33,7 +33,8 @@ function headOf({ approval, held, session, risk }: ApprovalView, nowMs: number):
     row("session", sessionText(approval, session)),
     ...(action.task === null ? [] : [row("task", quoteVisible(action.task))]),
     row("action", held === null ? actionWords(action) : summaryLine(summarizeAction(held.action))),
-    row("risk", `${risk} of 100`),
+    row("risk", `${risk} of 100${held === null ? "" : `, its session's ${held.action.session_state?.risk ?? 0}`}`),
+    ...taintsOf(held),
     ...rulesOf({ held, evaluation }),
     ...reviewOf(approval),
   ];
@@ -50,6 +51,15 @@ function sessionText({ session: { id, transport } }: Approval, session: Approval
   const { label, allow, review, block, started_at: started } = session;
   const name = label === undefined ? "" : ` ${quoteVisible(label)}`;
   return `${id}${name} over ${transport}: ${allow} allowed, ${review} held, ${block} blocked since ${started}`;
+}
+
+/** What its session had met when it was held. */
+function taintsOf(held: ApprovalView["held"]): readonly string[] {
+  const taints = held?.action.session_state?.taints ?? [];
+  return taints.map(({ name, tool, target, action, at }) => {
+    const source = `${showWord(tool)} on ${showWord(target)}`;
+    return row("tainted", `${visibleText(name)}, at ${new Date(at).toISOString()} by ${source}, action ${action}`);
+  });
 }
 
 function rulesOf({

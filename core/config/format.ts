@@ -1,4 +1,5 @@
 import { isIP, isIPv6 } from "node:net";
+import { isTaint } from "../kernel/session-state.ts";
 import { isLoopback } from "./loopback.ts";
 
 export type FormatName =
@@ -23,11 +24,13 @@ export type FormatName =
   | "identity_prefix"
   | "tool_prefix"
   | "tool_glob"
+  | "action_glob"
   | "field_glob"
   | "rule_glob"
   | "meta_key"
   | "model_name"
-  | "provider_key";
+  | "provider_key"
+  | "taint";
 
 /** How strings of one kind must look. */
 export interface Format {
@@ -82,6 +85,10 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   },
   tool_prefix: shown("at most 64 of `A-Z a-z 0-9 _ . -`", /^[A-Za-z0-9_.-]{0,64}$/),
   tool_glob: shown("a tool name, in which `*` stands for any characters", /^[A-Za-z0-9_.*-]{1,128}$/),
+  action_glob: shown(
+    "the name of a tool or method, in which `*` stands for any characters",
+    /^[A-Za-z0-9_.*/-]{1,128}$/,
+  ),
   field_glob: shown(
     "`<tool>:<member>`, in which `*` stands for any characters",
     /^[A-Za-z0-9_.*-]{1,128}:[^\p{Cc}\p{Cs}]{0,256}$/u,
@@ -89,6 +96,7 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   rule_glob: shown("a rule's id, in which `*` stands for any characters", /^[a-z0-9.*-]{1,128}$/),
   model_name: shown("1 to 256 printable ASCII characters without spaces", /^[\x21-\x7e]{1,256}$/),
   provider_key: hidden("8 to 512 of `A-Z a-z 0-9 . _ ~ + / = -`", /^[A-Za-z0-9._~+/=-]{8,512}$/),
+  taint: { expected: "1 to 64 of `a-z 0-9 -`, a letter first", sensitive: false, test: isTaint },
   meta_key: shown("1 to 256 printable ASCII characters", /^[\x21-\x7e]{1,256}$/),
 };
 

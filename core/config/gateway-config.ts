@@ -101,6 +101,8 @@ export interface PluginConfig {
   readonly path: string;
   readonly mode: Mode;
   readonly phases: readonly Phase[];
+  /** What each of its findings taints the session with. */
+  readonly taints: readonly string[];
   readonly settings: JsonObject;
 }
 

@@ -163,6 +163,7 @@ function buildUpstream(form: UpstreamForm, sourced: SourcedValues | undefined, f
     idleMs: form.idle_ms,
     capabilities: form.capabilities,
     trustAnnotations: form.trust_annotations,
+    untrusted: form.untrusted,
     origins: sourced.origins,
   };
 }

@@ -1,3 +1,4 @@
+import { mostTaints } from "../kernel/policy.ts";
 import { checkApprovals } from "./approval-rule.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { Draft } from "./field.ts";
@@ -86,12 +87,23 @@ function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void
   refuseRepeats(paths, (index) => `policy.packs[${index}].path`, "a path of its own", faults);
   const plugins = policy?.plugins?.map((plugin) => plugin?.path) ?? [];
   refuseRepeats(plugins, (index) => `policy.plugins[${index}].path`, "a path of its own", faults);
+  policy?.plugins?.forEach((plugin, index) => {
+    checkTaints(plugin, `policy.plugins[${index}].taints`, faults);
+  });
   const unguarded = packs?.every((pack) => pack?.mode === "shadow") ?? false;
   if (policy?.default_decision === "allow" && unguarded) {
     const text =
       "expected `block` or `review`, got `allow`, because no pack is in mode `enforce`: everything would be allowed";
     faults.add("policy.default_decision", text);
   }
+}
+
+/** A list that is too long is refused with the configuration, not with each answer. */
+function checkTaints(plugin: Draft<FileForm["policy"]["plugins"][number]>, path: string, faults: FaultList): void {
+  const { taints = [], phases } = plugin ?? {};
+  if (taints.length > mostTaints) faults.add(path, `expected at most ${mostTaints} taints, got ${taints.length}`);
+  if (taints.length > 0 && phases?.every((phase) => phase === "list"))
+    faults.add(path, "expected `input` or `output` among `phases`: what a tool is called taints nobody");
 }
 
 /** A verifier that trusts nobody must not look like one that trusts everybody. */

@@ -85,6 +85,13 @@ export const policySchema = {
             description: "Where the plugin is asked: about tools that are listed, calls, or answers.",
             of: { type: "choice", values: ["list", "input", "output"], description: "One phase." },
           },
+          taints: {
+            type: "list",
+            default: [],
+            description:
+              "At most 8 words that the session is tainted with where the plugin finds anything in what is sent or comes back, in either mode.",
+            of: { type: "string", format: "taint", required: true, description: "One word." },
+          },
           settings: {
             type: "json",
             default: {},

@@ -151,5 +151,12 @@ export const upstreamSchema = {
       default: false,
       description: "Let the upstream's own tool annotations loosen a capability. They can always tighten it.",
     },
+    untrusted: {
+      type: "list",
+      default: [],
+      description:
+        "Tools, by their name at the upstream, and methods, such as `resources/read`, that bring in words of strangers: they taint the session `untrusted`.",
+      of: { type: "string", format: "action_glob", required: true, description: "A name, or a glob with `*`." },
+    },
   },
 } as const;

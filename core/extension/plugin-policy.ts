@@ -12,6 +12,8 @@ export interface PluginPolicyOptions extends Omit<PluginRunnerOptions, "plugin" 
   readonly mode: Mode;
   /** Where the plugin is asked; elsewhere it abstains. */
   readonly phases: readonly Phase[];
+  /** What each of its findings taints the session with; nothing unless told. */
+  readonly taints?: readonly string[];
   readonly settings: JsonObject;
   readonly observer: PluginObserver;
 }
@@ -36,6 +38,7 @@ const blameless: ReadonlySet<BreachReason> = new Set(["resting", "overloaded", "
 export class PluginPolicy implements Policy {
   readonly ref: PolicyRef;
   readonly mode: Mode;
+  readonly taints: readonly string[];
   readonly #options: PluginPolicyOptions;
   readonly #settings: string;
   readonly #breaker: Breaker;
@@ -45,6 +48,7 @@ export class PluginPolicy implements Policy {
   constructor(options: PluginPolicyOptions) {
     this.ref = options.ref;
     this.mode = options.mode;
+    this.taints = options.taints ?? [];
     this.#options = options;
     this.#settings = JSON.stringify(options.settings);
     this.#breaker = new Breaker(options.elapsedMs);
@@ -53,6 +57,10 @@ export class PluginPolicy implements Policy {
 
   readsOutput(): boolean {
     return this.#options.phases.includes("output");
+  }
+
+  taintsOutput(): boolean {
+    return this.taints.length > 0 && this.readsOutput();
   }
 
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict> {

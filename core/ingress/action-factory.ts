@@ -11,6 +11,7 @@ import type { JsonObject } from "../kernel/json.ts";
 import type { Clock } from "../kernel/port.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { SessionScope } from "../kernel/session-scope.ts";
+import type { UntrustedSources } from "./untrusted-source.ts";
 
 /** Who attempts something, and where. */
 export interface Actor {
@@ -29,6 +30,8 @@ export interface Attempt {
   readonly continuation?: JsonObject | undefined;
   readonly definition?: ToolDefinition | undefined;
   readonly ticket?: PresentedTicket | undefined;
+  /** Whether strangers may have written what comes of it; what is configured for its name unless told. */
+  readonly untrusted?: boolean;
 }
 
 /** Makes the envelope of what a caller attempts: the only place where a request becomes an action. */
@@ -36,16 +39,24 @@ export class ActionFactory {
   readonly #protocol: Protocol;
   readonly #clock: Clock;
   readonly #newId: () => string;
+  readonly #untrusted: UntrustedSources;
 
-  constructor(protocol: Protocol, clock: Clock, newId: () => string) {
+  constructor(protocol: Protocol, clock: Clock, newId: () => string, untrusted: UntrustedSources) {
     this.#protocol = protocol;
     this.#clock = clock;
     this.#newId = newId;
+    this.#untrusted = untrusted;
+  }
+
+  /** Whether strangers may have written what comes of this tool or method, as far as its name tells. */
+  isUntrusted(target: string, tool: string): boolean {
+    return this.#untrusted.has(target, tool);
   }
 
   /** The sealed envelope, phase `input`, or `list` for the question whether a tool may be seen. */
   make(actor: Actor, attempt: Attempt, phase: "input" | "list" = "input"): ActionEnvelope {
     const { principal } = actor;
+    const untrusted = attempt.untrusted ?? this.isUntrusted(attempt.target, attempt.tool);
     return sealEnvelope({
       version: 1,
       id: this.#newId(),
@@ -63,6 +74,7 @@ export class ActionFactory {
       ...(attempt.continuation === undefined ? {} : { continuation: attempt.continuation }),
       ...(attempt.definition === undefined ? {} : { tool_definition: attempt.definition }),
       ...(attempt.ticket === undefined ? {} : { ticket: attempt.ticket }),
+      ...(untrusted ? { untrusted } : {}),
       client: actor.client,
     });
   }

@@ -8,6 +8,7 @@ import type { Clock } from "../kernel/port.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { httpSession } from "../kernel/session-scope.ts";
 import { ActionFactory, type Actor } from "./action-factory.ts";
+import { UntrustedSources } from "./untrusted-source.ts";
 
 const name: JsonObject = { type: "string", minLength: 1, maxLength: 512 };
 
@@ -74,7 +75,7 @@ export function actionOf(
   const scope = httpSession(caller.tenant, caller.id, said.session);
   const { protocol = "mcp", phase = "input", tool, target, capability = "execute", output = null } = said;
   const attempt = { tool, target, capability, arguments: said.arguments ?? {} };
-  const factory = new ActionFactory(protocol, clock, newId);
+  const factory = new ActionFactory(protocol, clock, newId, new UntrustedSources([]));
   const action = factory.make({ principal: caller, scope, client }, attempt, phase === "list" ? "list" : "input");
   return phase === "output" ? withOutput(action, output) : action;
 }

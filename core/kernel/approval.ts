@@ -99,6 +99,8 @@ export interface Approval {
     readonly risk: number;
     readonly rules: readonly string[];
   };
+  /** What its session was tainted with then; left out where that was nothing. */
+  readonly tainted?: readonly string[];
   readonly bound: ApprovalBound;
   /** Reviewers that must say yes. */
   readonly required: number;

@@ -80,5 +80,9 @@ export interface Policy {
   readonly mode: Mode;
   /** False where what it says of an answer cannot depend on the answer's text; it may where this is not said. */
   readsOutput?(protocol: Protocol): boolean;
+  /** What each of its findings taints the session with, beside what the finding says, and what its failure does. */
+  readonly taints?: readonly string[];
+  /** Whether it may taint the session with what it finds in such an answer, which it does in either mode. */
+  taintsOutput?(protocol: Protocol): boolean;
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;
 }

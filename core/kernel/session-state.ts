@@ -4,6 +4,11 @@ import type { Decision } from "./decision.ts";
 /** The taint of a session that read what an upstream's tool brought in from outside. */
 export const untrustedTaint = "untrusted";
 
+/** Whether a taint may be called so: a word of at most 64 of `a-z`, `0-9` and `-`. */
+export function isTaint(name: string): boolean {
+  return /^[a-z][a-z0-9-]{0,63}$/.test(name);
+}
+
 /** Something a session met that everything it does afterwards may be due to. */
 export interface Taint {
   /** `untrusted`, or the word of the rule that found it. */

@@ -3,9 +3,10 @@ import type { Finding, Policy, Verdict } from "./policy.ts";
 
 /** The same policy, of which `allow` counts as abstaining: what it allows is recorded, and has no effect. */
 export function tightenPolicy(policy: Policy): Policy {
-  const { ref, mode } = policy;
+  const { ref, mode, taints = [] } = policy;
   const readsOutput = (protocol: Protocol): boolean => policy.readsOutput?.(protocol) ?? true;
-  return { ref, mode, readsOutput, evaluate: (action) => tighten(policy.evaluate(action)) };
+  const taintsOutput = (protocol: Protocol): boolean => policy.taintsOutput?.(protocol) ?? false;
+  return { ref, mode, taints, readsOutput, taintsOutput, evaluate: (action) => tighten(policy.evaluate(action)) };
 }
 
 function tighten(verdict: Verdict | Promise<Verdict>): Verdict | Promise<Verdict> {

@@ -36,6 +36,8 @@ export interface UpstreamSettings {
   /** By tool name, or by glob with `*`. */
   readonly capabilities: Readonly<Record<string, Capability>>;
   readonly trustAnnotations: boolean;
+  /** Globs of tools, and of methods, whose answers taint the session. */
+  readonly untrusted: readonly string[];
 }
 
 export type UpstreamConfig = (StdioEndpoint | HttpEndpoint) & UpstreamSettings;

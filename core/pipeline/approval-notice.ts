@@ -21,6 +21,7 @@ export function noticeOf(approval: Approval, time: string): Notice | undefined {
       tool: action.tool,
       rules: evaluation.rules,
       risk: evaluation.risk,
+      tainted: approval.tainted ?? [],
       principal: principal.id,
       session: session.id,
       required: approval.required,

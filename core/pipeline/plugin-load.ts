@@ -14,6 +14,7 @@ export interface PluginPlace {
   readonly path: string;
   readonly mode: Mode;
   readonly phases: readonly Phase[];
+  readonly taints: readonly string[];
   readonly settings: JsonObject;
 }
 
@@ -40,10 +41,10 @@ export async function loadPlugin(
   const tests = await readPluginTests(place.path, extension, settingsSchema);
   const { digest, signer } = extension;
   const ref: PolicyRef = { kind: "plugin", name, version, digest, signer };
-  const { mode, phases } = place;
+  const { mode, phases, taints } = place;
   const ports = { elapsedMs, observer, sliceFuel, pool };
   const onCompiled = async (compiled: CompiledModule): Promise<void> =>
     requirePassed(place.path, await runPluginTests({ source, compiled, tests }), "PLUGIN_INVALID");
-  const policy = await compilePlugin({ ref, mode, phases, settings, module, ...limits, ...ports, onCompiled });
+  const policy = await compilePlugin({ ref, mode, phases, taints, settings, module, ...limits, ...ports, onCompiled });
   return { extension, ref, policy: extension.tightenOnly ? tightenPolicy(policy) : policy };
 }

@@ -92,16 +92,20 @@ export class Road {
     if (permission === null) return refuse(action, evaluation, gated.review);
     const { approvalId } = permission;
     try {
-      return await this.#run(permission, dispatch);
+      return await this.#run(permission, evaluation, dispatch);
     } catch (cause) {
       const error = GatewayError.from(cause);
       throw approvalId === undefined ? error : usedUp(error, approvalId);
     }
   }
 
-  async #run<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Passage<Reply>> {
+  async #run<Reply>(
+    permission: AuthorizedAction,
+    evaluation: Evaluation,
+    dispatch: Dispatch<Reply>,
+  ): Promise<Passage<Reply>> {
     const { action, approvalId } = permission;
-    const answer = await this.#dispatch(permission, dispatch);
+    const answer = await this.#dispatch(permission, evaluation, dispatch);
     if ("stopped" in answer) {
       await this.#settle(action, { status: "unknown", reason: stoppedReason }, answer.stopped);
       return { kind: "withheld", evaluation: answer.stopped, approvalId };
@@ -164,8 +168,14 @@ export class Road {
     if (hasRisk(action)) live.publish(action.tenant, "risk", () => riskNotice(action));
   }
 
-  async #dispatch<Reply>(permission: AuthorizedAction, dispatch: Dispatch<Reply>): Promise<Answer<Reply> | Stopped> {
+  /** INVARIANT: what an action taints its session with is in force, and durable, before it is dispatched. */
+  async #dispatch<Reply>(
+    permission: AuthorizedAction,
+    evaluation: Evaluation,
+    dispatch: Dispatch<Reply>,
+  ): Promise<Answer<Reply> | Stopped> {
     try {
+      await this.#parts.sessions.learn(permission.action, evaluation);
       const answer = await dispatch(permission);
       return "flow" in answer ? await answer.flow((output) => this.#judge(permission.action, output)) : answer;
     } catch (cause) {

@@ -1,7 +1,7 @@
 import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope, Phase, Protocol } from "../kernel/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
-import type { Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
+import type { Finding, Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
 import { mergeRedactions } from "../kernel/redaction.ts";
 import { determiningFindings, readVerdict, requiredApprovals } from "./verdict.ts";
 
@@ -46,9 +46,12 @@ export class Chain {
     this.#policies = [...policies];
   }
 
-  /** Whether any enforced policy may say something of such an answer because of its text. */
+  /** Whether what any policy says of such an answer because of its text counts: all that enforced ones say, and taints. */
   readsOutput(protocol: Protocol): boolean {
-    return this.#policies.some((policy) => policy.mode === "enforce" && (policy.readsOutput?.(protocol) ?? true));
+    return this.#policies.some(
+      (policy) =>
+        policy.taintsOutput?.(protocol) || (policy.mode === "enforce" && (policy.readsOutput?.(protocol) ?? true)),
+    );
   }
 
   evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation> {
@@ -61,8 +64,9 @@ export class Chain {
 
   #ask(policy: Policy, action: ActionEnvelope): PolicyVerdict | Promise<PolicyVerdict> {
     const started = this.#options.elapsedUs();
-    const settle = (answer: unknown): PolicyVerdict => this.#settle(policy, readVerdict(answer, action), started);
-    const fail = (error: unknown): PolicyVerdict => this.#settle(policy, reasonOf(error), started);
+    const settle = (answer: unknown): PolicyVerdict =>
+      this.#settle(policy, action, readVerdict(answer, action), started);
+    const fail = (error: unknown): PolicyVerdict => this.#settle(policy, action, reasonOf(error), started);
     try {
       const answer: unknown = policy.evaluate(action);
       if (!isThenable(answer)) return settle(answer);
@@ -72,9 +76,10 @@ export class Chain {
     }
   }
 
-  #settle(policy: Policy, answer: Verdict | string, started: number): PolicyVerdict {
+  #settle(policy: Policy, { phase }: ActionEnvelope, answer: Verdict | string, started: number): PolicyVerdict {
     const verdict = typeof answer === "string" ? failure(policy.ref, answer) : answer;
-    return Object.freeze({ ...verdict, policy: policy.ref, durationUs: this.#since(started) });
+    const findings = phase === "list" ? verdict.findings : addTaints(verdict.findings, policy.taints);
+    return Object.freeze({ ...verdict, findings, policy: policy.ref, durationUs: this.#since(started) });
   }
 
   #combine(
@@ -108,6 +113,14 @@ export class Chain {
   #since(started: number): number {
     return Math.max(0, Math.round(this.#options.elapsedUs() - started));
   }
+}
+
+/** What a tool is called taints nobody; what a policy could not judge is taken for what it looks for. */
+function addTaints(findings: readonly Finding[], words: readonly string[] = []): readonly Finding[] {
+  if (words.length === 0) return findings;
+  return Object.freeze(
+    findings.map(({ taints = [], ...finding }) => Object.freeze({ ...finding, taints: [...taints, ...words] })),
+  );
 }
 
 /** The strictest decision given, or undefined where every policy abstained. */

@@ -27,6 +27,7 @@ export class PackPolicy implements Policy {
   readonly mode: Mode;
   readonly #engine: CelEngine;
   readonly #index: RuleIndex<Rule>;
+  readonly #tainting: RuleIndex<Rule>;
   readonly #variables: PackVariables;
   readonly #tightenOnly: boolean;
 
@@ -35,12 +36,17 @@ export class PackPolicy implements Policy {
     this.mode = options.mode;
     this.#engine = options.engine;
     this.#index = new RuleIndex(options.rules);
+    this.#tainting = new RuleIndex(options.rules.filter(({ taints }) => taints.length > 0));
     this.#variables = options.variables;
     this.#tightenOnly = options.tightenOnly;
   }
 
   readsOutput(protocol: Protocol): boolean {
     return this.#index.has("output", protocol);
+  }
+
+  taintsOutput(protocol: Protocol): boolean {
+    return this.#tainting.has("output", protocol);
   }
 
   evaluate(action: ActionEnvelope): Verdict {

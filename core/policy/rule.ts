@@ -232,8 +232,9 @@ export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
   };
 }
 
-/** The finding of a rule that could not be evaluated: it blocks, whatever the rule would have decided. */
+/** The finding of a rule that could not be evaluated: it blocks, whatever the rule would have decided, and taints as if it held. */
 export function failureOf(rule: Rule): Finding {
   const message = `rule \`${rule.id}\` could not be evaluated, so the action is blocked`;
-  return { rule: rule.id, decision: "block", message, severity: rule.severity, risk: rule.risk, mode: rule.mode };
+  const { id, severity, risk, mode, taints } = rule;
+  return { rule: id, decision: "block", message, severity, risk, mode, ...(taints.length === 0 ? {} : { taints }) };
 }

@@ -12,10 +12,10 @@ import {
 } from "../kernel/policy.ts";
 import { findRedactionFault } from "../kernel/redacted-output.ts";
 import { mostRedactions, readRedaction } from "../kernel/redaction.ts";
+import { isTaint } from "../kernel/session-state.ts";
 
 const mostFindings = 10_000;
 const longestError = 2_048;
-const taintShape = /^[a-z][a-z0-9-]{0,63}$/;
 
 /** The findings that made a decision what it is. */
 export function determiningFindings(findings: readonly Finding[], decision: Verdict["decision"]): readonly Finding[] {
@@ -110,7 +110,7 @@ function areExtrasSound(
     (pointer === undefined || typeof pointer === "string") &&
     (approvals === undefined || (decision === "review" && isApprovals(approvals))) &&
     (session_risk === undefined || isRisk(session_risk)) &&
-    (taints === undefined || isTaints(taints)) &&
+    (taints === undefined || areTaints(taints)) &&
     (ticket === undefined || (isCovered(presented) && presented.id === ticket))
   );
 }
@@ -129,11 +129,11 @@ function isApprovals(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostApprovals;
 }
 
-function isTaints(value: unknown): value is readonly string[] {
+function areTaints(value: unknown): value is readonly string[] {
   return (
     Array.isArray(value) &&
     value.length <= mostTaints &&
-    value.every((taint) => typeof taint === "string" && taintShape.test(taint))
+    value.every((taint) => typeof taint === "string" && isTaint(taint))
   );
 }
 

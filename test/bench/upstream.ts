@@ -32,6 +32,7 @@ const fleet = new UpstreamFleet({
       idleMs: 60_000,
       capabilities: {},
       trustAnnotations: false,
+      untrusted: [],
     },
   ],
   replyBounds: { depth: 64, nodes: 100_000, stringLength: 1_000_000, reader: "tolerant" },

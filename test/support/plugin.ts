@@ -8,6 +8,6 @@ import { type ImmediatePolicy, immediate, portsOfOneThread } from "./plugin-port
 /** A plugin's folder, loaded as the gateway loads it. */
 export async function openPlugin(path: string, settings: JsonObject = {}): Promise<ImmediatePolicy> {
   const extension = acceptUnverified(await readExtensionFolder(path, "plugin"), null);
-  const place = { path, mode: "enforce", phases, settings } as const;
+  const place = { path, mode: "enforce", phases, taints: [], settings } as const;
   return immediate((await loadPlugin(place, extension, portsOfOneThread)).policy);
 }

@@ -5,7 +5,7 @@ import type { JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { Road } from "../../pipeline/road.ts";
 import type { ActionFactory } from "../action-factory.ts";
-import { answerOf, type ResponseBody } from "./answer.ts";
+import { answerOf, answerOfFault, type ResponseBody } from "./answer.ts";
 import type { Caller } from "./caller.ts";
 import { mcpErrorBody } from "./error.ts";
 import { replyOf } from "./refusal.ts";
@@ -17,6 +17,12 @@ const clientMethods: Readonly<Record<string, { capability: Capability; needs: st
   "elicitation/create": { capability: "read", needs: "elicitation" },
   "roots/list": { capability: "read", needs: "roots" },
 };
+
+/** What an upstream asks of a client. */
+export interface Question {
+  readonly upstream: string;
+  readonly request: JsonRpcRequest;
+}
 
 /** A person may have to answer. */
 const answerMs = 300_000;
@@ -36,22 +42,20 @@ export interface ClientRequestParts {
 export async function relayToClient(
   parts: ClientRequestParts,
   caller: Caller,
-  upstream: string,
-  request: JsonRpcRequest,
+  { upstream, request }: Question,
   signal: AbortSignal,
   via?: Reply,
 ): Promise<JsonRpcResponse> {
   if (request.method === "ping") return { jsonrpc: "2.0", id: request.id, result: {} };
   try {
-    const row = findClientMethod(caller, request.method);
-    const action = parts.actions.make(caller, {
-      tool: request.method,
-      target: upstream,
-      capability: row.capability,
-      arguments: request.params ?? {},
-    });
+    const { method: tool, params = {} } = request;
+    const { capability } = findClientMethod(caller, tool);
+    const mixed = caller.session?.untrusted.has(upstream) || parts.actions.isUntrusted(upstream, tool);
+    // A question without words, as `roots/list` is, brings nothing in.
+    const untrusted = mixed && Object.keys(params).length > 0;
+    const action = parts.actions.make(caller, { tool, target: upstream, capability, arguments: params, untrusted });
     const reply = replyOf(
-      await parts.road.travel(action, (permission) => ask(permission, caller, request, signal, via)),
+      await parts.road.travel(action, (permission) => ask(parts.road, permission, { caller, request, signal, via })),
     );
     return { jsonrpc: "2.0", id: request.id, ...reply };
   } catch (cause) {
@@ -69,17 +73,25 @@ function findClientMethod(caller: Caller, method: string): { capability: Capabil
   return row;
 }
 
+interface Asking {
+  readonly caller: Caller;
+  readonly request: JsonRpcRequest;
+  readonly signal: AbortSignal;
+  readonly via: Reply | undefined;
+}
+
 async function ask(
+  road: Road,
   permission: AuthorizedAction,
-  caller: Caller,
-  request: JsonRpcRequest,
-  signal: AbortSignal,
-  via: Reply | undefined,
-): Promise<Answer<ResponseBody>> {
+  { caller, request, signal, via }: Asking,
+): Promise<Answer<ResponseBody | GatewayError>> {
+  const { action } = permission;
   const { tool, arguments: params } = AuthorizedAction.spend(permission);
   const { session } = caller;
   if (session === null) throw new GatewayError("METHOD_UNKNOWN", `\`${tool}\``);
-  const judged = { jsonrpc: "2.0", id: request.id, method: tool, params } as JsonRpcRequest;
+  const left = action.untrusted ? await road.judgeAside(action, params) : params;
+  if (left === null) return answerOfFault(new GatewayError("POLICY_BLOCKED", "the client may not be asked that"));
+  const judged = { jsonrpc: "2.0", id: request.id, method: tool, params: left } as JsonRpcRequest;
   return answerOf(await answerInTime(signal, (until) => session.ask(judged, until, via)));
 }
 

@@ -1,4 +1,3 @@
-import type { ActionEnvelope } from "../../kernel/envelope.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import {
@@ -14,7 +13,7 @@ import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import { clientIdentity } from "../client.ts";
 import type { Caller } from "./caller.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
-import { type RelayParts, relayNotification, unaskedAction } from "./relayed-notification.ts";
+import { type RelayParts, relayNotification, unasked } from "./relayed-notification.ts";
 import { type GatewayIdentity, initializeResult } from "./server-card.ts";
 import { McpSession, type SessionOwner } from "./session.ts";
 
@@ -89,17 +88,14 @@ function makeSession(
 function listenerOf(parts: HandshakeParts, caller: () => Caller, session: () => McpSession): ConnectionListener {
   return {
     onNotification: (upstream: string, note: JsonRpcNotification) => {
-      const action = (): ActionEnvelope => unaskedAction(parts.actions, caller(), upstream, note.method);
-      const deliver = (left: JsonRpcNotification): void => session().deliver(left);
+      const mixed = session().untrusted.has(upstream);
       relayNotification(parts, session().lanes.of(upstream), {
-        upstream,
-        note,
-        action,
-        deliver,
+        ...unasked(parts.actions, caller, { upstream, note, mixed }),
+        deliver: (left) => session().deliver(left),
         signal: session().ended,
       });
     },
-    onRequest: (upstream, request, signal) => relayToClient(parts, caller(), upstream, request, signal),
+    onRequest: (upstream, request, signal) => relayToClient(parts, caller(), { upstream, request }, signal),
     onClose: () => {
       // The group reopens the connection when it is next needed; the fleet reports the loss.
     },

@@ -1,5 +1,5 @@
 import { AuthorizedAction } from "../../kernel/authorized-action.ts";
-import { type ActionEnvelope, everyUpstream } from "../../kernel/envelope.ts";
+import { everyUpstream } from "../../kernel/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 import { metaKey } from "../../kernel/mcp.ts";
@@ -13,7 +13,7 @@ import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
 import { LaneTable } from "./notification-lane.ts";
 import { replyOf } from "./refusal.ts";
-import { type RelayParts, relayNotification, unaskedAction } from "./relayed-notification.ts";
+import { type RelayParts, relayNotification, unasked } from "./relayed-notification.ts";
 import type { Reply } from "./reply.ts";
 import { mergeCapabilities } from "./server-card.ts";
 
@@ -78,8 +78,8 @@ async function listen(
   const lanes = new LaneTable();
   const forward: NotificationHandler = (note, upstream) => {
     if (!accepts(filter, note)) return;
-    const action = (): ActionEnvelope => unaskedAction(parts.actions, caller, upstream, note.method);
-    relayNotification(parts, lanes.of(upstream), { upstream, note, action, deliver: stamped, signal });
+    const said = unasked(parts.actions, () => caller, { upstream, note, mixed: false });
+    relayNotification(parts, lanes.of(upstream), { ...said, deliver: stamped, signal });
   };
   group.onNotification(forward);
   await watchResources(group, connections, filter.resourceSubscriptions ?? [], forward, signal);

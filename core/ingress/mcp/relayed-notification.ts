@@ -25,7 +25,9 @@ export interface RelayParts {
 export interface Told {
   readonly upstream: string;
   readonly note: JsonRpcNotification;
-  /** The action of which it is output. Asked for only where policy reads it. */
+  /** Whether strangers may have written it: then it is judged, and taints the session before anyone is told. */
+  readonly untrusted: boolean;
+  /** The action of which it is output. Asked for only where it is judged. */
   readonly action: () => ActionEnvelope;
   readonly deliver: (note: JsonRpcNotification) => void;
   /** Aborts when the client is to be told nothing more. */
@@ -48,7 +50,7 @@ const relayed: ReadonlySet<string> = new Set([
  */
 export function relayNotification(parts: RelayParts, lane: NotificationLane, told: Told): void {
   if (!relayed.has(told.note.method)) return;
-  if (lane.idle && !isJudged(parts.road, told.note)) {
+  if (lane.idle && !isJudged(parts.road, told)) {
     told.deliver(told.note);
     return;
   }
@@ -56,14 +58,23 @@ export function relayNotification(parts: RelayParts, lane: NotificationLane, tol
   if (!lane.enter(bytes, (late) => takeTurn(parts, told, late))) drop(parts, told, "full", null);
 }
 
-/** What an upstream says unasked, as an action of its own: that `actor` is told of it. */
-export function unaskedAction(actions: ActionFactory, actor: Actor, upstream: string, method: string): ActionEnvelope {
-  return actions.make(actor, { tool: method, target: upstream, capability: "read", arguments: {} });
+/**
+ * What an upstream says unasked, as output of an action of its own: that `actor` is told of it. `mixed`: whether an
+ * untrusted tool of that upstream was called, whose words these may be.
+ */
+export function unasked(
+  actions: ActionFactory,
+  actor: () => Actor,
+  { upstream, note, mixed }: { readonly upstream: string; readonly note: JsonRpcNotification; readonly mixed: boolean },
+): Pick<Told, "action" | "note" | "untrusted" | "upstream"> {
+  const attempt = { tool: note.method, target: upstream, capability: "read", arguments: {} } as const;
+  const untrusted = mixed || actions.isUntrusted(upstream, note.method);
+  return { upstream, note, untrusted, action: () => actions.make(actor(), { ...attempt, untrusted }) };
 }
 
 async function takeTurn(parts: RelayParts, told: Told, late: boolean): Promise<void> {
   if (told.signal.aborted) return;
-  if (!isJudged(parts.road, told.note)) return told.deliver(told.note);
+  if (!isJudged(parts.road, told)) return told.deliver(told.note);
   if (late) return drop(parts, told, "late", null);
   try {
     await judge(parts, told);
@@ -82,8 +93,8 @@ async function judge(parts: RelayParts, told: Told): Promise<void> {
   if (!signal.aborted) deliver({ jsonrpc: "2.0", method: note.method, params: { ...left, ...own } });
 }
 
-function isJudged(road: Road, note: JsonRpcNotification): boolean {
-  return note.params !== undefined && road.readsOutput("mcp");
+function isJudged(road: Road, { note, untrusted }: Told): boolean {
+  return note.params !== undefined && (untrusted || road.readsOutput("mcp"));
 }
 
 /** What the upstream says, and what its connection has put back in its place: the client's own progress token. */

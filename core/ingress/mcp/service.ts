@@ -58,6 +58,7 @@ function send(
   connection: UpstreamConnection,
   permission: AuthorizedAction,
 ): Promise<JsonRpcResponse> {
+  if (permission.action.untrusted) open.caller.session?.untrusted.add(connection.upstream);
   const lane = open.caller.session?.lanes.of(connection.upstream) ?? new NotificationLane();
   const exchange = exchangeOf(parts, open, permission.action, lane);
   return dispatchAction(connection, permission, exchange).finally(() => lane.settled);
@@ -70,7 +71,7 @@ function exchangeOf(
   action: ActionEnvelope,
   lane: NotificationLane,
 ): Exchange {
-  const upstream = action.target;
+  const { target: upstream, untrusted = false } = action;
   const { session } = caller;
   const deliver = (note: JsonRpcNotification): void => {
     if (session === null) reply.send(note);
@@ -79,7 +80,8 @@ function exchangeOf(
   return {
     meta: steeringMeta(request),
     signal,
-    onNotification: (note) => relayNotification(parts, lane, { upstream, note, action: () => action, deliver, signal }),
-    onRequest: (asked, abort) => relayToClient(parts, caller, upstream, asked, abort, reply),
+    onNotification: (note) =>
+      relayNotification(parts, lane, { upstream, note, untrusted, action: () => action, deliver, signal }),
+    onRequest: (asked, abort) => relayToClient(parts, caller, { upstream, request: asked }, abort, reply),
   };
 }

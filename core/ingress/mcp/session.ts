@@ -24,6 +24,8 @@ export class McpSession implements Occupant {
   readonly group: UpstreamGroup;
   /** Where what its upstreams say waits to be judged. */
   readonly lanes: LaneTable = new LaneTable();
+  /** Upstreams of which an untrusted tool was called: whatever they say from then on may be of strangers. */
+  readonly untrusted: Set<string> = new Set();
   #stream: Reply | null = null;
   readonly #backlog = new Backlog();
   readonly #ended = new AbortController();

@@ -19,5 +19,6 @@ export function demoUpstream(env: Readonly<Record<string, string>> = {}): Upstre
     idleMs: 300_000,
     capabilities: { list_notes: "read", read_note: "read", write_note: "write", delete_note: "delete" },
     trustAnnotations: false,
+    untrusted: [],
   };
 }

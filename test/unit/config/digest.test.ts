@@ -50,6 +50,9 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, mcp_gateway: {max_sessions: 1}}",
       "{data_dir: /data, policy: {plugins: [{path: /p}]}}",
       "{data_dir: /data, policy: {plugins: [{path: /p, phases: [input]}]}}",
+      "{data_dir: /data, policy: {plugins: [{path: /p, taints: [a]}]}}",
+      "{data_dir: /data, upstreams: [{name: a, transport: http, url: 'https://a.example'}]}",
+      "{data_dir: /data, upstreams: [{name: a, transport: http, url: 'https://a.example', untrusted: [b]}]}",
       "{data_dir: /data, policy: {packs: [{path: /p}]}}",
       "{data_dir: /data, policy: {packs: [{path: /p, settings: {a: 1}}]}}",
       `{data_dir: /data, keys: [{id: a, tenant: t, role: admin, key_hash: '${hashA}'}]}`,
@@ -104,5 +107,6 @@ function upstream(headers: Readonly<Record<string, string>>): UpstreamConfig {
     idleMs: 1000,
     capabilities: {},
     trustAnnotations: false,
+    untrusted: [],
   };
 }

@@ -128,6 +128,8 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
   },
   tool_prefix: { fit: ["", "fs_", "A.b-"], unfit: ["a b", "*", "ä", "a".repeat(65)] },
   tool_glob: { fit: ["*", "read_*", "a"], unfit: ["", "a b", "a?", "[a]", "ä", "a".repeat(129)] },
+  action_glob: { fit: ["*", "resources/*", "notifications/message"], unfit: ["", "a b", "a?", "ä", "a".repeat(129)] },
+  taint: { fit: ["a", "web-page", "x".repeat(64)], unfit: ["", "A", "1a", "a b", "a_b", "x".repeat(65)] },
   field_glob: {
     fit: ["write_file:content", "*:password", "read_*:", "a:b:c", "*:ä b"],
     unfit: ["", "password", ":password", "a b:c", "a:\n", `${"x".repeat(129)}:a`, `a:${"x".repeat(257)}`, "a:\ud800"],

@@ -122,12 +122,12 @@ describe("loadConfig(path, env)", () => {
 
   it("freezes the configuration to its last leaf", async () => {
     const { policy, source } = await loadText(
-      "policy: {plugins: [{path: p, phases: [input], mode: shadow}, {path: q}]}\n",
+      "policy: {plugins: [{path: p, phases: [input], mode: shadow, taints: [web]}, {path: q}]}\n",
     );
     const folder = dirname(source ?? "");
     expect(policy.plugins).to.deep.equal([
-      { path: join(folder, "p"), mode: "shadow", phases: ["input"], settings: {} },
-      { path: join(folder, "q"), mode: "enforce", phases: ["list", "input", "output"], settings: {} },
+      { path: join(folder, "p"), mode: "shadow", phases: ["input"], taints: ["web"], settings: {} },
+      { path: join(folder, "q"), mode: "enforce", phases: ["list", "input", "output"], taints: [], settings: {} },
     ]);
     const config = await loadText("policy: {packs: [{path: p, settings: {a: {b: [1]}}}]}\n");
     expect(everyPart(config).every(Object.isFrozen)).to.equal(true);

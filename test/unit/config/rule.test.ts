@@ -162,6 +162,25 @@ describe("checkRules(draft, secrets, faults)", () => {
     ]);
   });
 
+  describe("when a plugin taints", () => {
+    const plugin = (more: string): string => `policy: {plugins: [{path: p, ${more}}]}`;
+
+    it("refuses more than eight words, and a plugin that is asked about names alone", async () => {
+      expect(await textsOf(plugin("taints: [a, b, c, d, e, f, g, h, i]"))).to.deep.equal([
+        "policy.plugins[0].taints: expected at most 8 taints, got 9",
+      ]);
+      expect(await textsOf(plugin("phases: [list], taints: [a]"))).to.deep.equal([
+        "policy.plugins[0].taints: expected `input` or `output` among `phases`: what a tool is called taints nobody",
+      ]);
+    });
+
+    it("takes eight, and any phase where it does not taint", async () => {
+      expect(await textsOf(plugin("taints: [a, b, c, d, e, f, g, h]"))).to.deep.equal([]);
+      expect(await textsOf(plugin("phases: [list, output], taints: [a]"))).to.deep.equal([]);
+      expect(await textsOf(plugin("phases: [list]"))).to.deep.equal([]);
+    });
+  });
+
   describe("when upstreams are not told apart", () => {
     it("refuses two of one name", async () => {
       expect(await textsOf(`upstreams: [${stdio("a")}, ${stdio("b")}, ${stdio("a")}]`)).to.deep.equal([

@@ -303,6 +303,43 @@ describe("Chain.evaluate(action)", () => {
     });
   });
 
+  describe("when a policy taints with what it finds", () => {
+    const taintsOf = ({ verdicts, shadow }: Evaluation): unknown =>
+      [...verdicts, ...shadow].flatMap(({ findings }) => findings.map(({ taints }) => taints));
+    const tainting = (policies: readonly Policy[]): readonly Policy[] =>
+      policies.map((each) => ({ ...each, taints: ["web"] }));
+
+    it("adds its words to what each finding says, in both modes, where anything is sent or comes back", () => {
+      const own = { ...finding, taints: ["page"] };
+      const finds = [finding, own];
+      const both = (["enforce", "shadow"] as const).map((mode) =>
+        policy(mode, () => ({ decision: "block", findings: finds, risk: 10 }), mode),
+      );
+      for (const phase of ["input", "output"] as const) {
+        expect(taintsOf(evaluate(tainting(both), phase))).to.deep.equal([
+          ["web"],
+          ["page", "web"],
+          ["web"],
+          ["page", "web"],
+        ]);
+        expect(taintsOf(evaluate(both, phase))).to.deep.equal([undefined, ["page"], undefined, ["page"]]);
+      }
+      expect(taintsOf(evaluate(tainting(both), "list"))).to.deep.equal(taintsOf(evaluate(both, "list")));
+    });
+
+    it("takes what it cannot judge for what it looks for, and finds nothing where it finds nothing", () => {
+      const fails = policy(
+        "fails",
+        () => {
+          throw new RangeError("boom");
+        },
+        "shadow",
+      );
+      expect(taintsOf(evaluate(tainting([fails]), "output"))).to.deep.equal([["web"]]);
+      expect(taintsOf(evaluate(tainting([saying("abstain")]), "output"))).to.deep.equal([]);
+    });
+  });
+
   describe("when the policies are replaced meanwhile", () => {
     it("finishes with those it began with", async () => {
       let answer: (verdict: Verdict) => void = () => {};
@@ -322,6 +359,29 @@ describe("Chain.evaluate(action)", () => {
       expect(await chain.evaluate(makeAction())).to.include({ decision: "allow" });
     });
   });
+});
+
+describe("Chain.readsOutput(protocol)", () => {
+  const reader = (mode: Mode, readsOutput: boolean | undefined, taintsOutput: boolean | undefined): Policy => ({
+    ...policy("reader", () => ({ decision: "abstain", findings: [], risk: 0 }), mode),
+    ...(readsOutput === undefined ? {} : { readsOutput: () => readsOutput }),
+    ...(taintsOutput === undefined ? {} : { taintsOutput: () => taintsOutput }),
+  });
+  const rows: readonly [mode: Mode, reads: boolean | undefined, taints: boolean | undefined, counts: boolean][] = [
+    ["enforce", undefined, undefined, true],
+    ["enforce", true, false, true],
+    ["enforce", false, undefined, false],
+    ["shadow", undefined, undefined, false],
+    ["shadow", true, false, false],
+    ["shadow", true, true, true],
+  ];
+  for (const [mode, reads, taints, counts] of rows) {
+    it(`is ${counts} in mode ${mode} for one that reads it: ${reads}, and taints: ${taints}`, () => {
+      expect(chainOf([reader("enforce", false, false), reader(mode, reads, taints)]).readsOutput("mcp")).to.equal(
+        counts,
+      );
+    });
+  }
 });
 
 describe("new Chain(options)", () => {

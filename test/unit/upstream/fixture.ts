@@ -40,6 +40,7 @@ export const settings: UpstreamSettings = {
   idleMs: 60_000,
   capabilities: {},
   trustAnnotations: false,
+  untrusted: [],
 };
 
 /** The misbehaving server; `start` says how it starts. */

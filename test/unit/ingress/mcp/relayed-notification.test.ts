@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { ActionFactory } from "../../../../core/ingress/action-factory.ts";
 import { NotificationLane } from "../../../../core/ingress/mcp/notification-lane.ts";
 import { relayNotification } from "../../../../core/ingress/mcp/relayed-notification.ts";
+import { UntrustedSources } from "../../../../core/ingress/untrusted-source.ts";
 import type { ActionEnvelope } from "../../../../core/kernel/envelope.ts";
 import type { JsonObject } from "../../../../core/kernel/json.ts";
 import type { JsonRpcNotification } from "../../../../core/kernel/json-rpc.ts";
@@ -65,7 +66,7 @@ describe("relayNotification(parts, lane, told)", () => {
     });
     const parts = {
       road,
-      actions: new ActionFactory("mcp", Date.now, newId),
+      actions: new ActionFactory("mcp", Date.now, newId, new UntrustedSources([])),
       onDropped: ({ reason }: { readonly reason: string }): void => void dropped.push(reason),
     };
     const action = newAction();
@@ -74,6 +75,7 @@ describe("relayNotification(parts, lane, told)", () => {
       relayNotification(parts, lane, {
         upstream: "files",
         note: each,
+        untrusted: false,
         action: () => action,
         deliver,
         signal: abort.signal,
