@@ -230,8 +230,7 @@ R8-2    | 7 | met  | The kill switch triggers when the risk score exceeds a thre
 R8-3    | 7 | open | The task manifest's maximum action count holds.
 R8-4    | 7 | met  | Capability tickets carry a TTL.
 R8-5    | 4 | met  | Approvals carry an expiry.
-R8-6    | 8 | met  | Behind a reverse proxy /sse works unbuffered with a read timeout of at least one hour.
-R8-7    | 8 | open | Behind a reverse proxy /v1/ws works unbuffered with a read timeout of at least one hour.
+R8-6    | 8 | met  | Behind a reverse proxy /sse and /v1/ws work unbuffered with read timeouts of at least one hour.
 
 ## 9 Versioning
 R9-1    | 2 | met  | Admin paths begin with /admin/v1/.

@@ -17,6 +17,8 @@ export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A folder of an earlier gateway, to start again on the same state. It is then the caller's to remove. */
   readonly folder?: string;
+  /** A command that runs the gateway as its arguments say, in its own process. */
+  readonly launcher?: readonly string[];
   /** How long the gateway may take to say it is ready; 20 s unless told. */
   readonly deadlineMs?: number;
 }
@@ -59,7 +61,9 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 }
 
 async function launch(folder: string, owned: boolean, options: GatewayOptions): Promise<RunningGateway> {
-  const child = spawn(process.execPath, [program, "serve", "--config", join(folder, "gateway.yaml")], {
+  const command = [process.execPath, program, "serve", "--config", join(folder, "gateway.yaml")];
+  const [first = "", ...rest] = [...(options.launcher ?? []), ...command];
+  const child = spawn(first, rest, {
     cwd: folder,
     env: { ...process.env, ...options.env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -1,33 +1,16 @@
 import { expect } from "chai";
-import { everythingServer } from "../e2e/client/server-program.ts";
-import { openWorld as openClientWorld } from "../e2e/client/world.ts";
-import { modelSdks } from "../e2e/model/sdk.ts";
-import { openModelWorld } from "../e2e/model/world.ts";
-import { echoCall, keys, openWorld } from "../e2e/wire/world.ts";
-import { scripts } from "../fixture/model-provider.ts";
-import { answerEvents } from "../fixture/model-reply.ts";
-import { openStream, until } from "../support/event-stream.ts";
+import { LiveClient } from "../e2e/live/live-client.ts";
+import { echoCall, keys, openWorld, post } from "../e2e/wire/world.ts";
+import { openStream } from "../support/event-stream.ts";
 import { EvidenceReader } from "../support/evidence-reader.ts";
-import { clientKinds, connectClient } from "../support/mcp-client.ts";
 import { scrape } from "../support/scrape.ts";
 import { SseAgent } from "../support/sse-agent.ts";
 import { type HeaderList, send } from "../support/wire.ts";
 import { checkShipped, type Edits, proxyKinds, type RunningProxy, shippedProxy, startProxy } from "./proxy.ts";
 
-/** Between two events of a slow stream; far more than a proxy needs to pass one on. */
-const pauseMs = 250;
 /** In place of the hour that a stream may be silent, and for how long one is. */
 const shortRead = "1s";
 const silentMs = 3_000;
-
-/** What keeps events back: the opposite of what the shipped file says, and deaf to what the gateway says. */
-const holdingBack: Edits = [
-  ["proxy_buffering off;", "proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;"],
-  ["gzip off;", "gzip on; gzip_types text/event-stream; gzip_min_length 0;"],
-];
-
-const answer = "It is sunny in Zürich today.";
-const words = answer.split(" ").length;
 
 /** Headers by which a proxy may say who its client is; here the client says so itself. */
 const claims: HeaderList = [
@@ -39,13 +22,8 @@ const claims: HeaderList = [
   ["x-ssl-client-verify", "SUCCESS"],
 ];
 
-/** How far apart the first and the last of some moments are. */
-function spreadMs(moments: readonly number[]): number {
-  return Math.max(...moments) - Math.min(...moments);
-}
-
 for (const kind of proxyKinds) {
-  describe(`${kind} in front of a gateway, as we ship it`, function () {
+  describe(`${kind} as we ship it, on the wire`, function () {
     this.timeout(60_000);
     const proxies: RunningProxy[] = [];
 
@@ -63,82 +41,6 @@ for (const kind of proxyKinds) {
       const { code, stdout, stderr } = await checkShipped(kind);
       expect(code, stdout + stderr).to.equal(0);
       expect(stderr).to.not.match(/warn/i);
-    });
-
-    describe("between MCP clients and their servers", () => {
-      let world: Awaited<ReturnType<typeof openClientWorld>>;
-
-      before(async () => {
-        world = await openClientWorld({ servers: () => ({ every: everythingServer() }) });
-      });
-
-      after(() => world.stop());
-
-      for (const client of clientKinds) {
-        it(`${client}: progress arrives while the tool runs, one by one [R8-6]`, async () => {
-          const { url } = await proxyFor(world.gateway.url);
-          const agent = await connectClient(client, { url: `${url}/mcp`, headers: { "x-api-key": world.key } });
-          expect((await agent.listTools()).length).to.be.above(5);
-          const moments: number[] = [];
-          const steps = 4;
-          const args = { duration: (steps * pauseMs) / 1000, steps };
-          const onProgress = (): void => void moments.push(performance.now());
-          const { content } = await agent.callTool("trigger-long-running-operation", args, { onProgress });
-          expect(content[0]?.text).to.include("completed");
-          expect(moments).to.have.length(steps);
-          expect(spreadMs(moments)).to.be.above((steps - 2) * pauseMs);
-          await agent.close();
-        });
-      }
-    });
-
-    describe("between model clients and their providers", () => {
-      let world: Awaited<ReturnType<typeof openModelWorld>>;
-
-      before(async () => {
-        world = await openModelWorld({ settings: "tool_passthrough: true\n  holdback_bytes: 0" });
-      });
-
-      after(() => world.stop());
-
-      /** What an official client reads of a slow answer, and how often it had to wait for the next word. */
-      async function streamThrough(url: string, index: number): Promise<{ text: string; pauses: number }> {
-        const sdk = modelSdks(url, world.keys.agent)[index];
-        if (sdk === undefined) throw new TypeError("expected a client");
-        const moments: number[] = [];
-        world.provider.next(scripts.streams(answerEvents(sdk.api, { text: answer }), pauseMs));
-        const model = sdk.api === "chat" ? "chat-model" : "messages-model";
-        const onText = (): void => void moments.push(performance.now());
-        const { text } = await sdk.stream({ model, text: "hello", onText });
-        const waits = moments.map((moment, at) => moment - (moments[at - 1] ?? moment));
-        return { text, pauses: waits.filter((wait) => wait > pauseMs / 2).length };
-      }
-
-      for (const [index, name] of ["openai 6.x", "anthropic 0.x", "anthropic 1.x"].entries()) {
-        it(`${name}: a streamed answer arrives as it is made, word by word`, async () => {
-          const { url } = await proxyFor(world.gateway.url);
-          expect(await streamThrough(url, index)).to.deep.equal({ text: answer, pauses: words - 1 });
-        });
-      }
-
-      if (kind === "nginx") {
-        it("would deliver the answer at once at its end, were it to buffer and compress [R8-6]", async () => {
-          const { url } = await proxyFor(world.gateway.url, holdingBack);
-          const { text, pauses } = await streamThrough(url, 0);
-          expect(text).to.equal(answer);
-          expect(pauses).to.equal(0);
-        });
-      }
-
-      it("the provider is told when the client goes", async () => {
-        const { url } = await proxyFor(world.gateway.url);
-        const [sdk] = modelSdks(url, world.keys.agent);
-        const client = new AbortController();
-        world.provider.next(scripts.streams(answerEvents("chat", { text: answer }), 1_000));
-        const onText = (): void => client.abort();
-        await sdk?.stream({ model: "chat-model", text: "hello", signal: client.signal, onText }).catch(() => undefined);
-        await until(() => world.provider.calls.at(-1)?.brokenAtMs, 2_000);
-      });
     });
 
     describe("on the wire", () => {
@@ -181,6 +83,23 @@ for (const kind of proxyKinds) {
         await new Promise((resolve) => setTimeout(resolve, silentMs));
         expect(stream.ended()).to.equal(false);
         stream.hangUp();
+      });
+
+      it("a WebSocket tells each decision, and may be silent for as long [R8-6]", async () => {
+        const patient = await proxyFor(world.gateway.url);
+        const hasty = await proxyFor(world.gateway.url, [["read_timeout 1h", `read_timeout ${shortRead}`]]);
+        const clients = [patient, hasty].map(({ url }) => new LiveClient(url, { key: keys.operator }));
+        const [kept, cut] = await Promise.all(clients.map((client) => client.open()));
+        const closed = cut?.closed();
+        await new Promise((resolve) => setTimeout(resolve, silentMs));
+        // Caddy counts no time on a connection that became another protocol's.
+        if (kind === "nginx") expect(await closed).to.deep.equal([1006, ""]);
+        kept?.say("subscribe", { channels: ["decisions"] }, "s");
+        await kept?.hear(({ type }) => type === "subscribed");
+        await post(world, echoCall());
+        const told = await kept?.hear(({ type }) => type === "event");
+        expect(told?.payload.data).to.include({ decision: "allow", tool: "echo" });
+        for (const client of [kept, cut]) client?.socket.terminate();
       });
 
       it("lets nobody claim to be somebody: no header of a client's names it", async () => {

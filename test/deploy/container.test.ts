@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { repositoryRoot } from "../check/source-tree.ts";
+import { awaitReady } from "../support/ready-line.ts";
+import { carryOut, parseContainerfile } from "./container-build.ts";
+
+const file = join(repositoryRoot, "core/cli/deploy/Containerfile");
+const instructions = parseContainerfile(readFileSync(file, "utf8"));
+
+/** What the last instruction of that word says. */
+function last(word: string): string {
+  return instructions.findLast((instruction) => instruction.word === word)?.rest ?? "";
+}
+
+describe("the Containerfile", function () {
+  this.timeout(300_000);
+  let folder: string;
+  /** Where the image's program lies. */
+  let built: string;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "container-"));
+    built = await carryOut(file, repositoryRoot, folder);
+  });
+
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  it("builds, with nothing but what it copies, a gateway that serves and writes to its data folder alone", async () => {
+    const [command = "", ...args] = JSON.parse(last("ENTRYPOINT")) as string[];
+    const before = await filesOf(built);
+    const child = spawn(command, [...args, "serve", "--data", join(folder, "data"), "--port", "0"], {
+      cwd: built,
+      env: { PATH: process.env.PATH, NODE_ENV: "production" },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    const ready = await awaitReady(child, { event: "ready" }, 20_000);
+    const response = await fetch(`http://127.0.0.1:${ready.port("gateway_port")}/health`);
+    expect(((await response.json()) as { status: string }).status).to.equal("ok");
+    expect(await ready.stop("SIGTERM", 15_000)).to.equal(0);
+    expect(await filesOf(built)).to.deep.equal(before);
+  });
+
+  it("leaves out what only a contributor needs", async () => {
+    const packages = await readdir(join(built, "node_modules"));
+    expect(packages).to.include("koa").and.not.include.members(["mocha", "typescript"]);
+    expect(await readdir(built)).to.have.members(["dist", "node_modules", "package.json", "plugins", "policy-packs"]);
+  });
+
+  it("runs as nobody in particular, by number, so that a cluster can see that it is not root", () => {
+    expect(last("USER")).to.match(/^[1-9]\d+:[1-9]\d+$/);
+    expect(instructions.findIndex(({ word }) => word === "USER")).to.be.below(
+      instructions.findIndex(({ word }) => word === "ENTRYPOINT"),
+    );
+  });
+});
+
+/** Each file below a folder, with when it was changed. */
+async function filesOf(root: string): Promise<Readonly<Record<string, number>>> {
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return Object.fromEntries(await Promise.all(paths.map(async (path) => [path, (await stat(path)).mtimeMs] as const)));
+}
