@@ -29,4 +29,16 @@ describe("tightenPolicy(policy)", () => {
       expect(await verdict).to.deep.equal({ decision: counted, findings: [], risk: 5 });
     });
   }
+
+  it("reads and taints by the answers by which the policy does", () => {
+    const plain = saying({ decision: "abstain", findings: [], risk: 0 });
+    for (const says of [true, false]) {
+      const own = { ...plain, taints: ["web"], readsOutput: () => says, taintsOutput: () => says };
+      const policy = tightenPolicy(own);
+      expect([policy.readsOutput?.("mcp"), policy.taintsOutput?.("mcp")]).to.deep.equal([says, says]);
+      expect(policy.taints).to.deep.equal(["web"]);
+    }
+    const silent = tightenPolicy(plain);
+    expect([silent.readsOutput?.("mcp"), silent.taintsOutput?.("mcp"), silent.taints]).to.deep.equal([true, false, []]);
+  });
 });

@@ -99,6 +99,31 @@ describe("PackPolicy.evaluate(action)", () => {
     });
   });
 
+  describe("when a rule taints", () => {
+    const tainting = (more: string): PackFiles =>
+      packOf(`  - { id: sample.a, title: A, decision: allow, taints: [web], ${more} }\n`);
+
+    it("taints where it cannot be evaluated as where it holds, and not where it does not hold", async () => {
+      const taintsOf = async (when: string): Promise<unknown> =>
+        (await judge(tainting(`mode: shadow, when: ${when}`))).findings.map(({ taints }) => taints);
+      expect(await taintsOf("args.missing")).to.deep.equal([["web"]]);
+      expect(await taintsOf('"true"')).to.deep.equal([["web"]]);
+      expect(await taintsOf('"false"')).to.deep.equal([]);
+    });
+
+    it("says of which answers it may, in shadow mode too", async () => {
+      for (const mode of ["enforce", "shadow"] as const) {
+        const { policy } = await folders.load(tainting("match: { phase: output, protocol: model }"), {}, mode);
+        expect([policy.taintsOutput?.("model"), policy.taintsOutput?.("mcp")]).to.deep.equal([true, false]);
+      }
+      const { policy: asking } = await folders.load(tainting("match: { phase: input }"));
+      const { policy: reading } = await folders.load(
+        packOf("  - { id: sample.a, title: A, decision: allow, match: { phase: output } }\n"),
+      );
+      expect([asking, reading].map((policy) => policy.taintsOutput?.("mcp"))).to.deep.equal([false, false]);
+    });
+  });
+
   it("gives the strictest decision and the highest risk of the rules that hold, in the pack's order", async () => {
     const rules = `  - { id: sample.a, title: A, decision: allow, when: "true", risk: 5 }
   - { id: sample.b, title: B, decision: block, severity: low, when: tool == "read_note" }
