@@ -67,7 +67,8 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight, live } = open;
   const tickets = open.tickets.desk;
   const { queue: desk } = approvals;
-  const road = new Road({ chain, sessions, tickets, log: ledger, desk, observer: metrics, live, newId });
+  const { trials } = metrics;
+  const road = new Road({ chain, sessions, tickets, log: ledger, desk, observer: metrics, trials, live, newId });
   const shared = {
     road,
     tickets,

@@ -9,6 +9,7 @@ import { evidenceCommand } from "./evidence.ts";
 import { keysCommand } from "./keys.ts";
 import { packCommand } from "./pack.ts";
 import { pluginCommand } from "./plugin.ts";
+import { policiesCommand } from "./policies.ts";
 import { serveCommand } from "./serve.ts";
 import { sessionsCommand } from "./sessions.ts";
 import { simulateCommand } from "./simulate.ts";
@@ -29,6 +30,7 @@ const program = new Command("gateway")
   .addCommand(evidenceCommand())
   .addCommand(webhookCommand())
   .addCommand(sessionsCommand())
+  .addCommand(policiesCommand())
   .addCommand(testActionCommand())
   .addCommand(simulateCommand());
 

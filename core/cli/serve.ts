@@ -21,7 +21,7 @@ const highestPort = 65_533;
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
 export function serveCommand(): Command {
   return new Command("serve")
-    .description("run the gateway; without --config in local mode: the demo upstream, the baseline pack, two made keys")
+    .description("run the gateway; without --config in local mode: the demo upstream, the shipped packs, two made keys")
     .option("-c, --config <file>", "configuration file (gateway.yaml)")
     .addOption(
       new Option("-d, --data <folder>", "local mode: data folder (default: data)")

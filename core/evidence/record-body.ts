@@ -4,6 +4,7 @@ import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import type { SessionScope } from "../kernel/session-scope.ts";
+import { wouldHave } from "../kernel/would-have.ts";
 import type {
   ActionKind,
   ActionRecord,
@@ -16,6 +17,7 @@ import type {
   RecordedPrincipal,
   RecordedRedaction,
   RecordedTicket,
+  RecordedTrial,
 } from "./record.ts";
 
 /** What an action's record says, before it has a place in a chain and in a session. */
@@ -155,7 +157,13 @@ function recordEvaluation(evaluation: Evaluation): RecordedEvaluation {
     risk: integer("risk", evaluation.risk),
     rules: evaluation.determining.map((finding) => finding.rule),
     shadow: evaluation.shadow.map(recordPolicy),
+    would_have: recordTrials(evaluation),
   };
+}
+
+function recordTrials(evaluation: Evaluation): readonly RecordedTrial[] | undefined {
+  const found = wouldHave(evaluation);
+  return found.length === 0 ? undefined : found.map(({ decision, rule }) => ({ decision, rule }));
 }
 
 function recordPolicy(verdict: PolicyVerdict): RecordedPolicy {

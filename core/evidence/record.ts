@@ -136,6 +136,14 @@ export interface RecordedEvaluation {
   /** The rules that made the decision. */
   readonly rules: readonly string[];
   readonly shadow: readonly RecordedPolicy[];
+  /** What rules and policies in shadow mode would have held or blocked; absent where nothing. At most 32. */
+  readonly would_have?: readonly RecordedTrial[] | undefined;
+}
+
+/** A decision that does not count, and the rule that would have made it. */
+export interface RecordedTrial {
+  readonly decision: Decision;
+  readonly rule: string;
 }
 
 export interface RecordedPolicy {

@@ -4,6 +4,7 @@ import type { SessionExport } from "../evidence/session-export.ts";
 import type { PolicyRef } from "../kernel/policy.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { TrialLog } from "../observe/trial-log.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { UsageMeter } from "../usage/meter.ts";
@@ -21,6 +22,7 @@ export interface AdminParts extends WebhookParts {
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
   readonly meter: UsageMeter;
+  readonly trials: Pick<TrialLog, "list">;
   readonly policies: () => readonly PolicyRef[];
 }
 
@@ -35,6 +37,7 @@ type AdminRouteId =
   | "admin.keys"
   | "admin.rotate"
   | "admin.policies"
+  | "admin.would_have"
   | "admin.usage"
   | "admin.upstreams"
   | "admin.providers"
@@ -61,6 +64,9 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
     "admin.rotate": (ctx, caller) => rotateKey(parts, ctx, caller),
     "admin.policies": (ctx) => {
       ctx.body = { items: parts.policies(), next: null };
+    },
+    "admin.would_have": (ctx, caller) => {
+      ctx.body = parts.trials.list(caller.tenant, readPage(ctx));
     },
     "admin.usage": (ctx, caller) => showUsage(parts.meter, ctx, caller),
     "admin.upstreams": (ctx) => {

@@ -17,7 +17,7 @@ import { sessionKillHandlers } from "./session-kill.ts";
 import { type TicketParts, ticketHandlers } from "./ticket-admin.ts";
 
 export interface HandlerParts
-  extends Omit<AdminParts, "policies">,
+  extends Omit<AdminParts, "policies" | "trials">,
     ApprovalParts,
     KillRuleParts,
     SessionAdminParts,
@@ -36,7 +36,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
   const health = healthHandler(parts.health);
   const scrape = metricsHandler(parts.metrics);
   return {
-    ...adminHandlers({ ...parts, policies: () => parts.chain.policies }),
+    ...adminHandlers({ ...parts, policies: () => parts.chain.policies, trials: parts.metrics.trials }),
     ...approvalHandlers(parts),
     ...sessionKillHandlers(parts),
     ...policyTestHandlers(parts),

@@ -31,6 +31,12 @@ export interface LiveFeed {
   publish(tenant: string, channel: "decisions" | "risk", make: () => JsonObject): void;
 }
 
+/** What rules and policies on trial would have done. */
+export interface TrialLog {
+  /** Hears of each evaluation that is on record. */
+  note(action: ActionEnvelope, evaluation: Evaluation): void;
+}
+
 export interface RoadParts extends GateParts {
   readonly sessions: SessionWatch;
   readonly tickets: TicketDesk;
@@ -38,6 +44,7 @@ export interface RoadParts extends GateParts {
   readonly log: OutcomeLog;
   readonly observer: RoadObserver;
   readonly live: LiveFeed;
+  readonly trials: TrialLog;
   readonly newId: () => string;
 }
 
@@ -155,6 +162,7 @@ export class Road {
       const evaluation = await this.#evaluate(visit.action);
       const gated = await passGate(this.#parts, visit, evaluation);
       this.#tell(visit.action, evaluation, gated);
+      this.#parts.trials.note(attempted, evaluation);
       return { evaluation, gated };
     } finally {
       visit.leave();
@@ -187,6 +195,7 @@ export class Road {
 
   async #settle(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
     await this.#parts.log.recordOutcome(action, outcome, judged);
+    if (judged !== undefined) this.#parts.trials.note(action, judged);
     this.#parts.observer.settled(action.protocol, outcome.status);
   }
 }

@@ -9,6 +9,7 @@ import {
   tellOutcome,
   tellPolicy,
   tellSummary,
+  tellTrials,
   tellValue,
 } from "./wording.ts";
 
@@ -92,6 +93,7 @@ function renderAction(action: ReportedAction, at: number): string {
     ...(judged === null ? [] : [`<p class="verdict">${escapeHtml(tellDecision(judged))}</p>`]),
     ...(approval.length === 0 ? [] : [`<ul>${approval.map((line) => `<li>${escapeHtml(line)}</li>`).join("")}</ul>`]),
     `<p>${escapeHtml(tellOutcome(action))}</p>`,
+    ...tellTrials(action).map((line) => `<p class="soft">${escapeHtml(line)}</p>`),
     renderFields(outcome?.fields ?? []),
     "</article>",
   ]

@@ -8,6 +8,7 @@ import {
   tellOutcome,
   tellPolicy,
   tellSummary,
+  tellTrials,
   tellValue,
 } from "./wording.ts";
 
@@ -59,6 +60,7 @@ function renderAction(action: ReportedAction, at: number): string[] {
       : [`- **${escapeMarkdown(tellDecision(action.judged))}** (risk ${action.judged.risk})`]),
     ...(approval.length === 0 ? [] : ["- Approval", ...approval.map((line) => `  - ${escapeMarkdown(line)}`)]),
     `- **${escapeMarkdown(tellOutcome(action))}**`,
+    ...tellTrials(action).map((line) => `- ${escapeMarkdown(line)}`),
     ...renderFields("Answered", action.outcome?.fields ?? []),
     `- Records ${[action.seq, ...(action.outcome === null ? [] : [action.outcome.seq])].join(", ")}`,
     "",

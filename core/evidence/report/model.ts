@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../kernel/json.ts";
 import type { ShownField } from "../bundle/build.ts";
 import { parseCheckpoint } from "../checkpoint.ts";
-import type { ActionRecord, EventRecord, RecordedRedaction } from "../record.ts";
+import type { ActionRecord, EventRecord, RecordedRedaction, RecordedTrial } from "../record.ts";
 import { isAction } from "../record-text.ts";
 import type { CollectedSession } from "../session-export.ts";
 import { listApprovals, type ReportedApproval } from "./approval-story.ts";
@@ -27,6 +27,8 @@ export interface ReportedDecision {
   readonly policies: readonly ReportedPolicy[];
   readonly errors: readonly string[];
   readonly risk: number;
+  /** What rules in shadow mode would have done. */
+  readonly would_have: readonly RecordedTrial[];
 }
 
 export interface ReportedOutcome {
@@ -155,11 +157,11 @@ function reportOutcome(record: ActionRecord, fields: Fields): ReportedOutcome {
 /** Of the policies, those that said what was decided; a rule of another cannot have made the decision. */
 function reportDecision({ evaluation }: ActionRecord): ReportedDecision | null {
   if (evaluation === undefined) return null;
-  const { by_default, decision, errors, risk, rules } = evaluation;
+  const { by_default, decision, errors, risk, rules, would_have = [] } = evaluation;
   const policies = evaluation.policies
     .filter(({ verdict }) => verdict === decision)
     .map(({ name, version, digest, signer, verdict }) => ({ name, version, digest, signer, verdict }));
-  return { decision, by_default, rules, policies, errors, risk };
+  return { decision, by_default, rules, policies, errors, risk, would_have };
 }
 
 function reportEvent({ seq, time, kind, detail }: EventRecord): ReportedEvent {

@@ -16,6 +16,24 @@ export function tellDecision(judged: ReportedDecision): string {
   return `${word} by ${rules}${policies}${errors}`;
 }
 
+const tried: Readonly<Record<string, string>> = { review: "held for review", block: "blocked" };
+
+/** "Would have been blocked by rule `x`, which is in shadow mode", a line for each decision of both judgements. */
+export function tellTrials({ judged, outcome }: ReportedAction): readonly string[] {
+  const answer = outcome?.judged?.would_have ?? [];
+  return [
+    ...tellTrial("Would have been", judged?.would_have ?? []),
+    ...tellTrial("The answer would have been", answer),
+  ];
+}
+
+function tellTrial(beginning: string, trials: ReportedDecision["would_have"]): readonly string[] {
+  return ["block", "review"].flatMap((decision) => {
+    const rules = trials.filter((each) => each.decision === decision).map(({ rule }) => rule);
+    return rules.length === 0 ? [] : [`${beginning} ${tried[decision]} by ${plural(rules, "rule")} in shadow mode`];
+  });
+}
+
 function plural(names: readonly string[], word: string): string {
   return `${word}${names.length === 1 ? "" : "s"} ${names.join(", ")}`;
 }

@@ -128,6 +128,7 @@ describe("what is done over the admin port is on record with who did it", functi
       kind: "admin",
       detail: (principal) => ({ action: "policy.simulate", principal, count: 1 }),
     },
+    "admin.would_have": null,
     "admin.usage": null,
     "admin.upstreams": null,
     "admin.providers": null,

@@ -49,6 +49,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.policies": everyKey,
   "admin.test_action": [400, 400, 403, 400, 401, 401], // a tool call of MCP is no description of an action
   "admin.simulate": [400, 400, 403, 400, 401, 401],
+  "admin.would_have": everyKey,
   "admin.usage": everyKey,
   "admin.upstreams": everyKey,
   "admin.providers": everyKey,

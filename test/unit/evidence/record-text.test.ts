@@ -31,6 +31,11 @@ const anyAction = fc.record({
   definition: fc.option(text),
 });
 
+const trial: Pick<PolicyVerdict, "findings"> = {
+  findings: ["p.b", "p.a"].map((rule) => {
+    return { rule, decision: "block", message: "m", severity: "low", risk: 1, mode: "enforce" };
+  }),
+};
 const redaction = { rule: "p.b", pointer: "/output/a", start: 0, end: 2, replacement: "[r]" };
 
 describe("recordText(record)", () => {
@@ -40,7 +45,7 @@ describe("recordText(record)", () => {
         const action = actionOf(drawn);
         const [verdict] = makeEvaluation(action).verdicts as [PolicyVerdict];
         const redactions = [redaction, { ...redaction, rule: "p.a" }, { ...redaction, start: 1 }];
-        const judged = { ...makeEvaluation(action, decision), shadow: [{ ...verdict, redactions }] };
+        const judged = { ...makeEvaluation(action, decision), shadow: [{ ...verdict, ...trial, redactions }] };
         const placed = { ...session, label: label ?? undefined };
         for (const body of [
           decisionBody(action, judged, bound),
@@ -53,6 +58,20 @@ describe("recordText(record)", () => {
         }
       }),
       { numRuns: 200 },
+    );
+  });
+
+  it("says which rules would have held or blocked it, were they enforced, and nothing where none would", () => {
+    const action = newAction();
+    const evaluation = makeEvaluation(action);
+    const [verdict] = evaluation.verdicts as [PolicyVerdict];
+    const tried = decisionBody(action, { ...evaluation, shadow: [{ ...verdict, ...trial }] }, bound);
+    expect(tried.evaluation?.would_have).to.deep.equal([
+      { decision: "block", rule: "p.b" },
+      { decision: "block", rule: "p.a" },
+    ]);
+    expect(sealAction(decisionBody(action, evaluation, bound), place, session, stamp).text).not.to.include(
+      "would_have",
     );
   });
 

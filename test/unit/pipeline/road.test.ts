@@ -65,6 +65,7 @@ for (const target of targets) {
         sessions,
         desk,
         observer,
+        trials: { note: () => undefined },
         live: new LiveFeed(Date.now),
         tickets: ticketless,
         log: world.ledger,

@@ -103,6 +103,7 @@ describe("a taint on its way to the disk", () => {
       live: new LiveFeed(Date.now),
       tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
+      trials: { note: () => undefined },
       newId,
     });
   }

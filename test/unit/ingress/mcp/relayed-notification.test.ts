@@ -62,6 +62,7 @@ describe("relayNotification(parts, lane, told)", () => {
       live: new LiveFeed(Date.now),
       tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
+      trials: { note: () => undefined },
       newId,
     });
     const parts = {
