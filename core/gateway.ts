@@ -101,10 +101,18 @@ export class Gateway {
 
 function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Listener> {
   const { config, metrics, log } = parts;
-  const described = { body: bodyLimits(config), clock: Date.now, newId };
-  const app = buildApp(port, handlersOf({ ...parts, ...described, health: () => healthOf(parts) }), {
+  const accessRule = accessRuleOf(parts);
+  const handlers = handlersOf({
+    ...parts,
+    body: bodyLimits(config),
+    clock: Date.now,
+    newId,
+    health: () => healthOf(parts),
+    callerOf: (rawHeaders) => accessRule.admitIfPresented(rawHeaders),
+  });
+  const app = buildApp(port, handlers, {
     hostRule: hostRuleOf(parts),
-    accessRule: accessRuleOf(parts),
+    accessRule,
     metrics,
     log,
     newId,
@@ -115,7 +123,7 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Lis
     metrics: config.listen.metricsPort,
   };
   const host = port === "gateway" ? config.listen.host : config.listen.adminHost;
-  const upgrade: Upgrade | null = port === "gateway" ? (...taken) => live.upgrade(...taken) : null;
+  const upgrade: Upgrade | null = port === "admin" ? null : (...taken) => live.upgrade(...taken);
   return Listener.open(app, host, numbers[port], config.limits, upgrade);
 }
 

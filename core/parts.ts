@@ -93,6 +93,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
       inFlight.cancel(tenant, kill, killedError(tenant, kill));
       metrics.sessions.killed(scope, reason);
       log.warn({ tenant, scope, subject, reason }, "kill switch thrown");
+      live.publish(tenant, "risk", () => ({ [scope]: subject, killed: reason }));
     },
   });
   const chain = new Chain({

@@ -53,7 +53,7 @@ R1.2-6  | 2 | met  | Port 8081 serves /health and /metrics.
 R1.2-7  | 4 | met  | Port 8081 serves approvals.
 R1.2-8  | 2 | met  | Port 8081 serves evidence.
 R1.2-9  | 2 | met  | Port 8082 is a scrape target for metrics.
-R1.2-10 | 8 | open | Port 8082 serves the dashboard and its JSON.
+R1.2-10 | 8 | met  | Port 8082 serves the dashboard and its JSON.
 
 ## 2.1 Tenant, key, role, principal
 R2.1-1  | 2 | met  | Every API key is configured with a tenant.
@@ -173,8 +173,8 @@ R4.2-10 | 3 | met  | Evidence export, verification and reports require authentic
 R4.2-11 | 4 | met  | Approval endpoints return only the caller's tenant data.
 R4.2-12 | 3 | met  | Evidence endpoints return only the caller's tenant data.
 R4.2-13 | 8 | open | A GraphQL interface exists.
-R4.2-14 | 8 | open | The dashboard shows an authentication notice for protected views.
-R4.2-15 | 8 | open | The dashboard neither collects nor persists reviewer keys.
+R4.2-14 | 8 | met  | The dashboard shows an authentication notice for protected views.
+R4.2-15 | 8 | met  | The dashboard neither collects nor persists reviewer keys.
 
 ## 4.3 Command line
 R4.3-1  | 8 | met  | The CLI reads the key from GATEWAY_API_KEY for protected admin commands.

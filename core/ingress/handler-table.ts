@@ -1,3 +1,4 @@
+import type { Context } from "koa";
 import { GatewayError } from "../kernel/error.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Chain } from "../policy/chain.ts";
@@ -6,6 +7,7 @@ import { adminHandlers, metricsHandler } from "./admin.ts";
 import type { Handlers } from "./app.ts";
 import { approvalHandlers } from "./approval-admin.ts";
 import type { ApprovalParts } from "./approval-view.ts";
+import { type DashboardPageParts, dashboardHandlers } from "./dashboard/page.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { KillRuleParts } from "./kill-rule.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
@@ -22,7 +24,8 @@ export interface HandlerParts
     KillRuleParts,
     SessionAdminParts,
     PolicyTestParts,
-    TicketParts {
+    TicketParts,
+    Omit<DashboardPageParts, "policies"> {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
@@ -42,6 +45,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...policyTestHandlers(parts),
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),
+    ...dashboardHandlers({ ...parts, policies: () => parts.chain.policies }),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),
@@ -51,14 +55,18 @@ export function handlersOf(parts: HandlerParts): Handlers {
     "model.messages": (ctx, caller, requestId) => parts.model.messages(ctx, caller, requestId),
     "model.count": (ctx, caller) => parts.model.countTokens(ctx, caller),
     "model.list": (ctx) => parts.model.models(ctx),
-    "live.open": (ctx) => {
-      ctx.set({ connection: "upgrade, close", upgrade: "websocket" });
-      throw new GatewayError("UPGRADE_REQUIRED", "`/v1/ws` speaks WebSocket");
-    },
+    "live.open": refusePlain,
+    "dashboard.live": refusePlain,
     "gateway.health": health,
     "admin.health": health,
     "admin.metrics": scrape,
     "metrics.health": health,
     "metrics.scrape": scrape,
   };
+}
+
+/** Who asks for WebSocket never gets this far. */
+function refusePlain(ctx: Context): never {
+  ctx.set({ connection: "upgrade, close", upgrade: "websocket" });
+  throw new GatewayError("UPGRADE_REQUIRED", "`/v1/ws` speaks WebSocket");
 }

@@ -113,6 +113,11 @@ const table = {
   "admin.ticket_issue": { port: "admin", method: "POST", path: "/admin/v1/tickets", access: "ticket.issue" },
   "admin.ticket_keys": { port: "admin", method: "GET", path: "/admin/v1/ticket-keys", access: "ticket.read" },
   "admin.ticket_revoke": { port: "admin", method: "DELETE", path: "/admin/v1/tickets/:id", access: "ticket.issue" },
+  "dashboard.page": { port: "metrics", method: "GET", path: "/", access: "public" },
+  "dashboard.style": { port: "metrics", method: "GET", path: "/assets/dashboard.css", access: "public" },
+  "dashboard.script": { port: "metrics", method: "GET", path: "/assets/dashboard.js", access: "public" },
+  "dashboard.icon": { port: "metrics", method: "GET", path: "/assets/icon.svg", access: "public" },
+  "dashboard.live": { port: "metrics", method: "GET", path: "/v1/ws", access: "public" },
   "metrics.health": { port: "metrics", method: "GET", path: "/health", access: "public" },
   "metrics.scrape": { port: "metrics", method: "GET", path: "/metrics", access: "public" },
 } as const;

@@ -4,6 +4,8 @@ import type { LiveChannel, LiveEvent } from "../kernel/live-event.ts";
 import type { Clock } from "../kernel/port.ts";
 import { DecisionRate } from "./decision-rate.ts";
 
+const mostLatest = 200;
+
 /** Hears of each event once, as it happens; must not throw. */
 export type LiveListener = (event: LiveEvent) => void;
 
@@ -14,13 +16,14 @@ interface Subscription {
 }
 
 /**
- * Tells whoever listens what happens to a tenant, as it happens: nothing is kept, and where nobody listens nothing is
- * made. Only ever the listener's own tenant.
+ * Tells whoever listens what happens to a tenant, as it happens, and remembers its last decisions. Only ever the
+ * listener's own tenant. Tenants are those of the configuration: their number is bounded by it.
  */
 export class LiveFeed {
   readonly #clock: Clock;
   readonly #subscriptions = new Set<Subscription>();
   readonly #rates = new Map<string, DecisionRate>();
+  readonly #latest = new Map<string, LiveEvent[]>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -48,18 +51,37 @@ export class LiveFeed {
     }
   }
 
-  /** Counts for the channel `metrics`. Tenants are those of the configuration: their number is bounded by it. */
-  count(tenant: string, decision: Decision, durationUs: number): void {
-    const rate = this.#rates.get(tenant) ?? new DecisionRate();
-    this.#rates.set(tenant, rate);
-    rate.count(decision, durationUs);
+  /** A decision: told, counted for the channel `metrics`, and remembered as one of the last 200. */
+  decide(tenant: string, decision: Decision, durationUs: number, data: JsonObject): void {
+    this.#rateOf(tenant).count(decision, durationUs);
+    const event: LiveEvent = { channel: "decisions", time: new Date(this.#clock()).toISOString(), data };
+    const latest = this.#latest.get(tenant) ?? [];
+    this.#latest.set(tenant, latest);
+    if (latest.push(event) > 2 * mostLatest) latest.splice(0, mostLatest);
+    this.publish(tenant, "decisions", () => data);
+  }
+
+  /** The last decisions, the latest first. */
+  latest(tenant: string): readonly LiveEvent[] {
+    return (this.#latest.get(tenant) ?? []).slice(-mostLatest).reverse();
+  }
+
+  /** What the channel `metrics` tells. */
+  standing(tenant: string): JsonObject {
+    return this.#rateOf(tenant).summary();
   }
 
   /** Tells each listener of the channel `metrics` how its tenant stands. */
   publishMetrics(): void {
     const tenants = new Set([...this.#subscriptions].map(({ tenant }) => tenant));
     for (const tenant of tenants) {
-      this.publish(tenant, "metrics", () => (this.#rates.get(tenant) ?? new DecisionRate()).summary());
+      this.publish(tenant, "metrics", () => this.standing(tenant));
     }
+  }
+
+  #rateOf(tenant: string): DecisionRate {
+    const rate = this.#rates.get(tenant) ?? new DecisionRate();
+    this.#rates.set(tenant, rate);
+    return rate;
   }
 }

@@ -27,8 +27,8 @@ export interface RoadObserver {
 
 /** Where people watch what is decided. */
 export interface LiveFeed {
-  count(tenant: string, decision: Decision, durationUs: number): void;
-  publish(tenant: string, channel: "decisions" | "risk", make: () => JsonObject): void;
+  decide(tenant: string, decision: Decision, durationUs: number, data: JsonObject): void;
+  publish(tenant: string, channel: "risk", make: () => JsonObject): void;
 }
 
 /** What rules and policies on trial would have done. */
@@ -171,9 +171,9 @@ export class Road {
 
   #tell(action: ActionEnvelope, evaluation: Evaluation, gated: Gated): void {
     const { live } = this.#parts;
-    live.count(action.tenant, evaluation.decision, evaluation.durationUs);
-    live.publish(action.tenant, "decisions", () => decisionNotice(action, evaluation, gated));
-    if (hasRisk(action)) live.publish(action.tenant, "risk", () => riskNotice(action));
+    const { tenant } = action;
+    live.decide(tenant, evaluation.decision, evaluation.durationUs, decisionNotice(action, evaluation, gated));
+    if (hasRisk(action)) live.publish(tenant, "risk", () => riskNotice(action));
   }
 
   /** INVARIANT: what an action taints its session with is in force, and durable, before it is dispatched. */

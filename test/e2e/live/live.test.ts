@@ -71,6 +71,25 @@ describe("/v1/ws", function () {
     await client.hear(({ payload: { data } }) => (data as { state?: string } | undefined)?.state === "denied");
   });
 
+  it("tells which session is stopped, and why", async () => {
+    const client = await watch("viewer", "risk");
+    const label: [string, string] = ["x-gateway-session-id", "stopped-here"];
+    await post(world, echoCall(), { headers: [...messageHeaders(), label] });
+    const sessions = await send(world.gateway.adminUrl, {
+      target: "/admin/v1/evidence/sessions",
+      headers: messageHeaders("admin"),
+    });
+    const { items } = JSON.parse(sessions.body) as { items: { id: string; label?: string }[] };
+    const session = items.find((each) => each.label === "stopped-here")?.id;
+    await send(world.gateway.adminUrl, {
+      method: "POST",
+      target: `/admin/v1/sessions/${session}/kill`,
+      headers: messageHeaders("admin"),
+    });
+    const { payload } = await client.hear(isEvent("risk"));
+    expect(payload.data).to.deep.equal({ session, killed: "operator" });
+  });
+
   it("tells once a second how a tenant stands", async () => {
     const client = await watch("viewer", "metrics");
     const { payload } = await client.hear(isEvent("metrics"));

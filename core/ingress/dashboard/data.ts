@@ -1,0 +1,60 @@
+import type { Approvals } from "../../approval/approvals.ts";
+import { listLive } from "../../approval/history.ts";
+import type { Ledger } from "../../evidence/ledger.ts";
+import type { Approval } from "../../kernel/approval.ts";
+import type { PolicyRef } from "../../kernel/policy.ts";
+import type { Principal } from "../../kernel/principal.ts";
+import type { LiveFeed } from "../../observe/live-feed.ts";
+import type { ProviderFleet } from "../../provider/fleet.ts";
+import type { SessionDirectory } from "../../session/session-directory.ts";
+import type { UpstreamFleet } from "../../upstream/fleet.ts";
+import type { Health } from "../health.ts";
+import { showProvider } from "../provider-view.ts";
+
+export interface DashboardParts {
+  readonly health: () => Health;
+  readonly live: LiveFeed;
+  readonly ledger: Ledger;
+  readonly approvals: Approvals;
+  readonly fleet: UpstreamFleet;
+  readonly providers: ProviderFleet;
+  readonly sessionDirectory: SessionDirectory;
+  readonly policies: () => readonly PolicyRef[];
+}
+
+const mostApprovals = 50;
+const mostSessions = 20;
+
+/** What anybody may know who reaches the port, and why it is no more. */
+export function publicData({ health }: Pick<DashboardParts, "health">): object {
+  const notice =
+    "Protected views need an API key. This page neither asks for one nor keeps one: let a reverse proxy that has " +
+    "authenticated you add it as `X-API-Key`.";
+  return { service: health(), authentication: { required: true, notice } };
+}
+
+/** How the caller's tenant stands now; nothing of arguments and answers. */
+export async function tenantData(parts: DashboardParts, { tenant, role }: Principal): Promise<object> {
+  const { health, live, ledger, approvals, fleet, providers, policies } = parts;
+  const { items: sessions } = await parts.sessionDirectory.list(tenant, "risk", mostSessions);
+  const chain = ledger.status().find((each) => each.tenant === tenant);
+  return {
+    service: health(),
+    authentication: { required: true, tenant, role },
+    decisions: live.latest(tenant),
+    rates: live.standing(tenant),
+    sessions,
+    approvals: listLive(approvals.book, tenant, "pending", { limit: mostApprovals }).items.map(viewApproval),
+    upstreams: fleet.health(),
+    providers: providers.health().map(showProvider),
+    evidence: { writable: ledger.writable, seq: chain?.seq ?? -1, state: chain?.state ?? "none" },
+    extensions: policies(),
+  };
+}
+
+function viewApproval({ id, action, evaluation, requested_at, expires_at, required, endorsements }: Approval): object {
+  const { tool, target, capability, protocol } = action;
+  const { risk, rules } = evaluation;
+  const endorsed = endorsements.length;
+  return { id, tool, target, capability, protocol, risk, rules, requested_at, expires_at, required, endorsed };
+}

@@ -1,0 +1,208 @@
+import { readFile } from "node:fs/promises";
+import type { Server } from "node:http";
+import { createRequire } from "node:module";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer-core";
+import { launchBrowser, openProxy, urlOf } from "../../support/dashboard-browser.ts";
+import { send } from "../../support/wire.ts";
+import { echoCall, holdCall, keys, messageHeaders, openWorld, post, type World } from "../wire/world.ts";
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+/** All that a session's label may hold. */
+const hostile = `"><img/src=x/onerror="window.hit=1"></script><script>window.hit=1</script>`;
+
+const text = (selector: string): string => `document.querySelector("${selector}").innerText`;
+
+/** Of the times between two frames until the page's title is `done`, the 95th percentile. */
+const frameGap = `new Promise((resolve) => {
+  const gaps = [];
+  let last = performance.now();
+  const tick = (now) => {
+    gaps.push(now - last);
+    last = now;
+    if (document.title === "done") resolve(gaps.sort((a, b) => a - b)[Math.floor(gaps.length * 0.95)]);
+    else requestAnimationFrame(tick);
+  };
+  requestAnimationFrame(tick);
+})`;
+
+describe("the dashboard in Chromium", function () {
+  this.timeout(120_000);
+  let world: World;
+  let proxy: Server;
+  let browser: Browser;
+  let page: Page;
+  let faults: string[];
+
+  before(async () => {
+    world = await openWorld();
+    proxy = await openProxy(world.gateway.metricsUrl, "viewer");
+    browser = await launchBrowser();
+  });
+  after(async () => {
+    await browser.close();
+    proxy.closeAllConnections();
+    proxy.close();
+    await world.stop();
+  });
+
+  beforeEach(async () => {
+    faults = [];
+    page = await browser.newPage();
+    page.on("console", (message) => {
+      if (["error", "warn"].includes(message.type())) faults.push(message.text());
+    });
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("requestfailed", (failed) => faults.push(`failed: ${failed.url()}`));
+  });
+  afterEach(() => page.close());
+
+  const authenticated = (): string => urlOf(proxy);
+
+  async function open(url: string = authenticated()): Promise<void> {
+    await page.goto(url, { waitUntil: "load" });
+    await until(`${text("#health")}.startsWith("ok")`);
+  }
+
+  async function openLive(): Promise<void> {
+    await open();
+    await until(`${text("#live")} === "live"`);
+  }
+
+  const textOf = (selector: string): Promise<string> => page.evaluate(text(selector)) as Promise<string>;
+  const countOf = (selector: string): Promise<number> =>
+    page.evaluate(`document.querySelectorAll("${selector}").length`) as Promise<number>;
+  const until = (expression: string): Promise<unknown> => page.waitForFunction(expression);
+
+  it("shows a visitor without a key the notice, asks for none and keeps none [R4.2-14] [R4.2-15] [R1.2-10]", async () => {
+    await open(`${world.gateway.metricsUrl}/`);
+    expect(await textOf("#notice")).to.match(/need an API key.*neither asks for one nor keeps one/s);
+    expect(await countOf("input, textarea, form, [contenteditable]")).to.equal(0);
+    expect(await page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length")).to.equal(0);
+    expect(await countOf("#decisions tr")).to.equal(0);
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("fills behind a proxy that adds the key, and shows a decision within a second of its making", async () => {
+    await openLive();
+    expect(await textOf("#notice")).to.equal("");
+    expect(await textOf("#who")).to.include("viewer");
+    await post(world, echoCall(), { headers: [...messageHeaders(), ["x-gateway-session-id", "shown-at-once"]] });
+    const decided = performance.now();
+    await until(`${text("#decisions")}.includes("shown-at-once")`);
+    expect(performance.now() - decided).to.be.below(1_000);
+    const approval = await holdCall(world);
+    await until(`${text("#approvals")}.includes("${approval}")`);
+    await send(world.gateway.adminUrl, {
+      method: "POST",
+      target: `/admin/v1/approvals/${approval}/deny`,
+      headers: messageHeaders("admin"),
+    });
+    await until(`${text("#approvals")} === "Nothing waits."`);
+    for (const [selector, word] of [
+      ["#peers", "recorder"],
+      ["#evidence", "takes records"],
+      ["#extensions", "unsigned"],
+    ]) {
+      expect(await textOf(selector as string)).to.include(word);
+    }
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("shows what is hostile in a name as text", async () => {
+    await openLive();
+    await post(world, echoCall(), { headers: [...messageHeaders(), ["x-gateway-session-id", hostile]] });
+    await until(`${text("#decisions")}.includes(${JSON.stringify(hostile)})`);
+    await sleep(200);
+    expect(await page.evaluate(`["hit" in window, document.images.length]`)).to.deep.equal([false, 0]);
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("carries 10,000 decisions without growing", async () => {
+    await openLive();
+    const nodes = (): Promise<number> => countOf("*");
+    const call = (): Promise<unknown> => post(world, echoCall());
+    for (let sent = 0; sent < 500; sent += 50) await Promise.all(Array.from({ length: 50 }, call));
+    await until(`document.querySelectorAll("#decisions tr").length === 200`);
+    const before = { nodes: await nodes(), heap: (await page.metrics()).JSHeapUsedSize ?? 0 };
+    const frames = page.evaluate(frameGap);
+    for (let sent = 0; sent < 10_000; sent += 100) await Promise.all(Array.from({ length: 100 }, call));
+    await page.evaluate(`document.title = "done"`);
+    process.stdout.write(`      95 of 100 frames came within ${Math.round(Number(await frames))} ms of the last\n`);
+    expect(await nodes()).to.be.within(before.nodes - 50, before.nodes + 50);
+    expect(((await page.metrics()).JSHeapUsedSize ?? 0) - before.heap).to.be.below(16 * 1024 * 1024);
+    expect(faults).to.deep.equal([]);
+  });
+
+  for (const scheme of ["light", "dark"] as const) {
+    it(`has no serious fault of accessibility, ${scheme}, on a phone too`, async () => {
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      for (const viewport of [
+        { width: 1_280, height: 900 },
+        { width: 360, height: 740, isMobile: true },
+      ]) {
+        await page.setViewport(viewport);
+        await holdCall(world);
+        await openLive();
+        await until(`document.querySelectorAll("#decisions tr").length > 0`);
+        // The page takes no script but its own: the check goes in beside it.
+        const session = await page.createCDPSession();
+        await session.send("Runtime.evaluate", { expression: await readFile(axe, "utf8") });
+        const { result } = await session.send("Runtime.evaluate", {
+          expression: `axe.run().then(({ violations }) => JSON.stringify(violations
+            .filter(({ impact }) => impact === "serious" || impact === "critical")
+            .map(({ id, nodes }) => [id, nodes[0].html])))`,
+          awaitPromise: true,
+        });
+        expect(JSON.parse(String(result.value))).to.deep.equal([]);
+        const sideways = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        expect(await page.evaluate(sideways)).to.equal(0);
+      }
+    });
+  }
+
+  it("is all reached by keyboard", async () => {
+    await openLive();
+    const reached: string[] = [];
+    for (let press = 0; press < 3; press++) {
+      await page.keyboard.press("Tab");
+      reached.push(String(await page.evaluate("document.activeElement.className")));
+    }
+    expect(reached).to.include.members(["skip", "scroll"]);
+  });
+
+  it("answers its data as JSON: to each key that of its tenant, without a key the notice [R1.2-10]", async () => {
+    const ask = async (
+      key?: string,
+    ): Promise<{ status: number; data: { authentication: object; decisions?: object[] } }> => {
+      const { status, body } = await send(world.gateway.metricsUrl, {
+        target: "/",
+        headers: [["accept", "application/json"], ...(key === undefined ? [] : ([["x-api-key", key]] as const))],
+      });
+      return { status, data: JSON.parse(body) as { authentication: object } };
+    };
+    await post(world, echoCall());
+    const [nobody, viewer, foreign, wrong] = [
+      await ask(),
+      await ask(keys.viewer),
+      await ask(keys.foreign),
+      await ask("w".repeat(40)),
+    ];
+    expect(nobody.data).to.have.all.keys("service", "authentication");
+    expect(viewer.data.authentication).to.deep.include({ tenant: "acme", role: "viewer" });
+    expect(viewer.data.decisions).to.not.deep.equal([]);
+    expect(foreign.data.decisions).to.deep.equal([]);
+    expect([nobody, viewer, foreign, wrong].map(({ status }) => status)).to.deep.equal([200, 200, 200, 401]);
+  });
+
+  it("loads nothing from elsewhere, and may be in no frame", async () => {
+    const answer = await page.goto(authenticated());
+    expect(answer?.headers()["content-security-policy"]).to.match(/^default-src 'self';.*frame-ancestors 'none'/);
+    expect(answer?.headers()["x-content-type-options"]).to.equal("nosniff");
+    const hosts = `performance.getEntriesByType("resource").map(({ name }) => new URL(name).host)`;
+    expect(new Set((await page.evaluate(hosts)) as string[])).to.deep.equal(new Set([new URL(authenticated()).host]));
+    await sleep(100);
+    expect(faults).to.deep.equal([]);
+  });
+});
