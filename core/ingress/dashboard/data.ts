@@ -5,6 +5,7 @@ import type { Approval } from "../../kernel/approval.ts";
 import type { PolicyRef } from "../../kernel/policy.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
+import type { Metrics } from "../../observe/metrics.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { SessionDirectory } from "../../session/session-directory.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
@@ -19,11 +20,13 @@ export interface DashboardParts {
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
   readonly sessionDirectory: SessionDirectory;
+  readonly metrics: Metrics;
   readonly policies: () => readonly PolicyRef[];
 }
 
 const mostApprovals = 50;
 const mostSessions = 20;
+const mostTrials = 100;
 
 /** What anybody may know who reaches the port, and why it is no more. */
 export function publicData({ health }: Pick<DashboardParts, "health">): object {
@@ -45,6 +48,7 @@ export async function tenantData(parts: DashboardParts, { tenant, role }: Princi
     rates: live.standing(tenant),
     sessions,
     approvals: listLive(approvals.book, tenant, "pending", { limit: mostApprovals }).items.map(viewApproval),
+    would_have: parts.metrics.trials.list(tenant, { limit: mostTrials }).items,
     upstreams: fleet.health(),
     providers: providers.health().map(showProvider),
     evidence: { writable: ledger.writable, seq: chain?.seq ?? -1, state: chain?.state ?? "none" },

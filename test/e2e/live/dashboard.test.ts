@@ -100,6 +100,8 @@ describe("the dashboard in Chromium", function () {
       headers: messageHeaders("admin"),
     });
     await until(`${text("#approvals")} === "Nothing waits."`);
+    await post(world, echoCall('{"on_trial":true}'));
+    await until(`${text("#trials")}.includes("would have blocked")`);
     for (const [selector, word] of [
       ["#peers", "recorder"],
       ["#evidence", "takes records"],

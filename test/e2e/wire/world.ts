@@ -35,6 +35,15 @@ const reviewRule = `rules:
     match: { phase: input, tool: echo }
     when: has(args.please_review)
     message: asked for review
+  - id: open.trial
+    title: What asks for it would be blocked
+    decision: block
+    severity: low
+    risk: 10
+    mode: shadow
+    match: { phase: input, tool: echo }
+    when: has(args.on_trial)
+    message: asked for a block
 `;
 
 /**

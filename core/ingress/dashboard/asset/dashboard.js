@@ -3,7 +3,7 @@
 const mostDecisions = 200;
 const mostSessions = 20;
 const retryMs = 5_000;
-const refreshMs = 30_000;
+const refreshMs = 10_000;
 
 const at = (id) => document.getElementById(id);
 
@@ -143,6 +143,20 @@ function showExtensions(extensions) {
   fill(at("extensions"), items, "None is loaded.");
 }
 
+function showTrials(trials) {
+  const words = { review: "would have held", block: "would have blocked" };
+  const items = trials.map(({ rule, decision, count, last_time: last }) =>
+    make(
+      "li",
+      "",
+      `${visible(rule)} `,
+      make("span", decision, `${words[decision]} ${count.toLocaleString()}`),
+      make("div", "faint", `last at ${timeOf(last)}`),
+    ),
+  );
+  fill(at("trials"), items, "Nothing yet.");
+}
+
 const signedBy = (kind, signer) =>
   kind === "session" ? "built in" : signer ? `signed by ${visible(signer)}` : "unsigned";
 
@@ -159,6 +173,12 @@ function showAll(data) {
   for (const each of data.approvals) approvals.set(each.id, each);
   showApprovals();
   showSessions();
+  showStanding(data);
+}
+
+/** What no channel tells of. */
+function showStanding(data) {
+  showTrials(data.would_have);
   showPeers(data);
   showEvidence(data.evidence);
   showExtensions(data.extensions);
@@ -179,11 +199,7 @@ async function refresh(isFirst) {
   at("notice").textContent = notice ?? "";
   if (notice !== undefined) return false;
   if (isFirst) showAll(data);
-  else {
-    showPeers(data);
-    showEvidence(data.evidence);
-    showExtensions(data.extensions);
-  }
+  else showStanding(data);
   return true;
 }
 
