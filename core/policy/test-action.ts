@@ -1,4 +1,5 @@
 import { type Capability, capabilities } from "../kernel/capability.ts";
+import { ticketStandings } from "../kernel/capability-ticket.ts";
 import { type ActionEnvelope, phases, protocols, sealEnvelope } from "../kernel/envelope.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { roles } from "../kernel/role.ts";
@@ -23,6 +24,7 @@ const actionKeys = [
   "output",
   "tool_definition",
   "untrusted",
+  "ticket",
   "client",
   "facts",
   "session_state",
@@ -84,12 +86,21 @@ function parseAction(reader: MapReader, node: YamlNode, faults: Faults): ActionE
     ...(output === undefined ? {} : { output }),
     ...toolDefinition(reader.get("tool_definition"), faults),
     ...(reader.flag("untrusted", false) ? { untrusted: true } : {}),
+    ...ticket(reader.get("ticket"), faults),
     client: {
       name: client.optionalText("name", name) ?? "test",
       version: client.optionalText("version", name) ?? "1.0.0",
       address: client.optionalText("address", name) ?? "127.0.0.1",
     },
   };
+}
+
+function ticket(node: YamlNode | undefined, faults: Faults): Pick<ActionEnvelope, "ticket"> {
+  if (node === undefined) return {};
+  const reader = new MapReader(node, "`ticket`", ["id", "standing"], faults);
+  const standing = reader.choice("standing", ticketStandings, "valid");
+  const isBelieved = standing !== "forged" && standing !== "other_tenant";
+  return { ticket: { id: isBelieved ? (reader.optionalText("id", name) ?? "tkt_test") : null, standing } };
 }
 
 function toolDefinition(node: YamlNode | undefined, faults: Faults): Pick<ActionEnvelope, "tool_definition"> {

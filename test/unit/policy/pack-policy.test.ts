@@ -1,9 +1,11 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { ticketStandings } from "../../../core/kernel/capability-ticket.ts";
 import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
 import type { Json } from "../../../core/kernel/json.ts";
 import type { Verdict } from "../../../core/kernel/policy.ts";
 import { makeAction } from "../../support/action.ts";
+import { rejection } from "../../support/ledger-world.ts";
 import { type PackFiles, PackFolders, packOf } from "../../support/policy-pack.ts";
 
 describe("PackPolicy.evaluate(action)", () => {
@@ -32,6 +34,76 @@ describe("PackPolicy.evaluate(action)", () => {
         expect(verdict).to.include({ decision }).and.not.to.have.property("error");
       });
     }
+  });
+
+  describe("when a rule asks for a ticket", () => {
+    const needs = "decision: block, message: no, require_ticket: true";
+    const valid = { id: "tkt_1", standing: "valid" } as const;
+
+    async function found(rules: string, ticket?: ActionEnvelope["ticket"], mode?: "shadow"): Promise<Verdict> {
+      const { policy } = await folders.load(packOf(rules), {}, mode);
+      return policy.evaluate(makeAction(ticket === undefined ? {} : { ticket }));
+    }
+
+    it("is lifted by a valid one, and says which", async () => {
+      const verdict = await found(`  - { id: sample.a, title: A, ${needs} }`, valid);
+      expect(verdict.decision).to.equal("abstain");
+      expect(verdict.findings).to.have.length(1);
+      expect(verdict.findings[0]).to.include({
+        decision: "allow",
+        mode: "shadow",
+        ticket: "tkt_1",
+        message: "ticket `tkt_1` lifts rule `sample.a`",
+      });
+    });
+
+    for (const standing of ticketStandings.filter((each) => each !== "valid")) {
+      it(`decides as it says, and why, for one that is ${standing}`, async () => {
+        const verdict = await found(`  - { id: sample.a, title: A, ${needs} }`, { id: "tkt_1", standing });
+        expect(verdict.decision).to.equal("block");
+        expect(verdict.findings[0]).to.include({ message: `no (needs a capability ticket: ${standing})` });
+        expect(verdict.findings[0]).to.not.have.property("ticket");
+      });
+    }
+
+    it("decides as it says for one without a name, and for none", async () => {
+      for (const ticket of [{ id: null, standing: "valid" } as const, undefined]) {
+        expect((await found(`  - { id: sample.a, title: A, ${needs} }`, ticket)).decision).to.equal("block");
+      }
+    });
+
+    it("spends nothing in shadow mode, where an exception lifts it, or where a rule asks for none", async () => {
+      const exception = "{ id: e, reason: r, approved_by: ada, expires: 2027-01-01T00:00:00Z }";
+      for (const rule of [`${needs}, mode: shadow`, `${needs}, exceptions: [${exception}]`, "decision: block"]) {
+        const { findings } = await found(`  - { id: sample.a, title: A, ${rule} }`, valid);
+        expect(findings).to.have.length(1);
+        expect(findings[0], rule).to.not.have.property("ticket");
+      }
+    });
+
+    it("can be read by any rule, by its standing", async () => {
+      const rules = `  - { id: sample.a, title: A, decision: block, when: 'ticket.standing == "forged" && ticket.id == ""' }`;
+      expect((await found(rules, { id: null, standing: "forged" })).decision).to.equal("block");
+      expect((await found(rules)).decision).to.equal("abstain");
+      expect((await found(rules, valid)).decision).to.equal("abstain");
+    });
+
+    it("does not make another rule idle", async () => {
+      const rules = `  - { id: sample.a, title: A, ${needs} }
+  - { id: sample.b, title: B, decision: review, match: { tool: read_note } }`;
+      expect((await found(rules, valid)).decision).to.equal("review");
+    });
+
+    it("is stated by cases of the pack's own", async () => {
+      const cases = (expected: string): string => `cases:
+  - { name: with one, envelope: { ticket: { standing: valid } }, expect: { decision: abstain } }
+  - { name: too late, envelope: { ticket: { standing: expired } }, expect: { decision: ${expected} } }
+`;
+      const files = { ...packOf(`  - { id: sample.a, title: A, ${needs} }`), "tests/a.yaml": cases("block") };
+      await folders.load(files);
+      const wrong = await rejection(folders.load({ ...files, "tests/a.yaml": cases("abstain") }));
+      expect(wrong.message).to.match(/too late/);
+    });
   });
 
   describe("when a rule cannot be evaluated", () => {

@@ -57,6 +57,23 @@ describe("parseRule(node)", () => {
       ["rules/a.yaml:2:59: expected `approvals` only on a rule that decides review"],
     ],
     [
+      "a ticket for what is allowed anyway",
+      packOf("  - { id: sample.a, title: A, decision: allow, require_ticket: true }"),
+      ["rules/a.yaml:2:64: expected `require_ticket` only on a rule that reviews or blocks"],
+    ],
+    [
+      "a ticket for what is seen or answered",
+      packOf(
+        "  - { id: sample.a, title: A, decision: block, match: { phase: [input, output] }, require_ticket: true }",
+      ),
+      ["rules/a.yaml:2:99: expected `require_ticket` only on a rule of phase `input`"],
+    ],
+    [
+      "a ticket that is neither required nor not",
+      packOf("  - { id: sample.a, title: A, decision: block, require_ticket: 1 }"),
+      ["rules/a.yaml:2:64: expected `require_ticket` to be true or false, got `1`"],
+    ],
+    [
       "a conditional rule that asks for no more reviewers than one that always holds",
       packOf(
         "  - { id: sample.a, title: A, decision: review, approvals: { required: 2 } }\n  - { id: sample.b, title: B, decision: review, when: 'true', approvals: { required: 2 } }",

@@ -1,0 +1,138 @@
+import { randomBytes } from "node:crypto";
+import type { DecisionCompany } from "../../core/kernel/decision-company.ts";
+import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
+import type { Evaluation } from "../../core/kernel/evaluation.ts";
+import type { JsonObject } from "../../core/kernel/json.ts";
+import { SigningKey } from "../../core/kernel/signing-key.ts";
+import { uuidV7 } from "../../core/kernel/uuid.ts";
+import { readOrder } from "../../core/ticket/order.ts";
+import type { IssuedTicket, TicketRule } from "../../core/ticket/ticket-office.ts";
+import { Tickets } from "../../core/ticket/tickets.ts";
+import { reviewer } from "./approval-world.ts";
+import { LedgerWorld, makeEvaluation, newAction } from "./ledger-world.ts";
+
+const agent = newAction().principal.id;
+
+/** Tickets on a real ledger, whose writes a test may let fail; time is the test's. */
+export class TicketDeskWorld {
+  readonly evidence: LedgerWorld;
+  readonly #signers = new Map<string, SigningKey>();
+  /** Asked before and after each write: false before loses it, false after keeps it and calls it failed. */
+  holdsStore: () => boolean = () => true;
+  elapsedMs = 0;
+  #tickets: Tickets | null = null;
+
+  private constructor(evidence: LedgerWorld) {
+    this.evidence = evidence;
+  }
+
+  static async create(rule: Partial<TicketRule> = {}): Promise<TicketDeskWorld> {
+    const world = new TicketDeskWorld(await LedgerWorld.create());
+    await world.open(rule);
+    return world;
+  }
+
+  get tickets(): Tickets {
+    if (this.#tickets === null) throw new Error("the world has no tickets open");
+    return this.#tickets;
+  }
+
+  async open(rule: Partial<TicketRule> = {}): Promise<void> {
+    const ledger = await this.evidence.open({ holdsStore: () => this.holdsStore() });
+    this.#tickets = await Tickets.open({
+      store: this.evidence.store,
+      ledger,
+      keys: {
+        create: async () => {
+          const key = SigningKey.fromSeed(randomBytes(32));
+          this.#signers.set(key.id, key);
+          return key;
+        },
+        find: async (id) => this.#signers.get(id),
+      },
+      rule: { defaultTtlSeconds: 300, maxTtlSeconds: 3_600, maxLive: 1_000, allowSelfIssue: false, ...rule },
+      clock: this.evidence.clock.now,
+      elapsedMs: () => this.elapsedMs,
+      random: randomBytes,
+      newId: () => uuidV7(this.evidence.clock.nowMs, randomBytes(10)),
+      knows: (_tenant, principal) => principal === agent,
+      onWarning: (message, fields) => this.evidence.warnings.push({ message, fields }),
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#tickets?.close();
+    await this.evidence.close();
+  }
+
+  async remove(): Promise<void> {
+    await this.close();
+    await this.evidence.remove();
+  }
+
+  /** As if the folder of the private keys were lost. */
+  forgetSigners(): void {
+    this.#signers.clear();
+  }
+
+  /** Lets `ms` pass, by every measure. */
+  pass(ms: number): void {
+    this.elapsedMs += ms;
+    this.evidence.clock.nowMs += ms;
+  }
+
+  issue(over: JsonObject = {}): Promise<IssuedTicket> {
+    const { office } = this.tickets;
+    const order = { principal: agent, tools: ["*"], targets: ["*"], capabilities: ["write"], ...over };
+    return office.issue(reviewer("rita"), readOrder(order, office.times));
+  }
+
+  /** An action that presents a token, as the road enters it. */
+  present(token: string, label = "work"): ActionEnvelope {
+    const action = newAction({}, label);
+    return { ...action, ticket: this.tickets.desk.present(token, { tenant: action.tenant, id: action.principal.id }) };
+  }
+
+  /**
+   * Takes an action to its decision as the road does, once: a rule that asks for a ticket is lifted where it is valid.
+   * `guard` is what the decision passes instead of the ticket's own check.
+   */
+  async decide(attempted: ActionEnvelope, guard?: () => void): Promise<boolean> {
+    const visit = this.tickets.desk.enter(attempted);
+    const { action } = visit;
+    const isLifted = action.ticket?.standing === "valid";
+    const evaluation = isLifted ? liftedEvaluation(action) : makeEvaluation(action, "block");
+    const company: DecisionCompany = {
+      check: guard ?? (() => visit.check()),
+      use: (dispatched) => visit.use(dispatched),
+      operations: (dispatched) => visit.operations(dispatched),
+    };
+    try {
+      visit.count(evaluation);
+      // Policy takes its time: others are judged meanwhile.
+      await new Promise(setImmediate);
+      await this.evidence.ledger.recordDecision(action, evaluation, undefined, company);
+      return isLifted;
+    } finally {
+      visit.leave();
+    }
+  }
+}
+
+function liftedEvaluation(action: ActionEnvelope): Evaluation {
+  const evaluation = makeEvaluation(action);
+  const [verdict] = evaluation.verdicts;
+  const id = action.ticket?.id ?? "";
+  const lifted = {
+    rule: "baseline.ticket",
+    decision: "allow",
+    message: "",
+    severity: "info",
+    risk: 0,
+    mode: "shadow",
+    ticket: id,
+  } as const;
+  return verdict === undefined
+    ? evaluation
+    : { ...evaluation, verdicts: [{ ...verdict, findings: [...verdict.findings, lifted] }] };
+}
