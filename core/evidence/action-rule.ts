@@ -10,6 +10,7 @@ import type { PrunedLeaves } from "./pruned-leaf.ts";
 import { type ActionRecord, type EvidenceRecord, noHash } from "./record.ts";
 import { isAction, isApprovalEvent, isSessionEvent, readRecord } from "./record-text.ts";
 import type { Reader } from "./store-view.ts";
+import { TicketRules } from "./ticket-rule.ts";
 
 export interface FirstBad {
   readonly seq: number;
@@ -28,6 +29,7 @@ const mostOpen = 100_000;
 /** Far more than may wait in a tenant, and than any two uses of one approval lie apart. */
 const remembered = { live: 100_000, consumed: 100_000 };
 const mostKills = 100_000;
+const rememberedTickets = 100_000;
 const ruleTexts = {
   dispatch_without_allow: "expected only an action that was allowed or approved to be dispatched",
   approval_consumed_twice: "expected an approval to be used once, got a second use",
@@ -38,7 +40,7 @@ const outOfPlace = "expected an outcome to follow a dispatched decision of its a
 /**
  * What must hold between the records of a chain whose links are sound: each session's own index and hashes leave no
  * gap, only an allowed action is dispatched, or one held for review on an approval that was given for it and not used
- * before, and an outcome answers exactly one dispatched decision.
+ * before, a ticket's uses are counted without a gap, and an outcome answers exactly one dispatched decision.
  * Remembers the sessions seen last, the decisions that are open and the approvals that stand; all are bounded.
  */
 export class ActionRules {
@@ -50,6 +52,7 @@ export class ActionRules {
   readonly #open = new Map<string, number>();
   readonly #approvals = new ApprovalRules(remembered);
   readonly #kills = new KillRules(mostKills);
+  readonly #tickets = new TicketRules(rememberedTickets);
 
   /** `pruned`: what is left of the records before the first one that is checked. */
   constructor(reader: Reader, tenant: string, pruned?: PrunedLeaves) {
@@ -60,8 +63,11 @@ export class ActionRules {
 
   /** Takes the next record of the chain; says which rule it breaks. */
   async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
-    if (isAction(record)) return (await this.#checkSession(record, hash)) ?? this.#checkAction(record);
+    if (isAction(record)) {
+      return (await this.#checkSession(record, hash)) ?? this.#checkAction(record) ?? this.#checkTicket(record);
+    }
     if (isApprovalEvent(record)) this.#approvals.note(record);
+    if (record.kind === "ticket") this.#tickets.note(record);
     this.noteKill(record);
     return undefined;
   }
@@ -69,6 +75,11 @@ export class ActionRules {
   /** Takes a record that stayed where the chain was pruned: what it stopped is stopped for those that are checked. */
   noteKill(record: EvidenceRecord): void {
     if (isSessionEvent(record)) this.#kills.note(record);
+  }
+
+  #checkTicket(record: ActionRecord): Fault | undefined {
+    if (this.#tickets.check(record, this.#pruned !== undefined)) return undefined;
+    return fault("ticket_misused", "expected the next use of a ticket that has one left");
   }
 
   /** After the last record: what has no outcome must be on the list that the next start settles. */

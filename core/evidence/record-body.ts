@@ -133,7 +133,7 @@ function recordApproval({ fingerprint, id, reviewer, state }: RecordedApproval):
 }
 
 function recordTicket({ ticket }: ActionEnvelope, use: TicketUse | undefined): RecordedTicket | undefined {
-  return ticket && { id: ticket.id, of: use?.of, standing: ticket.standing, use: use?.use };
+  return ticket && { id: ticket.id ?? undefined, of: use?.of, standing: ticket.standing, use: use?.use };
 }
 
 function recordClient(action: ActionEnvelope): ClientIdentity {

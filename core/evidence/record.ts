@@ -172,8 +172,8 @@ export interface RecordedApproval {
 }
 
 export interface RecordedTicket {
-  /** Null where nothing that the ticket says of itself can be believed. */
-  readonly id: string | null;
+  /** Absent where nothing that the ticket says of itself can be believed. */
+  readonly id?: string | undefined;
   /** How many uses it has; with `use`. */
   readonly of?: number | undefined;
   readonly standing: TicketStanding;

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Verifies an evidence bundle with nothing but python3 and openssl; `verify` is the whole argument in its order. Nothing in a bundle is believed before
-a line here has checked it. README.md says how to run this, REASONS.md what each reason means."""
+"""Verifies an evidence bundle with nothing but python3 and openssl; `verify` is the whole argument in its order. README.md says how to run this, REASONS.md what reasons mean."""
 import argparse, hashlib, json, pathlib, re, subprocess, sys, tempfile, time
 from base64 import b64decode as raw
 EXITS = {"witnessed": 0, "self-attested": 10, "stale": 20, "diverged": 30, "invalid": 40, "incomplete": 50}
@@ -11,11 +10,11 @@ PREFIX = bytes.fromhex("302a300506032b6570032100")  # of an Ed25519 key in DER
 TEXT, HEX, TIME, B64 = ".*", "[0-9a-f]{64}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[A-Za-z0-9+/]"
 KEY, SIGNATURE, ORIGIN = f"{B64}{{42}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]==", "agent-governance-gateway/evidence/"
 BASE = {"schema": "evidence-record-v1", "chain": TEXT, "tenant": TEXT, "time": TIME, "seq": int, "prev_hash": HEX, "writer": {"epoch": int}}
-STEP = {**BASE, "action": {"arguments_digest": TEXT, "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT},
-        "approval?": {"fingerprint": TEXT, "id": TEXT, "state": TEXT}, "principal": {"id": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX}}
+STEP = {**BASE, "action": {"arguments_digest": TEXT, "fingerprint": TEXT, "id": TEXT, "output_digest?": TEXT}, "principal": {"id": TEXT},
+        "approval?": {"fingerprint": TEXT, "id": TEXT, "state": TEXT}, "session": {"id": TEXT, "index": int, "prev_hash": HEX}, "ticket?": {"id?": TEXT, "of?": int, "use?": int}}
 RECORD = ({**STEP, "kind": "decision", "effect": "dispatched|not_dispatched", "evaluation": {"decision": TEXT}}, {**STEP, "kind": "outcome", "effect": "success|error|unknown"},
           {**BASE, "kind": "approval", "detail": {"event": TEXT, "id": TEXT, "session": TEXT, "scope?": "exact|task"}},
-          {**BASE, "kind": "genesis|extension|configuration|key|session|ticket|admin|redaction|retention|heartbeat", "detail": {}})
+          {**BASE, "kind": "genesis|extension|configuration|key|session|ticket|admin|redaction|retention|heartbeat", "detail": {"ticket?": TEXT}})
 HANDED, GROWTH = {"event": "rotated", "old_key_id": TEXT, "proof_new": SIGNATURE, "proof_old": SIGNATURE}, {"first": int, "root": HEX, "proof": [HEX]}
 HEAD = {"schema": "evidence-bundle-v1", **dict.fromkeys(("tenant", "chain", "session", "checkpoint"), TEXT), "created": TIME, "head_proof": [HEX], "consistency": GROWTH}
 NOTE = (rf"(?a)(?<![^\n])(?P<text>{ORIGIN}(?P<chain>[\w-]{{1,64}})\n(?P<size>[1-9]\d{{0,14}})\n(?P<root>{KEY})\nhead (?P<head>{HEX})\n"
@@ -81,12 +80,13 @@ def permits(given, use, action, session):  # whether an approval is for this ver
     return bound and (given.get("fingerprint"), given.get("session"), "consumed") == (use["fingerprint"], session, use["state"])
 def without_output(action): return jcs({name: value for name, value in action.items() if name != "output_digest"})
 def tell(records, head, size, root):  # each record is authentic, and may follow those before it; returns what is missing and what is odd
-    remarks, actions, given, owed, used, killed, before, end = [], {}, {}, {}, set(), set(), {"seq": -1, "hash": "0" * 64, "time": "", "writer": {"epoch": 0}}, (0, "0" * 64)
+    remarks, actions, given, owed, used, spent, killed, before, end = [], {}, {}, {}, set(), {}, set(), dict(seq=-1, hash="0" * 64, time="", writer={"epoch": 0}), (0, "0" * 64)
     for r in records:
         seq, kind, step, settles = r["seq"], r["kind"], r["kind"] in COMMITTED, r["kind"] == "outcome"
-        action, own, use = (r.get(name, {}) if step else {} for name in ("action", "session", "approval"))
+        action, own, use, ticket = (r.get(name, {}) if step else {} for name in ("action", "session", "approval", "ticket"))
         past, gap, sent = actions.setdefault(action.get("id"), []), own.get("index", 0) > end[0], step and r["effect"] == "dispatched"
         decided, verdict, detail = past[0] if past else r, sent and r["evaluation"]["decision"], {} if step else r["detail"]
+        spends, meant, (last, most) = "use" in ticket, (ticket.get("standing"), ticket.get("of")), spent.get(ticket.get("id"), (0, ticket.get("of", 0) * ("id" in ticket)))
         demand(seq, before["seq"] < seq < size, "seq_gap", (kind == "genesis") == (seq == 0), "bad_schema", r["tenant"] == head["tenant"], "foreign_tenant",
                r["chain"] == head["chain"], "foreign_chain", included(seq, size, r["proof"], r["hash"], root), "bad_inclusion",
                committed(action.get(COMMITTED.get(kind)), r["fields"]), "bad_disclosure", seq > before["seq"] + 1 or r["prev_hash"] == before["hash"], "bad_prev_hash",
@@ -96,10 +96,12 @@ def tell(records, head, size, root):  # each record is authentic, and may follow
                not sent or verdict == "allow" or verdict == "review" and use, "dispatch_without_allow", not sent or use.get("id") not in used, "approval_consumed_twice",
                not (sent and use) or verdict == "review" and permits(given.get(use["id"], {}), use, action, own["id"]), "approval_mismatch",
                not settles or past, "outcome_without_decision", not settles or decided["effect"] == "dispatched", "outcome_after_block",
-               not settles or len(past) == 1, "second_outcome", not settles or without_output(action) == without_output(decided["action"]), "outcome_mismatch")
+               not settles or len(past) == 1, "second_outcome", not settles or without_output(action) == without_output(decided["action"]), "outcome_mismatch", not spends or sent
+               and meant == ("valid", most) and last < ticket["use"] <= most and (gap or "session_gap" in dict(remarks) or ticket["use"] == last + 1), "ticket_misused")
         remarks += [("time_reversed", seq)] * (r["time"] < before["time"]) + [("session_gap", seq)] * gap
         before, end, event, about = r, (own["index"] + 1, r["hash"]) if step else end, detail.get("event"), jcs([detail.get("scope"), detail.get(str(detail.get("scope")))])
         if step: past.append(r); used |= {use["id"]} if sent and use else set()
+        if spends or kind == "ticket" and event == "revoked": spent[detail.get("ticket", ticket.get("id"))] = ticket.get("use", 0), ticket.get("of", 0)
         if kind == "approval" and event in ("approved", "denied", "expired"): given[detail["id"]] = detail if event == "approved" else {}
         if kind == "approval" and (event == "post_mortem" or event == "approved" and "break_glass" in detail): owed[detail["id"]] = event, seq
         if kind == "session" and event in ("killed", "released"): killed = killed | {about} if event == "killed" else killed - {about}
@@ -146,5 +148,4 @@ if __name__ == "__main__":
     parser.add_argument("--key", action="append", default=[], help="first public key of the chain, base64, from the operator")
     parser.add_argument("--witness", type=lambda path: pathlib.Path(path).read_bytes(), help="file with the witness's notes")
     parser.add_argument("--max-age", type=float, help="oldest checkpoint accepted, in seconds")
-    print(json.dumps(found := judge(**vars(parser.parse_args())), indent=2))
-    sys.exit(found["exit"])
+    sys.exit(print(json.dumps(found := judge(**vars(parser.parse_args())), indent=2)) or found["exit"])

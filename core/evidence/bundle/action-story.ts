@@ -5,6 +5,7 @@ import { KillRules } from "../kill-rule.ts";
 import type { ActionRecord, EventRecord, RecordedAction } from "../record.ts";
 import { noHash } from "../record.ts";
 import { isAction } from "../record-text.ts";
+import { TicketRules } from "../ticket-rule.ts";
 import { Breach } from "./breach.ts";
 import type { BundledEntry } from "./bundle-line.ts";
 import type { Reason } from "./reason.ts";
@@ -32,6 +33,9 @@ export class ActionStory {
   /** A bundle holds what it is judged by: none of it is forgotten. */
   readonly #approvals = new ApprovalRules({ live: Number.POSITIVE_INFINITY, consumed: Number.POSITIVE_INFINITY });
   readonly #kills = new KillRules(Number.POSITIVE_INFINITY);
+  readonly #tickets = new TicketRules(Number.POSITIVE_INFINITY);
+  /** Whether records of the session are missing. */
+  #hasGap = false;
   #before: BundledEntry | undefined;
   #sessionEnd: { readonly index: number; readonly hash: string } = { index: -1, hash: noHash };
 
@@ -46,6 +50,7 @@ export class ActionStory {
       this.#continueSession(next.record, next.hash);
       if (next.record.kind === "decision") this.#decide(next.record);
       else this.#settle(next.record);
+      if (!this.#tickets.check(next.record, this.#hasGap)) throw breach("ticket_misused", next.record.seq);
     } else this.#happen(next.record);
     this.#before = next;
   }
@@ -71,7 +76,7 @@ export class ActionStory {
   #continueSession({ seq, session }: ActionRecord, hash: string): void {
     const { index, hash: endHash } = this.#sessionEnd;
     if (session.id !== this.#session) throw breach("foreign_session", seq);
-    if (session.index > index + 1) this.#remark("session_gap", seq);
+    if (session.index > index + 1) this.#missing(seq);
     else if (session.index <= index || session.prev_hash !== endHash) throw breach("bad_session_link", seq);
     this.#sessionEnd = { index: session.index, hash };
   }
@@ -100,6 +105,12 @@ export class ActionStory {
   #happen(record: EventRecord): void {
     if (record.kind === "approval") this.#approvals.note(record);
     if (record.kind === "session") this.#kills.note(record);
+    if (record.kind === "ticket") this.#tickets.note(record);
+  }
+
+  #missing(seq: number): void {
+    this.#hasGap = true;
+    this.#remark("session_gap", seq);
   }
 
   #remark(reason: Reason, seq: number): void {

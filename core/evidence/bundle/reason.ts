@@ -46,6 +46,10 @@ const table = {
     grade: "invalid",
     text: "the action was dispatched while its session, principal, tenant or gateway was stopped",
   },
+  ticket_misused: {
+    grade: "invalid",
+    text: "a capability ticket was used twice at once, too often, or after it was revoked",
+  },
   bad_disclosure: { grade: "invalid", text: "the disclosed fields are not those the record commits to" },
   bad_consistency: { grade: "invalid", text: "the proof does not lead from the witness's note to the checkpoint" },
   behind_witness: { grade: "diverged", text: "the bundle ends before what the witness had seen when it was made" },

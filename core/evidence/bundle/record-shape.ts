@@ -9,6 +9,7 @@ const approvalEvent = objectWith({
   session: text,
   scope: oneOf(absent, exactly("exact"), exactly("task")),
 });
+const otherEvent = objectWith({ ticket: oneOf(absent, text) });
 const otherKinds = eventKinds.filter((kind) => kind !== "genesis" && kind !== "approval");
 const frame = {
   chain: text,
@@ -25,6 +26,7 @@ const step = {
   approval: oneOf(absent, objectWith({ fingerprint: text, id: text, state: text })),
   principal: objectWith({ id: text }),
   session: objectWith({ id: text, index: count, prev_hash: digest }),
+  ticket: oneOf(absent, objectWith({ id: oneOf(absent, text), of: oneOf(absent, count), use: oneOf(absent, count) })),
 } as const;
 
 /** What the rules will read of a record. */
@@ -37,5 +39,5 @@ export const recordShape: Shape = oneOf(
   }),
   objectWith({ ...frame, kind: exactly("genesis"), detail: objectWith({}) }),
   objectWith({ ...frame, kind: exactly("approval"), detail: approvalEvent }),
-  objectWith({ ...frame, kind: oneOf(...otherKinds.map(exactly)), detail: objectWith({}) }),
+  objectWith({ ...frame, kind: oneOf(...otherKinds.map(exactly)), detail: otherEvent }),
 );

@@ -210,6 +210,30 @@ const storyRows: readonly Row[] = [
   ["an action allowed after one of two stops was released", "allow_after_kill", at(6), () => forgeChain(insert(3, killed("tenant"), killed("gateway"), released("tenant")))],
 ];
 
+/** The world's action `a` is allowed by record 3, `e` by record 14; the ticket has three uses. */
+const spend = (use: number | undefined, changed: Draft = {}): Draft => ({ ticket: { id: "tkt_1", of: 3, standing: "valid", ...(use === undefined ? {} : { use }), ...changed } });
+const spender = (id: string, use: number | undefined, changed: Draft = {}): Draft[] => [decision(id, "allow", spend(use, changed)), outcome(id, "success")];
+const revoked = event("ticket", { event: "revoked", session, ticket: "tkt_1" });
+const spending = (...drafts: Draft[][]) => forgeChain(insert(5, ...drafts.flat()));
+const ticketRows: readonly Row[] = [
+  ["a ticket's first use missing", "ticket_misused", at(5), () => spending(spender("t1", 2))],
+  ["a ticket's use in the middle missing", "ticket_misused", at(7), () => spending(spender("t1", 1), spender("t2", 3))],
+  ["a ticket's use twice", "ticket_misused", at(7), () => spending(spender("t1", 1), spender("t2", 1))],
+  ["a ticket's use of number 0", "ticket_misused", at(5), () => spending(spender("t1", 0))],
+  ["a ticket used once too often", "ticket_misused", at(11), () => spending(spender("t1", 1), spender("t2", 2), spender("t3", 3), spender("t4", 4))],
+  ["a ticket that has more uses now", "ticket_misused", at(7), () => spending(spender("t1", 1), spender("t2", 2, { of: 4 }))],
+  ["a ticket that does not say how many uses it has", "ticket_misused", at(5), () => forgeChain(insert(5, decision("t1", "allow", { ticket: { id: "tkt_1", standing: "valid", use: 1 } })))],
+  ["a use of a ticket without a name", "ticket_misused", at(5), () => forgeChain(insert(5, decision("t1", "allow", { ticket: { of: 3, standing: "valid", use: 1 } })))],
+  ["a use of a ticket that was not valid", "ticket_misused", at(5), () => spending(spender("t1", 1, { standing: "expired" }))],
+  ["a use for what was not dispatched", "ticket_misused", at(5), () => forgeChain(insert(5, decision("t1", "block", spend(1))))],
+  ["a use that an outcome spends", "ticket_misused", at(6), () => spending([decision("t1", "allow"), { ...outcome("t1", "success"), ...spend(1) }])],
+  ["a ticket used after it was revoked", "ticket_misused", at(8), () => spending(spender("t1", 1), [revoked], spender("t2", 2))],
+  ["a ticket used first after it was revoked", "ticket_misused", at(6), () => spending([revoked], spender("t1", 1))],
+  ["a ticket's number that is a text", "bad_schema", inPart("line 7"), () => spending(spender("t1", 1, { use: "1" }))],
+  ["a ticket's name that is a number", "bad_schema", inPart("line 7"), () => spending(spender("t1", 1, { id: 1 }))],
+  ["an event that names a ticket by a number", "bad_schema", inPart("line 7"), () => spending([event("ticket", { event: "revoked", ticket: 1 })])],
+];
+
 /** The approval of the world's action `d` is given by record 10 and used by record 11. */
 const breakGlass = { break_glass: { reason: "pager" }, reviewer: "principal-v1-2" };
 const asTask = (changed: Draft = {}): Draft => approvalEvent("approved", "task", { action: { ...taskOf, ...changed }, scope: "task" });
@@ -245,6 +269,8 @@ export const soundStories: readonly (readonly [string, readonly { reason: Reason
   ["dispatched after all that stopped it was released", [], () => forgeChain(insert(3, ...stops.flatMap(([, scope, named]) => [killed(scope, named), released(scope, named)])))],
   ["dispatched while another session and another principal were stopped", [], () => forgeChain(insert(3, killed("session", { session: otherSession }), killed("principal", { principal: "principal-v1-2" })))],
   ["approved by break-glass and accounted for", [], () => forgeChain((drafts) => drafts.with(10, approvalEvent("approved", "d", breakGlass)).toSpliced(13, 0, approvalEvent("post_mortem", "d", { by: "principal-v1-2", text: "why" })))],
+  ["permitted by a ticket, as often as it says, and by another", [], () => spending(spender("t1", 1), spender("o1", 1, { id: "tkt_2", of: 1 }), spender("t2", 2), spender("t3", 3), [revoked])],
+  ["presented with tickets that were not used", [], () => spending(spender("t1", undefined), [decision("t2", "block", spend(undefined, { standing: "used_up" })), decision("t3", "block", { ticket: { standing: "forged" } })])],
   ["approved by break-glass and not accounted for", [{ reason: "post_mortem_missing", seq: 10 }], () => forgeChain(replace(10, approvalEvent("approved", "d", breakGlass)))],
 ];
 
@@ -321,5 +347,5 @@ function without<T>(entries: ReadonlyMap<number, T>, seq: number): ReadonlyMap<n
 /** Every way to falsify evidence that both verifiers must see through alike. */
 export const tamperCases: readonly TamperCase[] = [
   ...memberRows, ...lineRows, ...headRows, ...keyRows, ...noteRows, ...proofRows, ...gapRows,
-  ...storyRows, ...approvalRows, ...fieldRows, ...witnessRows,
+  ...storyRows, ...approvalRows, ...ticketRows, ...fieldRows, ...witnessRows,
 ].map(([name, reason, place, make]) => ({ name, reason, ...place, make }));
