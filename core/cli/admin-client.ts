@@ -25,7 +25,7 @@ export function adminOption(): Option {
 export async function askAdmin(
   { admin }: AdminOptions,
   path: string,
-  method: "GET" | "POST" = "GET",
+  method: "GET" | "POST" | "DELETE" = "GET",
   message?: JsonObject,
 ): Promise<Buffer> {
   const key = process.env.GATEWAY_API_KEY;

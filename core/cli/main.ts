@@ -14,6 +14,7 @@ import { serveCommand } from "./serve.ts";
 import { sessionsCommand } from "./sessions.ts";
 import { simulateCommand } from "./simulate.ts";
 import { testActionCommand } from "./test-action.ts";
+import { ticketsCommand } from "./tickets.ts";
 import { applyUsage } from "./usage.ts";
 import { webhookCommand } from "./webhook.ts";
 
@@ -31,6 +32,7 @@ const program = new Command("gateway")
   .addCommand(webhookCommand())
   .addCommand(sessionsCommand())
   .addCommand(policiesCommand())
+  .addCommand(ticketsCommand())
   .addCommand(testActionCommand())
   .addCommand(simulateCommand());
 

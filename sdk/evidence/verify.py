@@ -4,8 +4,7 @@ import argparse, hashlib, json, pathlib, re, subprocess, sys, tempfile, time
 from base64 import b64decode as raw
 EXITS = {"witnessed": 0, "self-attested": 10, "stale": 20, "diverged": 30, "invalid": 40, "incomplete": 50}
 GRADES = dict(stale="stale", forked="diverged", behind_witness="diverged", missing_record="incomplete", session_gap="incomplete", open_outcome="incomplete")
-COMMITTED = {"decision": "arguments_digest", "outcome": "output_digest"}  # what the fields beside such a record must add up to
-PREFIX = bytes.fromhex("302a300506032b6570032100")  # of an Ed25519 key in DER
+COMMITTED, PREFIX = {"decision": "arguments_digest", "outcome": "output_digest"}, bytes.fromhex("302a300506032b6570032100")  # of fields; of an Ed25519 key in DER
 # Shapes: a text is a pattern, a list says what each item is, a dict what members there are at least ("?": maybe), a tuple a choice, `int` a count.
 TEXT, HEX, TIME, B64 = ".*", "[0-9a-f]{64}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "[A-Za-z0-9+/]"
 KEY, SIGNATURE, ORIGIN = f"{B64}{{42}}[AEIMQUYcgkosw048]=", f"{B64}{{85}}[AQgw]==", "agent-governance-gateway/evidence/"

@@ -1,9 +1,17 @@
-import { readdir, readFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect } from "chai";
+import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
+import { verifyBundle } from "../../../core/evidence/bundle/verify.ts";
+import type { EventRecord } from "../../../core/evidence/record.ts";
+import { repositoryRoot } from "../../check/source-tree.ts";
 import { clientKinds } from "../../support/mcp-client.ts";
 import { TicketWorld, textOf } from "../../support/ticket-world.ts";
 import { send } from "../../support/wire.ts";
+
+const verifier = join(repositoryRoot, "sdk", "evidence", "verify.py");
 
 describe("a capability ticket", function () {
   this.timeout(60_000);
@@ -32,6 +40,29 @@ describe("a capability ticket", function () {
       { id: ticket.id, standing: "used_up" },
     ]);
     expect(await world.evidence.verify()).to.include({ ok: true });
+  });
+
+  it("leaves a session's bundle that both verifiers hold to its uses", async () => {
+    const { token, ticket } = await world.issue({ max_uses: 3 });
+    for (let use = 0; use < 2; use++) await world.call(token, {}, { label: "bundled" });
+    await world.ask("rita", "DELETE", `tickets/${ticket.id}`, { reason: "enough" });
+    await world.call(token, {}, { label: "bundled" });
+    const { id = "" } = (await world.evidence.sessions()).find(({ label }) => label === "bundled") ?? {};
+    const url = `${world.gateway.adminUrl}/admin/v1/evidence/sessions/${id}/export`;
+    const answer = await fetch(url, { headers: { "x-api-key": world.key("rita") } });
+    const bundle = Buffer.from(await answer.arrayBuffer());
+    expect(verifyBundle(bundle, { keys: [], nowMs: Date.now() })).to.include({
+      verdict: "self-attested",
+      first_bad: null,
+    });
+    const file = join(world.gateway.folder, "bundle");
+    await writeFile(file, bundle);
+    const { stdout } = await promisify(execFile)("python3", [verifier, file]).catch(
+      (error: { stdout: string }) => error,
+    );
+    expect(JSON.parse(stdout)).to.include({ verdict: "self-attested", first_bad: null });
+    const events = readBundle(bundle).entries.filter(({ record }) => record.kind === "ticket");
+    expect(events.map(({ record }) => (record as EventRecord).detail.event)).to.deep.equal(["revoked"]);
   });
 
   for (const kind of clientKinds) {
