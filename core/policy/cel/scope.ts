@@ -91,9 +91,10 @@ export function bindVariables(action: ActionEnvelope, pack: PackVariables, now: 
     data: pack.data,
   });
   if (action.output !== undefined) variables.output = toCelValue(action.output);
-  // Made where a rule reads them: most rules do not.
+  // Made where the first rule reads them, which most actions have none for.
   for (const [name, make] of Object.entries({ now, ...sessionValues })) {
-    Object.defineProperty(variables, name, { get: () => make(action), enumerable: true });
+    let made: CelValue | undefined;
+    Object.defineProperty(variables, name, { get: () => (made ??= make(action)), enumerable: true });
   }
   return variables;
 }
