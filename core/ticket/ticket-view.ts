@@ -1,7 +1,6 @@
 import type { Revocation, TicketEntry } from "./ticket-entry.ts";
 
-export const ticketStates = ["live", "used_up", "expired", "revoked"] as const;
-export type TicketState = (typeof ticketStates)[number];
+export type TicketState = "live" | "used_up" | "expired" | "revoked";
 
 /** A ticket as operators see it: all but what would let somebody use it. */
 export interface TicketView {
