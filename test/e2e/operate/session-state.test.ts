@@ -90,7 +90,7 @@ describe("what sessions did and met", function () {
     expect(await arrived("risky")).to.equal(riskyCalls);
     expect(await stateOf("risky")).to.include({ state: "stopped", risk: 80, actions: riskyCalls });
     expect((await callInTurn("calm", {}, 1)).map(isBlocked)).to.deep.equal([false]);
-    expect(await metrics()).to.include('gateway_session_kills_total{reason="risk"} 1');
+    expect(await metrics()).to.include('gateway_kills_total{scope="session",reason="risk"} 1');
   });
 
   it("dispatches nothing behind the kill, and not one too many, however many actions come at once [S63]", async () => {
