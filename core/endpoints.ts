@@ -13,6 +13,7 @@ import { ModelEndpoint } from "./ingress/model/endpoint.ts";
 import { UntrustedSources } from "./ingress/untrusted-source.ts";
 import { bodyLimits, identity, newId } from "./instance.ts";
 import type { GatewayError } from "./kernel/error.ts";
+import type { TaskBinding } from "./manifest/task-binding.ts";
 import { limitWarnings } from "./notify/limited-warning.ts";
 import type { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
@@ -38,6 +39,7 @@ export interface EndpointSources {
   readonly sessionWatch: SessionWatch;
   readonly tickets: Tickets;
   readonly inFlight: InFlight;
+  readonly taskBinding: TaskBinding;
   readonly meter: UsageMeter;
   readonly live: LiveFeed;
 }
@@ -57,14 +59,14 @@ const droppedText: Readonly<Record<DropReason, string>> = {
   full: "notification dropped, too many wait to be judged",
 };
 
-type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "body" | "onFault">;
+type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "tasks" | "body" | "onFault">;
 
 /** Of one streamed answer, beside what waits of each text: tool calls wait whole. */
 const mostHeldBytes = 1_048_576;
 
 /** Makes the endpoints of the gateway port; all of them lead onto one road. */
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
-  const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight, live } = open;
+  const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight, live, taskBinding: tasks } = open;
   const tickets = open.tickets.desk;
   const { queue: desk } = approvals;
   const { trials } = metrics;
@@ -73,6 +75,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     road,
     tickets,
     inFlight,
+    tasks,
     body: bodyLimits(config),
     onFault: (requestId: string, error: GatewayError): void =>
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
@@ -81,7 +84,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;
   const model = new ModelEndpoint({
     ...shared,
-    actions: new ActionFactory("model", Date.now, newId, new UntrustedSources([])),
+    actions: new ActionFactory("model", Date.now, newId, { untrusted: new UntrustedSources([]), tasks }),
     fleet: open.providers,
     meter: open.meter,
     tokenizer: () => Tokenizer.load(),
@@ -104,7 +107,10 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
     identity,
     fleet,
     sessions,
-    actions: new ActionFactory("mcp", Date.now, newId, new UntrustedSources(config.upstreams)),
+    actions: new ActionFactory("mcp", Date.now, newId, {
+      untrusted: new UntrustedSources(config.upstreams),
+      tasks: shared.tasks,
+    }),
     hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
     newId,
     onDropped: ({ reason, upstream, action }) => {

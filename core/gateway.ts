@@ -66,9 +66,9 @@ export class Gateway {
    * is wrong it rejects and the last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
    */
   async reload(config: GatewayConfig): Promise<void> {
-    const { keys, chain, killSwitch, ledger, endpoint, log, config: started } = this.#parts;
+    const { keys, chain, killSwitch, driftPolicy, ledger, endpoint, log, config: started } = this.#parts;
     const loaded = await loadPolicies(config, this.#parts);
-    const policies = [killSwitch, ...loaded.policies];
+    const policies = [killSwitch, driftPolicy, ...loaded.policies];
     const refs = policies.map(({ ref }) => ref);
     // Evidence names what is in force: the rest of the file is not, until the next start.
     const policy = { ...started.policy, packs: config.policy.packs, plugins: config.policy.plugins };
@@ -128,7 +128,8 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Lis
 }
 
 function openLive(parts: Parts): LiveEndpoint {
-  const { config, keys, live, road } = parts;
+  const { config, keys, live, road, taskBinding } = parts;
+  const described = { clock: Date.now, newId, taskBinding };
   const [hosts, access] = [hostRuleOf(parts), accessRuleOf(parts)];
   return new LiveEndpoint({
     feed: live,
@@ -136,7 +137,7 @@ function openLive(parts: Parts): LiveEndpoint {
     guard: (request) => checkRequest(hosts, request),
     callerOf: ({ rawHeaders }) => access.admitIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),
-    describe: (said, caller, client) => actionOf(readDescribedAction(said, "action"), caller, client, Date.now, newId),
+    describe: (said, caller, client) => actionOf(readDescribedAction(said, "action"), caller, client, described),
     evaluate: (action) => road.evaluate(action),
   });
 }

@@ -14,6 +14,10 @@ import { KeyRing } from "./identity/key-ring.ts";
 import { InFlight } from "./ingress/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
 import { identity, jsonBounds, newId } from "./instance.ts";
+import type { DriftPolicy } from "./manifest/drift-policy.ts";
+import type { ManifestBook } from "./manifest/manifest-book.ts";
+import { openManifestControl } from "./manifest/manifest-control.ts";
+import type { TaskBinding } from "./manifest/task-binding.ts";
 import { WebhookFeed } from "./notify/feed.ts";
 import { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
@@ -52,6 +56,9 @@ export interface Parts extends Endpoints {
   readonly tickets: Tickets;
   readonly sessionDirectory: SessionDirectory;
   readonly sessionSweep: SessionSweep;
+  readonly manifests: ManifestBook;
+  readonly driftPolicy: DriftPolicy;
+  readonly taskBinding: TaskBinding;
   readonly keys: KeyRing;
   readonly chain: Chain;
   readonly pluginPool: PluginPool;
@@ -96,8 +103,14 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
       live.publish(tenant, "risk", () => ({ [scope]: subject, killed: reason }));
     },
   });
+  const plans = await openManifestControl({
+    ...evidence,
+    ...config.sessions,
+    ...time,
+    hasActed: (...session) => control.sessionWatch.hasActed(...session),
+  });
   const chain = new Chain({
-    policies: [control.killSwitch, ...policies],
+    policies: [control.killSwitch, plans.driftPolicy, ...policies],
     defaultDecision: config.policy.defaultDecision,
     deadlineMs: config.policy.deadlineMs,
     newId,
@@ -125,6 +138,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const endpoints = openEndpoints(config, log, {
     ...control,
     tickets,
+    ...plans,
     inFlight,
     ledger: evidence.ledger,
     approvals,
@@ -144,6 +158,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     approvals,
     ...control,
     tickets,
+    ...plans,
     keys,
     chain,
     pluginPool,

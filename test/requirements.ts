@@ -92,9 +92,9 @@ R2.3-7  | 5 | met  | Plugin provenance metadata is tracked in evidence.
 R2.4-1  | 2 | met  | All agent actions are normalized into action envelopes before evaluation.
 
 ## 2.5 Task manifest
-R2.5-1  | 7 | open | A task manifest declares expected tools, expected resources, write domains and a maximum action count.
-R2.5-2  | 7 | open | The manifest is used for drift detection.
-R2.5-3  | 7 | open | The session risk score accumulates as actions deviate.
+R2.5-1  | 7 | met  | A task manifest declares expected tools, expected resources, write domains and a maximum action count.
+R2.5-2  | 7 | met  | The manifest is used for drift detection.
+R2.5-3  | 7 | met  | The session risk score accumulates as actions deviate.
 
 ## 2.6 Capability ticket
 R2.6-1  | 7 | met  | A capability ticket includes a nonce and a TTL.
@@ -137,10 +137,10 @@ R3.2-5  | 4 | met  | Reconnecting creates a new scope and needs fresh approval.
 R3.2-6  | 4 | met  | HTTP and SSE approvals do not transfer between transports.
 R3.2-7  | 4 | met  | Approvals expire, so that stale ones cannot be used.
 R3.2-8  | 4 | met  | Approval scope is this task or exactly this action.
-R3.2-9  | 7 | open | The risk score accumulates as actions drift from the task manifest.
+R3.2-9  | 7 | met  | The risk score accumulates as actions drift from the task manifest.
 R3.2-10 | 7 | met  | The kill switch triggers when the score exceeds a threshold.
 R3.2-11 | 7 | met  | The kill switch blocks sessions that generate excessive review requests.
-R3.2-12 | 7 | open | Shadow mode exists for the gradual rollout of drift enforcement.
+R3.2-12 | 7 | met  | Shadow mode exists for the gradual rollout of drift enforcement.
 R3.2-13 | 2 | met  | When policy evaluation errors, the action is blocked.
 
 ## 4.1 Gateway endpoints
@@ -227,7 +227,7 @@ R7-11   | 2 | met  | A policy evaluation error blocks the action.
 ## 8 Limits
 R8-1    | 4 | met  | Each approval is single-use; concurrent retries execute the action at most once.
 R8-2    | 7 | met  | The kill switch triggers when the risk score exceeds a threshold.
-R8-3    | 7 | open | The task manifest's maximum action count holds.
+R8-3    | 7 | met  | The task manifest's maximum action count holds.
 R8-4    | 7 | met  | Capability tickets carry a TTL.
 R8-5    | 4 | met  | Approvals carry an expiry.
 R8-6    | 8 | met  | Behind a reverse proxy /sse and /v1/ws work unbuffered with read timeouts of at least one hour.

@@ -7,6 +7,7 @@ import { breakGlassCommand } from "./break-glass.ts";
 import { configCommand } from "./config.ts";
 import { evidenceCommand } from "./evidence.ts";
 import { keysCommand } from "./keys.ts";
+import { manifestsCommand } from "./manifests.ts";
 import { packCommand } from "./pack.ts";
 import { pluginCommand } from "./plugin.ts";
 import { policiesCommand } from "./policies.ts";
@@ -33,6 +34,7 @@ const program = new Command("gateway")
   .addCommand(sessionsCommand())
   .addCommand(policiesCommand())
   .addCommand(ticketsCommand())
+  .addCommand(manifestsCommand())
   .addCommand(testActionCommand())
   .addCommand(simulateCommand());
 

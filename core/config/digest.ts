@@ -39,6 +39,8 @@ export function configDigest(config: GatewayConfig): string {
       ...config.sessions,
       reviewFlood: { ...config.sessions.reviewFlood },
       risk: { ...config.sessions.risk },
+      drift: { ...config.sessions.drift },
+      taskSigners: config.sessions.taskSigners.map((signer) => ({ ...signer })),
     },
     tickets: { ...config.tickets },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },

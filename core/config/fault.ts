@@ -37,14 +37,14 @@ export class FaultList {
     return this.#faults.length === 0;
   }
 
-  /** Throws CONFIG_INVALID: one line a fault, in the order of the file; the faults themselves in `data`. */
-  throwAll(): never {
+  /** Throws CONFIG_INVALID, or another code where the file is no configuration: one line a fault, in the order of the file; the faults themselves in `data`. */
+  throwAll(code: "CONFIG_INVALID" | "INVALID_PARAMS" = "CONFIG_INVALID"): never {
     const ordered = this.#faults.toSorted((a, b) => order(a) - order(b) || column(a) - column(b));
     const faults = ordered.slice(0, mostFaults);
     const lines = faults.map(formatFault);
     const omitted = ordered.length - faults.length;
     if (omitted > 0) lines.push(`and ${omitted} more`);
-    throw new GatewayError("CONFIG_INVALID", lines.join("\n"), { data: { faults, omitted } });
+    throw new GatewayError(code, lines.join("\n"), { data: { faults, omitted } });
   }
 
   #nearest(path: string): TextPlace | null {

@@ -131,6 +131,10 @@ export interface SessionConfig {
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
   /** A session at `killAt` is stopped, 0: none is; the score drains from there to nothing in `windowMs`. */
   readonly risk: { readonly killAt: number; readonly windowMs: number; readonly mode: Mode };
+  /** `mode`: of manifests that name none. */
+  readonly drift: { readonly mode: Mode; readonly decision: "review" | "block" };
+  /** Base64 of Ed25519 keys whose references bind sessions of their tenant to tasks. */
+  readonly taskSigners: readonly { readonly id: string; readonly tenant: string; readonly publicKey: string }[];
   /** Sessions in memory. */
   readonly maxActive: number;
   readonly forgetMs: number;

@@ -98,6 +98,12 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
         windowMs: form.sessions.risk.window_seconds * 1_000,
         mode: form.sessions.risk.mode,
       },
+      drift: form.sessions.drift,
+      taskSigners: form.sessions.task_signers.map(({ id, tenant, public_key: publicKey }) => ({
+        id,
+        tenant,
+        publicKey,
+      })),
       maxActive: form.sessions.max_active,
       forgetMs: form.sessions.forget_days * 86_400_000,
     },

@@ -7,6 +7,7 @@ import { checkProviders } from "./provider-rule.ts";
 import { refuseRepeats } from "./repetition.ts";
 import type { FileForm } from "./schema.ts";
 import type { Secrets } from "./secret.ts";
+import { checkSessions } from "./session-rule.ts";
 import { checkUpstreams } from "./upstream-rule.ts";
 import { checkUsage } from "./usage-rule.ts";
 
@@ -29,6 +30,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkBodyTime(draft.limits, faults);
   checkWitnesses(draft.evidence, faults);
   checkApprovals(draft, faults);
+  checkSessions(draft.sessions, faults);
 }
 
 function checkPorts(listen: Draft<FileForm["listen"]>, faults: FaultList): void {

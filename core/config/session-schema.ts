@@ -53,6 +53,45 @@ export const sessionsSchema = {
         },
       },
     },
+    drift: {
+      type: "object",
+      description: "What becomes of actions that depart from the manifest of their session's task.",
+      fields: {
+        mode: {
+          type: "choice",
+          values: ["enforce", "shadow"],
+          default: "enforce",
+          description: "Of manifests that name no mode. `shadow`: departures are only recorded.",
+        },
+        decision: {
+          type: "choice",
+          values: ["review", "block"],
+          default: "review",
+          description:
+            "Of a tool, a resource or a write domain that is not expected. Too many actions, and those of a task that is over, are blocked.",
+        },
+      },
+    },
+    task_signers: {
+      type: "list",
+      default: [],
+      whenEmpty: "leave the key out to accept no references",
+      description: "Whose signed references bind a session to a task.",
+      of: {
+        type: "object",
+        description: "One signer.",
+        fields: {
+          id: { type: "string", format: "name", required: true, description: "What evidence calls the signer." },
+          tenant: { type: "string", format: "name", required: true, description: "Whose sessions it may bind." },
+          public_key: {
+            type: "string",
+            format: "public_key",
+            required: true,
+            description: "An Ed25519 public key, as `gateway pack keys new` prints it.",
+          },
+        },
+      },
+    },
     review_flood: {
       type: "object",
       description: "A session that asks for too many reviews is stopped until an operator or admin releases it.",

@@ -1,4 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
+import type { Json } from "../kernel/json.ts";
 import { composeYaml, type TextPlace } from "../kernel/yaml-document.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 
@@ -22,6 +23,13 @@ export interface YamlEntry {
 export function readYamlTree(text: string, faults: FaultList): YamlTree | null {
   const { root, placeOf } = composeYaml(text, (fault, place) => faults.add("", fault, place));
   return root === null ? null : new Grower(placeOf, faults).grow(root);
+}
+
+/** The tree as a JSON value, without its places. */
+export function plainValue(tree: YamlTree): Json {
+  if (tree.kind === "scalar") return tree.value;
+  if (tree.kind === "list") return tree.items.map(plainValue);
+  return Object.fromEntries(tree.entries.map(({ key, value }) => [key, plainValue(value)]));
 }
 
 /** Turns the composer's nodes into a tree. Depth was bounded by `composeYaml`. */

@@ -41,6 +41,12 @@ export class KeyRing {
     return [...this.#principals.values()].some((principal) => principal.tenant === tenant && principal.id === id);
   }
 
+  /** The id of a tenant's key that has this id, or makes its holder the principal of this id. */
+  keyId(tenant: string, name: string): string | undefined {
+    const own = [...this.#principals.values()].filter((principal) => principal.tenant === tenant);
+    return own.find(({ id, keyId }) => id === name || keyId === name)?.keyId;
+  }
+
   /** Whether some key still makes its holder this principal, in this role. */
   has({ id, role }: Principal): boolean {
     return [...this.#principals.values()].some((principal) => principal.id === id && principal.role === role);

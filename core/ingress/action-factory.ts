@@ -34,23 +34,34 @@ export interface Attempt {
   readonly untrusted?: boolean;
 }
 
+/** Which task a session works on; null: none that is declared. */
+export interface TaskSource {
+  taskOf(principal: Principal, scope: SessionScope): string | null;
+}
+
+/** What is known of an action beside its request. */
+export interface ActionSources {
+  readonly untrusted: UntrustedSources;
+  readonly tasks: TaskSource;
+}
+
 /** Makes the envelope of what a caller attempts: the only place where a request becomes an action. */
 export class ActionFactory {
   readonly #protocol: Protocol;
   readonly #clock: Clock;
   readonly #newId: () => string;
-  readonly #untrusted: UntrustedSources;
+  readonly #sources: ActionSources;
 
-  constructor(protocol: Protocol, clock: Clock, newId: () => string, untrusted: UntrustedSources) {
+  constructor(protocol: Protocol, clock: Clock, newId: () => string, sources: ActionSources) {
     this.#protocol = protocol;
     this.#clock = clock;
     this.#newId = newId;
-    this.#untrusted = untrusted;
+    this.#sources = sources;
   }
 
   /** Whether strangers may have written what comes of this tool or method, as far as its name tells. */
   isUntrusted(target: string, tool: string): boolean {
-    return this.#untrusted.has(target, tool);
+    return this.#sources.untrusted.has(target, tool);
   }
 
   /** The sealed envelope, phase `input`, or `list` for the question whether a tool may be seen. */
@@ -64,7 +75,7 @@ export class ActionFactory {
       tenant: principal.tenant,
       principal: { id: principal.id, role: principal.role, keyId: principal.keyId },
       session: actor.scope,
-      task: null,
+      task: this.#sources.tasks.taskOf(principal, actor.scope),
       protocol: this.#protocol,
       phase,
       tool: attempt.tool,

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../kernel/json.ts";
 import type { Clock } from "../kernel/port.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { httpSession } from "../kernel/session-scope.ts";
-import { ActionFactory, type Actor } from "./action-factory.ts";
+import { ActionFactory, type Actor, type TaskSource } from "./action-factory.ts";
 import { UntrustedSources } from "./untrusted-source.ts";
 
 const name: JsonObject = { type: "string", minLength: 1, maxLength: 512 };
@@ -43,6 +43,13 @@ export interface DescribedAction {
   readonly session?: string;
 }
 
+/** What an action needs beside its description. */
+export interface DescriptionParts {
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly taskBinding: TaskSource;
+}
+
 const isDescribed = new Ajv({ strict: true, logger: false }).compile<DescribedAction>(describedActionSchema);
 
 /** Throws INVALID_PARAMS that names the place, below `where`, and what was expected there. */
@@ -69,13 +76,13 @@ export function actionOf(
   said: DescribedAction,
   caller: Principal,
   client: Actor["client"],
-  clock: Clock,
-  newId: () => string,
+  { clock, newId, taskBinding }: DescriptionParts,
 ): ActionEnvelope {
   const scope = httpSession(caller.tenant, caller.id, said.session);
   const { protocol = "mcp", phase = "input", tool, target, capability = "execute", output = null } = said;
   const attempt = { tool, target, capability, arguments: said.arguments ?? {} };
-  const factory = new ActionFactory(protocol, clock, newId, new UntrustedSources([]));
+  const sources = { untrusted: new UntrustedSources([]), tasks: taskBinding };
+  const factory = new ActionFactory(protocol, clock, newId, sources);
   const action = factory.make({ principal: caller, scope, client }, attempt, phase === "list" ? "list" : "input");
   return phase === "output" ? withOutput(action, output) : action;
 }

@@ -27,6 +27,7 @@ const singular: ReadonlySet<string> = new Set([
   "x-api-key",
   "x-gateway-session-id",
   "x-gateway-ticket",
+  "x-gateway-task",
 ]);
 
 /** One spelling a path: no empty or dotted segment, no escape, no fragment, no absolute form. */

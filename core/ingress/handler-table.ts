@@ -10,6 +10,7 @@ import type { ApprovalParts } from "./approval-view.ts";
 import { type DashboardPageParts, dashboardHandlers } from "./dashboard/page.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { KillRuleParts } from "./kill-rule.ts";
+import { type ManifestParts, manifestHandlers } from "./manifest-admin.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
@@ -23,6 +24,7 @@ export interface HandlerParts
     ApprovalParts,
     KillRuleParts,
     SessionAdminParts,
+    ManifestParts,
     PolicyTestParts,
     TicketParts,
     Omit<DashboardPageParts, "policies"> {
@@ -42,6 +44,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...adminHandlers({ ...parts, policies: () => parts.chain.policies, trials: parts.metrics.trials }),
     ...approvalHandlers(parts),
     ...sessionKillHandlers(parts),
+    ...manifestHandlers(parts),
     ...policyTestHandlers(parts),
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),

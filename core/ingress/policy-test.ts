@@ -3,20 +3,17 @@ import type { Ledger } from "../evidence/ledger.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
 import { isJsonObject, type Json } from "../kernel/json.ts";
-import type { Clock } from "../kernel/port.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Road } from "../pipeline/road.ts";
 import type { Handlers } from "./app.ts";
 import { type BodyLimits, readJsonBody } from "./body.ts";
 import { agentIdentity } from "./client.ts";
-import { actionOf, type DescribedAction, readDescribedAction } from "./described-action.ts";
+import { actionOf, type DescribedAction, type DescriptionParts, readDescribedAction } from "./described-action.ts";
 
-export interface PolicyTestParts {
+export interface PolicyTestParts extends DescriptionParts {
   readonly road: Pick<Road, "evaluate">;
   readonly ledger: Ledger;
   readonly body: BodyLimits;
-  readonly clock: Clock;
-  readonly newId: () => string;
 }
 
 const mostActions = 100;
@@ -54,12 +51,12 @@ function record({ ledger }: PolicyTestParts, { tenant, id }: Principal, action: 
 }
 
 async function evaluate(
-  { road, clock, newId }: PolicyTestParts,
+  parts: PolicyTestParts,
   ctx: Context,
   caller: Principal,
   said: DescribedAction,
 ): Promise<object> {
-  return viewEvaluation(await road.evaluate(actionOf(said, caller, agentIdentity(ctx.req), clock, newId)));
+  return viewEvaluation(await parts.road.evaluate(actionOf(said, caller, agentIdentity(ctx.req), parts)));
 }
 
 /** As the admin port tells it. */

@@ -22,7 +22,9 @@ export type Permission =
   | "session.kill"
   | "gateway.kill"
   | "ticket.read"
-  | "ticket.issue";
+  | "ticket.issue"
+  | "manifest.read"
+  | "manifest.write";
 
 const granted: Readonly<Record<Role, readonly Permission[]>> = {
   admin: [
@@ -46,6 +48,8 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "gateway.kill",
     "ticket.read",
     "ticket.issue",
+    "manifest.read",
+    "manifest.write",
   ],
   operator: [
     "evidence.read",
@@ -64,6 +68,8 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "session.kill",
     "ticket.read",
     "ticket.issue",
+    "manifest.read",
+    "manifest.write",
   ],
   viewer: [
     "evidence.read",
@@ -75,6 +81,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "metrics.read",
     "session.read",
     "ticket.read",
+    "manifest.read",
   ],
 };
 

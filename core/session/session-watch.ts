@@ -68,6 +68,12 @@ export class SessionWatch {
     return visit;
   }
 
+  /** Whether the session has attempted anything, or is about to. */
+  hasActed(tenant: string, session: string, principal: string): boolean {
+    const { last, judged } = this.#book.open(tenant, session, principal);
+    return last > 0 || judged > 0;
+  }
+
   /**
    * Taints the session with what an action brought in: in force when this returns, durable and on record when the promise
    * resolves. Rejects with EVIDENCE_UNAVAILABLE where it cannot be recorded.

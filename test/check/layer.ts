@@ -2,7 +2,7 @@ import { type Import, importsOf, type SourceTree } from "./source-tree.ts";
 
 /** The folders of the first layer: siblings that do not know one another. */
 const siblings: ReadonlySet<string> = new Set(
-  "config policy extension session approval evidence identity upstream provider usage store observe notify ticket".split(
+  "config policy extension session approval evidence identity upstream provider usage store observe notify ticket manifest".split(
     " ",
   ),
 );

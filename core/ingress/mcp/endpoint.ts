@@ -4,10 +4,12 @@ import { GatewayError } from "../../kernel/error.ts";
 import { type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../kernel/json-rpc.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import { httpSession, type SessionScope } from "../../kernel/session-scope.ts";
+import type { TaskBinding } from "../../manifest/task-binding.ts";
 import { type BodyLimits, readJsonBody } from "../body.ts";
 import { addressOf, clientIdentity } from "../client.ts";
 import { headerText } from "../header.ts";
 import type { InFlight } from "../in-flight.ts";
+import { bindTask } from "../task-reference.ts";
 import { ticketHeader } from "../ticket.ts";
 import type { Caller } from "./caller.ts";
 import { receiveAnswer, receiveNotification } from "./client-message.ts";
@@ -23,6 +25,7 @@ export interface EndpointParts extends HandshakeParts, ServiceParts {
   readonly body: BodyLimits;
   readonly sessions: SessionTable;
   readonly inFlight: InFlight;
+  readonly tasks: TaskBinding;
 }
 
 /** The verbs of `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
@@ -102,6 +105,7 @@ export class McpEndpoint {
     const reply = new Reply(ctx.res, stream);
     try {
       const era = classifyEra(request, ctx.req.headers);
+      await bindTask(this.#parts.tasks, ctx.req, principal, scope, request.params);
       const response = await this.#answer(ctx, principal, scope, request, era, reply);
       // The stateless revision streams only what has something to say before its answer.
       if (streamFirst && era.era === "legacy") reply.startStream();

@@ -7,6 +7,7 @@ import type { Principal } from "../../kernel/principal.ts";
 import type { SessionScope } from "../../kernel/session-scope.ts";
 import { readJsonBody } from "../body.ts";
 import { addressOf } from "../client.ts";
+import { bindTask } from "../task-reference.ts";
 import { ticketHeader } from "../ticket.ts";
 import { receiveAnswer, receiveNotification } from "./client-message.ts";
 import type { EndpointParts } from "./endpoint.ts";
@@ -45,7 +46,11 @@ export class SseEndpoint {
     const { sessions } = this.#parts;
     const stream = new Reply(ctx.res, true);
     const onScopeEnded: ScopeListener = (scope) => this.#endScope(scope, principal);
-    const connection = await sessions.add(async (id) => new SseConnection(id, principal, stream, onScopeEnded));
+    const connection = await sessions.add(async (id) => {
+      const opened = new SseConnection(id, principal, stream, onScopeEnded);
+      await bindTask(this.#parts.tasks, ctx.req, principal, opened.scope);
+      return opened;
+    });
     ctx.respond = false;
     stream.onClosed(() => void sessions.end(connection));
     stream.announce(`/mcp/session/${connection.id}`);
@@ -57,7 +62,10 @@ export class SseEndpoint {
     const connection = this.#parts.sessions.find(SseConnection, ctx.params.id as string, principal);
     const read = async (): Promise<JsonRpcMessage> => readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
     await connection.receive(read, async ({ kind, message }) => {
-      if (kind === "request") return this.#accept(ctx, connection, message, requestId);
+      if (kind === "request") {
+        await bindTask(this.#parts.tasks, ctx.req, principal, connection.scope, message.params);
+        return this.#accept(ctx, connection, message, requestId);
+      }
       checkRevisionHeader(ctx.req.headers);
       if (kind === "notification") await receiveNotification(connection.session, message);
       else receiveAnswer(connection.session, message);

@@ -6,12 +6,14 @@ import type { JsonObject } from "../../kernel/json.ts";
 import type { ModelApi } from "../../kernel/model-api.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import { httpSession } from "../../kernel/session-scope.ts";
+import type { TaskBinding } from "../../manifest/task-binding.ts";
 import { contentOf } from "../../usage/request-content.ts";
 import type { Actor } from "../action-factory.ts";
 import { type BodyLimits, readJsonBody } from "../body.ts";
 import { agentIdentity } from "../client.ts";
 import type { ConcurrencyLimit } from "../concurrency-limit.ts";
 import type { InFlight } from "../in-flight.ts";
+import { bindTask } from "../task-reference.ts";
 import { presentTicket, type TicketReader, ticketHeader } from "../ticket.ts";
 import { Bill, type BillParts } from "./bill.ts";
 import { modelErrorEvent } from "./error.ts";
@@ -26,6 +28,7 @@ export interface ModelEndpointParts extends ServiceParts, BillParts {
   readonly body: BodyLimits;
   readonly inFlight: InFlight;
   readonly tickets: TicketReader;
+  readonly tasks: TaskBinding;
   /** By principal: whoever is refused here had no body read, and is not on record. */
   readonly concurrency: ConcurrencyLimit;
   /** A fault that was told to a client in the middle of its stream. */
@@ -89,6 +92,7 @@ export class ModelEndpoint {
     requestId: string,
   ): Promise<void> {
     const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+    await bindTask(this.#parts.tasks, ctx.req, principal, scope);
     const actor: Actor = { principal, scope, client: agentIdentity(ctx.req) };
     const ticket = presentTicket(this.#parts.tickets, principal, ticketHeader(ctx.req), undefined);
     const abort = new AbortController();

@@ -53,6 +53,15 @@ describe("what is done over the admin port is on record with who did it", functi
   const held = (): Promise<string> => site.hold("echo", { turn: ++turn });
   const session = async (): Promise<string> => (await site.evidence.sessions())[0]?.id ?? "none";
   const reason = "nobody else was awake";
+  const manifest = {
+    task: "nightly",
+    principal: "agent",
+    expected_tools: ["*"],
+    expected_resources: ["*"],
+    write_domains: ["*"],
+    max_actions: 100,
+    expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+  };
   const postMortem = "it was down; two people were told";
 
   /**
@@ -187,6 +196,17 @@ describe("what is done over the admin port is on record with who did it", functi
       kind: "ticket",
       detail: (by, ticket) => ({ event: "revoked", by, ticket, reason: "no need" }),
     },
+    "admin.declare": {
+      body: manifest,
+      kind: "admin",
+      detail: (principal) => ({ action: "manifest.declare", principal, manifest }),
+    },
+    "admin.manifests": null,
+    "admin.manifest": null,
+    "admin.withdraw": {
+      kind: "admin",
+      detail: (principal) => ({ action: "manifest.withdraw", principal, task: manifest.task }),
+    },
   };
   const entries = Object.entries(trails) as [AdminRouteId, Trail | null][];
 
@@ -223,7 +243,7 @@ describe("what is done over the admin port is on record with who did it", functi
     const from = await size();
     const { status } = await send(site.gateway.adminUrl, {
       method,
-      target: path.replace(":id", about) + (trail?.query ?? ""),
+      target: path.replace(":id", about).replace(":task", manifest.task) + (trail?.query ?? ""),
       headers: [
         ["x-api-key", site.key("adam")],
         ["content-type", "application/json"],

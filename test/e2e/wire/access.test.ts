@@ -68,6 +68,10 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.ticket_issue": [400, 400, 403, 400, 401, 401],
   "admin.ticket_keys": everyKey,
   "admin.ticket_revoke": [400, 400, 403, 400, 401, 401], // before anything is looked for
+  "admin.manifests": everyKey,
+  "admin.manifest": [404, 404, 404, 404, 401, 401], // there is none
+  "admin.declare": [400, 400, 403, 400, 401, 401],
+  "admin.withdraw": [404, 404, 403, 404, 401, 401],
   "dashboard.page": everyone, // its data is another matter: `test/e2e/live/dashboard.test.ts`
   "dashboard.style": everyone,
   "dashboard.script": everyone,
@@ -123,7 +127,7 @@ describe("access", () => {
   after(() => world.stop());
 
   function pathOf({ path }: Route): string {
-    return path.replace(":id", /approvals|break-glass/.test(path) ? approval : session);
+    return path.replace(":task", "nightly").replace(":id", /approvals|break-glass/.test(path) ? approval : session);
   }
 
   function ask(route: Route, visitor: Visitor, port: string = route.port): Promise<Omit<WireResponse, "body">> {

@@ -258,6 +258,8 @@ function defaults(source: string): GatewayConfig {
       gatewayTenant: null,
       reviewFlood: { reviews: 5, windowMs: 300_000 },
       risk: { killAt: 80, windowMs: 1_800_000, mode: "enforce" },
+      drift: { mode: "enforce", decision: "review" },
+      taskSigners: [],
       maxActive: 10_000,
       forgetMs: 30 * 86_400_000,
     },

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
 import { faultsOf, hashA, hashB } from "./fixture.ts";
 
@@ -243,6 +244,38 @@ describe("checkRules(draft, secrets, faults)", () => {
     it("takes names that only sound like it", async () => {
       const text = `upstreams: [${stdio("a", ", env: {TOKEN_FILE: /run/token, TOKENIZERS_PARALLELISM: 'false'}")}]`;
       expect(await textsOf(text)).to.deep.equal([]);
+    });
+  });
+
+  describe("when signers of references are named", () => {
+    const spki = (type: "ed25519" | "ec"): string => {
+      const { publicKey } =
+        type === "ec" ? generateKeyPairSync("ec", { namedCurve: "P-256" }) : generateKeyPairSync(type);
+      return publicKey.export({ format: "der", type: "spki" }).toString("base64");
+    };
+    const signers = (...entries: readonly string[]): string => `sessions: {task_signers: [${entries.join(", ")}]}`;
+    const signer = (id: string, tenant: string, key = spki("ed25519")): string =>
+      `{id: ${id}, tenant: ${tenant}, public_key: "${key}"}`;
+
+    it("takes Ed25519 keys, eight for a tenant", async () => {
+      const eight = ["acme", "other"].flatMap((tenant) =>
+        Array.from({ length: 8 }, (_, at) => signer(`${tenant}${at}`, tenant)),
+      );
+      expect(await textsOf(signers(...eight))).to.deep.equal([]);
+      expect(await textsOf(signers(...eight, signer("more", "acme")))).to.deep.equal([
+        "sessions.task_signers[16].tenant: expected at most 8 signers of a tenant, got more",
+      ]);
+    });
+
+    it("refuses another kind of key, and two of one id", async () => {
+      expect(await textsOf(signers(signer("a", "acme", spki("ec")), signer("b", "acme", "AAAA")))).to.deep.equal(
+        [0, 1].map(
+          (at) => `sessions.task_signers[${at}].public_key: expected an Ed25519 public key, got something else`,
+        ),
+      );
+      expect(await textsOf(signers(signer("a", "acme"), signer("a", "acme")))).to.deep.equal([
+        "sessions.task_signers[1].id: expected an id of its own, got `a` that `sessions.task_signers[0].id` has",
+      ]);
     });
   });
 });

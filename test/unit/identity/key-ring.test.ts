@@ -11,6 +11,24 @@ const second = generateKey(randomBytes);
 const entry = (id: string, keyHash: string, tenant = "acme"): KeyEntry => ({ id, tenant, role: "operator", keyHash });
 
 describe("KeyRing", () => {
+  describe("keyId(tenant, name)", () => {
+    const ring = new KeyRing([entry("a", first.keyHash), entry("b", second.keyHash, "other")]);
+
+    it("is the id of the tenant's key that has this id, or makes its holder that principal", () => {
+      expect(ring.keyId("acme", "a")).to.equal("a");
+      expect(ring.keyId("acme", principalId("acme", first.keyHash))).to.equal("a");
+    });
+
+    it("is that of no other tenant", () => {
+      expect([ring.keyId("acme", "b"), ring.keyId("other", "a"), ring.keyId("acme", "c")]).to.deep.equal([
+        undefined,
+        undefined,
+        undefined,
+      ]);
+      expect(ring.keyId("acme", principalId("other", second.keyHash))).to.equal(undefined);
+    });
+  });
+
   describe("authenticate(presented)", () => {
     const ring = new KeyRing([entry("a", first.keyHash), entry("b", second.keyHash, "other")]);
 

@@ -67,7 +67,10 @@ describe("relayNotification(parts, lane, told)", () => {
     });
     const parts = {
       road,
-      actions: new ActionFactory("mcp", Date.now, newId, new UntrustedSources([])),
+      actions: new ActionFactory("mcp", Date.now, newId, {
+        untrusted: new UntrustedSources([]),
+        tasks: { taskOf: () => null },
+      }),
       onDropped: ({ reason }: { readonly reason: string }): void => void dropped.push(reason),
     };
     const action = newAction();
