@@ -1,5 +1,6 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { Operation } from "../kernel/operation.ts";
+import { RecentMap } from "../kernel/recent-map.ts";
 import type { SessionStore } from "./kill-index.ts";
 import type { RiskLimit } from "./risk-meter.ts";
 import { SessionEntry } from "./session-entry.ts";
@@ -25,7 +26,7 @@ const usualHistory = 8_192;
  */
 export class SessionBook {
   readonly #options: SessionBookOptions;
-  readonly #entries = new Map<string, SessionEntry>();
+  readonly #entries = new RecentMap<SessionEntry>();
   /** What of each entry's history is in `#historySize`. */
   readonly #counted = new WeakMap<SessionEntry, number>();
   #historySize = 0;
@@ -54,20 +55,22 @@ export class SessionBook {
    */
   find(tenant: string, session: string): SessionEntry | undefined {
     const key = headKey(tenant, session);
-    const entry = this.#entries.get(key) ?? this.#load(key, session);
+    const known = this.#entries.get(key);
+    if (known !== undefined) return known;
+    const entry = this.#load(key, session);
     if (entry !== undefined) this.#keep(key, entry);
     return entry;
   }
 
   /** The entry of a session that is in memory. */
   peek(key: string): SessionEntry | undefined {
-    return this.#entries.get(key);
+    return this.#entries.peek(key);
   }
 
   /** Has the store keep the entry as it is now. */
   put(tenant: string, session: string, entry: SessionEntry): Operation {
     const key = headKey(tenant, session);
-    if (this.#entries.get(key) === entry) this.#count(entry, entry.historySize);
+    if (this.#entries.peek(key) === entry) this.#count(entry, entry.historySize);
     return { type: "put", key, value: writeHead(entry.head()) };
   }
 
@@ -92,27 +95,25 @@ export class SessionBook {
     return new SessionEntry(head.principal, this.#options.limit, head);
   }
 
-  /** As the one used last. */
   #keep(key: string, entry: SessionEntry): void {
-    this.#entries.delete(key);
     this.#makeRoom();
     this.#entries.set(key, entry);
   }
 
   #makeRoom(): void {
     if (this.#hasRoom()) return;
-    for (const key of this.#entries.keys()) {
-      if (!this.#isUsed(key)) this.#fold(key);
+    for (const [key, { pins }] of this.#entries.entries()) {
+      if (pins === 0) this.#fold(key);
       if (this.#hasRoom()) return;
     }
   }
 
   #isUsed(key: string): boolean {
-    return (this.#entries.get(key)?.pins ?? 0) > 0;
+    return (this.#entries.peek(key)?.pins ?? 0) > 0;
   }
 
   #fold(key: string): true {
-    const entry = this.#entries.get(key);
+    const entry = this.#entries.peek(key);
     if (entry !== undefined) this.#count(entry, 0);
     this.#entries.delete(key);
     return true;

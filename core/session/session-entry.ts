@@ -96,10 +96,10 @@ export class SessionEntry {
 
   /** Takes an action that was decided into its past. */
   remember(tool: KnownTool, past: PastAction): void {
-    const history = [past, ...this.#history.slice(0, mostPastActions - 1)];
+    const gone = this.#history[mostPastActions - 1];
     this.#last = Math.max(this.#last, past.at);
-    this.#history = Object.freeze(history);
-    this.#historySize = history.reduce((size, each) => size + sizeOf(each), 0);
+    this.#history = Object.freeze([past, ...this.#history.slice(0, mostPastActions - 1)]);
+    this.#historySize += sizeOf(past) - (gone === undefined ? 0 : sizeOf(gone));
     if (!past.dispatched) return;
     this.#actions++;
     this.tools.add(tool);
