@@ -53,6 +53,11 @@ export class RecentMap<V> {
     return this.#links.delete(key);
   }
 
+  /** Lets go of those that were not used for longest until at most `most` are left. */
+  forgetOldest(most: number): void {
+    while (this.size > most && this.#oldest !== undefined) this.delete(this.#oldest.key);
+  }
+
   /** The one that was not used for longest first. The entry it stands at may be deleted. */
   *entries(): Iterable<readonly [key: string, value: V]> {
     for (let link = this.#oldest; link !== undefined; ) {

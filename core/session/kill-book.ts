@@ -15,12 +15,28 @@ import { KillIndex, type SessionStore } from "./kill-index.ts";
 
 /** Where an event and what it tells of become durable together, or not at all. */
 export interface SessionLog {
-  recordEvent(tenant: string, kind: "session", detail: JsonObject, operations: readonly Operation[]): Promise<void>;
+  /** A function of `operations` is called in the turn in which the event gets its place in the chain. */
+  recordEvent(
+    tenant: string,
+    kind: "session",
+    detail: JsonObject,
+    operations: readonly Operation[] | (() => readonly Operation[]),
+  ): Promise<void>;
+}
+
+/** What happens with a release, or not at all. */
+export interface ReleaseCompany {
+  /** Called in the turn in which the release gets its place in the chain. */
+  operations(): readonly Operation[];
+  /** Called once, when the release is durable, or has failed. */
+  end(): void;
 }
 
 export interface KillBookOptions {
   readonly store: SessionStore;
   readonly log: SessionLog;
+  /** Called when a release begins. */
+  readonly onRelease: (tenant: string, target: KillTarget) => ReleaseCompany;
   /** A kill that could not be recorded is recorded again after so long; 1 s unless told. */
   readonly retryMs?: number;
 }
@@ -137,7 +153,11 @@ export class KillBook {
     if (this.#held.has(key)) throw conflict("killed", notRecordedYet);
     if (kill === undefined || !this.#index.has(key)) throw conflict("active", notStopped);
     const detail = releasedDetail(target, by, reason);
-    const attempt = this.#options.log.recordEvent(tenant, "session", detail, [{ type: "del", key }]);
+    const company = this.#options.onRelease(tenant, target);
+    const attempt = this.#options.log.recordEvent(tenant, "session", detail, () => [
+      { type: "del", key },
+      ...company.operations(),
+    ]);
     const held: Held = { tenant, kill, isReleasing: true, attempt };
     this.#held.set(key, held);
     try {
@@ -146,6 +166,8 @@ export class KillBook {
       // It may be on disk nonetheless. What is in force is recorded again, so that the next start finds it.
       if (this.#held.get(key) === held) this.hold(tenant, kill).catch(() => undefined);
       throw error;
+    } finally {
+      company.end();
     }
     this.#settle(key, held, false);
   }

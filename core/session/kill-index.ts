@@ -1,5 +1,5 @@
 import type { AbstractLevel } from "abstract-level";
-import { forgetOldest } from "../kernel/forget.ts";
+import { RecentMap } from "../kernel/recent-map.ts";
 import { type Kill, killRange, readKill, targetIn } from "./kill.ts";
 
 /** The database as this folder reads it; it writes through the evidence alone. */
@@ -10,7 +10,7 @@ const mostRemembered = 10_000;
 /** Which keys have an entry in the store. Remembers the answers asked for last; others are read again. */
 export class KillIndex {
   readonly #store: SessionStore;
-  readonly #remembered = new Map<string, boolean>();
+  readonly #remembered = new RecentMap<boolean>();
 
   constructor(store: SessionStore) {
     this.#store = store;
@@ -18,16 +18,17 @@ export class KillIndex {
 
   /** Throws what the store throws where it cannot be read: then nobody knows, and nothing may be dispatched. */
   has(key: string): boolean {
-    const has = this.#remembered.get(key) ?? this.#store.getSync(key) !== undefined;
+    const known = this.#remembered.get(key);
+    if (known !== undefined) return known;
+    const has = this.#store.getSync(key) !== undefined;
     this.remember(key, has);
     return has;
   }
 
   /** Takes note of what was just written. */
   remember(key: string, has: boolean): void {
-    this.#remembered.delete(key);
     this.#remembered.set(key, has);
-    forgetOldest(this.#remembered, mostRemembered);
+    this.#remembered.forgetOldest(mostRemembered);
   }
 
   async read(key: string): Promise<Kill | undefined> {

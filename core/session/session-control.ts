@@ -9,14 +9,13 @@ import type { RiskLimit } from "./risk-meter.ts";
 import { SessionBook } from "./session-book.ts";
 import { SessionDirectory } from "./session-directory.ts";
 import { SessionSweep } from "./session-sweep.ts";
-import { SessionWatch, type SessionWatchLog, type SessionWatchObserver } from "./session-watch.ts";
+import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
 
 /** The evidence, as far as sessions need it. */
-export type SessionLedger = SessionLog &
-  SessionWatchLog & {
-    status(): readonly { readonly tenant: string; readonly state: "ready" | "failed" | "refused" }[];
-    refuse(tenant: string, reason: string): void;
-  };
+export interface SessionLedger extends SessionLog {
+  status(): readonly { readonly tenant: string; readonly state: "ready" | "failed" | "refused" }[];
+  refuse(tenant: string, reason: string): void;
+}
 
 export interface SessionControlOptions {
   readonly store: SessionStore;
@@ -64,7 +63,14 @@ export async function openSessionControl(options: SessionControlOptions): Promis
   } = options;
   const tenants = (): readonly string[] =>
     ledger.status().flatMap(({ tenant, state }) => (state === "refused" ? [] : [tenant]));
-  const killSwitch = new KillSwitch({ store, log: ledger, clock, tenants, onKilled });
+  const killSwitch = new KillSwitch({
+    store,
+    log: ledger,
+    clock,
+    tenants,
+    onKilled,
+    onRelease: (tenant, target) => sessionWatch.release(tenant, target),
+  });
   await restoreKills(killSwitch, {
     tenants: tenants(),
     events: (tenant) => events(store, tenant, "session"),
@@ -75,9 +81,10 @@ export async function openSessionControl(options: SessionControlOptions): Promis
   const isStopped = (tenant: string, session: string): boolean =>
     killSwitch.isKilled(tenant, { scope: "session", subject: session });
   const known = { store, book, clock, limit: risk, isStopped };
+  const sessionWatch = new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer });
   return {
     killSwitch,
-    sessionWatch: new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer }),
+    sessionWatch,
     sessionDirectory: new SessionDirectory(known),
     sessionSweep: new SessionSweep({ ...known, log: ledger, forgetMs, tenants, onFailure: onSweepFailed }),
   };

@@ -2,16 +2,16 @@ import { GatewayError } from "../kernel/error.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Clock } from "../kernel/port.ts";
 import { rangeOf } from "../kernel/tenant-key.ts";
+import type { SessionLog } from "./kill-book.ts";
 import type { SessionStore } from "./kill-index.ts";
 import type { SessionBook } from "./session-book.ts";
 import { headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
 import { addSummary, type ForgottenSessions, readSummary, summaryKey } from "./session-summary.ts";
-import type { SessionWatchLog } from "./session-watch.ts";
 
 export interface SessionSweepOptions {
   readonly store: SessionStore;
   readonly book: SessionBook;
-  readonly log: SessionWatchLog;
+  readonly log: SessionLog;
   readonly clock: Clock;
   /** A session that attempted nothing for so long is forgotten, unless it is stopped. */
   readonly forgetMs: number;

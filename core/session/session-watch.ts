@@ -5,22 +5,13 @@ import type { Evaluation } from "../kernel/evaluation.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import { taintsOf } from "./finding-effect.ts";
+import type { KillTarget } from "./kill.ts";
+import type { ReleaseCompany, SessionLog } from "./kill-book.ts";
 import type { SessionBook } from "./session-book.ts";
 import type { SessionEntry } from "./session-entry.ts";
 import { headKey } from "./session-head.ts";
 import { checkRoom, SessionVisit, type VisitParts } from "./session-visit.ts";
 import { type KnownTool, ToolTable } from "./tool-table.ts";
-
-/** The evidence, as far as what sessions did needs it. */
-export interface SessionWatchLog {
-  /** `operations` is called in the turn in which the event gets its place in the chain; they happen with it, or not at all. */
-  recordEvent(
-    tenant: string,
-    kind: "session",
-    detail: JsonObject,
-    operations: () => readonly Operation[],
-  ): Promise<void>;
-}
 
 export interface SessionWatchObserver {
   /** A session came to the threshold while risk is in shadow mode. */
@@ -31,9 +22,11 @@ export interface SessionWatchObserver {
 }
 
 export interface SessionWatchOptions extends Omit<VisitParts, "onWouldKill"> {
-  readonly log: SessionWatchLog;
+  readonly log: SessionLog;
   readonly observer: SessionWatchObserver;
 }
+
+const alone: ReleaseCompany = { operations: () => [], end: () => undefined };
 
 /**
  * What sessions do over time: each action is shown to policy with its session's past, and becomes part of it. On the MCP
@@ -101,10 +94,11 @@ export class SessionWatch {
    */
   async reset(tenant: string, session: string, by: string, reason: string): Promise<void> {
     const detail = { event: "reset", session, by, reason };
-    const entry = this.#findSound(tenant, session);
-    if (entry === null) {
+    const entry = this.#find(tenant, session);
+    if (entry === undefined) throw new GatewayError("NOT_FOUND", "no such session");
+    if (entry === "damaged") {
       const forget: Operation = { type: "del", key: headKey(tenant, session) };
-      return this.#options.log.recordEvent(tenant, "session", detail, () => [forget]);
+      return this.#options.log.recordEvent(tenant, "session", detail, [forget]);
     }
     let undo = (): void => undefined;
     try {
@@ -118,16 +112,30 @@ export class SessionWatch {
     }
   }
 
-  /** What is known of a session; null where that is damaged. Throws NOT_FOUND, and what the store's failure throws. */
-  #findSound(tenant: string, session: string): SessionEntry | null {
+  /** Takes its risk from a session that is released: otherwise the next finding would stop it again. */
+  release(tenant: string, { scope, subject }: KillTarget): ReleaseCompany {
+    const entry = scope === "session" ? this.#find(tenant, subject) : undefined;
+    if (entry === undefined || entry === "damaged") return alone;
+    entry.pins++;
+    return {
+      operations: () => {
+        entry.risk.clear();
+        return [this.#book.put(tenant, subject as string, entry)];
+      },
+      end: () => {
+        entry.pins--;
+      },
+    };
+  }
+
+  /** Undefined where nothing is known of it. Throws where the store cannot be read. */
+  #find(tenant: string, session: string): SessionEntry | "damaged" | undefined {
     try {
-      const entry = this.#book.find(tenant, session);
-      if (entry !== undefined) return entry;
+      return this.#book.find(tenant, session);
     } catch (cause) {
-      if (GatewayError.from(cause).code === "SESSION_STATE") return null;
+      if (GatewayError.from(cause).code === "SESSION_STATE") return "damaged";
       throw cause;
     }
-    throw new GatewayError("NOT_FOUND", "no such session");
   }
 
   async #record(

@@ -1,4 +1,8 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
 import type { SessionDetail, SessionPage, SessionView } from "../../../core/session/session-directory.ts";
@@ -8,9 +12,11 @@ import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { sessionFiles } from "../../support/session-rules.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
+import { until } from "../../support/webhook-receiver.ts";
 import { send } from "../../support/wire.ts";
 import { runGateway } from "../../unit/cli/run.ts";
 
+const shiftedClock = fileURLToPath(new URL("../../fixture/shifted-clock.js", import.meta.url));
 const atOnce = 100;
 /** Risky calls that a session may make before it comes to the threshold of 80. */
 const riskyCalls = 7;
@@ -29,9 +35,11 @@ describe("what sessions did and met", function () {
 
   afterEach(() => gateway.stop());
 
-  async function start(sessions = "{}", env: Readonly<Record<string, string>> = {}): Promise<void> {
+  /** `folder`: of an earlier gateway, whose state this one goes on with. */
+  async function start(sessions = "{}", env: Readonly<Record<string, string>> = {}, folder?: string): Promise<void> {
     const config = siteConfig({ remoteUrl: upstream.url, more: `sessions: ${sessions}` });
-    gateway = await startGateway({ config, files: sessionFiles(), env });
+    const files = sessionFiles();
+    gateway = await startGateway({ config, files, env, ...(folder === undefined ? {} : { folder }) });
     reader = new EvidenceReader(gateway.adminUrl, siteKey);
   }
 
@@ -72,6 +80,11 @@ describe("what sessions did and met", function () {
 
   async function metrics(): Promise<string> {
     return (await send(gateway.metricsUrl, { target: "/metrics" })).body;
+  }
+
+  /** The names of all series of the gateway's own, with their labels. */
+  async function seriesOf(): Promise<readonly string[]> {
+    return [...(await metrics()).matchAll(/^(gateway_.*) \S+$/gm)].map(([, name = ""]) => name);
   }
 
   it("counts actions that come at once: not one is let through beyond what a rule allows [S63]", async () => {
@@ -136,8 +149,13 @@ describe("what sessions did and met", function () {
 
   it("keeps the history of as many sessions as `sessions.max_active` says, and the state of all [S68]", async () => {
     await start("{ max_active: 100 }");
-    for (let session = 0; session <= 100; session++) await callInTurn(`many-${session}`, { risky: true }, 1);
+    await callInTurn("many-0", { risky: true }, 1);
+    await metrics(); // the first of them is in the second
+    await callInTurn("many-1", { risky: true }, 1);
+    const series = await seriesOf();
+    for (let session = 2; session <= 100; session++) await callInTurn(`many-${session}`, { risky: true }, 1);
     expect(await metrics()).to.match(/^gateway_watched_sessions 100$/m);
+    expect((await seriesOf()).filter((name) => !series.includes(name))).to.deep.equal([]);
     const [folded, active] = [await stateOf("many-0"), await stateOf("many-100")];
     expect([folded.history.length, active.history.length]).to.deep.equal([0, 1]);
     expect([folded.actions, folded.risk]).to.deep.equal([active.actions, active.risk]);
@@ -145,6 +163,32 @@ describe("what sessions did and met", function () {
     await start("{ max_active: 101 }");
     for (let session = 0; session <= 100; session++) await callInTurn(`many-${session}`, {}, 1);
     expect((await stateOf("many-0")).history.length).to.equal(1);
+  });
+
+  it("is forgotten after as many days of silence as `sessions.forget_days` says", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "session-forget-"));
+    const later = async (days: number): Promise<SessionPage> => {
+      await writeFile(join(folder, "clock"), String(days * 86_400_000));
+      const env = { NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "clock") };
+      await start("{ forget_days: 3 }", env, folder);
+      return ask("/admin/v1/sessions");
+    };
+    try {
+      expect((await later(0)).items).to.deep.equal([]);
+      await callInTurn("silent", { tainting: true }, 1);
+      await gateway.stop();
+      expect((await later(2)).items.length).to.equal(1);
+      await gateway.stop();
+      await later(4);
+      await until(async () => (await ask<SessionPage>("/admin/v1/sessions")).items.length === 0, "an empty list");
+      const { forgotten } = await ask<SessionPage>("/admin/v1/sessions");
+      expect(forgotten).to.deep.equal({ sessions: 1, actions: 1, highest_risk: 0 });
+      expect((await reader.sessions()).map(({ label }) => label)).to.deep.equal(["silent"]);
+      expect(await reader.verify()).to.include({ ok: true });
+    } finally {
+      await gateway.stop();
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("is told to every role of the tenant, by page and by the command line, and taken away by `reset`", async () => {

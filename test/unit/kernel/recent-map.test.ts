@@ -26,6 +26,15 @@ describe("RecentMap", () => {
     );
   });
 
+  it("forgets the ones that were not used for longest", () => {
+    const map = new RecentMap<number>();
+    for (const [n, name] of ["a", "b", "c"].entries()) map.set(name, n);
+    map.get("a");
+    map.forgetOldest(2);
+    map.forgetOldest(5);
+    expect([...map.entries()].map(([name]) => name)).to.deep.equal(["c", "a"]);
+  });
+
   it("lets whoever goes through it delete where it stands", () => {
     const map = new RecentMap<number>();
     for (const [n, name] of ["a", "b", "c"].entries()) map.set(name, n);

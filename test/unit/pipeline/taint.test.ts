@@ -69,6 +69,7 @@ describe("a taint on its way to the disk", () => {
       clock,
       tenants: () => ["acme"],
       onKilled: () => undefined,
+      onRelease: () => ({ operations: () => [], end: () => undefined }),
     });
     const limit = { killAt: 0, windowMs: 1, mode: "enforce" } as const;
     return new SessionWatch({

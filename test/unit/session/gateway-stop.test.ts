@@ -101,6 +101,7 @@ describe("GatewayStop", () => {
       retryMs: 5,
       tenants: () => ["acme", "other"],
       onKilled: () => undefined,
+      onRelease: () => ({ operations: () => [], end: () => undefined }),
     });
     await killSwitch.kill("acme", order);
     broken.add("other");
@@ -111,6 +112,7 @@ describe("GatewayStop", () => {
     }
     broken.clear();
     while ((await happened("other")).length < 2) await sleep(5);
+    await world.recorded();
     expect(await happened("acme")).to.deep.equal(["killed", "released", "killed"]);
     await killSwitch.release("acme", wholeGateway, "principal", "over");
     for (const tenant of ["acme", "other", "never"]) killSwitch.check(newAction({ tenant }));

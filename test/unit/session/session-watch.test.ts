@@ -315,6 +315,48 @@ describe("SessionWatch", () => {
     });
   });
 
+  describe("a release of the session", () => {
+    const risky = { decision: "block", session_risk: 60 } as const;
+
+    it("takes its risk away with it, so that the next finding does not stop it again", async () => {
+      await start({ risk: { killAt: 60 } });
+      await learn();
+      await act({}, risky);
+      await world.recorded();
+      const target = { scope: "session", subject: session.id } as const;
+      await world.killSwitch.release(tenant, target, "principal", "seen to");
+      expect(seen()).to.include({ risk: 0 });
+      expect(seen().taints.length).to.equal(1);
+      await world.restart();
+      await act({}, { decision: "block", session_risk: 1 });
+      expect(seen().risk).to.equal(1);
+      expect(world.killSwitch.isKilled(tenant, target)).to.equal(false);
+    });
+
+    it("is possible where its state is damaged, or nothing is known of it", async () => {
+      await start();
+      await act();
+      await world.restart();
+      await world.evidence.store.put(key, "{}");
+      for (const subject of [session.id, "never-acted"]) {
+        const target = { scope: "session", subject } as const;
+        await world.killSwitch.kill(tenant, { ...target, reason: "operator", by: "principal", note: null });
+        await world.killSwitch.release(tenant, target, "principal", "seen to");
+        expect(world.killSwitch.isKilled(tenant, target)).to.equal(false);
+      }
+      expect(await world.evidence.store.get(key)).to.equal("{}");
+    });
+
+    it("of its principal leaves its risk", async () => {
+      await start();
+      await act({}, risky);
+      const target = { scope: "principal", subject: newAction().principal.id } as const;
+      await world.killSwitch.kill(tenant, { ...target, reason: "operator", by: "principal", note: null });
+      await world.killSwitch.release(tenant, target, "principal", "seen to");
+      expect(seen().risk).to.equal(60);
+    });
+  });
+
   it("lets nothing be decided where the store cannot be read", async () => {
     await start();
     await world.evidence.store.close();
