@@ -17,6 +17,8 @@ import { runAgent } from "./tool-loop.ts";
 
 const apis: readonly ModelApi[] = ["chat", "messages"];
 
+const egress = "session-watch.untrusted-egress";
+
 describe("a session that spans tools and models", function () {
   this.timeout(60_000);
   let world: TaintWorld;
@@ -76,7 +78,7 @@ describe("a session that spans tools and models", function () {
       expect((await world.mails()).length).to.equal(before + 1);
     });
 
-    it(`sends it, and puts on record that it would be held, with the rule in shadow mode: ${api}`, async () => {
+    it(`sends it, counts it and puts on record that it would be held, with the rule in shadow mode: ${api}`, async () => {
       const [label, before] = [randomUUID(), (await trial.mails()).length];
       expect((await readAndSend(trial, api, "fetch", label))[1]).to.equal("sent");
       expect((await trial.mails()).length).to.equal(before + 1);
@@ -87,6 +89,9 @@ describe("a session that spans tools and models", function () {
       expect(decision).to.include({ effect: "dispatched" });
       const would = decision?.evaluation?.shadow.find(({ name }) => name === "session-watch");
       expect(would).to.include({ verdict: "review" });
+      expect(decision?.evaluation?.would_have?.map(({ rule }) => rule)).to.deep.equal([egress]);
+      const metrics = await (await fetch(`${trial.gateway.metricsUrl}/metrics`)).text();
+      expect(metrics).to.match(/^gateway_would_have_total\{[^}]*decision="review"[^}]*\} [1-9]/m);
     });
 
     const sdkOf = (where: TaintWorld, label: string): ModelSdk =>
