@@ -60,7 +60,7 @@ describe("test-action and simulate", function () {
     expect(await tell({ ...asked, arguments: {} })).to.deep.include({ decision: "allow", rules: ["open.all"] });
     const held = await tell({ ...asked, arguments: { please_review: 1 } });
     expect(held).to.deep.include({ decision: "review", rules: ["open.review"] });
-    expect(held.verdicts.map(({ policy }) => policy.name)).to.deep.equal(["kill-switch", "open"]);
+    expect(held.verdicts.map(({ policy }) => policy.name)).to.deep.equal(["kill-switch", "task-manifest", "open"]);
     expect(await world.upstream.calls()).to.deep.equal([]);
     const waiting = await send(world.gateway.adminUrl, {
       target: "/admin/v1/approvals",
