@@ -4,6 +4,7 @@ import type { Approvals } from "./approval/approvals.ts";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
+import { type Backups, openBackups } from "./evidence/backup/backups.ts";
 import { Custody } from "./evidence/custody.ts";
 import { readEvents } from "./evidence/event-reader.ts";
 import { openKeyStores } from "./evidence/key-store.ts";
@@ -50,6 +51,8 @@ export interface Parts extends Endpoints {
   readonly custody: Custody;
   readonly notifier: WebhookFeed;
   readonly exporter: SessionExport;
+  /** Null where none are asked for. */
+  readonly backups: Backups | null;
   readonly approvals: Approvals;
   readonly killSwitch: KillSwitch;
   readonly sessionWatch: SessionWatch;
@@ -196,7 +199,7 @@ function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
   });
 }
 
-type EvidenceParts = Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter">;
+type EvidenceParts = Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter" | "backups">;
 
 async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
@@ -225,7 +228,18 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     onPush: (result) => metrics.witnessed(result),
   });
   const notifier = await WebhookFeed.open({ ...ports, newId, observer: metrics, webhooks: config.approvals.webhooks });
-  return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }) };
+  const parts = { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }) };
+  const backups = await openBackups({
+    ...ports,
+    ...config.resilience,
+    ledger,
+    dataDir,
+    gateway: identity.version,
+  }).catch(async (cause) => {
+    await closeEvidence({ ...parts, backups: null });
+    throw cause;
+  });
+  return { ...parts, backups };
 }
 
 /** Closes upstreams, evidence and state, in this order. */
@@ -241,7 +255,8 @@ export async function closeParts(parts: Parts): Promise<void> {
   await closeEvidence(parts);
 }
 
-async function closeEvidence({ notifier, custody, ledger, store }: EvidenceParts): Promise<void> {
+async function closeEvidence({ backups, notifier, custody, ledger, store }: EvidenceParts): Promise<void> {
+  await backups?.close();
   await notifier.close();
   await custody.stop();
   await ledger.close();

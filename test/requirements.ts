@@ -107,8 +107,8 @@ R2.7-4  | 6 | met  | Fallback occurs only when configured in that route.
 
 ## 2.8 Other configuration keys
 R2.8-1  | 2 | met  | mcp_gateway.require_auth: when true, MCP requests require authentication.
-R2.8-2  | 8 | open | resilience.enabled enables the snapshot backup endpoints.
-R2.8-3  | 8 | open | resilience.backup_dir says where local JSON snapshots are stored.
+R2.8-2  | 8 | met  | resilience.enabled enables the snapshot backup endpoints.
+R2.8-3  | 8 | met  | resilience.backup_dir says where local JSON snapshots are stored.
 R2.8-4  | 2 | met  | state.enabled enables local persistent state for signed evidence.
 R2.8-5  | 4 | met  | state.enabled enables local persistent state for approvals.
 
@@ -166,8 +166,8 @@ R4.2-3  | 6 | met  | GET /admin/v1/usage answers usage statistics.
 R4.2-4  | 6 | met  | GET /admin/v1/providers lists the configured providers.
 R4.2-5  | 3 | met  | POST /admin/v1/audit/verify verifies the audit chain.
 R4.2-6  | 2 | met  | GET /admin/v1/evidence/sessions lists evidence sessions of the caller's tenant.
-R4.2-7  | 8 | open | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
-R4.2-8  | 8 | open | GET /admin/v1/resilience/backups lists snapshots, only when resilience is enabled.
+R4.2-7  | 8 | met  | POST /admin/v1/resilience/backup creates a local JSON snapshot, only when resilience is enabled.
+R4.2-8  | 8 | met  | GET /admin/v1/resilience/backups lists snapshots, only when resilience is enabled.
 R4.2-9  | 4 | met  | Approval lists, history, single approvals, approve and deny require authentication.
 R4.2-10 | 3 | met  | Evidence export, verification and reports require authentication.
 R4.2-11 | 4 | met  | Approval endpoints return only the caller's tenant data.
@@ -238,5 +238,5 @@ R9-2    | 6 | met  | Gateway API paths begin with /v1/.
 R9-3    | 6 | met  | An absent provider-version means 2023-06-01; an unsupported value is rejected.
 R9-4    | 6 | met  | Valid provider versions are attached to the request context for auditing.
 R9-5    | 4 | met  | At an upgrade, pending and approved entries without the trusted binding expire.
-R9-6    | 8 | open | After a rollback to an older snapshot, approvals require fresh review.
+R9-6    | 8 | met  | After a rollback to an older snapshot, approvals require fresh review.
 `);

@@ -85,7 +85,7 @@ S66 | 3, 8   | part | Canary secrets in every input → absent from evidence, lo
 S67 | 8      | open | CRLF, ANSI, </script>, formula text in names → inert in logs, SSE frames, dashboard, CSV; CSP default-src 'self', frame-ancestors 'none', nosniff
 S68 | 2, 7, 8| part | 100,000 distinct tools/sessions/models → metric series and maps bounded
 S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses
-S70 | 8      | open | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
+S70 | 8      | met  | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
 S71 | 8      | open | GraphQL depth 50, 1,000 aliases, batch, introspection → refused
 S72 | 8      | met  | /v1/ws without key, wrong Origin, slow reader, 1 MB frame, 10,000 sockets → refused/closed, memory bounded
 S73 | 6      | met  | 10 x load → 429/503, zero changed decisions, admitted p99 in budget

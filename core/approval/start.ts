@@ -19,7 +19,9 @@ export async function bringBack(
 ): Promise<void> {
   for (const tenant of tenants) {
     try {
-      await bringBackTenant(book, expiry, tenant);
+      await settleTenant(book, expiry, tenant, async (approval, told, latestMs) => {
+        return whyOver(book, approval, told, latestMs) ?? goOn(book, approval);
+      });
     } catch (cause) {
       // Nothing of a tenant whose approvals cannot be read goes on; others are not concerned.
       for (const { approval } of book.live.of(tenant)) book.live.remove(tenant, approval.id);
@@ -31,7 +33,15 @@ export async function bringBack(
   }
 }
 
-async function bringBackTenant(book: ApprovalBook, expiry: Expiry, tenant: string): Promise<void> {
+/** Why an approval does not go on; undefined once it does. */
+export type Judge = (
+  approval: Approval,
+  told: ToldApproval | undefined,
+  latestMs: number,
+) => Promise<ExpiryReason | undefined>;
+
+/** Settles what was pending or approved in a tenant's store, each as the chain says it ended, or as `judge` says. */
+export async function settleTenant(book: ApprovalBook, expiry: Expiry, tenant: string, judge: Judge): Promise<void> {
   const stored = await readStored(book, tenant);
   if (stored.length === 0) return;
   const told = await book.parts.journal.told(tenant, firstNamed(stored));
@@ -41,7 +51,7 @@ async function bringBackTenant(book: ApprovalBook, expiry: Expiry, tenant: strin
     if (teller !== undefined && isFinal(teller.state)) await adopt(book, tenant, entry, teller.state);
     else if (typeof found === "string") await endUnread(book, tenant, entry, found);
     else {
-      const reason = whyOver(book, found, teller, told.latestMs) ?? (await goOn(book, found));
+      const reason = await judge(found, teller, told.latestMs);
       if (reason !== undefined) await expiry.finish({ ...found, state: "expired", reason });
     }
   }

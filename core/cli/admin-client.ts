@@ -18,7 +18,7 @@ export function adminOption(): Option {
 }
 
 /**
- * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200. Throws KEY_MISSING where there
+ * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200 or 202. Throws KEY_MISSING where there
  * is no key, UPSTREAM_UNAVAILABLE where nobody answers, and the gateway's own words for any other answer, with its status
  * as `data.status`. Follows no redirect: the key is for this address alone.
  */
@@ -37,7 +37,7 @@ export async function askAdmin(
     headers: { "x-api-key": key, ...content },
     ...(message === undefined ? {} : { body: JSON.stringify(message) }),
   });
-  if (status === 200) return body;
+  if (status === 200 || status === 202) return body;
   throw new GatewayError("INVALID_REQUEST", `the gateway answered ${status}: ${detailOf(body)}`, { data: { status } });
 }
 

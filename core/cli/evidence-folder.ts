@@ -26,8 +26,11 @@ export async function openEvidenceFolder(dir: string): Promise<EvidenceFolder> {
   }
 }
 
-/** Marks that are gone are none: a chain without its mark is told as broken. */
-async function readMarks(path: string, copy: string): Promise<ReadonlyMap<string, Mark>> {
+/**
+ * The marks in the file `path`, read through a `copy` that does not exist yet. Marks that are gone are none: a chain
+ * without its mark is told as broken.
+ */
+export async function readMarks(path: string, copy: string): Promise<ReadonlyMap<string, Mark>> {
   try {
     await copyFile(path, copy);
   } catch (error) {

@@ -1,20 +1,11 @@
 import { resolve } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
-import { judgeList } from "../evidence/chain-list.ts";
-import {
-  type ChainVerdict,
-  type Flaw,
-  graded,
-  judgeChain,
-  judgeGone,
-  type OutsideTrust,
-} from "../evidence/folder-verdict.ts";
-import type { Witness } from "../evidence/witness.ts";
-import { FileWitness } from "../evidence/witness-file.ts";
-import { HttpWitness } from "../evidence/witness-http.ts";
-import { VerifyingKey } from "../kernel/signing-key.ts";
-import { type EvidenceFolder, openEvidenceFolder } from "./evidence-folder.ts";
+import type { OutsideTrust } from "../evidence/folder-verdict.ts";
+import type { VerifyingKey } from "../kernel/signing-key.ts";
+import { openEvidenceFolder } from "./evidence-folder.ts";
 import { verifyBundleFile } from "./evidence-verify-bundle.ts";
+import { judgeFolder, printReport } from "./folder-report.ts";
+import { addKey, addText, openWitness } from "./trust-option.ts";
 
 interface VerifyOptions {
   readonly data?: string;
@@ -24,16 +15,6 @@ interface VerifyOptions {
   readonly maxAge?: number;
   readonly json?: true;
 }
-
-/** What `--json` prints of a data folder. */
-interface FolderReport {
-  readonly exit: number;
-  readonly chains: readonly ChainVerdict[];
-  /** Only where a witness has seen another list of chains. */
-  readonly list?: Pick<ChainVerdict, "verdict" | "exit"> & { readonly first_bad: Flaw };
-}
-
-const progressEvery = 100_000;
 
 /** `gateway evidence verify`. */
 export function evidenceVerifyCommand(): Command {
@@ -75,75 +56,13 @@ async function verifyFolder(data: string, options: VerifyOptions): Promise<void>
     maxAgeMs,
   };
   try {
-    report(await judgeFolder(folder, trust, options.tenant), options.json);
+    const found = await judgeFolder(folder, trust, options.tenant);
+    process.exitCode = found.exit;
+    if (options.json) process.stdout.write(`${JSON.stringify(found)}\n`);
+    else printReport(found);
   } finally {
     await folder.close();
   }
-}
-
-/** Every tenant that has evidence here, and those that a witness says had; or the one that is asked for. */
-async function judgeFolder(
-  folder: EvidenceFolder,
-  trust: OutsideTrust,
-  only: string | undefined,
-): Promise<FolderReport> {
-  const { store, marks } = folder;
-  const { gone, flaw } = await judgeList(store, marks, trust.witnesses);
-  const tenants = only === undefined ? [...new Set([...folder.tenants, ...gone.keys()])].sort() : [only];
-  const chains: ChainVerdict[] = [];
-  for (const tenant of tenants) {
-    const lost = gone.get(tenant);
-    const judge = () => judgeChain(store, tenant, marks.get(tenant), trust, progressOf(tenant));
-    chains.push(lost === undefined ? await judge() : judgeGone(tenant, lost));
-  }
-  if (flaw === undefined || only !== undefined) return { exit: worstOf(chains), chains };
-  const list = { ...graded(flaw.reason), first_bad: flaw };
-  return { exit: worstOf([...chains, list]), chains, list };
-}
-
-/** The worst verdict counts: exit codes grow with what is wrong, and a folder that holds nothing attests to nothing. */
-function worstOf(verdicts: readonly { readonly exit: number }[]): number {
-  return verdicts.reduce((most, { exit }) => Math.max(most, exit), verdicts.length === 0 ? 50 : 0);
-}
-
-function report(found: FolderReport, json: true | undefined): void {
-  process.exitCode = found.exit;
-  if (json) return void process.stdout.write(`${JSON.stringify(found)}\n`);
-  for (const chain of found.chains) process.stdout.write(describeChain(chain));
-  if (found.list === undefined) return;
-  const { verdict, first_bad: bad } = found.list;
-  process.stdout.write(`list of chains: ${verdict}, ${bad.reason}: ${bad.detail}\n`);
-}
-
-function describeChain({ tenant, verdict, first_bad: bad, records, first_kept: first }: ChainVerdict): string {
-  const found = `${tenant}: ${verdict}, ${records} records${first === undefined ? "" : `, pruned before ${first}`}`;
-  if (bad === null) return `${found}\n`;
-  const place = bad.seq === undefined ? "" : ` at record ${bad.seq}`;
-  return `${found}, then ${bad.reason}${place}: ${bad.detail}\n`;
-}
-
-function progressOf(tenant: string): (checked: number) => void {
-  let next = progressEvery;
-  return (checked) => {
-    if (checked < next) return;
-    next += progressEvery;
-    process.stderr.write(`${tenant}: ${checked} records sound so far\n`);
-  };
-}
-
-function addKey(text: string, keys: readonly VerifyingKey[]): readonly VerifyingKey[] {
-  const key = VerifyingKey.parse(text);
-  if (key === undefined) throw new InvalidArgumentError("expected the base64 of 32 bytes");
-  return [...keys, key];
-}
-
-function addText(text: string, texts: readonly string[]): readonly string[] {
-  return [...texts, text];
-}
-
-function openWitness(place: string): Witness {
-  const isUrl = /^https?:\/\//.test(place);
-  return isUrl ? new HttpWitness({ name: place, url: place, headers: {} }) : new FileWitness(place, resolve(place));
 }
 
 function parseSeconds(text: string): number {

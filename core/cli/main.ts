@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { identity } from "../instance.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { approvalsCommand } from "./approvals.ts";
+import { backupCommand } from "./backup.ts";
 import { breakGlassCommand } from "./break-glass.ts";
 import { configCommand } from "./config.ts";
 import { evidenceCommand } from "./evidence.ts";
@@ -11,6 +12,7 @@ import { manifestsCommand } from "./manifests.ts";
 import { packCommand } from "./pack.ts";
 import { pluginCommand } from "./plugin.ts";
 import { policiesCommand } from "./policies.ts";
+import { restoreCommand } from "./restore.ts";
 import { serveCommand } from "./serve.ts";
 import { sessionsCommand } from "./sessions.ts";
 import { simulateCommand } from "./simulate.ts";
@@ -36,7 +38,9 @@ const program = new Command("gateway")
   .addCommand(ticketsCommand())
   .addCommand(manifestsCommand())
   .addCommand(testActionCommand())
-  .addCommand(simulateCommand());
+  .addCommand(simulateCommand())
+  .addCommand(backupCommand())
+  .addCommand(restoreCommand());
 
 // Who reads through a pipe may stop before the end, as `head` does: an end like that of SIGPIPE, and no fault of ours.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

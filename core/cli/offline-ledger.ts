@@ -25,22 +25,30 @@ export async function changeEvidence<T>(
   const store = await openStore({ dir, enabled: true });
   try {
     await removeSnapshots(dir);
-    const ledger = await Ledger.open({
-      store,
-      holdsStore: lockWatch(store, dir, true),
-      highWaterPath: join(dir, "high-water"),
-      keys: new KeyFolder(join(dir, "keys"), randomBytes),
-      wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
-      fieldPolicy: { storeValues: false, storeLabels: false, redactFields: [] },
-      clock: Date.now,
-      random: randomBytes,
-      writerId: tool,
-      configDigest: contentDigest(""), // no configuration is in force
-    });
+    const ledger = await openOfflineLedger(store, { dir, keys: join(dir, "keys"), tool });
     return await change(ledger, store).finally(() => ledger.close());
   } finally {
     await store.close();
   }
+}
+
+/** The ledger of a store in `dir`, whose keys lie in the folder `keys`, in the name of a tool. */
+export function openOfflineLedger(
+  store: Store,
+  { dir, keys, tool }: { readonly dir: string; readonly keys: string; readonly tool: string },
+): Promise<Ledger> {
+  return Ledger.open({
+    store,
+    holdsStore: lockWatch(store, dir, true),
+    highWaterPath: join(dir, "high-water"),
+    keys: new KeyFolder(keys, randomBytes),
+    wrappingKeys: new WrappingKeyFolder(keys, randomBytes),
+    fieldPolicy: { storeValues: false, storeLabels: false, redactFields: [] },
+    clock: Date.now,
+    random: randomBytes,
+    writerId: tool,
+    configDigest: contentDigest(""), // no configuration is in force
+  });
 }
 
 async function checkTenantThere(dir: string, tenant: string): Promise<void> {

@@ -45,6 +45,8 @@ export function configDigest(config: GatewayConfig): string {
     tickets: { ...config.tickets },
     evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
     approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
+    // Where no backups are made, it says nothing where they would be.
+    resilience: config.resilience.enabled ? { ...config.resilience } : { enabled: false },
     limits: { ...config.limits },
     log: config.log,
   };

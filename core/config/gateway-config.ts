@@ -31,6 +31,7 @@ export interface GatewayConfig {
   readonly tickets: TicketConfig;
   readonly evidence: EvidenceConfig;
   readonly approvals: ApprovalConfig;
+  readonly resilience: ResilienceConfig;
   readonly limits: LimitConfig;
   readonly log: { readonly level: LogLevel };
 }
@@ -187,6 +188,14 @@ export type WebhookConfig = WebhookSpec & {
   /** Where its secrets come from, in their order. */
   readonly secretVariables: readonly string[];
 };
+
+export interface ResilienceConfig {
+  /** Only where the state is on disk. */
+  readonly enabled: boolean;
+  readonly backupDir: string;
+  /** Complete backups that stay. */
+  readonly keep: number;
+}
 
 export interface LimitConfig {
   readonly bodyBytes: number;

@@ -46,7 +46,7 @@ export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<
 /** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */
 export function buildConfig(form: FileForm, secrets: Secrets, source: string, trust: TrustFile | null): GatewayConfig {
   const folder = dirname(source);
-  const { listen, mcp_gateway: mcp, approvals, evidence, limits, policy } = form;
+  const { listen, mcp_gateway: mcp, approvals, evidence, limits, policy, resilience } = form;
   return deepFreeze<GatewayConfig>({
     source,
     listen: {
@@ -130,6 +130,11 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       holdMs: approvals.hold_seconds * 1_000,
       reviewUrl: approvals.review_url,
       webhooks: approvals.webhooks.map((webhook, index) => buildWebhook(webhook, secrets.webhooks[index])),
+    },
+    resilience: {
+      enabled: resilience.enabled,
+      backupDir: resolve(folder, resilience.backup_dir),
+      keep: resilience.keep,
     },
     limits: {
       bodyBytes: limits.body_bytes,

@@ -30,6 +30,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkBodyTime(draft.limits, faults);
   checkWitnesses(draft.evidence, faults);
   checkApprovals(draft, faults);
+  checkBackups(draft, faults);
   checkSessions(draft.sessions, faults);
 }
 
@@ -117,6 +118,12 @@ function checkExtensions(extensions: Draft<FileForm["extensions"]>, faults: Faul
 function checkWitnesses(evidence: Draft<FileForm["evidence"]>, faults: FaultList): void {
   const names = evidence?.witnesses?.map((witness) => witness?.name) ?? [];
   refuseRepeats(names, (index) => `evidence.witnesses[${index}].name`, "a name of its own", faults);
+}
+
+/** What is kept in memory alone has keys that no restore can bring back. */
+function checkBackups({ resilience, state }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+  if (resilience?.enabled !== true || state?.enabled !== false) return;
+  faults.add("resilience.enabled", "expected `false`, got `true`, because `state.enabled` is `false`");
 }
 
 function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): void {

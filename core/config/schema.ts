@@ -4,6 +4,7 @@ import { evidenceSchema } from "./evidence-schema.ts";
 import { extensionsSchema } from "./extension-schema.ts";
 import type { Field, Form, ObjectField } from "./field.ts";
 import { modelGatewaySchema, providerSchema } from "./provider-schema.ts";
+import { resilienceSchema } from "./resilience-schema.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
 import { sessionsSchema } from "./session-schema.ts";
 import { ticketsSchema } from "./ticket-schema.ts";
@@ -27,6 +28,7 @@ export interface FileForm {
   readonly tickets: Form<typeof ticketsSchema>;
   readonly evidence: Form<typeof evidenceSchema>;
   readonly approvals: Form<typeof approvalSchema>;
+  readonly resilience: Form<typeof resilienceSchema>;
   readonly limits: Form<typeof limitsSchema>;
   readonly log: Form<typeof logSchema>;
 }
@@ -80,6 +82,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   tickets: ticketsSchema,
   evidence: evidenceSchema,
   approvals: approvalSchema,
+  resilience: resilienceSchema,
   limits: limitsSchema,
   log: logSchema,
 };

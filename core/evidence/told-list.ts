@@ -16,14 +16,20 @@ export async function readTold(store: EvidenceStore, witness: string): Promise<T
   return told;
 }
 
-/** Every list that any witness was told. What is no list is none. */
+/** Every list that any witness was told. */
 export async function readAllTold(store: EvidenceStore): Promise<readonly (readonly MetaEntry[])[]> {
-  const texts: string[] = [];
+  const told = [...(await readToldByKey(store)).values()];
+  return told.flatMap(({ pending, confirmed }) => [pending, confirmed]).filter((list) => list !== null);
+}
+
+/** What each witness was told, by the key it lies at. What is no list is none. */
+export async function readToldByKey(store: EvidenceStore): Promise<ReadonlyMap<string, ToldList>> {
+  const byKey = new Map<string, ToldList>();
   for await (const [key, text] of store.iterator(metaRange())) {
-    if (!key.includes("/")) texts.push(text); // a tenant may be called `meta-…` too
+    const told = key.includes("/") ? undefined : parseTold(text); // a tenant may be called `meta-…` too
+    if (told !== undefined) byKey.set(key, told);
   }
-  const told = texts.map(parseTold);
-  return told.flatMap((each) => [each?.pending, each?.confirmed]).filter((list) => list != null);
+  return byKey;
 }
 
 function parseTold(text: string): ToldList | undefined {

@@ -7,6 +7,7 @@ import { adminHandlers, metricsHandler } from "./admin.ts";
 import type { Handlers } from "./app.ts";
 import { approvalHandlers } from "./approval-admin.ts";
 import type { ApprovalParts } from "./approval-view.ts";
+import { type BackupParts, backupHandlers } from "./backup.ts";
 import { type DashboardPageParts, dashboardHandlers } from "./dashboard/page.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { KillRuleParts } from "./kill-rule.ts";
@@ -27,6 +28,7 @@ export interface HandlerParts
     ManifestParts,
     PolicyTestParts,
     TicketParts,
+    BackupParts,
     Omit<DashboardPageParts, "policies"> {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
@@ -48,6 +50,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...policyTestHandlers(parts),
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),
+    ...backupHandlers(parts),
     ...dashboardHandlers({ ...parts, policies: () => parts.chain.policies }),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),

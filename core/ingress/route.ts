@@ -113,6 +113,8 @@ const table = {
   "admin.ticket_issue": { port: "admin", method: "POST", path: "/admin/v1/tickets", access: "ticket.issue" },
   "admin.ticket_keys": { port: "admin", method: "GET", path: "/admin/v1/ticket-keys", access: "ticket.read" },
   "admin.ticket_revoke": { port: "admin", method: "DELETE", path: "/admin/v1/tickets/:id", access: "ticket.issue" },
+  "admin.backup": { port: "admin", method: "POST", path: "/admin/v1/resilience/backup", access: "backup.create" },
+  "admin.backups": { port: "admin", method: "GET", path: "/admin/v1/resilience/backups", access: "backup.read" },
   "admin.manifests": { port: "admin", method: "GET", path: "/admin/v1/manifests", access: "manifest.read" },
   "admin.manifest": { port: "admin", method: "GET", path: "/admin/v1/manifests/:task", access: "manifest.read" },
   "admin.declare": { port: "admin", method: "POST", path: "/admin/v1/manifests", access: "manifest.write" },

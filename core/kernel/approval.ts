@@ -45,6 +45,7 @@ export const expiryReasons = [
   "contradicted_by_evidence",
   "use_not_recorded",
   "request_not_recorded",
+  "restored",
 ] as const;
 /** Why an approval ended without being used. */
 export type ExpiryReason = (typeof expiryReasons)[number];

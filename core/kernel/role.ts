@@ -23,6 +23,8 @@ export type Permission =
   | "gateway.kill"
   | "ticket.read"
   | "ticket.issue"
+  | "backup.read"
+  | "backup.create"
   | "manifest.read"
   | "manifest.write";
 
@@ -48,6 +50,8 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "gateway.kill",
     "ticket.read",
     "ticket.issue",
+    "backup.read",
+    "backup.create",
     "manifest.read",
     "manifest.write",
   ],
@@ -68,6 +72,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
     "session.kill",
     "ticket.read",
     "ticket.issue",
+    "backup.read",
     "manifest.read",
     "manifest.write",
   ],

@@ -57,7 +57,8 @@ function remove(folder: string): Promise<void> {
   return rm(folder, { recursive: true, force: true });
 }
 
-function isLocked(error: unknown): boolean {
+/** Whether an error says, or was caused by, that another process holds the store. */
+export function isLocked(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ("code" in cause && cause.code === "LEVEL_LOCKED") return true;
   }

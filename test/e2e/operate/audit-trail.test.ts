@@ -21,6 +21,8 @@ interface Trail {
   readonly about?: () => Promise<string>;
   readonly query?: string;
   readonly body?: object | (() => object);
+  /** 200 unless told. */
+  readonly status?: number;
   readonly kind: EventRecord["kind"];
   /** Given the principal of the caller and the id it was about. */
   readonly detail: (by: string, about: string) => JsonObject;
@@ -196,6 +198,12 @@ describe("what is done over the admin port is on record with who did it", functi
       kind: "ticket",
       detail: (by, ticket) => ({ event: "revoked", by, ticket, reason: "no need" }),
     },
+    "admin.backup": {
+      status: 202,
+      kind: "admin",
+      detail: (principal) => ({ action: "backup.create", principal }),
+    },
+    "admin.backups": null,
     "admin.declare": {
       body: manifest,
       kind: "admin",
@@ -220,6 +228,7 @@ describe("what is done over the admin port is on record with who did it", functi
       upstreams: [overHttp("recorder", upstream.url)],
       approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
       env: { SECRET: webhookSecret },
+      more: "resilience: { enabled: true }",
       folder,
     });
     await site.start();
@@ -285,7 +294,7 @@ describe("what is done over the admin port is on record with who did it", functi
     }
     it(`${id}: one ${trail.kind} record that names the caller [R5-17, R6-3]`, () => {
       const { status, about, from, to } = called.get(id) as Called;
-      expect(status).to.equal(200);
+      expect(status).to.equal(trail.status ?? 200);
       const left = records.filter(({ seq, kind }) => seq >= from && seq < to && kind === trail.kind);
       expect(left.map(({ tenant }) => tenant)).to.deep.equal(["acme"]);
       expect(left[0]?.detail).to.deep.include(trail.detail(site.principal("adam"), about));

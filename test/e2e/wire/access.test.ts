@@ -68,6 +68,9 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.ticket_issue": [400, 400, 403, 400, 401, 401],
   "admin.ticket_keys": everyKey,
   "admin.ticket_revoke": [400, 400, 403, 400, 401, 401], // before anything is looked for
+  // This world makes no backups.
+  "admin.backup": [404, 403, 403, 404, 401, 401],
+  "admin.backups": [404, 404, 403, 404, 401, 401],
   "admin.manifests": everyKey,
   "admin.manifest": [404, 404, 404, 404, 401, 401], // there is none
   "admin.declare": [400, 400, 403, 400, 401, 401],

@@ -39,6 +39,8 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, log: {level: debug}}",
       "{data_dir: /data, state: {enabled: false}}",
       "{data_dir: /data, limits: {drain_ms: 1}}",
+      "{data_dir: /data, resilience: {enabled: true, backup_dir: /b}}",
+      "{data_dir: /data, resilience: {enabled: true, backup_dir: /b, keep: 1}}",
       "{data_dir: /data, evidence: {store_values: false}}",
       "{data_dir: /data, evidence: {witnesses: [{name: a, type: file, path: /p}]}}",
       "{data_dir: /data, evidence: {witnesses: [{name: a, type: git, repository: /p}]}}",

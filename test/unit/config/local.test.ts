@@ -13,6 +13,7 @@ describe("localConfig(options)", () => {
       ...defaults,
       source: null,
       dataDir: resolve("state"),
+      resilience: { ...defaults.resilience, backupDir: resolve("backups") },
       keys,
       modelGateway: {
         ...defaults.modelGateway,

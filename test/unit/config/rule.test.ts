@@ -117,6 +117,13 @@ describe("checkRules(draft, secrets, faults)", () => {
     expect(await textsOf(text("acme"))).to.deep.equal([]);
   });
 
+  it("refuses backups of what is kept in memory alone", async () => {
+    expect(await textsOf("{state: {enabled: false}, resilience: {enabled: true}}")).to.deep.equal([
+      "resilience.enabled: expected `false`, got `true`, because `state.enabled` is `false`",
+    ]);
+    expect(await textsOf("resilience: {enabled: true}")).to.deep.equal([]);
+  });
+
   describe("when two witnesses share a name", () => {
     it("is a fault: the name says which of them was told what", async () => {
       const text =
