@@ -220,6 +220,8 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     writerId: newId(),
     configDigest: configDigest(config),
   });
+  // Before anything runs by itself: a folder that may not be used ends the start.
+  const backups = await openBackups({ ...ports, ...config.resilience, ledger, dataDir, gateway: identity.version });
   const custody = await Custody.start({
     ...ports,
     ledger,
@@ -228,18 +230,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     onPush: (result) => metrics.witnessed(result),
   });
   const notifier = await WebhookFeed.open({ ...ports, newId, observer: metrics, webhooks: config.approvals.webhooks });
-  const parts = { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }) };
-  const backups = await openBackups({
-    ...ports,
-    ...config.resilience,
-    ledger,
-    dataDir,
-    gateway: identity.version,
-  }).catch(async (cause) => {
-    await closeEvidence({ ...parts, backups: null });
-    throw cause;
-  });
-  return { ...parts, backups };
+  return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }), backups };
 }
 
 /** Closes upstreams, evidence and state, in this order. */
