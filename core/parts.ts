@@ -14,7 +14,7 @@ import type { PluginPool } from "./extension/plugin-pool.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { InFlight } from "./ingress/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
-import { identity, jsonBounds, newId } from "./instance.ts";
+import { identity, newId } from "./instance.ts";
 import type { DriftPolicy } from "./manifest/drift-policy.ts";
 import type { ManifestBook } from "./manifest/manifest-book.ts";
 import { openManifestControl } from "./manifest/manifest-control.ts";
@@ -23,11 +23,12 @@ import { WebhookFeed } from "./notify/feed.ts";
 import { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
+import { openFleet, openProviders } from "./peers.ts";
 import { openApprovals, openTickets } from "./permits.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
 import { openPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
-import { ProviderFleet } from "./provider/fleet.ts";
+import type { ProviderFleet } from "./provider/fleet.ts";
 import { type KillSwitch, killedError } from "./session/kill-switch.ts";
 import { openSessionControl } from "./session/session-control.ts";
 import type { SessionDirectory } from "./session/session-directory.ts";
@@ -37,7 +38,7 @@ import { diskSpace } from "./store/disk-space.ts";
 import { lockWatch } from "./store/lock.ts";
 import { openStore, type Store } from "./store/open.ts";
 import type { Tickets } from "./ticket/tickets.ts";
-import { UpstreamFleet } from "./upstream/fleet.ts";
+import type { UpstreamFleet } from "./upstream/fleet.ts";
 import { UsageMeter } from "./usage/meter.ts";
 import { Tokenizer } from "./usage/tokenizer.ts";
 
@@ -174,29 +175,6 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...endpoints,
     life: { stopping: false },
   };
-}
-
-function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
-  return new UpstreamFleet({
-    configs: config.upstreams,
-    replyBounds: { ...jsonBounds(config), reader: "tolerant" },
-    replyBytes: config.limits.upstreamReplyBytes,
-    clock: Date.now,
-    gatewayInfo: identity,
-    onEvent: (event) => log.info({ ...event }, "upstream"),
-  });
-}
-
-function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
-  return new ProviderFleet({
-    providers: config.providers,
-    routes: config.modelGateway.routes,
-    leftOut: config.modelGateway.leaveOut,
-    bounds: { bytes: config.limits.upstreamReplyBytes, json: { ...jsonBounds(config), reader: "tolerant" } },
-    clock: Date.now,
-    elapsedMs: () => performance.now(),
-    onEvent: (event) => log.info({ ...event }, "provider"),
-  });
 }
 
 type EvidenceParts = Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter" | "backups">;

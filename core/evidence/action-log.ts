@@ -7,6 +7,7 @@ import { fingerprint } from "../kernel/fingerprint.ts";
 import type { Json } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Outcome } from "../kernel/outcome.ts";
+import type { OutcomeCompany } from "../kernel/outcome-company.ts";
 import type { Random } from "../kernel/port.ts";
 import type { Chain, ChainTable } from "./chain-table.ts";
 import { releaseHeld, sealHeld } from "./held-action.ts";
@@ -69,7 +70,12 @@ export class ActionLog {
     return { actionId: action.id, evaluationId: evaluation.id, seq };
   }
 
-  async recordOutcome(action: ActionEnvelope, outcome: Outcome, judged: Evaluation | undefined): Promise<void> {
+  async recordOutcome(
+    action: ActionEnvelope,
+    outcome: Outcome,
+    judged?: Evaluation,
+    company?: Pick<OutcomeCompany, "operations">,
+  ): Promise<void> {
     const { chains, open, writer, hider, admit } = this.#parts;
     if (judged !== undefined) checkSubject(action, judged);
     const chain = await chains.open(action.tenant);
@@ -80,7 +86,8 @@ export class ActionLog {
     const body = outcomeBody(this.#tell(action), outcome, judged, bound, hidden?.digest);
     const disclosure = hidden === undefined ? undefined : { output: hidden.fields };
     const key = openKey(action.tenant, action.id);
-    await writer.appendAction(chain, body, disclosure, () => [{ type: "del", key }]).durable;
+    const operations = (): Operation[] => [{ type: "del", key }, ...(company?.operations() ?? [])];
+    await writer.appendAction(chain, body, disclosure, operations).durable;
   }
 
   /** What happens to an approval with the decision `seq`. */

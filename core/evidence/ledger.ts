@@ -1,9 +1,6 @@
 import type { DurableDecision } from "../kernel/authorized-action.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import type { Evaluation } from "../kernel/evaluation.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
-import type { Outcome } from "../kernel/outcome.ts";
 import { poolRandom } from "../kernel/random-pool.ts";
 import { ActionLog } from "./action-log.ts";
 import { ApprovalEvidence } from "./approval-evidence.ts";
@@ -135,8 +132,8 @@ export class Ledger {
   }
 
   /** Records what came of a dispatched action, once; `judged` is the evaluation of its output. */
-  async recordOutcome(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
-    await this.#actions.recordOutcome(action, outcome, judged);
+  async recordOutcome(...settled: Parameters<ActionLog["recordOutcome"]>): Promise<void> {
+    await this.#actions.recordOutcome(...settled);
   }
 
   /**

@@ -5,6 +5,7 @@ import { type ErrorCode, GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
+import type { OutcomeCompany } from "../kernel/outcome-company.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
 import { redactOutput } from "../kernel/redacted-output.ts";
 import type { Answer, Dispatch, Stopped } from "./answer.ts";
@@ -15,7 +16,13 @@ import { JoinedVisit, type SessionWatch, type TicketDesk } from "./visit.ts";
 
 /** Where outcomes become durable before anything is answered. */
 export interface OutcomeLog extends DecisionLog {
-  recordOutcome(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void>;
+  /** What `company` brings becomes durable with it. */
+  recordOutcome(
+    action: ActionEnvelope,
+    outcome: Outcome,
+    judged?: Evaluation,
+    company?: Pick<OutcomeCompany, "operations">,
+  ): Promise<void>;
 }
 
 export interface RoadObserver {
@@ -194,8 +201,14 @@ export class Road {
   }
 
   async #settle(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
-    await this.#parts.log.recordOutcome(action, outcome, judged);
-    if (judged !== undefined) this.#parts.trials.note(action, judged);
+    const { log, sessions, trials } = this.#parts;
+    const company = judged === undefined ? undefined : sessions.weigh(action, judged);
+    try {
+      await log.recordOutcome(action, outcome, judged, company);
+    } finally {
+      company?.end();
+    }
+    if (judged !== undefined) trials.note(action, judged);
     this.#parts.observer.settled(action.protocol, outcome.status);
   }
 }

@@ -3,24 +3,19 @@ import { everyUpstream } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import type { Operation } from "../kernel/operation.ts";
-import type { Clock } from "../kernel/port.ts";
-import { riskOf, taintsOf } from "./finding-effect.ts";
+import { taintsOf } from "./finding-effect.ts";
 import type { KillSwitch } from "./kill-switch.ts";
 import { pastOf } from "./past-action.ts";
 import type { ReviewFlood } from "./review-flood.ts";
-import type { RiskLimit } from "./risk-meter.ts";
+import { isStopped, type RiskParts, raiseRisk } from "./risk-stop.ts";
 import type { SessionBook } from "./session-book.ts";
 import type { SessionEntry } from "./session-entry.ts";
 import type { KnownTool } from "./tool-table.ts";
 
-export interface VisitParts {
+export interface VisitParts extends RiskParts {
   readonly book: SessionBook;
-  readonly clock: Clock;
-  readonly limit: RiskLimit;
-  readonly killSwitch: Pick<KillSwitch, "ref" | "check" | "isKilled" | "kill">;
+  readonly killSwitch: RiskParts["killSwitch"] & Pick<KillSwitch, "check">;
   readonly reviews: Pick<ReviewFlood, "count">;
-  /** Called when a session came to the threshold while risk is in shadow mode. */
-  readonly onWouldKill: () => void;
 }
 
 /** One action while it is decided. Until it is, it counts as one of its session's. */
@@ -54,10 +49,9 @@ export class SessionVisit {
     this.#evaluation = evaluation;
     this.#taints = taintsOf(this.action, evaluation);
     checkRoom(this.#entry, this.action, this.#taints);
-    if (asks === "again" || this.#isStopped(evaluation)) return;
+    if (asks === "again" || isStopped(this.#parts, evaluation)) return;
     if (asks === "review") this.#countReview();
-    const points = riskOf(evaluation);
-    if (points > 0) this.#addRisk(points);
+    if (raiseRisk(this.#parts, this.#entry, this.action, evaluation)) this.#isChanged = true;
   }
 
   /** Throws SESSION_KILLED where the session was stopped since the action was judged. */
@@ -95,38 +89,10 @@ export class SessionVisit {
     this.#isJudged = false;
   }
 
-  #isStopped({ verdicts }: Evaluation): boolean {
-    const { ref } = this.#parts.killSwitch;
-    return verdicts.some(({ policy, decision }) => policy === ref && decision === "block");
-  }
-
   #countReview(): void {
     this.#entry.countReview();
     this.#isChanged = true;
     this.#parts.reviews.count(this.action.tenant, this.action.session.id);
-  }
-
-  #addRisk(points: number): void {
-    const { clock, limit, onWouldKill } = this.#parts;
-    const { risk } = this.#entry;
-    const now = clock();
-    const before = risk.score(now);
-    const score = risk.add(points, now);
-    this.#isChanged = true;
-    if (limit.killAt === 0 || score < limit.killAt) return;
-    if (limit.mode === "enforce") this.#stop(score);
-    else if (before < limit.killAt) onWouldKill();
-  }
-
-  #stop(score: number): void {
-    const { killSwitch, limit } = this.#parts;
-    const { tenant, session } = this.action;
-    // Several may come to it at once.
-    const target = { scope: "session", subject: session.id } as const;
-    if (killSwitch.isKilled(tenant, target)) return;
-    const note = `its risk came to ${score} of ${limit.killAt}`;
-    // Where it cannot be recorded now, the switch tries again.
-    void killSwitch.kill(tenant, { ...target, reason: "risk", by: null, note });
   }
 }
 

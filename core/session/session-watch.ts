@@ -4,9 +4,11 @@ import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
+import type { OutcomeCompany } from "../kernel/outcome-company.ts";
 import { taintsOf } from "./finding-effect.ts";
 import type { KillTarget } from "./kill.ts";
 import type { ReleaseCompany, SessionLog } from "./kill-book.ts";
+import { isStopped, raiseRisk } from "./risk-stop.ts";
 import type { SessionBook } from "./session-book.ts";
 import type { SessionEntry } from "./session-entry.ts";
 import { headKey } from "./session-head.ts";
@@ -26,7 +28,7 @@ export interface SessionWatchOptions extends Omit<VisitParts, "onWouldKill"> {
   readonly observer: SessionWatchObserver;
 }
 
-const alone: ReleaseCompany = { operations: () => [], end: () => undefined };
+const nothing: OutcomeCompany & ReleaseCompany = { operations: () => [], end: () => undefined };
 
 /**
  * What sessions do over time: each action is shown to policy with its session's past, and becomes part of it. On the MCP
@@ -88,6 +90,23 @@ export class SessionWatch {
   }
 
   /**
+   * Counts what policy said of an action's answer, once, before that is recorded: its risk is the session's from now on,
+   * and where that is too much, the session is stopped when this returns.
+   */
+  weigh(action: ActionEnvelope, evaluation: Evaluation): OutcomeCompany {
+    if (isStopped(this.#visits, evaluation)) return nothing;
+    const entry = this.#entryOf(action);
+    if (!raiseRisk(this.#visits, entry, action, evaluation)) return nothing;
+    entry.pins++;
+    return {
+      operations: () => [this.#book.put(action.tenant, action.session.id, entry)],
+      end: () => {
+        entry.pins--;
+      },
+    };
+  }
+
+  /**
    * Takes risk and taints from a session, once that is durable and on record: `by` is who asked. A session whose state is
    * damaged begins anew. Rejects with NOT_FOUND for one that nothing is known of, and with EVIDENCE_UNAVAILABLE where it
    * cannot be recorded; then it stays as it is.
@@ -115,7 +134,7 @@ export class SessionWatch {
   /** Takes its risk from a session that is released: otherwise the next finding would stop it again. */
   release(tenant: string, { scope, subject }: KillTarget): ReleaseCompany {
     const entry = scope === "session" ? this.#find(tenant, subject) : undefined;
-    if (entry === undefined || entry === "damaged") return alone;
+    if (entry === undefined || entry === "damaged") return nothing;
     entry.pins++;
     return {
       operations: () => {

@@ -14,7 +14,7 @@ interface Place {
 
 /** Where a file of `core/` belongs, or undefined for a place the design does not know. */
 function placeOf(path: string): Place | undefined {
-  if (/^core\/(?:gateway|parts|endpoints|instance|permits|policies)\.ts$/.test(path))
+  if (/^core\/(?:gateway|parts|peers|endpoints|instance|permits|policies)\.ts$/.test(path))
     return { layer: 4, folder: "core" };
   const folder = /^core\/([^/]+)\//.exec(path)?.[1] ?? "";
   const place = (layer: number): Place => ({ layer, folder });

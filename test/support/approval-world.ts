@@ -137,6 +137,7 @@ export const unwatched: SessionWatch = {
     leave: () => undefined,
   }),
   learn: async () => undefined,
+  weigh: () => ({ operations: () => [], end: () => undefined }),
 };
 
 /** Tickets that nobody needs. */

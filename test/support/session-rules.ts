@@ -2,7 +2,8 @@ import { siteFiles } from "./site.ts";
 
 /**
  * The pack of `siteFiles`, with rules about what sessions do: a call with `risky` adds 10 to the risk of its session, one
- * with `tainting` taints it, and one with `limited` is blocked once the session did five things.
+ * with `tainting` taints it, and one with `limited` is blocked once the session did five things. The answer to one with
+ * `revealing` adds 30.
  */
 export function sessionFiles(): Readonly<Record<string, string>> {
   return {
@@ -26,6 +27,15 @@ export function sessionFiles(): Readonly<Record<string, string>> {
     match: { phase: input, tool: echo }
     when: has(args.tainting)
     message: tainting
+  - id: open.revealing
+    title: Answers that reveal add to the risk
+    decision: allow
+    severity: info
+    risk: 0
+    session_risk: 30
+    match: { phase: output, tool: echo }
+    when: has(args.revealing)
+    message: it reveals
   - id: open.limited
     title: Five actions are enough
     decision: block

@@ -131,6 +131,16 @@ describe("what sessions did and met", function () {
     expect((await callInTurn("shadowed", { limited: true }, 1)).map(isBlocked)).to.deep.equal([true]);
   });
 
+  it("adds what is found in answers, once for each, and stops the session with the answer that is too much", async () => {
+    await start();
+    await callInTurn("revealed", { revealing: true }, 2);
+    expect(await stateOf("revealed")).to.include({ risk: 60, state: "active" });
+    await callInTurn("revealed", { revealing: true }, 1);
+    expect(await stateOf("revealed")).to.include({ state: "stopped", actions: 3 });
+    expect((await callInTurn("revealed", {}, 1)).map(isBlocked)).to.deep.equal([true]);
+    expect(await arrived("revealed")).to.equal(3);
+  });
+
   it("stops a session where `sessions.risk.kill_at` says, and none where that is 0", async () => {
     await start("{ risk: { kill_at: 30 } }");
     expect((await callInTurn("early", { risky: true }, 3)).map(isBlocked)).to.deep.equal([false, false, true]);

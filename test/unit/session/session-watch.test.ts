@@ -174,6 +174,27 @@ describe("SessionWatch", () => {
       expect(seen()).to.include({ risk: 0, reviews: 0 });
     });
 
+    it("rises by what is found in an answer, and is written with the outcome", async () => {
+      await start();
+      const action = newAction();
+      await world.decide(action);
+      const company = world.watch.weigh(action, findIn(action, risky));
+      await world.ledger.recordOutcome(action, { status: "success", output: {} }, undefined, company);
+      company.end();
+      expect(seen().risk).to.equal(30);
+      await world.restart();
+      expect(seen().risk).to.equal(30);
+    });
+
+    it("stops the session with an answer that is too much", async () => {
+      await start({ risk: { killAt: 30 } });
+      const action = newAction();
+      world.watch.weigh(action, findIn(action, { decision: "allow", session_risk: 29 })).end();
+      expect(world.killed).to.deep.equal([]);
+      world.watch.weigh(action, findIn(action, { decision: "allow", session_risk: 1 })).end();
+      expect(world.killed).to.deep.equal([[session.id, "risk"]]);
+    });
+
     it("does not rise by what a stopped session attempts", async () => {
       await start({ risk: { killAt: 60 } });
       await act({}, risky, risky);
