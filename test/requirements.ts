@@ -172,7 +172,7 @@ R4.2-9  | 4 | met  | Approval lists, history, single approvals, approve and deny
 R4.2-10 | 3 | met  | Evidence export, verification and reports require authentication.
 R4.2-11 | 4 | met  | Approval endpoints return only the caller's tenant data.
 R4.2-12 | 3 | met  | Evidence endpoints return only the caller's tenant data.
-R4.2-13 | 8 | open | A GraphQL interface exists.
+R4.2-13 | 8 | met  | A GraphQL interface exists.
 R4.2-14 | 8 | met  | The dashboard shows an authentication notice for protected views.
 R4.2-15 | 8 | met  | The dashboard neither collects nor persists reviewer keys.
 

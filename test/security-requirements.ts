@@ -24,7 +24,7 @@ S13 | 2      | met  | Duplicate JSON keys at any depth → parse error
 S14 | 2      | met  | Method, PARAMS, paramſ, extra top-level members → refused or dropped; upstream gets our re-serialisation only
 S15 | 2      | met  | |int| > 2^53, 1e400, -0, 1.0 → refused or lossless; never two actions, one fingerprint
 S16 | 2      | met  | Invalid UTF-8, lone surrogate, BOM, NUL → 400
-S17 | 2, 6   | part | Nesting over limit (e.g. 64) in request, upstream reply, provider reply, policy, GraphQL → clean error in < 10 ms, no 500
+S17 | 2, 6   | met  | Nesting over limit (e.g. 64) in request, upstream reply, provider reply, policy, GraphQL → clean error in < 10 ms, no 500
 S18 | 2      | met  | __proto__, constructor, prototype keys anywhere → plain data, Object.prototype unchanged
 S19 | 2, 6   | met  | Oversize, gzip bomb 50 MB → 48 kB, unknown Content-Encoding, endless chunks → 413/415, RSS bounded
 S20 | 2      | met  | 1 byte/s headers or body, 1,000 sockets → closed in ≤ 30 s, /health stays < 100 ms
@@ -68,7 +68,7 @@ S53 | 4      | met  | Requester approves own action; reviewer field; approve via
 S54 | 4      | met  | Clock back 1 h / forward → expired stays expired
 S55 | 4      | met  | Tool description/schema hash changed since request → approval void
 S56 | 4      | met  | Key rotated, label changed, SSE reconnected, HTTP<->SSE, restart → per spec table, exactly
-S57 | 4, 7   | part | Review flood → bounded queue, kill switch, list still pages
+S57 | 4, 7   | met  | Review flood → bounded queue, kill switch, list still pages
 
 ## Tools, output, sessions
 S58 | -      | open | Poisoned tool definitions → hidden or flagged; real ones → ≤ 1 % flagged; unlisted tool call → block
@@ -86,7 +86,7 @@ S67 | 8      | open | CRLF, ANSI, </script>, formula text in names → inert in 
 S68 | 2, 7, 8| part | 100,000 distinct tools/sessions/models → metric series and maps bounded
 S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses
 S70 | 8      | met  | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
-S71 | 8      | open | GraphQL depth 50, 1,000 aliases, batch, introspection → refused
+S71 | 8      | met  | GraphQL depth 50, 1,000 aliases, batch, introspection → refused
 S72 | 8      | met  | /v1/ws without key, wrong Origin, slow reader, 1 MB frame, 10,000 sockets → refused/closed, memory bounded
 S73 | 6      | met  | 10 x load → 429/503, zero changed decisions, admitted p99 in budget
 S74 | -      | open | 1 M decisions → flat RSS and flat latency

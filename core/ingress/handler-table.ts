@@ -9,6 +9,7 @@ import { approvalHandlers } from "./approval-admin.ts";
 import type { ApprovalParts } from "./approval-view.ts";
 import { type BackupParts, backupHandlers } from "./backup.ts";
 import { type DashboardPageParts, dashboardHandlers } from "./dashboard/page.ts";
+import { graphqlHandlers } from "./graphql/endpoint.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { KillRuleParts } from "./kill-rule.ts";
 import { type ManifestParts, manifestHandlers } from "./manifest-admin.ts";
@@ -48,6 +49,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...sessionKillHandlers(parts),
     ...manifestHandlers(parts),
     ...policyTestHandlers(parts),
+    ...graphqlHandlers({ ...parts, policies: () => parts.chain.policies }),
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),
     ...backupHandlers(parts),

@@ -80,6 +80,8 @@ const table = {
   "admin.test_action": { port: "admin", method: "POST", path: "/admin/v1/test-action", access: "policy.test" },
   "admin.simulate": { port: "admin", method: "POST", path: "/admin/v1/simulate", access: "policy.test" },
   "admin.would_have": { port: "admin", method: "GET", path: "/admin/v1/would-have", access: "policy.read" },
+  "admin.graphql": { port: "admin", method: "POST", path: "/admin/v1/graphql", access: "key" },
+  "admin.graphql_get": { port: "admin", method: "GET", path: "/admin/v1/graphql", access: "key" },
   "admin.usage": { port: "admin", method: "GET", path: "/admin/v1/usage", access: "usage.read" },
   "admin.upstreams": { port: "admin", method: "GET", path: "/admin/v1/upstreams", access: "upstream.read" },
   "admin.providers": { port: "admin", method: "GET", path: "/admin/v1/providers", access: "provider.read" },

@@ -13,15 +13,28 @@ export async function showUsage(meter: UsageMeter, ctx: Context, { tenant }: Pri
   const page = readPage(ctx, ["from", "to", "by"]);
   const to = readDay(ctx, "to") ?? meter.today;
   const from = readDay(ctx, "from") ?? addDays(to, 1 - mostDays);
-  if (from > to || from < addDays(to, 1 - mostDays)) {
-    throw new GatewayError("INVALID_PARAMS", `expected \`from\` to be at most ${mostDays - 1} days before \`to\``);
-  }
+  checkSpan(from, to);
   ctx.body = await meter.page(tenant, { ...page, from, to, by: readDimensions(ctx) });
+}
+
+/** Two texts as the days that a report is about. Throws INVALID_PARAMS. */
+export function checkUsageDays(from: string, to: string): { readonly from: Day; readonly to: Day } {
+  const days = { from: checkDay("from", from), to: checkDay("to", to) };
+  checkSpan(days.from, days.to);
+  return days;
+}
+
+function checkSpan(from: Day, to: Day): void {
+  if (from <= to && from >= addDays(to, 1 - mostDays)) return;
+  throw new GatewayError("INVALID_PARAMS", `expected \`from\` to be at most ${mostDays - 1} days before \`to\``);
 }
 
 function readDay(ctx: Context, name: "from" | "to"): Day | undefined {
   const value = ctx.query[name];
-  if (value === undefined) return undefined;
+  return value === undefined ? undefined : checkDay(name, value);
+}
+
+function checkDay(name: string, value: unknown): Day {
   if (typeof value === "string" && /^20\d\d-\d\d-\d\d$/.test(value)) {
     const ms = Date.parse(value);
     if (!Number.isNaN(ms) && dayOf(ms) === value) return value;

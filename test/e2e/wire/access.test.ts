@@ -50,6 +50,8 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.test_action": [400, 400, 403, 400, 401, 401], // a tool call of MCP is no description of an action
   "admin.simulate": [400, 400, 403, 400, 401, 401],
   "admin.would_have": everyKey,
+  "admin.graphql": [400, 400, 400, 400, 401, 401], // a tool call of MCP is no query
+  "admin.graphql_get": [400, 400, 400, 400, 401, 401],
   "admin.usage": everyKey,
   "admin.upstreams": everyKey,
   "admin.providers": everyKey,

@@ -1,0 +1,72 @@
+import {
+  type DocumentNode,
+  execute,
+  GraphQLError,
+  NoSchemaIntrospectionCustomRule,
+  parse,
+  specifiedRules,
+  validate,
+} from "graphql";
+import type { Context } from "koa";
+import { GatewayError } from "../../kernel/error.ts";
+import type { Json } from "../../kernel/json.ts";
+import { type JsonBounds, parseStrictText } from "../../kernel/strict-json.ts";
+import type { Handlers } from "../app.ts";
+import { readJsonBody } from "../body.ts";
+import { checkCost, queryBounds, readQuery } from "./query-cost.ts";
+import { type Asker, type GraphqlParts, resolversOf } from "./resolver.ts";
+import { schema } from "./schema.ts";
+
+const bounds: JsonBounds = { depth: 16, nodes: 512, stringLength: queryBounds.characters, reader: "exact" };
+const limits = { bytes: 65_536, json: bounds };
+const rules = [...specifiedRules, NoSchemaIntrospectionCustomRule];
+
+/** Handlers of `/admin/v1/graphql`: what the other routes answer, as much of it as is asked for, and nothing that changes. */
+export function graphqlHandlers(parts: GraphqlParts): Pick<Handlers, "admin.graphql" | "admin.graphql_get"> {
+  const resolvers = resolversOf(parts);
+  const answer = async (ctx: Context, asker: Asker, asked: Json): Promise<void> => {
+    const { query, variables, operationName } = readQuery(asked);
+    const document = check(query, (parsed) => checkCost(parsed, variables));
+    const { data, errors } = await execute({
+      schema,
+      document,
+      rootValue: resolvers,
+      contextValue: asker,
+      variableValues: variables,
+      operationName,
+    });
+    ctx.body = errors === undefined ? { data } : { data: data ?? null, errors: errors.map(showError) };
+  };
+  return {
+    "admin.graphql": async (ctx, caller) => answer(ctx, { caller }, await readJsonBody(ctx.req, limits)),
+    "admin.graphql_get": (ctx, caller) => answer(ctx, { caller }, askedInUrl(ctx)),
+  };
+}
+
+/** Throws INVALID_REQUEST or JSON_BOUND for a text that is no query, or one that asks for too much or for the unknown. */
+function check(query: string, checkSize: (document: DocumentNode) => void): DocumentNode {
+  try {
+    const document = parse(query, { noLocation: true, maxTokens: queryBounds.tokens });
+    checkSize(document);
+    const [fault] = validate(schema, document, rules, { maxErrors: 1 });
+    if (fault !== undefined) throw fault;
+    return document;
+  } catch (cause) {
+    if (!(cause instanceof GraphQLError)) throw cause;
+    throw new GatewayError("INVALID_REQUEST", cause.message.slice(0, 512).toWellFormed(), { cause });
+  }
+}
+
+/** `?query=&variables=&operationName=`. */
+function askedInUrl({ query: said }: Context): Json {
+  const { variables, ...others } = said as Readonly<Record<string, string>>;
+  return variables === undefined ? others : { ...others, variables: parseStrictText(variables, bounds) };
+}
+
+/** In GraphQL's own shape: a field that cannot be answered is null, and the others are. */
+function showError({ originalError, path, message }: GraphQLError): object {
+  const where = path === undefined ? {} : { path };
+  if (originalError === undefined || originalError === null) return { message, ...where };
+  const error = GatewayError.from(originalError);
+  return { message: error.publicMessage, ...where, extensions: { code: error.code } };
+}

@@ -1,0 +1,110 @@
+import type { Approvals } from "../../approval/approvals.ts";
+import { listLive, listPast } from "../../approval/history.ts";
+import type { Ledger } from "../../evidence/ledger.ts";
+import type { EvidenceRecord } from "../../evidence/record.ts";
+import { type ApprovalState, isFinal } from "../../kernel/approval.ts";
+import { GatewayError } from "../../kernel/error.ts";
+import type { PolicyRef } from "../../kernel/policy.ts";
+import type { Principal } from "../../kernel/principal.ts";
+import { can, type Permission } from "../../kernel/role.ts";
+import type { LiveFeed } from "../../observe/live-feed.ts";
+import type { SessionDirectory } from "../../session/session-directory.ts";
+import type { SessionSort } from "../../session/session-ranking.ts";
+import type { UsageMeter } from "../../usage/meter.ts";
+import type { UsageDimension } from "../../usage/usage-report.ts";
+import { checkUsageDays } from "../usage.ts";
+
+export interface GraphqlParts {
+  readonly live: LiveFeed;
+  readonly approvals: Approvals;
+  readonly ledger: Ledger;
+  readonly sessionDirectory: SessionDirectory;
+  readonly meter: UsageMeter;
+  readonly policies: () => readonly PolicyRef[];
+}
+
+interface PageArgs {
+  readonly limit: number;
+  readonly cursor?: string | null;
+}
+
+interface UsageArgs extends PageArgs {
+  readonly from: string;
+  readonly to: string;
+  readonly by: readonly UsageDimension[];
+}
+
+/** Who asks. */
+export interface Asker {
+  readonly caller: Principal;
+}
+
+const mostItems = 500;
+const cursorShape = /^[\x21-\x7e]{1,512}$/;
+
+/** What answers each field of `Query`, and what a caller's role has to carry for it. */
+export function resolversOf(parts: GraphqlParts): object {
+  const { live, approvals, ledger, sessionDirectory, meter, policies } = parts;
+  const plugins = (): readonly PolicyRef[] => policies().filter(({ kind }) => kind === "plugin");
+  return {
+    decisions: guarded("evidence.read", ({ limit }: PageArgs, { tenant }) => {
+      const latest = live.latest(tenant).slice(0, checkLimit(limit));
+      return latest.map(({ time, data }) => ({ time, ...data }));
+    }),
+    approvals: guarded("approval.read", (args: PageArgs & { readonly state: ApprovalState }, { tenant }) => {
+      const { book } = approvals;
+      const page = pageOf(args);
+      return isFinal(args.state) ? listPast(book, tenant, args.state, page) : listLive(book, tenant, args.state, page);
+    }),
+    approval: guarded("approval.read", ({ id }: { readonly id: string }, { tenant }) =>
+      approvals.book.find(tenant, id),
+    ),
+    sessions: guarded("session.read", (args: PageArgs & { readonly sort: SessionSort }, { tenant }) => {
+      const { limit, cursor } = pageOf(args);
+      return sessionDirectory.list(tenant, args.sort, limit, cursor);
+    }),
+    session: guarded("session.read", ({ id }: { readonly id: string }, { tenant }) =>
+      sessionDirectory.show(tenant, id),
+    ),
+    evidence: guarded("evidence.read", (_: object, { tenant }) => {
+      const chain = ledger.status().find((each) => each.tenant === tenant);
+      return { writable: ledger.writable, state: chain?.state ?? "none", seq: chain?.seq ?? -1 };
+    }),
+    evidenceSessions: guarded("evidence.read", (args: PageArgs, { tenant }) => ledger.sessions(tenant, pageOf(args))),
+    records: guarded("evidence.read", async (args: PageArgs & { readonly session: string }, { tenant }) => {
+      const { items, next } = await ledger.records(tenant, args.session, pageOf(args));
+      return { items: items.map(viewRecord), next };
+    }),
+    usage: guarded("usage.read", (args: UsageArgs, { tenant }) => {
+      const { from, to, by } = args;
+      return meter.page(tenant, { ...pageOf(args), ...checkUsageDays(from, to), by });
+    }),
+    policies: guarded("policy.read", () => policies()),
+    plugins: guarded("policy.read", plugins),
+  };
+}
+
+/** A resolver that looks at the caller's role first. */
+function guarded<Args, Answer>(permission: Permission, answer: (args: Args, caller: Principal) => Answer) {
+  return (args: Args, { caller }: Asker): Answer => {
+    if (can(caller.role, permission)) return answer(args, caller);
+    throw new GatewayError("ROLE_FORBIDDEN", `\`${caller.role}\` lacks \`${permission}\``);
+  };
+}
+
+function viewRecord(record: EvidenceRecord): object {
+  const { seq, kind, time, id } = record;
+  return { seq, kind, time, id, whole: record };
+}
+
+function pageOf({ limit, cursor }: PageArgs): { readonly limit: number; readonly cursor?: string } {
+  checkLimit(limit);
+  if (cursor === undefined || cursor === null) return { limit };
+  if (cursorShape.test(cursor)) return { limit, cursor };
+  throw new GatewayError("INVALID_PARAMS", "expected `cursor` to be the `next` of an earlier page");
+}
+
+function checkLimit(limit: number): number {
+  if (limit >= 1 && limit <= mostItems) return limit;
+  throw new GatewayError("INVALID_PARAMS", `expected \`limit\` to be an integer from 1 to ${mostItems}`);
+}
