@@ -90,7 +90,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   // Its tables take a moment, which no request should.
   if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
-  const live = new LiveFeed(Date.now);
+  const live = new LiveFeed(Date.now, config.evidence.storeLabels);
   const time = { clock: Date.now, elapsedMs: () => performance.now() };
   const control = await openSessionControl({
     ...evidence,

@@ -91,9 +91,9 @@ function describeDetail({ taints, history, ...detail }: SessionDetail): string {
   const met = taints.map(
     ({ name, target, tool, at }) => `taint ${name}  ${at}  from ${visibleText(tool)} on ${visibleText(target)}`,
   );
-  const did = history.map(({ at, decision, capability, tool, target, hosts, paths }) => {
+  const did = history.map(({ at, decision, capability, tool, target }) => {
     const words = [`action  ${at}`, decision, `${capability} ${visibleText(tool)} on ${visibleText(target)}`];
-    return [...words, ...[...hosts, ...paths].map(visibleText)].join("  ");
+    return words.join("  ");
   });
   return [describeLine({ ...detail, taints: names }), `principal ${detail.principal}`, ...met, ...did].join("\n");
 }

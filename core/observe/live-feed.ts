@@ -21,12 +21,15 @@ interface Subscription {
  */
 export class LiveFeed {
   readonly #clock: Clock;
+  readonly #tellsLabels: boolean;
   readonly #subscriptions = new Set<Subscription>();
   readonly #rates = new Map<string, DecisionRate>();
   readonly #latest = new Map<string, LiveEvent[]>();
 
-  constructor(clock: Clock) {
+  /** `tellsLabels`: false where a session is known by its id alone. */
+  constructor(clock: Clock, tellsLabels: boolean) {
     this.#clock = clock;
+    this.#tellsLabels = tellsLabels;
   }
 
   /** How many listen. */
@@ -46,7 +49,7 @@ export class LiveFeed {
     let event: LiveEvent | undefined;
     for (const { tenant: own, channels, listener } of this.#subscriptions) {
       if (own !== tenant || !channels.has(channel)) continue;
-      event ??= { channel, time: new Date(this.#clock()).toISOString(), data: make() };
+      event ??= this.#tell(channel, make());
       listener(event);
     }
   }
@@ -54,7 +57,7 @@ export class LiveFeed {
   /** A decision: told, counted for the channel `metrics`, and remembered as one of the last 200. */
   decide(tenant: string, decision: Decision, durationUs: number, data: JsonObject): void {
     this.#rateOf(tenant).count(decision, durationUs);
-    const event: LiveEvent = { channel: "decisions", time: new Date(this.#clock()).toISOString(), data };
+    const event = this.#tell("decisions", data);
     const latest = this.#latest.get(tenant) ?? [];
     this.#latest.set(tenant, latest);
     if (latest.push(event) > 2 * mostLatest) latest.splice(0, mostLatest);
@@ -77,6 +80,11 @@ export class LiveFeed {
     for (const tenant of tenants) {
       this.publish(tenant, "metrics", () => this.standing(tenant));
     }
+  }
+
+  #tell(channel: LiveChannel, data: JsonObject): LiveEvent {
+    const told = this.#tellsLabels || data.label === undefined ? data : { ...data, label: null };
+    return { channel, time: new Date(this.#clock()).toISOString(), data: told };
   }
 
   #rateOf(tenant: string): DecisionRate {

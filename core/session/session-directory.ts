@@ -29,8 +29,8 @@ export type SessionView =
 
 export interface SessionDetail extends Omit<Exclude<SessionView, { readonly state: "damaged" }>, "taints"> {
   readonly taints: readonly (Omit<SessionHead["taints"][number], "at"> & { readonly at: string })[];
-  /** Its last actions, the latest first, as far as they are in memory. */
-  readonly history: readonly (Omit<PastAction, "at"> & { readonly at: string })[];
+  /** Its last actions, the latest first, as far as they are in memory; not where they reached to, which arguments say. */
+  readonly history: readonly (Omit<PastAction, "at" | "hosts" | "paths"> & { readonly at: string })[];
 }
 
 export interface SessionPage {
@@ -87,7 +87,7 @@ export class SessionDirectory {
     return {
       ...this.#describe(tenant, session, head, clock()),
       taints: head.taints.map(withTime),
-      history: (entry?.history ?? []).map(withTime),
+      history: (entry?.history ?? []).map(({ hosts: _, paths: __, ...past }) => withTime(past)),
     };
   }
 

@@ -66,7 +66,7 @@ for (const target of targets) {
         desk,
         observer,
         trials: { note: () => undefined },
-        live: new LiveFeed(Date.now),
+        live: new LiveFeed(Date.now, true),
         tickets: ticketless,
         log: world.ledger,
         newId: () => "id",

@@ -101,7 +101,7 @@ describe("a taint on its way to the disk", () => {
       sessions,
       log: world.ledger.ledger,
       desk: world.approvals.queue,
-      live: new LiveFeed(Date.now),
+      live: new LiveFeed(Date.now, true),
       tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       trials: { note: () => undefined },

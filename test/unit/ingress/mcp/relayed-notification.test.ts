@@ -59,7 +59,7 @@ describe("relayNotification(parts, lane, told)", () => {
       log: world.ledger.ledger,
       desk: world.approvals.queue,
       sessions: unwatched,
-      live: new LiveFeed(Date.now),
+      live: new LiveFeed(Date.now, true),
       tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
       trials: { note: () => undefined },
