@@ -48,7 +48,12 @@ describe("the Containerfile", function () {
   it("leaves out what only a contributor needs", async () => {
     const packages = await readdir(join(built, "node_modules"));
     expect(packages).to.include("koa").and.not.include.members(["mocha", "typescript"]);
-    expect(await readdir(built)).to.have.members(["dist", "node_modules", "package.json", "plugins", "policy-packs"]);
+    const top = await readdir(built);
+    expect(top).to.have.members(["core", "dist", "node_modules", "package.json", "plugins", "policy-packs"]);
+    // Of the sources, what a browser is given.
+    const sources = Object.keys(await filesOf(join(built, "core")));
+    const elsewhere = sources.filter((path) => !path.startsWith(join(built, "core/ingress/dashboard/asset/")));
+    expect([sources.length > 0, elsewhere]).to.deep.equal([true, []]);
   });
 
   it("runs as nobody in particular, by number, so that a cluster can see that it is not root", () => {
