@@ -1,7 +1,7 @@
 import { GatewayError } from "../kernel/error.ts";
-import { forgetOldest } from "../kernel/forget.ts";
 import type { Clock } from "../kernel/port.ts";
 import type { Principal } from "../kernel/principal.ts";
+import { RecentMap } from "../kernel/recent-map.ts";
 import type { SessionScope } from "../kernel/session-scope.ts";
 import { tenantPrefix } from "../kernel/tenant-key.ts";
 import type { ManifestBook, ManifestLog, ManifestStore } from "./manifest-book.ts";
@@ -33,7 +33,7 @@ const mostRemembered = 10_000;
 export class TaskBinding {
   readonly #options: TaskBindingOptions;
   readonly #held = new Map<string, Held>();
-  readonly #remembered = new Map<string, string | null>();
+  readonly #remembered = new RecentMap<string | null>();
 
   constructor(options: TaskBindingOptions) {
     this.#options = options;
@@ -89,15 +89,15 @@ export class TaskBinding {
     const held = this.#held.get(key);
     if (held !== undefined) return held.task;
     const remembered = this.#remembered.get(key);
-    const task = remembered === undefined ? readTask(this.#options.store.getSync(key)) : remembered;
+    if (remembered !== undefined) return remembered;
+    const task = readTask(this.#options.store.getSync(key));
     this.#remember(key, task);
     return task;
   }
 
   #remember(key: string, task: string | null): void {
-    this.#remembered.delete(key);
     this.#remembered.set(key, task);
-    forgetOldest(this.#remembered, mostRemembered);
+    this.#remembered.forgetOldest(mostRemembered);
   }
 }
 

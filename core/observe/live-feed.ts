@@ -32,11 +32,6 @@ export class LiveFeed {
     this.#tellsLabels = tellsLabels;
   }
 
-  /** How many listen. */
-  get listeners(): number {
-    return this.#subscriptions.size;
-  }
-
   /** Returns what ends it. */
   subscribe(tenant: string, channels: ReadonlySet<LiveChannel>, listener: LiveListener): () => void {
     const subscription = { tenant, channels, listener };
@@ -47,8 +42,7 @@ export class LiveFeed {
   /** `make` is asked only where somebody listens. */
   publish(tenant: string, channel: LiveChannel, make: () => JsonObject): void {
     let event: LiveEvent | undefined;
-    for (const { tenant: own, channels, listener } of this.#subscriptions) {
-      if (own !== tenant || !channels.has(channel)) continue;
+    for (const listener of this.#listeners(tenant, channel)) {
       event ??= this.#tell(channel, make());
       listener(event);
     }
@@ -61,7 +55,7 @@ export class LiveFeed {
     const latest = this.#latest.get(tenant) ?? [];
     this.#latest.set(tenant, latest);
     if (latest.push(event) > 2 * mostLatest) latest.splice(0, mostLatest);
-    this.publish(tenant, "decisions", () => data);
+    for (const listener of this.#listeners(tenant, "decisions")) listener(event);
   }
 
   /** The last decisions, the latest first. */
@@ -80,6 +74,11 @@ export class LiveFeed {
     for (const tenant of tenants) {
       this.publish(tenant, "metrics", () => this.standing(tenant));
     }
+  }
+
+  *#listeners(tenant: string, channel: LiveChannel): Iterable<LiveListener> {
+    for (const each of this.#subscriptions)
+      if (each.tenant === tenant && each.channels.has(channel)) yield each.listener;
   }
 
   #tell(channel: LiveChannel, data: JsonObject): LiveEvent {
