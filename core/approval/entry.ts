@@ -1,5 +1,6 @@
 import { type Approval, approvalScopes, approvalStates, isFinal } from "../kernel/approval.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { parseKept } from "../kernel/kept-json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import { approvalKey, liveKey } from "./key-space.ts";
 
@@ -30,20 +31,12 @@ export function readEntry(
   id: string,
   seal: Seal,
 ): Approval | "identity_not_bound" | "contradicted_by_evidence" {
-  const value = parse(text);
+  const value = parseKept(text);
   if (!isJsonObject(value)) return "identity_not_bound";
   const { seal: sealed, ...approval } = value;
   if (sealed === undefined || !isBound(approval)) return "identity_not_bound";
   const isOwn = approval.tenant === tenant && approval.id === id && seal(JSON.stringify(approval)) === sealed;
   return isOwn ? (approval as unknown as Approval) : "contradicted_by_evidence";
-}
-
-function parse(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return null;
-  }
 }
 
 function isBound(value: JsonObject): boolean {

@@ -1,6 +1,7 @@
-import { lstat, mkdir, mkdtemp, open, readdir, rename, rm } from "node:fs/promises";
+import { lstat, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { refuse } from "../evidence/backup/content.ts";
+import { syncFolder } from "../evidence/folder-sync.ts";
 import type { Mark } from "../evidence/high-water.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { isLocked, openSnapshot } from "../store/snapshot.ts";
@@ -96,14 +97,5 @@ async function isThere(path: string): Promise<boolean> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
     throw error;
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }

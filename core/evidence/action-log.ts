@@ -7,8 +7,8 @@ import { fingerprint } from "../kernel/fingerprint.ts";
 import type { Json } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import type { OutcomeCompany } from "../kernel/outcome-company.ts";
 import type { Random } from "../kernel/port.ts";
+import type { RecordCompany } from "../kernel/record-company.ts";
 import type { Chain, ChainTable } from "./chain-table.ts";
 import { releaseHeld, sealHeld } from "./held-action.ts";
 import { openKey } from "./key-space.ts";
@@ -74,7 +74,7 @@ export class ActionLog {
     action: ActionEnvelope,
     outcome: Outcome,
     judged?: Evaluation,
-    company?: Pick<OutcomeCompany, "operations">,
+    company?: Pick<RecordCompany, "operations">,
   ): Promise<void> {
     const { chains, open, writer, hider, admit } = this.#parts;
     if (judged !== undefined) checkSubject(action, judged);

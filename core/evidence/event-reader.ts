@@ -1,5 +1,6 @@
 import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { isJsonObject, type JsonObject } from "../kernel/json.ts";
+import { parseKept } from "../kernel/kept-json.ts";
 import { type EvidenceStore, eventRange, recordKey, seqIn } from "./key-space.ts";
 import type { EventKind } from "./record.ts";
 
@@ -30,17 +31,9 @@ export async function* readEvents(store: EvidenceStore, tenant: string, kind: Ev
 }
 
 function readEvent(text: string, tenant: string, kind: EventKind): ToldEvent {
-  const record = parse(text);
+  const record = parseKept(text);
   if (isJsonObject(record) && record.kind === kind && typeof record.time === "string" && isJsonObject(record.detail)) {
     return { time: record.time, detail: record.detail };
   }
   throw new GatewayError("EVIDENCE_UNAVAILABLE", `events of tenant \`${tenant}\` do not match its chain`);
-}
-
-function parse(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return null;
-  }
 }

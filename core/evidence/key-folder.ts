@@ -2,6 +2,7 @@ import { mkdir, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Random } from "../kernel/port.ts";
 import { SigningKey } from "../kernel/signing-key.ts";
+import { syncFolder } from "./folder-sync.ts";
 
 /** The private halves of the keys that sign checkpoints. */
 export interface KeyStore {
@@ -84,14 +85,5 @@ function parsePem(pem: string): SigningKey | undefined {
     return SigningKey.fromPem(pem);
   } catch {
     return undefined;
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }

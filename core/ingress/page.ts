@@ -20,10 +20,14 @@ export function readPage(ctx: Context, others: readonly string[] = []): Page {
       throw new GatewayError("INVALID_PARAMS", `unknown parameter \`${name.slice(0, 64)}\``);
   }
   const limit = ctx.query.limit === undefined ? usualItems : Number(ctx.query.limit);
+  return checkPage(limit, ctx.query.cursor);
+}
+
+/** Throws INVALID_PARAMS. */
+export function checkPage(limit: number, cursor: unknown): Page {
   if (!Number.isInteger(limit) || limit < 1 || limit > mostItems) {
     throw new GatewayError("INVALID_PARAMS", `expected \`limit\` to be an integer from 1 to ${mostItems}`);
   }
-  const { cursor } = ctx.query;
   if (cursor === undefined) return { limit };
   if (typeof cursor !== "string" || !cursorShape.test(cursor)) {
     throw new GatewayError("INVALID_PARAMS", "expected `cursor` to be the `next` of an earlier page");

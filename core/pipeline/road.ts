@@ -5,8 +5,8 @@ import { type ErrorCode, GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import type { Json, JsonObject } from "../kernel/json.ts";
 import type { Outcome } from "../kernel/outcome.ts";
-import type { OutcomeCompany } from "../kernel/outcome-company.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
+import type { RecordCompany } from "../kernel/record-company.ts";
 import { redactOutput } from "../kernel/redacted-output.ts";
 import type { Answer, Dispatch, Stopped } from "./answer.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
@@ -21,7 +21,7 @@ export interface OutcomeLog extends DecisionLog {
     action: ActionEnvelope,
     outcome: Outcome,
     judged?: Evaluation,
-    company?: Pick<OutcomeCompany, "operations">,
+    company?: Pick<RecordCompany, "operations">,
   ): Promise<void>;
 }
 

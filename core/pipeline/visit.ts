@@ -1,7 +1,7 @@
 import type { DecisionCompany } from "../kernel/decision-company.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
-import type { OutcomeCompany } from "../kernel/outcome-company.ts";
+import type { RecordCompany } from "../kernel/record-company.ts";
 import type { Visit } from "./gate.ts";
 
 /** What an action does to its session while it is decided. */
@@ -28,7 +28,7 @@ export interface SessionWatch {
   /** Makes what an action brings in known of its session. What rejects is not known, and may not be seen by anyone. */
   learn(action: ActionEnvelope, evaluation: Evaluation): Promise<void>;
   /** Counts what policy said of its answer, before that is recorded, which may stop the session. */
-  weigh(action: ActionEnvelope, evaluation: Evaluation): OutcomeCompany;
+  weigh(action: ActionEnvelope, evaluation: Evaluation): RecordCompany;
 }
 
 /** What tickets permit now. */

@@ -1,6 +1,7 @@
 import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
+import type { RecordCompany } from "../kernel/record-company.ts";
 import {
   type Kill,
   type KillScope,
@@ -24,19 +25,11 @@ export interface SessionLog {
   ): Promise<void>;
 }
 
-/** What happens with a release, or not at all. */
-export interface ReleaseCompany {
-  /** Called in the turn in which the release gets its place in the chain. */
-  operations(): readonly Operation[];
-  /** Called once, when the release is durable, or has failed. */
-  end(): void;
-}
-
 export interface KillBookOptions {
   readonly store: SessionStore;
   readonly log: SessionLog;
   /** Called when a release begins. */
-  readonly onRelease: (tenant: string, target: KillTarget) => ReleaseCompany;
+  readonly onRelease: (tenant: string, target: KillTarget) => RecordCompany;
   /** A kill that could not be recorded is recorded again after so long; 1 s unless told. */
   readonly retryMs?: number;
 }

@@ -1,5 +1,6 @@
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { parseKept } from "../kernel/kept-json.ts";
 import { rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
 
 /** How much a kill stops, from the least to the most. */
@@ -89,7 +90,7 @@ export function killTold(detail: JsonObject, time: string): Kill {
 
 /** The kill in the entry of `target`. One that no gateway wrote stops what its key says nonetheless, and can be released. */
 export function readKill(target: KillTarget, text: string): Kill {
-  const entry = parse(text);
+  const entry = parseKept(text);
   const damaged = { reason: "operator", by: null, note: "the entry of this kill is damaged", killed_at: "" } as const;
   if (!isJsonObject(entry)) return { ...target, ...damaged };
   return { ...target, ...causeOf(entry), killed_at: textOrNull(entry.killed_at) ?? "" };
@@ -103,14 +104,6 @@ function namedIn({ scope, subject }: KillTarget): JsonObject {
 function causeOf({ reason, by, note }: JsonObject): Pick<Kill, "reason" | "by" | "note"> {
   const known = killReasons.find((each) => each === reason) ?? "operator";
   return { reason: known, by: textOrNull(by), note: textOrNull(note) };
-}
-
-function parse(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return null;
-  }
 }
 
 function textOrNull(value: Json | undefined): string | null {

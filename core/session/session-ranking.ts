@@ -1,6 +1,6 @@
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject } from "../kernel/json.ts";
-import { parseKept } from "./kept-json.ts";
+import { parseKept } from "../kernel/kept-json.ts";
 import type { SessionHead } from "./session-head.ts";
 
 export const sessionSorts = ["risk", "last"] as const;

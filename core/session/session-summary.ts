@@ -1,6 +1,6 @@
 import { isJsonObject } from "../kernel/json.ts";
+import { parseKept } from "../kernel/kept-json.ts";
 import { tenantPrefix } from "../kernel/tenant-key.ts";
-import { parseKept } from "./kept-json.ts";
 
 /** What is left of the sessions of a tenant that were forgotten. */
 export interface ForgottenSessions {

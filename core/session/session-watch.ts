@@ -4,10 +4,10 @@ import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation } from "../kernel/evaluation.ts";
 import { deepFreeze, type JsonObject } from "../kernel/json.ts";
 import type { Operation } from "../kernel/operation.ts";
-import type { OutcomeCompany } from "../kernel/outcome-company.ts";
+import { noCompany, type RecordCompany } from "../kernel/record-company.ts";
 import { taintsOf } from "./finding-effect.ts";
 import type { KillTarget } from "./kill.ts";
-import type { ReleaseCompany, SessionLog } from "./kill-book.ts";
+import type { SessionLog } from "./kill-book.ts";
 import { isStopped, raiseRisk } from "./risk-stop.ts";
 import type { SessionBook } from "./session-book.ts";
 import type { SessionEntry } from "./session-entry.ts";
@@ -27,8 +27,6 @@ export interface SessionWatchOptions extends Omit<VisitParts, "onWouldKill"> {
   readonly log: SessionLog;
   readonly observer: SessionWatchObserver;
 }
-
-const nothing: OutcomeCompany & ReleaseCompany = { operations: () => [], end: () => undefined };
 
 /**
  * What sessions do over time: each action is shown to policy with its session's past, and becomes part of it. On the MCP
@@ -93,10 +91,10 @@ export class SessionWatch {
    * Counts what policy said of an action's answer, once, before that is recorded: its risk is the session's from now on,
    * and where that is too much, the session is stopped when this returns.
    */
-  weigh(action: ActionEnvelope, evaluation: Evaluation): OutcomeCompany {
-    if (isStopped(this.#visits, evaluation)) return nothing;
+  weigh(action: ActionEnvelope, evaluation: Evaluation): RecordCompany {
+    if (isStopped(this.#visits, evaluation)) return noCompany;
     const entry = this.#entryOf(action);
-    if (!raiseRisk(this.#visits, entry, action, evaluation)) return nothing;
+    if (!raiseRisk(this.#visits, entry, action, evaluation)) return noCompany;
     entry.pins++;
     return {
       operations: () => [this.#book.put(action.tenant, action.session.id, entry)],
@@ -132,9 +130,9 @@ export class SessionWatch {
   }
 
   /** Takes its risk from a session that is released: otherwise the next finding would stop it again. */
-  release(tenant: string, { scope, subject }: KillTarget): ReleaseCompany {
+  release(tenant: string, { scope, subject }: KillTarget): RecordCompany {
     const entry = scope === "session" ? this.#find(tenant, subject) : undefined;
-    if (entry === undefined || entry === "damaged") return nothing;
+    if (entry === undefined || entry === "damaged") return noCompany;
     entry.pins++;
     return {
       operations: () => {

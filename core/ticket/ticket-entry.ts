@@ -1,6 +1,7 @@
 import type { TicketStanding } from "../kernel/capability-ticket.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { isJsonObject, type Json } from "../kernel/json.ts";
+import { isJsonObject } from "../kernel/json.ts";
+import { parseKept } from "../kernel/kept-json.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
 import { covers, readClaims, standingOfClaims, type TicketClaims } from "./claims.ts";
 
@@ -42,7 +43,7 @@ export function ticketIn(key: string): string {
 
 /** Undefined for a text that no gateway wrote: such a ticket is unknown. */
 export function readEntry(text: string): TicketEntry | undefined {
-  const value = parse(text);
+  const value = parseKept(text);
   if (!isJsonObject(value)) return undefined;
   const { claims, issued_by: by, uses, session } = value;
   const isSound =
@@ -54,7 +55,7 @@ export function readEntry(text: string): TicketEntry | undefined {
 }
 
 export function readRevocation(text: string): Revocation {
-  const value = parse(text);
+  const value = parseKept(text);
   const { by, reason, at } = isJsonObject(value) ? value : {};
   return { by: String(by), reason: String(reason), at: String(at) };
 }
@@ -76,12 +77,4 @@ export function standingOf(
   if (!covers(claims, action)) return "out_of_scope";
   if (session !== null && session !== action.session.id) return "replayed";
   return uses >= claims.max_uses ? "used_up" : "valid";
-}
-
-function parse(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return null;
-  }
 }

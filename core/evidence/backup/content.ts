@@ -1,5 +1,6 @@
 import { GatewayError } from "../../kernel/error.ts";
 import { isJsonObject, type Json } from "../../kernel/json.ts";
+import { parseKept } from "../../kernel/kept-json.ts";
 import type { Mark } from "../high-water.ts";
 
 /** The name of this shape. A reader refuses any other. */
@@ -45,7 +46,7 @@ export function sealLine({ publicKey, note }: BackupSeal): string {
 
 /** Throws BACKUP_REFUSED for a file of another kind or version. */
 export function parseHeader(line: string): BackupHeader {
-  const value = parse(line);
+  const value = parseKept(line);
   const format = isJsonObject(value) ? value.format : undefined;
   if (!isJsonObject(value) || typeof format !== "string" || !format.startsWith("gateway-backup-")) {
     throw refuse("expected a backup, got a file of another kind");
@@ -64,14 +65,14 @@ export function parseHeader(line: string): BackupHeader {
 
 /** Undefined for a line that is no seal: then the end is missing. */
 export function parseSeal(line: string): BackupSeal | undefined {
-  const value = parse(line);
+  const value = parseKept(line);
   if (!isJsonObject(value) || !isText(value.public_key) || !isText(value.note)) return undefined;
   return { publicKey: value.public_key, note: value.note };
 }
 
 /** A mark, or an entry. Throws BACKUP_REFUSED for anything else. */
 export function parseContent(line: string): Mark | readonly [key: string, value: string] {
-  const value = parse(line);
+  const value = parseKept(line);
   if (Array.isArray(value)) {
     const [key, text] = value;
     if (value.length === 2 && isText(key) && typeof text === "string") return [key, text];
@@ -86,14 +87,6 @@ export function parseContent(line: string): Mark | readonly [key: string, value:
 
 export function refuse(detail: string, cause?: unknown): GatewayError {
   return new GatewayError("BACKUP_REFUSED", detail, { cause });
-}
-
-function parse(line: string): Json {
-  try {
-    return JSON.parse(line) as Json;
-  } catch {
-    return null;
-  }
 }
 
 function isText(value: Json | undefined): value is string {

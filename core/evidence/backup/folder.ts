@@ -2,6 +2,7 @@ import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { GatewayError } from "../../kernel/error.ts";
+import { syncFolder } from "../folder-sync.ts";
 
 /** A complete backup. */
 export interface BackupFile {
@@ -131,14 +132,5 @@ async function statOf(path: string): Promise<Stats | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }

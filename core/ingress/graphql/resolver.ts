@@ -12,6 +12,7 @@ import type { SessionDirectory } from "../../session/session-directory.ts";
 import type { SessionSort } from "../../session/session-ranking.ts";
 import type { UsageMeter } from "../../usage/meter.ts";
 import type { UsageDimension } from "../../usage/usage-report.ts";
+import { checkPage, type Page } from "../page.ts";
 import { checkUsageDays } from "../usage.ts";
 
 export interface GraphqlParts {
@@ -39,16 +40,13 @@ export interface Asker {
   readonly caller: Principal;
 }
 
-const mostItems = 500;
-const cursorShape = /^[\x21-\x7e]{1,512}$/;
-
 /** What answers each field of `Query`, and what a caller's role has to carry for it. */
 export function resolversOf(parts: GraphqlParts): object {
   const { live, approvals, ledger, sessionDirectory, meter, policies } = parts;
   const plugins = (): readonly PolicyRef[] => policies().filter(({ kind }) => kind === "plugin");
   return {
     decisions: guarded("evidence.read", ({ limit }: PageArgs, { tenant }) => {
-      const latest = live.latest(tenant).slice(0, checkLimit(limit));
+      const latest = live.latest(tenant).slice(0, checkPage(limit, undefined).limit);
       return latest.map(({ time, data }) => ({ time, ...data }));
     }),
     approvals: guarded("approval.read", (args: PageArgs & { readonly state: ApprovalState }, { tenant }) => {
@@ -97,14 +95,7 @@ function viewRecord(record: EvidenceRecord): object {
   return { seq, kind, time, id, whole: record };
 }
 
-function pageOf({ limit, cursor }: PageArgs): { readonly limit: number; readonly cursor?: string } {
-  checkLimit(limit);
-  if (cursor === undefined || cursor === null) return { limit };
-  if (cursorShape.test(cursor)) return { limit, cursor };
-  throw new GatewayError("INVALID_PARAMS", "expected `cursor` to be the `next` of an earlier page");
-}
-
-function checkLimit(limit: number): number {
-  if (limit >= 1 && limit <= mostItems) return limit;
-  throw new GatewayError("INVALID_PARAMS", `expected \`limit\` to be an integer from 1 to ${mostItems}`);
+/** A variable that is null is as good as none. */
+function pageOf({ limit, cursor }: PageArgs): Page {
+  return checkPage(limit, cursor ?? undefined);
 }

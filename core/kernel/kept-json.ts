@@ -1,4 +1,4 @@
-import type { Json } from "../kernel/json.ts";
+import type { Json } from "./json.ts";
 
 /** A text that a gateway wrote, or should have; null where it is no JSON. */
 export function parseKept(text: string): Json {
