@@ -1,0 +1,20 @@
+import { Argument, Command } from "commander";
+import { bashScript } from "./completion/bash.ts";
+import { fishScript } from "./completion/fish.ts";
+import { shapeOf } from "./completion/shape.ts";
+import { zshScript } from "./completion/zsh.ts";
+
+const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+
+type Shell = keyof typeof scripts;
+
+/** `gateway completion`: the script is made from the commands themselves, and runs nothing of what is typed. */
+export function completionCommand(): Command {
+  return new Command("completion")
+    .description("print a script that lets a shell complete this command")
+    .addArgument(new Argument("<shell>", "which shell").choices(Object.keys(scripts)))
+    .action((shell: Shell, _options: object, command: Command) => {
+      const program = command.parent ?? command;
+      process.stdout.write(scripts[shell](shapeOf(program)));
+    });
+}

@@ -1,0 +1,120 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { buildProgram } from "../../core/cli/program.ts";
+
+const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
+
+/** A name, part of which would make a file if it were run. */
+const hostile = "we$(touch pwned)`touch pwned`;touch pwned;'\"x.yaml";
+
+/** How each shell is started at a terminal, and told to complete. */
+const terminals = {
+  bash: { command: "bash --norc --noprofile -i", ready: "source script.bash" },
+  zsh: { command: "zsh -f -i", ready: "autoload -Uz compinit; compinit -u -d dump; source script.zsh" },
+} as const;
+
+/** What is typed, with tabs, and the arguments that the command then gets. */
+const typed: readonly (readonly [keys: string, got: readonly string[]])[] = [
+  ["gateway evide\tprun\t --he\t", ["evidence", "prune", "--help"]],
+  ["gateway keys new --ro\tvie\t", ["keys", "new", "--role", "viewer"]],
+  ["gateway evidence report some --format=ht\t", ["evidence", "report", "some", "--format=html"]],
+  ["gateway keys new --role viewer --ten\t", ["keys", "new", "--role", "viewer", "--tenant"]],
+  ["gateway help back\t", ["help", "backup"]],
+  ["gateway config check we\t", ["config", "check", hostile]],
+  ["gateway config check '$(touch pwned)' we\t", ["config", "check", "$(touch pwned)", "we"]],
+  ["gateway '`touch pwned`' '$(touch pwned)\t'", ["`touch pwned`", "$(touch pwned)"]],
+];
+
+describe("completion in the shells themselves", () => {
+  let folder: string;
+
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "completion-"));
+    mkdirSync(join(folder, "plans"));
+    writeFileSync(join(folder, hostile), "");
+    writeFileSync(join(folder, "plain"), "");
+    writeFileSync(join(folder, "gateway"), "#!/bin/sh\nprintf '%s\\0' \"$@\" > said\n");
+    chmodSync(join(folder, "gateway"), 0o755);
+    for (const shell of ["bash", "zsh", "fish"])
+      writeFileSync(join(folder, `script.${shell}`), execFileSync(process.execPath, [program, "completion", shell]));
+  });
+
+  after(() => rmSync(folder, { recursive: true }));
+
+  for (const shell of ["bash", "zsh"] as const) {
+    describe(shell, () => {
+      for (const [keys, got] of typed) {
+        it(`completes ${JSON.stringify(keys)}, and runs nothing of it`, () => {
+          expect(type(shell, keys)).to.deep.equal(got);
+          expect(readdirSync(folder)).to.not.include("pwned");
+        });
+      }
+
+      it("offers folders alone where a folder is asked for", () => {
+        expect(type(shell, "gateway serve --data pla\t").map((word) => word.replace(/\/$/, ""))).to.deep.equal([
+          "serve",
+          "--data",
+          "plans",
+        ]);
+      });
+
+      it("completes nothing without its script", () => {
+        expect(type(shell, "gateway keys new --ro\t", ":")).to.not.include("--role");
+      });
+    });
+  }
+
+  describe("fish", () => {
+    it("offers every command and option, each with what it does", () => {
+      expect(offered("gateway ")).to.deep.equal(
+        [
+          ...buildProgram().commands.map((command) => `${command.name()}\t${command.description()}`),
+          "help\tdisplay help for command",
+        ].toSorted(),
+      );
+      expect(offered("gateway evide")).to.deep.equal(["evidence\tthe evidence of what agents did"]);
+      expect(offered("gateway keys new --ro")).to.deep.equal(["--role\twhat the key may do"]);
+    });
+
+    it("offers the words, files and folders that a place takes", () => {
+      expect(offered("gateway keys new --role ")).to.deep.equal(["admin", "operator", "viewer"]);
+      expect(offered("gateway help back")).to.deep.equal(["backup"]);
+      expect(offered("gateway config check we")).to.deep.equal([hostile]);
+      expect(offered("gateway serve --data pla")).to.deep.equal(["plans/\tDirectory"]);
+      expect(offered("gateway approvals show ")).to.deep.equal([]);
+    });
+
+    it("runs nothing of what is typed", () => {
+      expect(offered("gateway '$(touch pwned)' \"$(touch pwned)\" ne")).to.deep.equal([]);
+      expect(offered("gateway keys (touch pwned) ne")).to.deep.equal([]);
+      expect(readdirSync(folder)).to.not.include("pwned");
+    });
+  });
+
+  /** Types at a real terminal, and answers with what the command was then called with. */
+  function type(
+    shell: keyof typeof terminals,
+    keys: string,
+    ready: string = terminals[shell].ready,
+  ): readonly string[] {
+    const said = join(folder, "said");
+    rmSync(said, { force: true });
+    execFileSync("script", ["-qec", terminals[shell].command, "/dev/null"], {
+      cwd: folder,
+      input: `${ready}\n${keys}\nexit 0\n`,
+      env: { ...process.env, PATH: `${folder}${delimiter}${process.env.PATH}`, TERM: "dumb" },
+      timeout: 20_000,
+    });
+    return readFileSync(said, "utf8").split("\0").slice(0, -1);
+  }
+
+  function offered(line: string): readonly string[] {
+    const asked = ["--no-config", "-c", "source script.fish; complete -C $argv[1]", line];
+    const text = execFileSync("fish", asked, { cwd: folder, env: { ...process.env, HOME: folder }, encoding: "utf8" });
+    return text.split("\n").slice(0, -1).toSorted();
+  }
+});
