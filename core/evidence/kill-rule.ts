@@ -32,7 +32,7 @@ export class KillRules {
   }
 }
 
-/** A session or a principal is named by the member that the scope is called. */
-function keyOf(scope: JsonObject[string] | undefined, names: JsonObject): string {
-  return canonicalJson([scope ?? null, names[String(scope)] ?? null]);
+/** A session or a principal is named by the member that the scope is called. Where there is no scope it is a session. */
+function keyOf(scope: JsonObject[string] = "session", names: JsonObject): string {
+  return canonicalJson([scope, names[String(scope)] ?? null]);
 }

@@ -3,6 +3,7 @@ import type { ActionEnvelope } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Mode, Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
 import type { Clock } from "../kernel/port.ts";
+import { moveFormerKills } from "./former-kill.ts";
 import { GatewayStop } from "./gateway-stop.ts";
 import { type Kill, type KillOrder, type KillTarget, wholeGateway } from "./kill.ts";
 import { KillBook, type KillBookOptions, type KillPage, type PageOf } from "./kill-book.ts";
@@ -94,6 +95,7 @@ export class KillSwitch implements Policy {
 
   /** Puts in force again what the store has an entry of, and what the tenant's chain tells of beside that. */
   async restore(tenant: string, told: Iterable<Kill>): Promise<void> {
+    await moveFormerKills(this.#options.store, tenant);
     for (const kill of told) {
       if (!this.#book.has(tenant, kill)) this.#book.hold(tenant, kill).catch(() => undefined);
     }

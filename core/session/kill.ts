@@ -75,8 +75,11 @@ export function releasedDetail(target: KillTarget, by: string, reason: string): 
   return { event: "released", ...namedIn(target), by, reason };
 }
 
-/** What an event tells of. Throws EVIDENCE_UNAVAILABLE where that is nothing known: then nobody knows what is stopped. */
-export function targetTold({ scope, session, principal }: JsonObject): KillTarget {
+/**
+ * What an event tells of: one that names no scope is of a time when sessions alone could be stopped. Throws
+ * EVIDENCE_UNAVAILABLE where that is nothing known: then nobody knows what is stopped.
+ */
+export function targetTold({ scope = "session", session, principal }: JsonObject): KillTarget {
   const subject = scope === "session" ? session : scope === "principal" ? principal : undefined;
   const target = targetOf(scope, subject);
   if (target !== undefined) return target;

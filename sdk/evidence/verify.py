@@ -98,12 +98,12 @@ def tell(records, head, size, root):  # each record is authentic, and may follow
                not settles or len(past) == 1, "second_outcome", not settles or without_output(action) == without_output(decided["action"]), "outcome_mismatch", not spends or sent
                and meant == ("valid", most) and last < ticket["use"] <= most and (gap or "session_gap" in dict(remarks) or ticket["use"] == last + 1), "ticket_misused")
         remarks += [("time_reversed", seq)] * (r["time"] < before["time"]) + [("session_gap", seq)] * gap
-        before, end, event, about = r, (own["index"] + 1, r["hash"]) if step else end, detail.get("event"), jcs([detail.get("scope"), detail.get(str(detail.get("scope")))])
+        before, end, event, scope = r, (own["index"] + 1, r["hash"]) if step else end, detail.get("event"), detail.get("scope", "session")
         if step: past.append(r); used |= {use["id"]} if sent and use else set()
         if spends or kind == "ticket" and event == "revoked": spent[detail.get("ticket", ticket.get("id"))] = ticket.get("use", 0), ticket.get("of", 0)
         if kind == "approval" and event in ("approved", "denied", "expired"): given[detail["id"]] = detail if event == "approved" else {}
         if kind == "approval" and (event == "post_mortem" or event == "approved" and "break_glass" in detail): owed[detail["id"]] = event, seq
-        if kind == "session" and event in ("killed", "released"): killed = killed | {about} if event == "killed" else killed - {about}
+        if kind == "session" and event in ("killed", "released"): about = {jcs([scope, detail.get(str(scope))])}; killed = killed | about if event == "killed" else killed - about
     remarks += [("open_outcome", past[0]["seq"]) for past in actions.values() if len(past) == 1 and past[0]["effect"] == "dispatched"]
     remarks += [("post_mortem_missing", seq) for event, seq in owed.values() if event == "approved"]
     return [{"reason": reason, "seq": seq} for reason, seq in sorted(remarks, key=lambda remark: remark[1])]

@@ -51,9 +51,10 @@ function addKills(drafts: readonly Draft[], dice: Dice): Draft[] {
       principal: pick(dice, ["principal-v1-1", "principal-v1-2"]),
       gateway: pick(dice, odd),
     };
-    const scope = pick(dice, [...killScopes, ...odd]);
-    const kept = Object.entries(named).filter(([name]) => name === scope || dice(6) === 0);
-    const kill = { event: pick(dice, ["killed", "killed", "released"]), scope, ...Object.fromEntries(kept) };
+    const scope = pick(dice, [...killScopes, ...odd, undefined]);
+    const kept = Object.entries(named).filter(([name]) => name === (scope ?? "session") || dice(6) === 0);
+    const scoped = scope === undefined ? {} : { scope };
+    const kill = { event: pick(dice, ["killed", "killed", "released"]), ...scoped, ...Object.fromEntries(kept) };
     added = added.toSpliced(1 + dice(added.length - 1), 0, event("session", kill));
   }
   return added;

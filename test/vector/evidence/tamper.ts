@@ -185,14 +185,15 @@ const gapRows: readonly Row[] = [
   }))],
 ];
 
-const stops: readonly (readonly [what: string, scope: string, named?: Draft])[] = [
+const stops: readonly (readonly [what: string, scope: string | undefined, named?: Draft])[] = [
   ["its session", "session", { session }],
+  ["its session, when nothing else could be,", undefined, { session }],
   ["its principal", "principal", { principal: "principal-v1-1" }],
   ["its tenant", "tenant"],
   ["the whole gateway", "gateway"],
 ];
-const killed = (scope: string, named: Draft = {}): Draft => event("session", { event: "killed", scope, ...named });
-const released = (scope: string, named: Draft = {}): Draft => event("session", { event: "released", scope, ...named });
+const killed = (scope: string | undefined, named: Draft = {}): Draft => event("session", { event: "killed", ...(scope === undefined ? {} : { scope }), ...named });
+const released = (scope: string | undefined, named: Draft = {}): Draft => event("session", { event: "released", ...(scope === undefined ? {} : { scope }), ...named });
 
 const storyRows: readonly Row[] = [
   ["a link broken", "bad_prev_hash", at(4), () => forgeChain(same, (record, seq) => { if (seq === 4) record.prev_hash = noHash; })],
