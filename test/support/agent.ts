@@ -13,11 +13,13 @@ export class Agent {
   readonly #headers: Readonly<Record<string, string>>;
   #id = 0;
 
-  /** `url`: of the gateway port. `key`: null for a caller without one. `label`: the session's, where it has one. */
-  constructor(url: string, key: string | null, label?: string) {
+  /** `url`: of the gateway port. `key`: null for a caller without one. `label`: the session's, where it has one. `ticket`: a token. */
+  constructor(url: string, key: string | null, label?: string, ticket?: string) {
     this.#client = new Client(url, { pipelining: 1, headersTimeout: 30_000 });
     const session = label === undefined ? {} : { "x-gateway-session-id": label };
-    this.#headers = { "content-type": "application/json", ...(key === null ? {} : { "x-api-key": key }), ...session };
+    const permit = ticket === undefined ? {} : { "x-gateway-ticket": ticket };
+    const own = key === null ? {} : { "x-api-key": key };
+    this.#headers = { "content-type": "application/json", ...own, ...session, ...permit };
   }
 
   /** Calls a tool. Rejects when no whole answer comes. */

@@ -19,6 +19,8 @@ export interface GatewayOptions {
   readonly folder?: string;
   /** A command that runs the gateway as its arguments say, in its own process. */
   readonly launcher?: readonly string[];
+  /** The gateway of another build, as a path to its `core/cli/main.js`. */
+  readonly program?: string;
   /** How long the gateway may take to say it is ready; 20 s unless told. */
   readonly deadlineMs?: number;
 }
@@ -41,7 +43,7 @@ export interface RunningGateway {
   kill9(): Promise<void>;
 }
 
-const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
+const ownProgram = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 const stopMs = 15_000;
 
 /**
@@ -61,7 +63,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 }
 
 async function launch(folder: string, owned: boolean, options: GatewayOptions): Promise<RunningGateway> {
-  const command = [process.execPath, program, "serve", "--config", join(folder, "gateway.yaml")];
+  const command = [process.execPath, options.program ?? ownProgram, "serve", "--config", join(folder, "gateway.yaml")];
   const [first = "", ...rest] = [...(options.launcher ?? []), ...command];
   const child = spawn(first, rest, {
     cwd: folder,

@@ -1,0 +1,229 @@
+import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { JsonObject } from "../../../core/kernel/json.ts";
+import { Agent, type Answer } from "../../support/agent.ts";
+import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { textOf, toldOf } from "../../support/held-site.ts";
+import { PythonVerifier } from "../../support/python-verifier.ts";
+import { type Recorder, startRecorder } from "../../support/recorder.ts";
+import {
+  eras,
+  isSince,
+  type KnownState,
+  type Person,
+  readKnownState,
+  storedKey,
+  storedPrincipal,
+  unpackStoredState,
+} from "../../support/stored-state.ts";
+import { type Finished, runGateway } from "../../unit/cli/run.ts";
+
+const shiftedClock = fileURLToPath(new URL("../../fixture/shifted-clock.js", import.meta.url));
+/** How long after its stop a state is taken up again: well within what approvals and tickets are given. */
+const pauseMs = 30_000;
+
+describe("the state that a gateway of an earlier day left", function () {
+  this.timeout(120_000);
+  let python: PythonVerifier;
+  let upstream: Recorder;
+  let folder: string;
+  let known: KnownState;
+  let gateway: RunningGateway;
+
+  before(async () => {
+    python = await PythonVerifier.start();
+  });
+  after(() => python.stop());
+
+  /** A clock that stands where it stood then. */
+  function env(): Record<string, string> {
+    return { NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "offset") };
+  }
+
+  async function start(data = "data"): Promise<RunningGateway> {
+    const text = await readFile(join(folder, "gateway.yaml"), "utf8");
+    const own = text
+      .replace(/^(data_dir|resilience):.*\n/gm, "")
+      .replace(/http:\/\/127\.0\.0\.1:\d+\/mcp/, upstream.url);
+    const config = `${own}data_dir: ${data}\nresilience: { enabled: true, backup_dir: kept }\n`;
+    return startGateway({ config, folder, env: env() });
+  }
+
+  function cli(...args: readonly string[]): Promise<Finished> {
+    const admin = { GATEWAY_API_KEY: storedKey("adam"), GATEWAY_ADMIN_URL: gateway?.adminUrl ?? "" };
+    return runGateway([...args], { ...env(), ...admin });
+  }
+
+  async function call(args: JsonObject, label: string, token?: string, person: Person = "agent"): Promise<Answer> {
+    const agent = new Agent(gateway.url, storedKey(person), label, token);
+    return agent.call("echo", args).finally(() => agent.hangUp());
+  }
+
+  async function ask<T>(path: string, method = "GET"): Promise<T> {
+    const response = await fetch(`${gateway.adminUrl}/admin/v1/${path}`, {
+      method,
+      headers: { "x-api-key": storedKey("rita") },
+    });
+    expect(response.status, path).to.equal(200);
+    return (await response.json()) as T;
+  }
+
+  async function list(path: string): Promise<readonly JsonObject[]> {
+    return (await ask<{ items: JsonObject[] }>(path)).items;
+  }
+
+  function approval(state: string): string {
+    return known.approvals.find((each) => each.state === state)?.id ?? "";
+  }
+
+  /** Which policies judged the first action of a session, and the last. */
+  async function policiesOf(label: string): Promise<unknown[]> {
+    const reader = new EvidenceReader(gateway.adminUrl, storedKey("rita"));
+    const records = (await reader.recordsOf((each) => each === label)).filter(({ kind }) => kind === "decision");
+    return [records.at(0), records.at(-1)].map((record) =>
+      record?.evaluation?.policies.map(({ kind, name, digest }) => [kind, name, digest]),
+    );
+  }
+
+  async function stateOf(id: string): Promise<string> {
+    return (await ask<{ approval: { state: string } }>(`approvals/${id}`)).approval.state;
+  }
+
+  async function killed(): Promise<readonly unknown[]> {
+    return (await list("kills")).filter(({ scope }) => scope === "session").map(({ subject }) => subject);
+  }
+
+  for (const era of eras) {
+    describe(`when it was the first to be ${era}`, () => {
+      before(async () => {
+        folder = await unpackStoredState(era);
+        known = await readKnownState(folder);
+        await writeFile(join(folder, "offset"), String(Date.parse(known.stopped_at) + pauseMs - Date.now()));
+        upstream = await startRecorder();
+        gateway = await start();
+      });
+
+      after(async () => {
+        await gateway.stop();
+        await upstream.stop();
+        await rm(folder, { recursive: true });
+      });
+
+      async function arrivals(during: () => Promise<unknown>): Promise<number> {
+        const before = (await upstream.calls()).length;
+        await during();
+        return (await upstream.calls()).length - before;
+      }
+
+      it("is answered as it was", async () => {
+        const reader = new EvidenceReader(gateway.adminUrl, storedKey("rita"));
+        const sessions = (await reader.sessions()).map(({ id, label, records }) => ({
+          id,
+          records,
+          ...(label === undefined ? {} : { label }),
+        }));
+        expect(sessions).to.have.deep.members([...known.sessions]);
+        for (const { id, state } of known.approvals) expect(await stateOf(id), state).to.equal(state);
+        expect(await killed()).to.deep.equal(known.killed);
+        if (known.usage !== null) {
+          expect(await ask<{ totals: object }>("usage"))
+            .to.have.property("totals")
+            .that.includes(known.usage);
+        }
+        const tickets = (await list("tickets")).map(({ id, state, uses }) => ({ id, state, uses }));
+        expect(tickets).to.have.deep.members([...known.tickets]);
+        expect((await list("manifests")).map(({ task }) => ({ task }))).to.deep.equal(known.manifests);
+        const watched = (await list("sessions")).map(({ session, taints }) => ({ session, taints }));
+        expect(watched).to.have.deep.members([...known.taints]);
+      });
+
+      it("is verified whole, by the gateway and, session by session, by who has nothing of it", async () => {
+        expect(await ask("audit/verify", "POST")).to.include({ ok: true });
+        for (const { id, label } of known.sessions) {
+          const response = await fetch(`${gateway.adminUrl}/admin/v1/evidence/sessions/${id}/export`, {
+            headers: { "x-api-key": storedKey("rita") },
+          });
+          const bundle = Buffer.from(await response.arrayBuffer());
+          const said = await python.judge({ bundle, keys: [] });
+          expect(said, label).to.include({ verdict: "self-attested", first_bad: null });
+          expect(bundle.includes('"event":"killed"'), label).to.equal(label === "stopped" || label === "released");
+        }
+      });
+
+      it("is gone on with: what could be done then can be done now, and nothing else", async () => {
+        expect(await arrivals(() => call({ word: "more" }, "work"))).to.equal(1);
+        expect(await arrivals(() => call({ block: true }, "work"))).to.equal(0);
+        expect(await ask("audit/verify", "POST")).to.include({ ok: true });
+      });
+
+      if (isSince(era, "reviewed")) {
+        it("keeps each session stopped that was stopped, until it is released", async () => {
+          expect(await arrivals(() => call({ word: "more" }, "stopped"))).to.equal(0);
+          expect(textOf(await call({ word: "more" }, "stopped"))).to.include("is stopped until");
+          expect(await arrivals(() => call({ word: "more" }, "released"))).to.equal(1);
+          const release = await cli("sessions", "release", known.killed[0] ?? "", "--reason", "seen to");
+          expect([release.code, release.stderr]).to.have.property("0", 0);
+          expect(await arrivals(() => call({ word: "more" }, "stopped"))).to.equal(1);
+          expect(await killed()).to.deep.equal([]);
+        });
+
+        it("lets pass once what was approved, then or since, where the same policies judge it; and no more than that", async () => {
+          const { code, stderr } = await cli("approvals", "approve", approval("pending"));
+          expect([code, stderr]).to.have.property("0", 0);
+          const answers = new Map<string, Answer>();
+          const ran: Record<string, number> = {};
+          for (const state of ["pending", "approved", "denied", "consumed"]) {
+            const asked = async (): Promise<void> => {
+              answers.set(state, await call({ review: state }, "reviews"));
+              await call({ review: state }, "reviews");
+            };
+            ran[state] = await arrivals(asked);
+          }
+          const [then, now] = await policiesOf("reviews");
+          const isSame = JSON.stringify(then) === JSON.stringify(now);
+          const once = isSame ? 1 : 0;
+          expect(ran).to.deep.equal({ pending: once, approved: once, denied: 0, consumed: 0 });
+          for (const state of isSame ? [] : ["pending", "approved"]) {
+            expect(toldOf(answers.get(state) as Answer).former_approval?.reason, state).to.equal("policy_changed");
+          }
+        });
+      }
+
+      if (isSince(era, "watched")) {
+        it("leaves a ticket the uses that are left, and a stopped principal none", async () => {
+          const token = known.token ?? "";
+          expect(await arrivals(() => call({ ticket: 3 }, "tickets", token))).to.equal(1);
+          expect(await arrivals(() => call({ ticket: 4 }, "tickets", token))).to.equal(0);
+          expect(await arrivals(() => call({ word: "more" }, "work", undefined, "other"))).to.equal(0);
+          const kills = await list("kills");
+          expect(kills.map(({ subject }) => subject)).to.deep.equal([storedPrincipal("other")]);
+        });
+
+        it("holds a session to the manifest of its task", async () => {
+          expect(toldOf(await call({ word: "more" }, "planned")).approval?.state).to.equal("pending");
+        });
+      }
+
+      it("is backed up, and restored into a folder that verifies and goes on", async () => {
+        const kills = await list("kills");
+        const { code, stdout, stderr } = await cli("backup", "create");
+        expect([code, stderr]).to.deep.equal([0, ""]);
+        await gateway.stop();
+        await cp(join(folder, "data", "keys"), join(folder, "second", "keys"), { recursive: true });
+        const target = ["--data", join(folder, "second"), "--by", "ops"];
+        const restored = await cli("restore", join(folder, "kept", stdout.trim()), ...target);
+        expect([restored.code, restored.stderr]).to.have.property("0", 0);
+        const verified = await cli("evidence", "verify", "--data", join(folder, "second"));
+        expect([verified.code, verified.stdout]).to.have.property("0", 10);
+        gateway = await start("second");
+        expect(await list("kills")).to.deep.equal(kills);
+        expect(await list("approvals")).to.deep.equal([]);
+        expect(await arrivals(() => call({ word: "later" }, "work"))).to.equal(1);
+        expect(await ask("audit/verify", "POST")).to.include({ ok: true });
+      });
+    });
+  }
+});
