@@ -41,6 +41,21 @@ export async function askAdmin(
   throw new GatewayError("INVALID_REQUEST", `the gateway answered ${status}: ${detailOf(body)}`, { data: { status } });
 }
 
+/** What the admin port answers, read as JSON. Throws as `askAdmin` does, and UPSTREAM_INVALID for what is none. */
+export async function askJson<T>(
+  options: AdminOptions,
+  path: string,
+  method: "GET" | "POST" | "DELETE" = "GET",
+  message?: JsonObject,
+): Promise<T> {
+  const body = await askAdmin(options, path, method, message);
+  try {
+    return JSON.parse(body.toString("utf8")) as T;
+  } catch (cause) {
+    throw new GatewayError("UPSTREAM_INVALID", `expected JSON at \`${path}\`; is \`--admin\` right?`, { cause });
+  }
+}
+
 async function reach(url: string, request: RequestInit): Promise<{ status: number; body: Buffer }> {
   try {
     const signal = AbortSignal.timeout(deadlineMs);

@@ -8,7 +8,7 @@ export function approvalLine(approval: Approval, nowMs: number): string {
   const when = isFinal(state) ? requested : `${timeLeft(approval, nowMs)} left`;
   const words = [id, endOf(approval), when, visibleText(principal.key_id), actionWords(approval.action)];
   const rules = evaluation.rules.map(visibleText).join(", ");
-  return `${[...words, rules, ...taintsOf(approval), ...quorumOf(approval)].filter((word) => word !== "").join("  ")}\n`;
+  return [...words, rules, ...taintsOf(approval), ...quorumOf(approval)].filter((word) => word !== "").join("  ");
 }
 
 /** `write write_file on files` */

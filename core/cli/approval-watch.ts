@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ApprovalPage } from "../approval/history.ts";
 import type { Approval } from "../kernel/approval.ts";
 import { asciiJson } from "../kernel/ascii-json.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { type AdminOptions, askAdmin } from "./admin-client.ts";
+import type { AdminOptions } from "./admin-client.ts";
 import { approvalLine } from "./approval-line.ts";
 import { approvalsPath } from "./approval-path.ts";
+import { askItems } from "./list.ts";
+import { print, say } from "./print.ts";
 
 const everyMs = 2_000;
 
@@ -22,15 +23,15 @@ export async function watchPending(options: AdminOptions & { readonly json?: tru
   for (;;) {
     try {
       const pending = await readPending(options);
-      if (isAway) process.stderr.write("gateway: it answers again\n");
+      if (isAway) say("it answers again");
       isAway = false;
       for (const approval of pending.filter(({ id }) => !seen?.has(id))) {
-        process.stdout.write(options.json ? `${asciiJson(approval)}\n` : approvalLine(approval, Date.now()));
+        print(options.json ? asciiJson(approval) : approvalLine(approval, Date.now()));
       }
       seen = new Set(pending.map(({ id }) => id));
     } catch (error) {
       if (seen === undefined || !isPassing(GatewayError.from(error))) throw error;
-      if (!isAway) process.stderr.write("gateway: no answer; waiting for it to come back\n");
+      if (!isAway) say("no answer; waiting for it to come back");
       isAway = true;
     }
     await sleep(everyMs);
@@ -40,11 +41,7 @@ export async function watchPending(options: AdminOptions & { readonly json?: tru
 /** All that wait: ids made in one millisecond are in no order, so none can be skipped by those before it. */
 async function readPending(options: AdminOptions): Promise<readonly Approval[]> {
   const pending: Approval[] = [];
-  for (let query: string | null = "limit=500"; query !== null; ) {
-    const page: ApprovalPage = JSON.parse((await askAdmin(options, `${approvalsPath}?${query}`)).toString("utf8"));
-    pending.push(...page.items);
-    query = page.next === null ? null : `limit=500&cursor=${page.next}`;
-  }
+  for await (const approval of askItems<Approval>(options, approvalsPath)) pending.push(approval);
   return pending;
 }
 

@@ -1,16 +1,17 @@
 import { Command, Option } from "commander";
-import type { ApprovalPage } from "../approval/history.ts";
 import type { ApprovalView } from "../ingress/approval-view.ts";
 import { type Approval, approvalScopes } from "../kernel/approval.ts";
 import { asciiJson } from "../kernel/ascii-json.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { approvalLine, timeLeft } from "./approval-line.ts";
 import { approvalsPath, parseApprovalId } from "./approval-path.ts";
 import { describeView } from "./approval-text.ts";
 import { watchPending } from "./approval-watch.ts";
 import { parseCount } from "./count.ts";
+import { printList } from "./list.ts";
+import { print, say } from "./print.ts";
 
 interface Output {
   readonly json?: true;
@@ -30,7 +31,6 @@ interface ApproveOptions extends AnswerOptions {
   readonly breakGlass?: string;
 }
 
-const largestPage = 500;
 /** By what the gateway answered. */
 const nextSteps: ReadonlyMap<number, string> = new Map([
   [404, "`gateway approvals list` says what waits"],
@@ -83,27 +83,16 @@ function listCommand(name: string, description: string, states: readonly string[
     .action((options: ListOptions) => list(options, name === "history" ? `${approvalsPath}/history` : approvalsPath));
 }
 
-async function list(options: ListOptions, path: string): Promise<void> {
-  let rest = options.limit;
-  for (let cursor: string | null = ""; cursor !== null; ) {
-    const query = new URLSearchParams({ limit: String(Math.min(rest, largestPage)) });
-    if (options.state !== undefined) query.set("state", options.state);
-    if (cursor !== "") query.set("cursor", cursor);
-    const { items, next }: ApprovalPage = JSON.parse((await askAdmin(options, `${path}?${query}`)).toString("utf8"));
-    for (const approval of items) print(options, approval, approvalLine(approval, Date.now()));
-    rest -= items.length;
-    if (rest <= 0 && next !== null)
-      process.stderr.write("gateway: there are more; `--limit` says how many are listed\n");
-    cursor = rest > 0 ? next : null;
-  }
+async function list({ state, limit: most, json, admin }: ListOptions, path: string): Promise<void> {
+  const query = state === undefined ? {} : { state };
+  const describe = (approval: Approval): string => approvalLine(approval, Date.now());
+  await printList({ admin }, path, { json, describe, most, query });
 }
 
 async function showApproval(id: string, options: AdminOptions & Output, command: Command): Promise<void> {
-  const view: ApprovalView = JSON.parse(
-    (await askAbout(id, () => askAdmin(options, `${approvalsPath}/${id}`))).toString("utf8"),
-  );
+  const view = await askAbout(id, () => askJson<ApprovalView>(options, `${approvalsPath}/${id}`));
   const where = command.getOptionValueSource("admin") === "cli" ? ` --admin ${options.admin}` : "";
-  print(options, view, options.json ? "" : describeView(view, Date.now(), where));
+  process.stdout.write(options.json ? `${asciiJson(view)}\n` : describeView(view, Date.now(), where));
 }
 
 async function approve(id: string, options: ApproveOptions): Promise<void> {
@@ -128,14 +117,15 @@ async function deny(id: string, options: AnswerOptions): Promise<void> {
 }
 
 async function answer(id: string, what: string, message: JsonObject, options: AnswerOptions): Promise<Approval> {
-  const body = await askAbout(id, () => askAdmin(options, `${approvalsPath}/${id}/${what}`, "POST", message));
-  const { approval } = JSON.parse(body.toString("utf8")) as { readonly approval: Approval };
-  if (options.json) print(options, approval, "");
+  const ask = (): Promise<{ approval: Approval }> =>
+    askJson(options, `${approvalsPath}/${id}/${what}`, "POST", message);
+  const { approval } = await askAbout(id, ask);
+  if (options.json) print(asciiJson(approval));
   return approval;
 }
 
 /** What `ask` resolves with; a refusal names the command to type next. */
-async function askAbout(id: string, ask: () => Promise<Buffer>): Promise<Buffer> {
+async function askAbout<T>(id: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (cause) {
@@ -143,12 +133,4 @@ async function askAbout(id: string, ask: () => Promise<Buffer>): Promise<Buffer>
     const next = nextSteps.get(Number(data?.status));
     throw next === undefined ? cause : new GatewayError(code, `${detail}; ${next.replace("ID", id)}`, { cause });
   }
-}
-
-function print({ json }: Output, value: object, text: string): void {
-  process.stdout.write(json ? `${asciiJson(value)}\n` : text);
-}
-
-function say(text: string): void {
-  process.stderr.write(`gateway: ${text}\n`);
 }

@@ -1,19 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Command } from "commander";
 import type { BackupView } from "../evidence/backup/backups.ts";
+import { asciiJson } from "../kernel/ascii-json.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { backupVerifyCommand } from "./backup-verify.ts";
+import { type Page, printList } from "./list.ts";
+import { print, say } from "./print.ts";
 
 interface Options extends AdminOptions {
   readonly json?: true;
 }
 
-interface BackupPage {
-  readonly items: readonly BackupView[];
-  readonly next: string | null;
-}
-
+const path = "/admin/v1/resilience/backups";
 const askAgainMs = 200;
 const tellEveryMs = 2_000;
 
@@ -36,40 +35,30 @@ export function backupCommand(): Command {
 }
 
 async function createBackup(options: Options): Promise<void> {
-  const begun = await askAdmin(options, "/admin/v1/resilience/backup", "POST");
-  const { name } = JSON.parse(begun.toString("utf8")) as BackupView;
+  const { name } = await askJson<BackupView>(options, "/admin/v1/resilience/backup", "POST");
   const complete = await waitFor(name, options);
-  process.stdout.write(options.json ? `${JSON.stringify(complete)}\n` : `${name}\n`);
+  print(options.json ? asciiJson(complete) : name);
 }
 
 /** Throws BACKUP_FAILED where the gateway gave it up. */
 async function waitFor(name: string, options: Options): Promise<BackupView> {
   for (let toldMs = Date.now(); ; await sleep(askAgainMs)) {
-    const backup = (await readPage(options, "?limit=5")).items.find((each) => each.name === name);
+    const { items } = await askJson<Page<BackupView>>(options, `${path}?limit=5`);
+    const backup = items.find((each) => each.name === name);
     if (backup?.state === "complete") return backup;
     if (backup === undefined || backup.state === "failed") {
       throw new GatewayError("BACKUP_FAILED", `\`${name}\`: the gateway's log says why`);
     }
     if (Date.now() - toldMs < tellEveryMs) continue;
     toldMs = Date.now();
-    process.stderr.write(`gateway: ${backup.state}, ${backup.bytes} bytes so far\n`);
+    say(`${backup.state}, ${backup.bytes} bytes so far`);
   }
 }
 
 async function listBackups(options: Options): Promise<void> {
-  let query = "?limit=500";
-  for (;;) {
-    const { items, next } = await readPage(options, query);
-    for (const backup of items) process.stdout.write(options.json ? `${JSON.stringify(backup)}\n` : describe(backup));
-    if (next === null) return;
-    query = `?limit=500&cursor=${encodeURIComponent(next)}`;
-  }
-}
-
-async function readPage(options: Options, query: string): Promise<BackupPage> {
-  return JSON.parse((await askAdmin(options, `/admin/v1/resilience/backups${query}`)).toString("utf8")) as BackupPage;
+  await printList(options, path, { json: options.json, describe });
 }
 
 function describe({ name, state, made_at: at, bytes }: BackupView): string {
-  return `${name}  ${state}  ${at}  ${bytes} bytes\n`;
+  return `${name}  ${state}  ${at}  ${bytes} bytes`;
 }

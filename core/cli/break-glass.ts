@@ -1,13 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { Command, Option } from "commander";
-import type { ApprovalPage } from "../approval/history.ts";
 import type { Approval } from "../kernel/approval.ts";
 import { asciiJson } from "../kernel/ascii-json.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { quoteVisible } from "../kernel/visible-text.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { actionWords } from "./approval-line.ts";
 import { parseApprovalId } from "./approval-path.ts";
+import { askWhole } from "./list.ts";
+import { print, say } from "./print.ts";
 
 interface ListOptions extends AdminOptions {
   readonly json?: true;
@@ -42,12 +43,12 @@ export function breakGlassCommand(): Command {
 }
 
 async function listOpen(options: ListOptions): Promise<void> {
-  const { items }: ApprovalPage = JSON.parse((await askAdmin(options, path)).toString("utf8"));
-  for (const approval of items) process.stdout.write(options.json ? `${asciiJson(approval)}\n` : describe(approval));
+  for (const approval of await askWhole<Approval>(options, path))
+    print(options.json ? asciiJson(approval) : describe(approval));
 }
 
 function describe({ id, state, action, break_glass: use }: Approval): string {
-  return `${id}  ${state}  ${use?.at}  ${actionWords(action)}  ${quoteVisible(use?.reason ?? "")}\n`;
+  return `${id}  ${state}  ${use?.at}  ${actionWords(action)}  ${quoteVisible(use?.reason ?? "")}`;
 }
 
 async function close(id: string, options: CloseOptions, command: Command): Promise<void> {
@@ -56,10 +57,10 @@ async function close(id: string, options: CloseOptions, command: Command): Promi
     return command.error("error: expected `--post-mortem <text>` or `--file <path>`");
   }
   const text = postMortem ?? (await readText(file as string));
-  const body = await askAdmin(options, `${path}/${id}/close`, "POST", { post_mortem: text });
-  const { approval } = JSON.parse(body.toString("utf8")) as { readonly approval: Approval };
-  if (json) process.stdout.write(`${asciiJson(approval)}\n`);
-  process.stderr.write(`gateway: closed ${id}\n`);
+  const message = { post_mortem: text };
+  const { approval } = await askJson<{ readonly approval: Approval }>(options, `${path}/${id}/close`, "POST", message);
+  if (json) print(asciiJson(approval));
+  say(`closed ${id}`);
 }
 
 async function readText(file: string): Promise<string> {

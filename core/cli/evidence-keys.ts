@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { Command } from "commander";
 import { readKeyHistory } from "../evidence/attested-head.ts";
 import { type PublishedKeys, publishKeys } from "../evidence/custody.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { openEvidenceFolder } from "./evidence-folder.ts";
 import { changeEvidence } from "./offline-ledger.ts";
 
@@ -43,7 +43,7 @@ export function evidenceKeysCommand(): Command {
 
 async function listKeys(options: KeyOptions): Promise<void> {
   if (options.data !== undefined) return listFolder(resolve(options.data), options.json);
-  print(parse<PublishedKeys>(await askAdmin(options, "/admin/v1/evidence/keys")), options.json);
+  print(await askJson<PublishedKeys>(options, "/admin/v1/evidence/keys"), options.json);
 }
 
 async function listFolder(data: string, json: true | undefined): Promise<void> {
@@ -81,7 +81,7 @@ async function rotateKey(options: RotateOptions, command: Command): Promise<void
   }
   const rotated =
     data === undefined || tenant === undefined
-      ? parse<RotatedKey>(await askAdmin(options, "/admin/v1/evidence/keys/rotate", "POST"))
+      ? await askJson<RotatedKey>(options, "/admin/v1/evidence/keys/rotate", "POST")
       : await rotateInFolder(resolve(data), tenant);
   const { tenant: whose, key_id: id } = rotated;
   process.stdout.write(json ? `${JSON.stringify(rotated)}\n` : `${whose}: now signed by key ${id}\n`);
@@ -92,8 +92,4 @@ async function rotateInFolder(data: string, tenant: string): Promise<RotatedKey>
     ledger.rotateKey(tenant),
   );
   return { tenant, key_id: keyId };
-}
-
-function parse<T>(body: Buffer): T {
-  return JSON.parse(body.toString("utf8")) as T;
 }

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import type { ToldManifest } from "../ingress/manifest-admin.ts";
-import { type AdminOptions, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, askJson } from "./admin-client.ts";
 
 export const manifestsPath = "/admin/v1/manifests";
 
@@ -11,6 +11,6 @@ export function parseTask(text: string): string {
 }
 
 /** The manifest of a task. Rejects as `askAdmin` does. */
-export async function askManifest(options: AdminOptions, task: string): Promise<ToldManifest> {
-  return JSON.parse((await askAdmin(options, `${manifestsPath}/${task}`)).toString("utf8")) as ToldManifest;
+export function askManifest(options: AdminOptions, task: string): Promise<ToldManifest> {
+  return askJson(options, `${manifestsPath}/${task}`);
 }

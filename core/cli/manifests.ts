@@ -7,9 +7,10 @@ import { asciiJson } from "../kernel/ascii-json.ts";
 import type { Json } from "../kernel/json.ts";
 import { readTaskManifest } from "../kernel/task-manifest.ts";
 import { showText } from "../policy/display.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
+import { printList } from "./list.ts";
 import { askManifest, manifestsPath, parseTask } from "./manifest-path.ts";
-import { print } from "./print.ts";
+import { print, say } from "./print.ts";
 import { signReferenceCommand } from "./task-reference.ts";
 
 interface Output extends AdminOptions {
@@ -18,11 +19,6 @@ interface Output extends AdminOptions {
 
 interface DeclareOptions extends Output {
   readonly file: string;
-}
-
-interface ManifestPage {
-  readonly items: readonly ToldManifest[];
-  readonly next: string | null;
 }
 
 /** `gateway manifests`: the declared plans of agents' tasks, in a running gateway. */
@@ -58,8 +54,7 @@ export function manifestsCommand(): Command {
 
 async function declareManifest(options: DeclareOptions): Promise<void> {
   const manifest = readTaskManifest(await readFileAsJson(options.file));
-  const body = await askAdmin(options, manifestsPath, "POST", { ...manifest });
-  const told = JSON.parse(body.toString("utf8")) as ToldManifest;
+  const told = await askJson<ToldManifest>(options, manifestsPath, "POST", { ...manifest });
   print(options.json ? asciiJson(told) : `${told.task}: in force, ${told.digest}`);
 }
 
@@ -72,12 +67,7 @@ async function readFileAsJson(file: string): Promise<Json> {
 }
 
 async function listManifests(options: Output): Promise<void> {
-  for (let query: string | null = "limit=500"; query !== null; ) {
-    const body = await askAdmin(options, `${manifestsPath}?${query}`);
-    const { items, next }: ManifestPage = JSON.parse(body.toString("utf8"));
-    for (const told of items) print(options.json ? asciiJson(told) : describe(told));
-    query = next === null ? null : `limit=500&cursor=${next}`;
-  }
+  await printList(options, manifestsPath, { json: options.json, describe });
 }
 
 async function showManifest(task: string, options: Output): Promise<void> {
@@ -86,9 +76,9 @@ async function showManifest(task: string, options: Output): Promise<void> {
 }
 
 async function withdrawManifest(task: string, options: Output): Promise<void> {
-  const body = await askAdmin(options, `${manifestsPath}/${task}`, "DELETE");
-  if (options.json) print(asciiJson(JSON.parse(body.toString("utf8"))));
-  process.stderr.write(`gateway: withdrew the manifest of ${task}\n`);
+  const withdrawn = await askJson(options, `${manifestsPath}/${task}`, "DELETE");
+  if (options.json) print(asciiJson(withdrawn));
+  say(`withdrew the manifest of ${task}`);
 }
 
 function describe({ task, principal, session, max_actions: most, expires_at: until }: ToldManifest): string {

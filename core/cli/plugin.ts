@@ -6,6 +6,7 @@ import { benchCommand } from "./plugin-bench.ts";
 import { buildCommand } from "./plugin-build.ts";
 import { newPluginCommand } from "./plugin-new.ts";
 import { testCommand } from "./plugin-test.ts";
+import { listPluginsCommand } from "./policies.ts";
 
 /** `gateway plugin`. */
 export function pluginCommand(): Command {
@@ -18,5 +19,6 @@ export function pluginCommand(): Command {
     .addCommand(signCommand("plugin"))
     .addCommand(verifyCommand("plugin"))
     .addCommand(inspectCommand("plugin"))
-    .addCommand(signingKeysCommand());
+    .addCommand(signingKeysCommand())
+    .addCommand(listPluginsCommand());
 }

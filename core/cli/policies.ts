@@ -1,17 +1,35 @@
 import { Command } from "commander";
-import type { Trial, TrialPage } from "../observe/trial-log.ts";
+import type { StandingPolicy } from "../kernel/policy.ts";
+import type { Trial } from "../observe/trial-log.ts";
 import { showText } from "../policy/display.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption } from "./admin-client.ts";
+import { printList, printWhole } from "./list.ts";
+import type { Column } from "./table.ts";
 
-interface TrialOptions extends AdminOptions {
+interface Output extends AdminOptions {
   readonly json?: true;
 }
 
 const done = { review: "held", block: "blocked" } as const;
 
+const columns: readonly Column<StandingPolicy>[] = [
+  { title: "kind", of: ({ kind }) => kind },
+  { title: "name", of: ({ name }) => name },
+  { title: "version", of: ({ version }) => version },
+  { title: "mode", of: ({ mode }) => mode },
+  { title: "signed by", of: ({ signer }) => signer ?? "nobody" },
+  { title: "digest", of: ({ digest }) => digest },
+];
+
 /** `gateway policies`: what the policies of a running gateway do. */
 export function policiesCommand(): Command {
   const policies = new Command("policies").description("what the policies of a running gateway do");
+  policies
+    .command("list")
+    .description("print the policies in force, and who signed each")
+    .addOption(adminOption())
+    .option("--json", "print JSON, one line each")
+    .action(({ json, admin }: Output) => printWhole({ admin }, "/admin/v1/policies", { json, columns }));
   policies
     .command("would-have")
     .description("print what rules in shadow mode would have held or blocked, since the gateway started")
@@ -21,17 +39,21 @@ export function policiesCommand(): Command {
   return policies;
 }
 
-async function listTrials(options: TrialOptions): Promise<void> {
-  let cursor = "";
-  for (;;) {
-    const body = await askAdmin(options, `/admin/v1/would-have?limit=500${cursor}`);
-    const { items, next } = JSON.parse(body.toString("utf8")) as TrialPage;
-    for (const trial of items) process.stdout.write(options.json ? `${JSON.stringify(trial)}\n` : describe(trial));
-    if (next === null) return;
-    cursor = `&cursor=${encodeURIComponent(next)}`;
-  }
+/** `gateway plugin list`: those of them that are plugins. */
+export function listPluginsCommand(): Command {
+  return new Command("list")
+    .description("print the plugins in force in a running gateway, and who signed each")
+    .addOption(adminOption())
+    .option("--json", "print JSON, one line each")
+    .action(({ json, admin }: Output) =>
+      printWhole({ admin }, "/admin/v1/plugins", { json, columns: columns.slice(1) }),
+    );
+}
+
+async function listTrials(options: Output): Promise<void> {
+  await printList(options, "/admin/v1/would-have", { json: options.json, describe });
 }
 
 function describe({ rule, decision, count, last_time, last_decision }: Trial): string {
-  return `${showText(rule)}  would have ${done[decision]} ${count}, last ${last_decision} at ${last_time}\n`;
+  return `${showText(rule)}  would have ${done[decision]} ${count}, last ${last_decision} at ${last_time}`;
 }

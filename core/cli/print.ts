@@ -5,6 +5,11 @@ export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
+/** One line of speech. */
+export function say(text: string): void {
+  process.stderr.write(`gateway: ${text}\n`);
+}
+
 /**
  * What the work answers. What is wrong with an extension is printed as data, as text or as JSON, and sets the exit code to
  * 1; then undefined.

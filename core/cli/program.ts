@@ -6,9 +6,11 @@ import { breakGlassCommand } from "./break-glass.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
 import { evidenceCommand } from "./evidence.ts";
+import { providersCommand, upstreamsCommand } from "./fleet.ts";
 import { completeHelp } from "./help.ts";
 import { keysCommand } from "./keys.ts";
 import { manifestsCommand } from "./manifests.ts";
+import { usageCommand } from "./model-usage.ts";
 import { packCommand } from "./pack.ts";
 import { pluginCommand } from "./plugin.ts";
 import { policiesCommand } from "./policies.ts";
@@ -45,6 +47,9 @@ export function buildProgram(): Command {
     .commandsGroup("Prove:")
     .addCommand(evidenceCommand())
     .commandsGroup("Operate:")
+    .addCommand(usageCommand())
+    .addCommand(upstreamsCommand())
+    .addCommand(providersCommand())
     .addCommand(webhookCommand())
     .addCommand(backupCommand())
     .addCommand(restoreCommand());

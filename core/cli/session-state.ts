@@ -1,11 +1,12 @@
 import { Command, Option } from "commander";
 import { asciiJson } from "../kernel/ascii-json.ts";
-import type { JsonObject } from "../kernel/json.ts";
 import { visibleText } from "../kernel/visible-text.ts";
-import type { SessionDetail, SessionPage, SessionView } from "../session/session-directory.ts";
+import type { SessionDetail, SessionView } from "../session/session-directory.ts";
 import { sessionSorts } from "../session/session-ranking.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { parseCount } from "./count.ts";
+import { printList } from "./list.ts";
+import { print, say } from "./print.ts";
 import { parseSessionId } from "./session-id.ts";
 
 interface Output extends AdminOptions {
@@ -17,11 +18,9 @@ interface ListOptions extends Output {
   readonly limit: number;
 }
 
-interface ResetOptions extends AdminOptions {
+interface ResetOptions extends Output {
   readonly reason: string;
 }
-
-const largestPage = 500;
 
 /** `gateway sessions list`, `show` and `reset`: how sessions of a running gateway stand. */
 export function sessionStateCommands(): readonly Command[] {
@@ -44,37 +43,25 @@ export function sessionStateCommands(): readonly Command[] {
     .description("take a session's risk and taints away; a damaged one begins anew")
     .argument("<session-id>", "as `gateway sessions list` shows it", parseSessionId)
     .requiredOption("--reason <text>", "why it is trusted again; goes on record")
+    .option("--json", "print JSON")
     .addOption(adminOption())
     .action(resetSession);
   return [list, show, reset];
 }
 
-async function listSessions(options: ListOptions): Promise<void> {
-  let [left, cursor] = [options.limit, ""];
-  while (left > 0) {
-    const query = `sort=${options.sort}&limit=${Math.min(left, largestPage)}${cursor}`;
-    const body = await askAdmin(options, `/admin/v1/sessions?${query}`);
-    const { items, next } = JSON.parse(body.toString("utf8")) as SessionPage;
-    for (const item of items) write(options, item, describeLine);
-    if (next === null) return;
-    left -= items.length;
-    if (left <= 0) process.stderr.write("gateway: there are more; `--limit` says how many are listed\n");
-    cursor = `&cursor=${encodeURIComponent(next)}`;
-  }
+async function listSessions({ sort, limit: most, json, admin }: ListOptions): Promise<void> {
+  await printList({ admin }, "/admin/v1/sessions", { json, describe: describeLine, most, query: { sort } });
 }
 
 async function showSession(session: string, options: Output): Promise<void> {
-  const body = await askAdmin(options, `/admin/v1/sessions/${session}`);
-  write(options, JSON.parse(body.toString("utf8")) as SessionDetail, describeDetail);
+  const detail = await askJson<SessionDetail>(options, `/admin/v1/sessions/${session}`);
+  print(options.json ? asciiJson(detail) : describeDetail(detail));
 }
 
-async function resetSession(session: string, options: ResetOptions): Promise<void> {
-  await askAdmin(options, `/admin/v1/sessions/${session}/reset`, "POST", { reason: options.reason });
-  process.stderr.write(`gateway: reset ${session}\n`);
-}
-
-function write<T extends SessionView | SessionDetail>({ json }: Output, told: T, describe: (told: T) => string): void {
-  process.stdout.write(`${json ? asciiJson(told as unknown as JsonObject) : describe(told)}\n`);
+async function resetSession(session: string, { reason, json, admin }: ResetOptions): Promise<void> {
+  const answer = await askJson({ admin }, `/admin/v1/sessions/${session}/reset`, "POST", { reason });
+  if (json) print(asciiJson(answer));
+  say(`reset ${session}`);
 }
 
 /** `session-v1-…  active  risk 30  actions 12  reviews 1  tools 4  tainted: untrusted  2026-…` */

@@ -1,8 +1,11 @@
 import { Command, InvalidArgumentError } from "commander";
+import { asciiJson } from "../kernel/ascii-json.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { showText } from "../policy/display.ts";
 import type { Kill, KillTarget } from "../session/kill.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
+import { printList } from "./list.ts";
+import { print, say } from "./print.ts";
 import { parseSessionId } from "./session-id.ts";
 import { sessionStateCommands } from "./session-state.ts";
 
@@ -23,11 +26,6 @@ interface ReleaseOptions extends TargetOptions {
 
 interface ListOptions extends AdminOptions {
   readonly json?: true;
-}
-
-interface KillPage {
-  readonly items: readonly Kill[];
-  readonly next: string | null;
 }
 
 /** `gateway sessions`: the kill switch of a running gateway. */
@@ -81,13 +79,13 @@ interface Order {
 }
 
 async function send(target: KillTarget, options: TargetOptions, { path, done, more }: Order): Promise<void> {
-  const body = await askAdmin(options, path, "POST", {
+  const answer = await askJson(options, path, "POST", {
     scope: target.scope,
     ...(target.subject === null ? {} : { subject: target.subject }),
     ...more,
   });
-  if (options.json) process.stdout.write(`${body.toString("utf8")}\n`);
-  process.stderr.write(`gateway: ${done} ${nameOf(target)}\n`);
+  if (options.json) print(asciiJson(answer));
+  say(`${done} ${nameOf(target)}`);
 }
 
 /** What is named; where that is nothing, or more than one thing, the command line cannot be understood. */
@@ -108,20 +106,13 @@ function readTarget(session: string | undefined, options: TargetOptions, command
 }
 
 async function listKilled(options: ListOptions): Promise<void> {
-  let cursor = "";
-  for (;;) {
-    const body = await askAdmin(options, `/admin/v1/kills?limit=500${cursor}`);
-    const { items, next } = JSON.parse(body.toString("utf8")) as KillPage;
-    for (const each of items) process.stdout.write(options.json ? `${JSON.stringify(each)}\n` : describe(each));
-    if (next === null) return;
-    cursor = `&cursor=${encodeURIComponent(next)}`;
-  }
+  await printList(options, "/admin/v1/kills", { json: options.json, describe });
 }
 
 function describe(kill: Kill): string {
   const { reason, by, note, killed_at } = kill;
   const who = by === null ? reason : `${reason} ${by}`;
-  return `${nameOf(kill)}  ${killed_at}  ${who}${note === null ? "" : `  ${showText(note)}`}\n`;
+  return `${nameOf(kill)}  ${killed_at}  ${who}${note === null ? "" : `  ${showText(note)}`}`;
 }
 
 /** Ids say what they are of. */

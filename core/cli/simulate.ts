@@ -7,7 +7,7 @@ import { showText } from "../policy/display.ts";
 import { Faults } from "../policy/fault.ts";
 import { readItems, startOf } from "../policy/yaml/file.ts";
 import { toJson, type YamlNode } from "../policy/yaml/node.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { reasonOf, type ToldEvaluation } from "./evaluation-text.ts";
 import { print } from "./print.ts";
 
@@ -19,6 +19,10 @@ interface SimulateOptions extends AdminOptions {
 interface Simulated {
   readonly action: JsonObject;
   readonly expect: Decision | undefined;
+}
+
+interface Simulation {
+  readonly items: readonly ToldEvaluation[];
 }
 
 const largestPage = 100;
@@ -38,8 +42,8 @@ async function simulate(file: string, { admin, json }: SimulateOptions): Promise
   let wrong = 0;
   for (let from = 0; from < actions.length; from += largestPage) {
     const page = actions.slice(from, from + largestPage);
-    const body = await askAdmin({ admin }, "/admin/v1/simulate", "POST", { actions: page.map(({ action }) => action) });
-    const { items } = JSON.parse(body.toString("utf8")) as { readonly items: readonly ToldEvaluation[] };
+    const message = { actions: page.map(({ action }) => action) };
+    const { items } = await askJson<Simulation>({ admin }, "/admin/v1/simulate", "POST", message);
     for (const [index, told] of items.entries()) {
       const one = page[index] as Simulated;
       const isWrong = one.expect !== undefined && one.expect !== told.decision;

@@ -3,7 +3,7 @@ import { capabilities } from "../kernel/capability.ts";
 import { decisions } from "../kernel/decision.ts";
 import { phases, protocols } from "../kernel/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { describeEvaluation, type ToldEvaluation } from "./evaluation-text.ts";
 import { print } from "./print.ts";
 
@@ -43,8 +43,13 @@ export function testActionCommand(): Command {
 }
 
 async function testAction({ admin, expect, json, ...action }: TestActionOptions): Promise<void> {
-  const body = await askAdmin({ admin }, "/admin/v1/test-action", "POST", action as unknown as JsonObject);
-  const { evaluation } = JSON.parse(body.toString("utf8")) as { readonly evaluation: ToldEvaluation };
+  const message = action as unknown as JsonObject;
+  const { evaluation } = await askJson<{ evaluation: ToldEvaluation }>(
+    { admin },
+    "/admin/v1/test-action",
+    "POST",
+    message,
+  );
   print(json ? JSON.stringify(evaluation) : describeEvaluation(evaluation).join("\n"));
   if (expect === undefined || expect === evaluation.decision) return;
   process.stderr.write(`gateway: expected ${expect}, got ${evaluation.decision}\n`);

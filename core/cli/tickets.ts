@@ -1,14 +1,17 @@
 import { Command, InvalidArgumentError } from "commander";
+import { asciiJson } from "../kernel/ascii-json.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { VerifyingKey } from "../kernel/signing-key.ts";
 import { escapeHidden } from "../kernel/visible-text.ts";
 import { ticketId } from "../ticket/claims.ts";
 import type { TicketKey } from "../ticket/ticket-keys.ts";
-import type { IssuedTicket, TicketPage } from "../ticket/ticket-office.ts";
+import type { IssuedTicket } from "../ticket/ticket-office.ts";
 import type { TicketView } from "../ticket/ticket-view.ts";
 import { headerOf, longestToken, readToken } from "../ticket/token.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
-import { print } from "./print.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
+import { parseCount } from "./count.ts";
+import { askWhole, printList } from "./list.ts";
+import { print, say } from "./print.ts";
 
 interface Output extends AdminOptions {
   readonly json?: true;
@@ -65,31 +68,26 @@ async function issue(options: IssueOptions): Promise<void> {
     ...(maxUses === undefined ? {} : { max_uses: maxUses }),
     ...(ttl === undefined ? {} : { ttl_seconds: ttl }),
   };
-  const issued = parse<IssuedTicket>(await askAdmin(options, path, "POST", { ...scope, ...bounds }));
-  if (options.json) return print(JSON.stringify(issued));
-  process.stderr.write(`gateway: issued ${describe(issued.ticket)}\n`);
+  const issued = await askJson<IssuedTicket>(options, path, "POST", { ...scope, ...bounds });
+  if (options.json) return print(asciiJson(issued));
+  say(`issued ${describe(issued.ticket)}`);
   print(issued.token);
 }
 
 async function list(options: Output): Promise<void> {
-  for (let cursor = ""; ; ) {
-    const { items, next } = parse<TicketPage>(await askAdmin(options, `${path}?limit=500${cursor}`));
-    for (const ticket of items) print(options.json ? JSON.stringify(ticket) : describe(ticket));
-    if (next === null) return;
-    cursor = `&cursor=${encodeURIComponent(next)}`;
-  }
+  await printList(options, path, { json: options.json, describe });
 }
 
 async function revoke(id: string, options: RevokeOptions): Promise<void> {
-  const body = await askAdmin(options, `${path}/${id}`, "DELETE", { reason: options.reason });
-  const { ticket } = parse<{ readonly ticket: TicketView }>(body);
-  if (options.json) print(JSON.stringify(ticket));
-  else process.stderr.write(`gateway: revoked ${describe(ticket)}\n`);
+  const message = { reason: options.reason };
+  const { ticket } = await askJson<{ readonly ticket: TicketView }>(options, `${path}/${id}`, "DELETE", message);
+  if (options.json) print(asciiJson(ticket));
+  else say(`revoked ${describe(ticket)}`);
 }
 
 async function listKeys(options: Output): Promise<void> {
-  const { items } = parse<{ readonly items: readonly TicketKey[] }>(await askAdmin(options, "/admin/v1/ticket-keys"));
-  for (const key of items) print(options.json ? JSON.stringify(key) : `${key.public_key}  ${key.created_at}`);
+  for (const key of await askWhole<TicketKey>(options, "/admin/v1/ticket-keys"))
+    print(options.json ? asciiJson(key) : `${key.public_key}  ${key.created_at}`);
 }
 
 /** The token is a secret: it comes on stdin, and is not repeated. */
@@ -115,15 +113,6 @@ function describe(ticket: TicketView): string {
   const { id, state, principal, tools, targets, capabilities, uses, max_uses: most, expires_at: until } = ticket;
   const scope = `${capabilities.join(",")} ${tools.join(",")} on ${targets.join(",")}`;
   return `${id}  ${state}  ${uses}/${most} used  until ${until}  ${principal}  ${escapeHidden(scope)}`;
-}
-
-function parse<T>(body: Buffer): T {
-  return JSON.parse(body.toString("utf8")) as T;
-}
-
-function parseCount(text: string): number {
-  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("expected a whole number above 0");
 }
 
 function parseTicketId(text: string): string {

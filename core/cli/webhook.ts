@@ -1,8 +1,11 @@
 import { Command, InvalidArgumentError } from "commander";
-import type { DeadLetterPage, DeadLetterView } from "../notify/dead-letter.ts";
-import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { asciiJson } from "../kernel/ascii-json.ts";
+import type { DeadLetterView } from "../notify/dead-letter.ts";
+import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
+import { printList } from "./list.ts";
+import { print, say } from "./print.ts";
 
-interface ListOptions extends AdminOptions {
+interface Output extends AdminOptions {
   readonly json?: true;
 }
 
@@ -22,26 +25,24 @@ export function webhookCommand(): Command {
     .description("have a dead letter delivered again")
     .argument("<id>", "as `gateway webhooks dead-letters` lists it", parseId)
     .addOption(adminOption())
+    .option("--json", "print JSON")
     .action(redeliver);
   return webhooks;
 }
 
-async function listDeadLetters(options: ListOptions): Promise<void> {
-  for (let query: string | null = "limit=500"; query !== null; ) {
-    const { items, next }: DeadLetterPage = JSON.parse((await askAdmin(options, `${path}?${query}`)).toString("utf8"));
-    for (const letter of items) process.stdout.write(options.json ? `${JSON.stringify(letter)}\n` : describe(letter));
-    query = next === null ? null : `limit=500&cursor=${next}`;
-  }
+async function listDeadLetters(options: Output): Promise<void> {
+  await printList(options, path, { json: options.json, describe });
 }
 
 function describe({ id, given_up_at: givenUpAt, webhook, type, reason, attempts, status }: DeadLetterView): string {
   const last = status === null ? "no answer" : `status ${status}`;
-  return `${id}  ${givenUpAt}  ${webhook}  ${type}  ${reason} after ${attempts} attempts, last ${last}\n`;
+  return `${id}  ${givenUpAt}  ${webhook}  ${type}  ${reason} after ${attempts} attempts, last ${last}`;
 }
 
-async function redeliver(id: string, options: AdminOptions): Promise<void> {
-  await askAdmin(options, `${path}/${id}/redeliver`, "POST");
-  process.stderr.write(`gateway: ${id} is on its way again\n`);
+async function redeliver(id: string, options: Output): Promise<void> {
+  const answer = await askJson(options, `${path}/${id}/redeliver`, "POST");
+  if (options.json) print(asciiJson(answer));
+  say(`${id} is on its way again`);
 }
 
 function parseId(text: string): string {

@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import type { Custody } from "../evidence/custody.ts";
 import type { SessionExport } from "../evidence/session-export.ts";
-import type { PolicyRef } from "../kernel/policy.ts";
+import type { StandingPolicy } from "../kernel/policy.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { TrialLog } from "../observe/trial-log.ts";
@@ -10,6 +10,7 @@ import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { UsageMeter } from "../usage/meter.ts";
 import type { Handlers } from "./app.ts";
 import { readPage } from "./page.ts";
+import { pluginsOf } from "./plugin-view.ts";
 import { showProvider } from "./provider-view.ts";
 import { sendBundle, sendReport } from "./session-export.ts";
 import { showSession } from "./session-view.ts";
@@ -23,7 +24,7 @@ export interface AdminParts extends WebhookParts {
   readonly providers: ProviderFleet;
   readonly meter: UsageMeter;
   readonly trials: Pick<TrialLog, "list">;
-  readonly policies: () => readonly PolicyRef[];
+  readonly policies: () => readonly StandingPolicy[];
 }
 
 type AdminRouteId =
@@ -37,6 +38,7 @@ type AdminRouteId =
   | "admin.keys"
   | "admin.rotate"
   | "admin.policies"
+  | "admin.plugins"
   | "admin.would_have"
   | "admin.usage"
   | "admin.upstreams"
@@ -64,6 +66,9 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
     "admin.rotate": (ctx, caller) => rotateKey(parts, ctx, caller),
     "admin.policies": (ctx) => {
       ctx.body = { items: parts.policies(), next: null };
+    },
+    "admin.plugins": (ctx) => {
+      ctx.body = { items: pluginsOf(parts.policies()), next: null };
     },
     "admin.would_have": (ctx, caller) => {
       ctx.body = parts.trials.list(caller.tenant, readPage(ctx));

@@ -44,16 +44,16 @@ export function handlersOf(parts: HandlerParts): Handlers {
   const health = healthHandler(parts.health);
   const scrape = metricsHandler(parts.metrics);
   return {
-    ...adminHandlers({ ...parts, policies: () => parts.chain.policies, trials: parts.metrics.trials }),
+    ...adminHandlers({ ...parts, policies: () => parts.chain.standing, trials: parts.metrics.trials }),
     ...approvalHandlers(parts),
     ...sessionKillHandlers(parts),
     ...manifestHandlers(parts),
     ...policyTestHandlers(parts),
-    ...graphqlHandlers({ ...parts, policies: () => parts.chain.policies }),
+    ...graphqlHandlers({ ...parts, policies: () => parts.chain.standing }),
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),
     ...backupHandlers(parts),
-    ...dashboardHandlers({ ...parts, policies: () => parts.chain.policies }),
+    ...dashboardHandlers({ ...parts, policies: () => parts.chain.standing }),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),

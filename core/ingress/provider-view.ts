@@ -1,8 +1,16 @@
-import type { JsonObject } from "../kernel/json.ts";
 import type { ProviderHealth } from "../provider/event.ts";
 
 /** A provider as operators read it: how it fares, and which models lead to it. */
-export function showProvider(health: ProviderHealth): JsonObject {
+export interface ProviderView
+  extends Pick<ProviderHealth, "name" | "type" | "enabled" | "models" | "routes" | "breaker" | "failures"> {
+  /** Until it is asked again; 0 unless it rests. */
+  readonly rests_for_ms: number;
+  readonly requests_in_flight: number;
+  /** Why the last attempt failed; null where it did not. */
+  readonly last_fault: ProviderHealth["lastFault"];
+}
+
+export function showProvider(health: ProviderHealth): ProviderView {
   return {
     name: health.name,
     type: health.type,

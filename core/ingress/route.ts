@@ -77,6 +77,7 @@ const table = {
     access: "approval.break_glass",
   },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
+  "admin.plugins": { port: "admin", method: "GET", path: "/admin/v1/plugins", access: "policy.read" },
   "admin.test_action": { port: "admin", method: "POST", path: "/admin/v1/test-action", access: "policy.test" },
   "admin.simulate": { port: "admin", method: "POST", path: "/admin/v1/simulate", access: "policy.test" },
   "admin.would_have": { port: "admin", method: "GET", path: "/admin/v1/would-have", access: "policy.read" },

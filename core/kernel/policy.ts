@@ -16,6 +16,11 @@ export interface PolicyRef {
   readonly signer: string | null;
 }
 
+/** A policy as it stands in force. */
+export interface StandingPolicy extends PolicyRef {
+  readonly mode: Mode;
+}
+
 export const severities = ["info", "low", "medium", "high", "critical"] as const;
 export type Severity = (typeof severities)[number];
 

@@ -1,7 +1,7 @@
 import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
 import type { ActionEnvelope, Phase, Protocol } from "../kernel/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
-import type { Finding, Policy, PolicyRef, Verdict } from "../kernel/policy.ts";
+import type { Finding, Policy, PolicyRef, StandingPolicy, Verdict } from "../kernel/policy.ts";
 import { mergeRedactions } from "../kernel/redaction.ts";
 import { determiningFindings, readVerdict, requiredApprovals } from "./verdict.ts";
 
@@ -39,6 +39,11 @@ export class Chain {
 
   get policies(): readonly PolicyRef[] {
     return this.#policies.map((policy) => policy.ref);
+  }
+
+  /** The same with their modes. */
+  get standing(): readonly StandingPolicy[] {
+    return this.#policies.map(({ ref, mode }) => ({ ...ref, mode }));
   }
 
   /** Evaluations that begin from now on use these; those under way keep theirs. */

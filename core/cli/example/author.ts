@@ -45,6 +45,9 @@ gateway plugin inspect acme-scan`,
   "gateway plugin keys new": `
 # the private half goes into the file, the public half into trust.yaml
 gateway plugin keys new signing-key.pem`,
+  "gateway plugin list": `
+# the plugins in force, and who signed each
+gateway plugin list`,
   "gateway test-action": `
 # what would be said of this call?
 gateway test-action --tool write_note --target demo --capability write --arguments '{"title":"plan"}'
@@ -53,6 +56,11 @@ gateway test-action --tool delete_note --target demo --capability delete --expec
   "gateway simulate": `
 # a file of actions, each with what is expected
 gateway simulate actions.yaml`,
+  "gateway policies list": `
+# what is in force
+gateway policies list
+# only what nobody signed
+gateway policies list --json | jq 'select(.signer == null)'`,
   "gateway policies would-have": `
 # what shadow mode would have held or blocked
 gateway policies would-have`,

@@ -1,5 +1,16 @@
 /** Of the commands of `Operate:`. */
 export const operateExamples: Readonly<Record<string, string>> = {
+  "gateway usage": `
+# what was used in November, by model
+gateway usage --from 2026-11-01 --to 2026-11-30 --by model
+# for a bill
+gateway usage --by principal --json`,
+  "gateway upstreams list": `
+# which MCP servers answer
+gateway upstreams list`,
+  "gateway providers list": `
+# which providers of models answer
+gateway providers list`,
   "gateway webhooks dead-letters": `
 # what nobody could be told
 gateway webhooks dead-letters`,

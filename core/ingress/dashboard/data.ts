@@ -2,7 +2,7 @@ import type { Approvals } from "../../approval/approvals.ts";
 import { listLive } from "../../approval/history.ts";
 import type { Ledger } from "../../evidence/ledger.ts";
 import type { Approval } from "../../kernel/approval.ts";
-import type { PolicyRef } from "../../kernel/policy.ts";
+import type { StandingPolicy } from "../../kernel/policy.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
 import type { Metrics } from "../../observe/metrics.ts";
@@ -21,7 +21,7 @@ export interface DashboardParts {
   readonly providers: ProviderFleet;
   readonly sessionDirectory: SessionDirectory;
   readonly metrics: Metrics;
-  readonly policies: () => readonly PolicyRef[];
+  readonly policies: () => readonly StandingPolicy[];
 }
 
 const mostApprovals = 50;

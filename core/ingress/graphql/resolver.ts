@@ -4,7 +4,7 @@ import type { Ledger } from "../../evidence/ledger.ts";
 import type { EvidenceRecord } from "../../evidence/record.ts";
 import { type ApprovalState, isFinal } from "../../kernel/approval.ts";
 import { GatewayError } from "../../kernel/error.ts";
-import type { PolicyRef } from "../../kernel/policy.ts";
+import type { StandingPolicy } from "../../kernel/policy.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import { can, type Permission } from "../../kernel/role.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
@@ -13,6 +13,7 @@ import type { SessionSort } from "../../session/session-ranking.ts";
 import type { UsageMeter } from "../../usage/meter.ts";
 import type { UsageDimension } from "../../usage/usage-report.ts";
 import { checkPage, type Page } from "../page.ts";
+import { pluginsOf } from "../plugin-view.ts";
 import { checkUsageDays } from "../usage.ts";
 
 export interface GraphqlParts {
@@ -21,7 +22,7 @@ export interface GraphqlParts {
   readonly ledger: Ledger;
   readonly sessionDirectory: SessionDirectory;
   readonly meter: UsageMeter;
-  readonly policies: () => readonly PolicyRef[];
+  readonly policies: () => readonly StandingPolicy[];
 }
 
 interface PageArgs {
@@ -43,7 +44,6 @@ export interface Asker {
 /** What answers each field of `Query`, and what a caller's role has to carry for it. */
 export function resolversOf(parts: GraphqlParts): object {
   const { live, approvals, ledger, sessionDirectory, meter, policies } = parts;
-  const plugins = (): readonly PolicyRef[] => policies().filter(({ kind }) => kind === "plugin");
   return {
     decisions: guarded("evidence.read", ({ limit }: PageArgs, { tenant }) => {
       const latest = live.latest(tenant).slice(0, checkPage(limit, undefined).limit);
@@ -78,7 +78,7 @@ export function resolversOf(parts: GraphqlParts): object {
       return meter.page(tenant, { ...pageOf(args), ...checkUsageDays(from, to), by });
     }),
     policies: guarded("policy.read", () => policies()),
-    plugins: guarded("policy.read", plugins),
+    plugins: guarded("policy.read", () => pluginsOf(policies())),
   };
 }
 

@@ -149,7 +149,7 @@ type UsageItem {
   cached_input_tokens: Float!
 }
 
-type Policy { kind: String! name: String! version: String! digest: String! signer: String }
+type Policy { kind: String! name: String! version: String! digest: String! signer: String mode: String! }
 `;
 
 export const schema: GraphQLSchema = buildSchema(schemaText);

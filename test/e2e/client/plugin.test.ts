@@ -22,6 +22,7 @@ interface ListedPolicy {
   readonly kind: string;
   readonly name: string;
   readonly digest: string;
+  readonly mode: string;
 }
 
 describe("plugins of a running gateway", function () {
@@ -54,11 +55,10 @@ describe("plugins of a running gateway", function () {
   });
 
   async function plugins(): Promise<readonly ListedPolicy[]> {
-    const response = await fetch(`${world.gateway.adminUrl}/admin/v1/policies`, {
+    const response = await fetch(`${world.gateway.adminUrl}/admin/v1/plugins`, {
       headers: { "x-api-key": world.key },
     });
-    const { items } = (await response.json()) as { items: readonly ListedPolicy[] };
-    return items.filter(({ kind }) => kind === "plugin");
+    return ((await response.json()) as { items: readonly ListedPolicy[] }).items;
   }
 
   async function echo(message: string): Promise<"allowed" | "blocked"> {
@@ -81,6 +81,15 @@ describe("plugins of a running gateway", function () {
     expect(await echo(`my key is ${token}`)).to.equal("blocked");
     const told = world.calls("every").map(({ params }) => JSON.stringify(params?.arguments));
     expect(told).to.deep.equal(['{"message":"hello"}']);
+  });
+
+  it("are listed alone, each with its mode", async () => {
+    const listed = (await plugins()).map(({ kind, mode }) => [kind, mode]);
+    expect(listed).to.deep.equal([
+      ["plugin", "enforce"],
+      ["plugin", "enforce"],
+      ["plugin", "shadow"],
+    ]);
   });
 
   it("are named in the evidence by version and digest, with their finding, and without the credential", async () => {

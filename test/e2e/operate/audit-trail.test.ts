@@ -135,6 +135,7 @@ describe("what is done over the admin port is on record with who did it", functi
       detail: (by, id) => ({ event: "post_mortem", by, id, text: postMortem }),
     },
     "admin.policies": null,
+    "admin.plugins": null,
     "admin.test_action": {
       body: { tool: "echo", target: "echo" },
       kind: "admin",

@@ -51,7 +51,7 @@ describe("GET and POST /admin/v1/graphql", function () {
       evidence { writable state seq }
       evidenceSessions { items { id label allow review } }
       usage(from: "2026-01-01", to: "2026-01-02") { totals { requests } }
-      policies { name kind signer }
+      policies { name kind signer mode }
       plugins { name }
     }`);
     expect(errors).to.equal(undefined);
@@ -63,7 +63,7 @@ describe("GET and POST /admin/v1/graphql", function () {
     expect(data?.approval).to.deep.equal({ required: 1 });
     expect(data?.evidence).to.deep.include({ writable: true, state: "ready" });
     expect(data?.usage).to.deep.equal({ totals: { requests: 0 } });
-    expect(data?.policies).to.deep.include({ name: "open", kind: "pack", signer: null });
+    expect(data?.policies).to.deep.include({ name: "open", kind: "pack", signer: null, mode: "enforce" });
     expect(data?.plugins).to.deep.equal([]);
     const sessions = data?.evidenceSessions as { items: { id: string; label: string }[] };
     const id = sessions.items.find(({ label }) => label === "asked-about")?.id;

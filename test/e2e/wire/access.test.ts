@@ -47,6 +47,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.break_glass": everyKey,
   "admin.break_glass_close": [409, 403, 403, 404, 401, 401],
   "admin.policies": everyKey,
+  "admin.plugins": everyKey,
   "admin.test_action": [400, 400, 403, 400, 401, 401], // a tool call of MCP is no description of an action
   "admin.simulate": [400, 400, 403, 400, 401, 401],
   "admin.would_have": everyKey,
