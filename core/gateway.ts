@@ -100,7 +100,7 @@ export class Gateway {
 }
 
 function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Listener> {
-  const { config, metrics, log } = parts;
+  const { config, attempts, metrics, log } = parts;
   const accessRule = accessRuleOf(parts);
   const handlers = handlersOf({
     ...parts,
@@ -113,6 +113,7 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Lis
   const app = buildApp(port, handlers, {
     hostRule: hostRuleOf(parts),
     accessRule,
+    attempts,
     metrics,
     log,
     newId,

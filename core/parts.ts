@@ -14,6 +14,7 @@ import type { PluginPool } from "./extension/plugin-pool.ts";
 import { KeyRing } from "./identity/key-ring.ts";
 import { InFlight } from "./ingress/in-flight.ts";
 import { SessionTable } from "./ingress/mcp/session-table.ts";
+import { RefusedAttempts } from "./ingress/refused-attempt.ts";
 import { identity, newId } from "./instance.ts";
 import type { DriftPolicy } from "./manifest/drift-policy.ts";
 import type { ManifestBook } from "./manifest/manifest-book.ts";
@@ -64,6 +65,7 @@ export interface Parts extends Endpoints {
   readonly driftPolicy: DriftPolicy;
   readonly taskBinding: TaskBinding;
   readonly keys: KeyRing;
+  readonly attempts: RefusedAttempts;
   readonly chain: Chain;
   readonly pluginPool: PluginPool;
   /** In force when the gateway started. */
@@ -164,6 +166,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     tickets,
     ...plans,
     keys,
+    attempts: new RefusedAttempts({ ...evidence, onWarning }),
     chain,
     pluginPool,
     extensions,
@@ -221,6 +224,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.approvals.close();
   await parts.pluginPool.close();
   await parts.meter.close();
+  await parts.attempts.close();
   await closeEvidence(parts);
 }
 

@@ -9,7 +9,7 @@ export const securityRequirements: readonly Requirement[] = parseRequirements(`
 S1  | 2      | met  | Bad/huge/quoted/NUL/non-Latin key, or exception thrown inside auth → 401/403, no default identity, no dispatch, key not logged
 S2  | 2      | met  | Two Authorization, two X-API-Key, or both kinds with different keys → 400/401
 S3  | 2      | met  | Two X-Gateway-Session-ID, control/non-ASCII, > 128 chars → 400, never a new scope "a, b"
-S4  | 8      | open | Tenant A admin uses tenant B's ids on every admin path, GraphQL field, WS, CLI, backup → same answer as unknown id; attempt in evidence
+S4  | 8      | met  | Tenant A admin uses tenant B's ids on every admin path, GraphQL field, WS, CLI, backup → same answer as unknown id; attempt in evidence
 S5  | 2, 8   | met  | Each role x each route x each transport, generated from the route table → matrix; new route without row fails the build
 S6  | 2      | met  | Body naming command/args/env/url of a server or provider → never spawned or dialled
 S7  | 2      | met  | Empty or missing allowlist, origins, policy directory, keys → deny or refuse to start

@@ -192,6 +192,8 @@ export type WebhookConfig = WebhookSpec & {
 export interface ResilienceConfig {
   /** Only where the state is on disk. */
   readonly enabled: boolean;
+  /** Whose backups they are, whatever tenants they hold; null: nobody's. */
+  readonly tenant: string | null;
   readonly backupDir: string;
   /** Complete backups that stay. */
   readonly keep: number;

@@ -133,6 +133,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     },
     resilience: {
       enabled: resilience.enabled,
+      tenant: resilience.tenant ?? onlyTenant(form.keys),
       backupDir: resolve(folder, resilience.backup_dir),
       keep: resilience.keep,
     },
@@ -152,6 +153,12 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     },
     log: { level: form.log.level },
   });
+}
+
+/** The tenant that every key belongs to; null where there are several, or none. */
+function onlyTenant(keys: FileForm["keys"]): string | null {
+  const [tenant = null, ...others] = new Set(keys.map((key) => key.tenant));
+  return others.length === 0 ? tenant : null;
 }
 
 function buildKey(key: FileForm["keys"][number], keyHash: string | undefined): KeyConfig {

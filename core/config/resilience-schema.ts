@@ -8,6 +8,13 @@ export const resilienceSchema = {
       description:
         "Serve `POST /admin/v1/resilience/backup` and `GET /admin/v1/resilience/backups`. True needs `state.enabled`.",
     },
+    tenant: {
+      type: "string",
+      format: "name",
+      default: null,
+      description:
+        "Tenant whose admins make backups, which hold what all tenants have, and whose operators list them. None: the one that all `keys` belong to; nobody where there are several.",
+    },
     backup_dir: {
       type: "string",
       format: "path",

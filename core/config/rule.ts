@@ -21,7 +21,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkExposure(draft, faults);
   checkKeys(draft.keys, secrets, faults);
   checkAnonymous(draft.mcp_gateway, faults);
-  checkGatewayTenant(draft, faults);
+  checkGatewayTenants(draft, faults);
   checkUpstreams(draft.upstreams, faults);
   checkProviders(draft, faults);
   checkUsage(draft, faults);
@@ -75,13 +75,15 @@ function checkAnonymous(mcp: Draft<FileForm["mcp_gateway"]>, faults: FaultList):
   faults.add("mcp_gateway.anonymous_tenant", "expected a tenant, got nothing, because `require_auth` is `false`");
 }
 
-/** A tenant that is misspelt would be noticed on the day when everything has to stop. */
-function checkGatewayTenant({ keys, sessions }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
-  const tenant = sessions?.gateway_tenant ?? undefined;
-  if (keys === undefined || tenant === undefined) return;
-  if (keys.some((key) => key === undefined || (key.tenant === tenant && key.role === "admin"))) return;
-  const got = quoteInput(tenant);
-  faults.add("sessions.gateway_tenant", `expected a tenant that a key of role \`admin\` belongs to, got ${got}`);
+/** A tenant that is misspelt would be noticed on the day when everything has to stop, or a backup is needed. */
+function checkGatewayTenants({ keys, sessions, resilience }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+  const named = { "sessions.gateway_tenant": sessions?.gateway_tenant, "resilience.tenant": resilience?.tenant };
+  for (const [place, tenant] of Object.entries(named)) {
+    if (keys === undefined || tenant === undefined || tenant === null) continue;
+    if (keys.some((key) => key === undefined || (key.tenant === tenant && key.role === "admin"))) continue;
+    const got = quoteInput(tenant);
+    faults.add(place, `expected a tenant that a key of role \`admin\` belongs to, got ${got}`);
+  }
 }
 
 function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void {

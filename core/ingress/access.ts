@@ -18,18 +18,13 @@ export class AccessRule {
   }
 
   /**
-   * The caller of a route; null only for public ones. A key that is presented must be good, even where none is needed.
-   * Throws KEY_MISSING, KEY_UNKNOWN or ROLE_FORBIDDEN.
+   * Who calls a route; null only for public ones. A key that is presented must be good, even where none is needed. That
+   * they may call it is for `checkRole` to say. Throws KEY_MISSING or KEY_UNKNOWN.
    */
-  admit(access: Access, rawHeaders: readonly string[]): Principal | null {
+  identify(access: Access, rawHeaders: readonly string[]): Principal | null {
     if (access === "public") return null;
     const key = presentedKey(rawHeaders);
-    if (key === null) return this.#withoutKey(access);
-    const principal = this.#keys.authenticate(key);
-    if (access !== "caller" && access !== "key" && !can(principal.role, access)) {
-      throw new GatewayError("ROLE_FORBIDDEN", `\`${principal.role}\` lacks \`${access}\``);
-    }
-    return principal;
+    return key === null ? this.#withoutKey(access) : this.#keys.authenticate(key);
   }
 
   /** Whose key the headers present; null where they present none. Throws KEY_UNKNOWN. */
@@ -42,4 +37,10 @@ export class AccessRule {
     if (access === "caller" && this.#anonymous !== null) return this.#anonymous;
     throw new GatewayError("KEY_MISSING", "send `X-API-Key: <key>` or `Authorization: Bearer <key>`");
   }
+}
+
+/** Throws ROLE_FORBIDDEN where the role of a route's caller does not carry what the route asks for. */
+export function checkRole({ role }: Principal, access: Access): void {
+  if (access === "public" || access === "caller" || access === "key" || can(role, access)) return;
+  throw new GatewayError("ROLE_FORBIDDEN", `\`${role}\` lacks \`${access}\``);
 }

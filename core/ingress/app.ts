@@ -4,13 +4,14 @@ import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
-import type { AccessRule } from "./access.ts";
+import { type AccessRule, checkRole } from "./access.ts";
 import { discardBody } from "./discard.ts";
 import { guard } from "./guard.ts";
 import type { HostRule } from "./host-rule.ts";
 import { answerMcpError, speaksMcp } from "./mcp/error.ts";
 import { answerModelError, modelApiOf } from "./model/error.ts";
 import { answerProblem } from "./problem.ts";
+import type { RefusedAttempts } from "./refused-attempt.ts";
 import { type PublicRouteId, type RouteId, routes } from "./route.ts";
 
 /** What a route does, once its caller is known. `requestId` names this request in the log and in errors. */
@@ -20,6 +21,7 @@ export type PublicHandler = (ctx: Context) => Promise<void> | void;
 export interface AppParts {
   readonly hostRule: HostRule;
   readonly accessRule: AccessRule;
+  readonly attempts: RefusedAttempts;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly newId: () => string;
@@ -47,12 +49,23 @@ function buildRouter(port: Port, handlers: Handlers, parts: AppParts): Router {
     if (route.port !== port) continue;
     router.register(route.path, methodsOf(route.method), async (ctx: Context) => {
       ctx.state.route = id;
-      const caller = parts.accessRule.admit(route.access, ctx.req.rawHeaders);
-      if (caller === null) await (handlers[id] as PublicHandler)(ctx);
-      else await (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
+      const caller = parts.accessRule.identify(route.access, ctx.req.rawHeaders);
+      if (caller === null) return (handlers[id] as PublicHandler)(ctx);
+      try {
+        checkRole(caller, route.access);
+        await (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
+      } catch (cause) {
+        if (port !== "admin") throw cause;
+        throw await parts.attempts.settle(caller, { route: id, subject: subjectOf(ctx) }, GatewayError.from(cause));
+      }
     });
   }
   return router;
+}
+
+/** The id that a request is about: in its path, or in a body that its handler has read. */
+function subjectOf({ params, state }: Context): unknown {
+  return params.id ?? state.subject;
 }
 
 function methodsOf(method: string): string[] {

@@ -1,30 +1,44 @@
+import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Backups } from "../evidence/backup/backups.ts";
 import { GatewayError } from "../kernel/error.ts";
+import type { Principal } from "../kernel/principal.ts";
 import type { Handlers } from "./app.ts";
 import { readPage } from "./page.ts";
 
 export interface BackupParts {
+  readonly config: Pick<GatewayConfig, "resilience">;
   /** Null where `resilience.enabled` is false. */
   readonly backups: Backups | null;
 }
 
 /**
  * Handlers that make backups and list them. A backup is of the whole gateway; what is told of one is of no tenant.
- * Throws NOT_FOUND where there are none.
+ * Throw NOT_FOUND where there are none, and ROLE_FORBIDDEN where they are not the caller's tenant's.
  */
-export function backupHandlers({ backups }: BackupParts): Pick<Handlers, "admin.backup" | "admin.backups"> {
+export function backupHandlers({ config, backups }: BackupParts): Pick<Handlers, "admin.backup" | "admin.backups"> {
+  const openTo = ({ tenant }: Principal): Backups => {
+    if (backups === null)
+      throw new GatewayError("NOT_FOUND", "`resilience.enabled` is false: this gateway makes no backups");
+    checkTenant(config.resilience.tenant, tenant);
+    return backups;
+  };
   return {
     "admin.backup": async (ctx, caller) => {
-      ctx.body = await enabled(backups).begin(caller);
+      ctx.body = await openTo(caller).begin(caller);
       ctx.status = 202;
     },
-    "admin.backups": async (ctx) => {
-      ctx.body = await enabled(backups).list(readPage(ctx));
+    "admin.backups": async (ctx, caller) => {
+      ctx.body = await openTo(caller).list(readPage(ctx));
     },
   };
 }
 
-function enabled(backups: Backups | null): Backups {
-  if (backups !== null) return backups;
-  throw new GatewayError("NOT_FOUND", "`resilience.enabled` is false: this gateway makes no backups");
+function checkTenant(expected: string | null, got: string): void {
+  if (expected === got) return;
+  throw new GatewayError(
+    "ROLE_FORBIDDEN",
+    expected === null
+      ? "a backup holds what all tenants have: name the tenant that makes them in `resilience.tenant` and start again"
+      : "expected a key of the tenant that `resilience.tenant` names",
+  );
 }

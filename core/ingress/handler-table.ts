@@ -1,4 +1,5 @@
 import type { Context } from "koa";
+import type { GatewayConfig } from "../config/gateway-config.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Chain } from "../policy/chain.ts";
@@ -17,6 +18,7 @@ import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
 import { type PolicyTestParts, policyTestHandlers } from "./policy-test.ts";
+import type { RefusedAttempts } from "./refused-attempt.ts";
 import { type SessionAdminParts, sessionAdminHandlers } from "./session-admin.ts";
 import { sessionKillHandlers } from "./session-kill.ts";
 import { type TicketParts, ticketHandlers } from "./ticket-admin.ts";
@@ -31,11 +33,13 @@ export interface HandlerParts
     TicketParts,
     BackupParts,
     Omit<DashboardPageParts, "policies"> {
+  readonly config: GatewayConfig;
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
   readonly chain: Chain;
   readonly metrics: Metrics;
+  readonly attempts: RefusedAttempts;
   readonly health: () => Health;
 }
 

@@ -4,9 +4,9 @@ import { anonymousPrincipal } from "../identity/anonymous.ts";
 import type { KeyRing } from "../identity/key-ring.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
-import { can } from "../kernel/role.ts";
 import type { KillTarget } from "../session/kill.ts";
 import type { KillSwitch } from "../session/kill-switch.ts";
+import { checkRole } from "./access.ts";
 
 export interface KillRuleParts {
   readonly config: Pick<GatewayConfig, "sessions" | "mcpGateway">;
@@ -35,10 +35,10 @@ export class KillRule {
     await this.#checkSession(caller, target.subject);
   }
 
-  #checkGateway({ role, tenant }: Principal): void {
+  #checkGateway(caller: Principal): void {
     const { gatewayTenant } = this.#parts.config.sessions;
-    if (!can(role, "gateway.kill")) throw new GatewayError("ROLE_FORBIDDEN", `\`${role}\` lacks \`gateway.kill\``);
-    if (gatewayTenant === tenant) return;
+    checkRole(caller, "gateway.kill");
+    if (gatewayTenant === caller.tenant) return;
     throw new GatewayError(
       "ROLE_FORBIDDEN",
       gatewayTenant === null

@@ -48,10 +48,9 @@ async function declare({ manifests, keys }: ManifestParts, ctx: Context, { tenan
   const manifest = readTaskManifest(await readJsonBody(ctx.req, limits));
   // By the id of its key: that stays when the key itself is replaced, and nobody has two names then.
   const principal = manifest.principal === anonymousKeyId ? anonymousKeyId : keys.keyId(tenant, manifest.principal);
-  if (principal === undefined) {
-    const got = `\`${manifest.principal}\``;
-    throw new GatewayError("INVALID_PARAMS", `expected \`principal\` to be that of a key of your tenant, got ${got}`);
-  }
+  ctx.state.subject = manifest.principal;
+  if (principal === undefined)
+    throw new GatewayError("NOT_FOUND", "no such principal: expected `principal` to be that of a key of your tenant");
   ctx.body = told(tenant, await manifests.declare(tenant, { ...manifest, principal }, id));
 }
 

@@ -56,6 +56,7 @@ export function sessionKillHandlers(parts: KillRuleParts): Pick<Handlers, KillRo
     },
     "admin.kill_scope": async (ctx, caller) => {
       const { scope, subject, note = null } = await readTexts(ctx.req, { ...named, note: text });
+      ctx.state.subject = subject;
       const target = readTarget(scope, subject);
       await rule.check(caller, target);
       await kill(caller, target, note);
@@ -63,6 +64,7 @@ export function sessionKillHandlers(parts: KillRuleParts): Pick<Handlers, KillRo
     },
     "admin.release_scope": async (ctx, caller) => {
       const { scope, subject, reason } = await readTexts(ctx.req, { ...named, reason: text });
+      ctx.state.subject = subject;
       const target = readTarget(scope, subject);
       await rule.check(caller, target);
       await release(caller, target, reason);

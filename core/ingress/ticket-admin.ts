@@ -28,6 +28,7 @@ export function ticketHandlers({ tickets }: TicketParts): Pick<Handlers, TicketR
     },
     "admin.ticket_issue": async (ctx, caller) => {
       const order = readOrder(await readJsonBody(ctx.req, limits), office.times);
+      ctx.state.subject = order.principal;
       answer(ctx, await office.issue(caller, order));
     },
     "admin.ticket_keys": (ctx, { tenant }) => {

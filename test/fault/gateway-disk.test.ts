@@ -110,6 +110,19 @@ describe("a gateway whose disk fails", function () {
     await expectSound("outcome", 2);
   });
 
+  it("says nothing of an unknown id while it cannot be recorded who asked [S4] [S65]", async () => {
+    const ask = async (): Promise<number> => {
+      const path = `/admin/v1/approvals/apr_${"0".repeat(32)}`;
+      return (await fetch(gateway.adminUrl + path, { headers: { "x-api-key": siteKey } })).status;
+    };
+    expect(await ask()).to.equal(404);
+    await disk.begin("sync", EIO, "/state/");
+    expect([await ask(), await ask()]).to.deep.equal([503, 503]);
+    await disk.end();
+    await withAgent("asked", async (agent) => expectAnswered(await callUntilServed(agent, "asked after")));
+    expect(await ask()).to.equal(404);
+  });
+
   async function withAgent(label: string, use: (agent: Agent) => Promise<void>): Promise<void> {
     const agent = new Agent(gateway.url, siteKey, label);
     try {

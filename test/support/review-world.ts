@@ -196,10 +196,10 @@ export class ReviewWorld {
   }
 }
 
-/** The chain of tenant `acme` in the data folder of a gateway that was stopped. */
-export async function recordsIn(folder: string): Promise<readonly EventRecord[]> {
+/** The chain of a tenant, `acme` unless told, in the data folder of a gateway that was stopped. */
+export async function recordsIn(folder: string, tenant = "acme"): Promise<readonly EventRecord[]> {
   const store = await openStore({ dir: folder, enabled: true });
-  const texts = await store.values(recordRange("acme")).all();
+  const texts = await store.values(recordRange(tenant)).all();
   await store.close();
   return texts.map((text) => JSON.parse(String(text)));
 }

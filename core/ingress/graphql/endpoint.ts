@@ -38,8 +38,9 @@ export function graphqlHandlers(parts: GraphqlParts): Pick<Handlers, "admin.grap
     ctx.body = errors === undefined ? { data } : { data: data ?? null, errors: errors.map(showError) };
   };
   return {
-    "admin.graphql": async (ctx, caller) => answer(ctx, { caller }, await readJsonBody(ctx.req, limits)),
-    "admin.graphql_get": (ctx, caller) => answer(ctx, { caller }, askedInUrl(ctx)),
+    "admin.graphql": async (ctx, caller) =>
+      answer(ctx, { caller, route: "admin.graphql" }, await readJsonBody(ctx.req, limits)),
+    "admin.graphql_get": (ctx, caller) => answer(ctx, { caller, route: "admin.graphql_get" }, askedInUrl(ctx)),
   };
 }
 

@@ -6,17 +6,21 @@ import { type ApprovalState, isFinal } from "../../kernel/approval.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { StandingPolicy } from "../../kernel/policy.ts";
 import type { Principal } from "../../kernel/principal.ts";
-import { can, type Permission } from "../../kernel/role.ts";
+import type { Permission } from "../../kernel/role.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
 import type { SessionDirectory } from "../../session/session-directory.ts";
 import type { SessionSort } from "../../session/session-ranking.ts";
 import type { UsageMeter } from "../../usage/meter.ts";
 import type { UsageDimension } from "../../usage/usage-report.ts";
+import { checkRole } from "../access.ts";
 import { checkPage, type Page } from "../page.ts";
 import { pluginsOf } from "../plugin-view.ts";
+import type { RefusedAttempts } from "../refused-attempt.ts";
+import type { RouteId } from "../route.ts";
 import { checkUsageDays } from "../usage.ts";
 
 export interface GraphqlParts {
+  readonly attempts: RefusedAttempts;
   readonly live: LiveFeed;
   readonly approvals: Approvals;
   readonly ledger: Ledger;
@@ -36,14 +40,16 @@ interface UsageArgs extends PageArgs {
   readonly by: readonly UsageDimension[];
 }
 
-/** Who asks. */
+/** Who asks, and where. */
 export interface Asker {
   readonly caller: Principal;
+  readonly route: RouteId;
 }
 
 /** What answers each field of `Query`, and what a caller's role has to carry for it. */
 export function resolversOf(parts: GraphqlParts): object {
-  const { live, approvals, ledger, sessionDirectory, meter, policies } = parts;
+  const { attempts, live, approvals, ledger, sessionDirectory, meter, policies } = parts;
+  const guarded = guard(attempts);
   return {
     decisions: guarded("evidence.read", ({ limit }: PageArgs, { tenant }) => {
       const latest = live.latest(tenant).slice(0, checkPage(limit, undefined).limit);
@@ -82,12 +88,23 @@ export function resolversOf(parts: GraphqlParts): object {
   };
 }
 
-/** A resolver that looks at the caller's role first. */
-function guarded<Args, Answer>(permission: Permission, answer: (args: Args, caller: Principal) => Answer) {
-  return (args: Args, { caller }: Asker): Answer => {
-    if (can(caller.role, permission)) return answer(args, caller);
-    throw new GatewayError("ROLE_FORBIDDEN", `\`${caller.role}\` lacks \`${permission}\``);
-  };
+type Resolver<Args, Answer> = (args: Args, asker: Asker) => Promise<Answer>;
+
+/** Makes resolvers that look at the caller's role first. What one refuses is an attempt, which its argument names. */
+function guard(attempts: RefusedAttempts) {
+  return <Args extends object, Answer>(
+    permission: Permission,
+    answer: (args: Args, caller: Principal) => Answer | Promise<Answer>,
+  ): Resolver<Args, Answer> =>
+    async (args, { caller, route }) => {
+      try {
+        checkRole(caller, permission);
+        return await answer(args, caller);
+      } catch (cause) {
+        const { id, session }: { readonly id?: unknown; readonly session?: unknown } = args;
+        throw await attempts.settle(caller, { route, subject: id ?? session }, GatewayError.from(cause));
+      }
+    };
 }
 
 function viewRecord(record: EvidenceRecord): object {

@@ -94,8 +94,8 @@ expires_at: ${inSeconds(600)}
     expect((await run("foreign", "withdraw", "nightly")).stderr).to.include("answered 404");
     const { status, body } = await world.declare({ task: "x", principal: "foreign" });
     expect([status, body.detail]).to.deep.equal([
-      400,
-      "invalid params: expected `principal` to be that of a key of your tenant, got `foreign`",
+      404,
+      "not found: no such principal: expected `principal` to be that of a key of your tenant",
     ]);
   });
 

@@ -237,7 +237,7 @@ describe("what is done over the admin port is on record with who did it", functi
       upstreams: [overHttp("recorder", upstream.url)],
       approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
       env: { SECRET: webhookSecret },
-      more: "resilience: { enabled: true }",
+      more: "resilience: { enabled: true, tenant: acme }",
       folder,
     });
     await site.start();

@@ -20,7 +20,7 @@ describe("backups", function () {
     upstream = await startRecorder();
     site = new HeldSite({
       upstreams: [overHttp("recorder", upstream.url)],
-      more: "resilience: { enabled: true, backup_dir: kept, keep: 2 }",
+      more: "resilience: { enabled: true, tenant: acme, backup_dir: kept, keep: 2 }",
       folder: join(root, "first"),
     });
     for (const name of ["first", "second"]) await mkdir(join(root, name));
@@ -56,6 +56,41 @@ describe("backups", function () {
     expect([code, stderr]).to.deep.equal([0, ""]);
     return data;
   }
+
+  it("are for people of one tenant: the one that is named, and nobody where keys belong to several [S4]", async () => {
+    const answers = async (tenant: string): Promise<readonly (readonly [number, string | undefined])[]> => {
+      await site.start({ more: `resilience: { enabled: true${tenant}, backup_dir: kept }` });
+      const asked = [
+        await ask("GET", "backups", "adam"),
+        await ask("GET", "backups", "foreign"),
+        await ask("POST", "backup", "foreign"),
+      ];
+      const told = await Promise.all(
+        asked.map(async (answer) => [answer.status, ((await answer.json()) as { detail?: string }).detail] as const),
+      );
+      await site.stop();
+      return told;
+    };
+    const others = "this role may not do that: expected a key of the tenant that `resilience.tenant` names";
+    const nobodys =
+      "this role may not do that: a backup holds what all tenants have: name the tenant that makes them in `resilience.tenant` and start again";
+    expect(await answers(", tenant: acme")).to.deep.equal([
+      [200, undefined],
+      [403, others],
+      [403, others],
+    ]);
+    expect(await readdir(join(root, "first", "kept"))).to.deep.equal([]);
+    expect(await answers(", tenant: other")).to.deep.equal([
+      [403, others],
+      [200, undefined],
+      [202, undefined],
+    ]);
+    expect(await answers("")).to.deep.equal([
+      [403, nobodys],
+      [403, nobodys],
+      [403, nobodys],
+    ]);
+  });
 
   it("revive no approval: what waited or was approved has ended, what was used stays used [S70, R9-6]", async () => {
     await site.start();
@@ -151,7 +186,9 @@ describe("backups", function () {
   });
 
   it("hold no secret: no argument, answer or key in the clear, and nothing of the keys folder [S66]", async () => {
-    await site.start({ more: "resilience: { enabled: true, backup_dir: kept }\nevidence: { store_values: true }" });
+    await site.start({
+      more: "resilience: { enabled: true, tenant: acme, backup_dir: kept }\nevidence: { store_values: true }",
+    });
     const canary = canaryOf("backup");
     await site.call("deep", { [`name-${canary}`]: canary });
     await site.holdAndApprove("echo", { secret: canary });
@@ -172,7 +209,7 @@ describe("backups", function () {
   it("that were changed, or are older than a witness has seen, are refused with the reason, and nothing is written [S70]", async () => {
     const notes = join(root, "notes");
     await site.start({
-      more: `resilience: { enabled: true, backup_dir: kept }\nevidence: { witnesses: [{ name: w, type: file, path: ${notes}, interval_ms: 1000 }] }`,
+      more: `resilience: { enabled: true, tenant: acme, backup_dir: kept }\nevidence: { witnesses: [{ name: w, type: file, path: ${notes}, interval_ms: 1000 }] }`,
     });
     await site.call("deep", { at: 1 });
     const file = await make();

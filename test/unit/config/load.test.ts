@@ -25,6 +25,18 @@ describe("loadConfig(path, env)", () => {
     });
   });
 
+  it("gives backups to the tenant of all keys, to the one that is named, and to nobody where there are several", async () => {
+    const tenantOf = async (tenants: readonly string[], named = ""): Promise<string | null> => {
+      const keys = tenants.map(
+        (tenant, at) => `{id: k${at}, tenant: ${tenant}, role: admin, key_hash: "sha256:${`${at}`.repeat(64)}"}`,
+      );
+      return (await loadText(`keys: [${keys.join(", ")}]\nresilience: {enabled: true${named}}`)).resilience.tenant;
+    };
+    expect(await tenantOf(["acme", "acme"])).to.equal("acme");
+    expect(await tenantOf(["acme", "other"])).to.equal(null);
+    expect(await tenantOf(["acme", "other"], ", tenant: other")).to.equal("other");
+  });
+
   describe("when the file uses every key", () => {
     const env = {
       ACME_REVIEWER_KEY: environmentKey,
@@ -282,7 +294,7 @@ function defaults(source: string): GatewayConfig {
       reviewUrl: null,
       webhooks: [],
     },
-    resilience: { enabled: false, backupDir: join(dirname(source), "backups"), keep: 7 },
+    resilience: { enabled: false, tenant: null, backupDir: join(dirname(source), "backups"), keep: 7 },
     limits: {
       bodyBytes: 4_194_304,
       jsonDepth: 64,

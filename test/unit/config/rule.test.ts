@@ -106,16 +106,21 @@ describe("checkRules(draft, secrets, faults)", () => {
     expect(await textsOf("mcp_gateway: {require_auth: false, anonymous_tenant: guests}")).to.deep.equal([]);
   });
 
-  it("asks for a tenant with an admin where one may stop the whole gateway", async () => {
-    const operator = `{id: b, tenant: umbrella, role: operator, key_hash: '${hashB}'}`;
-    const text = (tenant: string): string => `keys: [${keyA}, ${operator}]\nsessions: {gateway_tenant: ${tenant}}`;
-    for (const tenant of ["umbrella", "acmee"]) {
-      expect(await textsOf(text(tenant))).to.deep.equal([
-        `sessions.gateway_tenant: expected a tenant that a key of role \`admin\` belongs to, got \`${tenant}\``,
-      ]);
-    }
-    expect(await textsOf(text("acme"))).to.deep.equal([]);
-  });
+  for (const [section, key] of [
+    ["sessions", "gateway_tenant"],
+    ["resilience", "tenant"],
+  ]) {
+    it(`asks for a tenant with an admin in ${section}.${key}`, async () => {
+      const operator = `{id: b, tenant: umbrella, role: operator, key_hash: '${hashB}'}`;
+      const text = (tenant: string): string => `keys: [${keyA}, ${operator}]\n${section}: {${key}: ${tenant}}`;
+      for (const tenant of ["umbrella", "acmee"]) {
+        expect(await textsOf(text(tenant))).to.deep.equal([
+          `${section}.${key}: expected a tenant that a key of role \`admin\` belongs to, got \`${tenant}\``,
+        ]);
+      }
+      expect(await textsOf(text("acme"))).to.deep.equal([]);
+    });
+  }
 
   it("refuses backups of what is kept in memory alone", async () => {
     expect(await textsOf("{state: {enabled: false}, resilience: {enabled: true}}")).to.deep.equal([
