@@ -38,7 +38,8 @@ function printKey({ key, keyHash }: GeneratedKey, options: NewKeyOptions): void 
   process.stderr.write("The rest goes into gateway.yaml: it holds the key's hash only.\n");
 }
 
-function parseName(value: string): string {
+/** A name of the configuration, or a mistake in the command line. */
+export function parseName(value: string): string {
   if (!formats.name.test(value)) throw new InvalidArgumentError(`expected ${formats.name.expected}`);
   return value;
 }

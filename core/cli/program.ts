@@ -8,6 +8,7 @@ import { configCommand } from "./config.ts";
 import { evidenceCommand } from "./evidence.ts";
 import { providersCommand, upstreamsCommand } from "./fleet.ts";
 import { completeHelp } from "./help.ts";
+import { initCommand } from "./init.ts";
 import { keysCommand } from "./keys.ts";
 import { manifestsCommand } from "./manifests.ts";
 import { usageCommand } from "./model-usage.ts";
@@ -28,6 +29,7 @@ export function buildProgram(): Command {
     .description("Governs what AI agents do: every action is judged by policy and leaves evidence.")
     .version(identity.version)
     .commandsGroup("Start:")
+    .addCommand(initCommand())
     .addCommand(serveCommand())
     .addCommand(keysCommand())
     .addCommand(configCommand())

@@ -1,11 +1,12 @@
 import { resolve } from "node:path";
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { Gateway } from "../gateway.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { type Log, openLog } from "../observe/log.ts";
 import { openLocalMode } from "./local-mode.ts";
+import { parseFirstPort } from "./port-option.ts";
 import { readyLine, readyText } from "./ready.ts";
 import { watchConfiguration } from "./watch.ts";
 
@@ -14,9 +15,6 @@ interface ServeOptions {
   readonly data?: string;
   readonly port?: number;
 }
-
-/** Three ports in a row. */
-const highestPort = 65_533;
 
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
 export function serveCommand(): Command {
@@ -31,7 +29,7 @@ export function serveCommand(): Command {
     .addOption(
       new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
         .conflicts("config")
-        .argParser(parsePort),
+        .argParser(parseFirstPort),
     )
     .action(serve);
 }
@@ -70,12 +68,6 @@ async function openLocal({ data, port }: ServeOptions): Promise<GatewayConfig> {
     process.stderr.write(`gateway: for the ${id}, role \`${role}\`: ${told}\n`);
   }
   return config;
-}
-
-function parsePort(value: string): number {
-  const port = /^\d{1,5}$/.test(value) ? Number(value) : Number.NaN;
-  if (port <= highestPort) return port;
-  throw new InvalidArgumentError(`expected 1 to ${highestPort}, or 0 for any free ports`);
 }
 
 async function reload(gateway: Gateway, started: GatewayConfig, log: Log): Promise<void> {

@@ -5,6 +5,12 @@ export const startExamples: Readonly<Record<string, string>> = {
 gateway serve
 # see what waits for a person
 GATEWAY_API_KEY=$(cat data/operator.key) gateway approvals list`,
+  "gateway init": `
+# in a new folder, before a demo server
+gateway init gateway
+# before a server of yours
+gateway init gateway --tenant acme --upstream https://tools.example.com/mcp
+gateway init gateway --tenant acme --upstream "npx -y @modelcontextprotocol/server-filesystem /srv/projects"`,
   "gateway serve": `
 # on this machine: a demo server, the shipped policy packs, two keys
 gateway serve

@@ -1,0 +1,144 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { parse } from "yaml";
+import { contentDigest } from "../../../core/kernel/digest.ts";
+import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { runGateway } from "./run.ts";
+
+const everything = ["admin.key", "agent.key", "data", "gateway.yaml", "policy-packs", "signing-key.pem", "trust.yaml"];
+
+describe("gateway init", () => {
+  let folder: string;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "init-"));
+  });
+
+  afterEach(() => rm(folder, { recursive: true }));
+
+  it("makes what `config check` finds sound, secrets readable by their owner alone", async () => {
+    expect((await runGateway(["init", folder])).code).to.equal(0);
+    expect(await readdir(folder)).to.deep.equal(everything);
+    expect((await runGateway(["config", "check", join(folder, "gateway.yaml")])).code).to.equal(0);
+    for (const name of everything.filter((file) => file !== "policy-packs")) {
+      expect((await stat(join(folder, name))).mode & 0o077, name).to.equal(0);
+    }
+  });
+
+  it("makes what serves at once: the agent's call is held, and the admin's key answers for it", async () => {
+    await runGateway(["init", folder, "--port", "0"]);
+    const gateway = await startMade(folder);
+    try {
+      expect(await callTool(gateway, folder, "read_note")).to.include("kept by the demo upstream");
+      expect(await callTool(gateway, folder, "write_note")).to.include("Held for review");
+      const approvals = async (key: string): Promise<Response> =>
+        fetch(`${gateway.adminUrl}/admin/v1/approvals`, { headers: { "x-api-key": await keyIn(folder, key) } });
+      const answer = await approvals("admin.key");
+      expect(((await answer.json()) as { items: readonly { tool: string }[] }).items).to.have.lengthOf(1);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  it("loads nothing that its signing key did not sign", async () => {
+    await runGateway(["init", folder, "--port", "0"]);
+    const pack = join(folder, "policy-packs", "baseline");
+    const manifest = join(pack, "pack.yaml");
+    await writeFile(manifest, `${await readFile(manifest, "utf8")}# changed\n`);
+    expect(await failureOf(startMade(folder))).to.include("extension refused");
+    await runGateway(["pack", "sign", pack, "--key", join(folder, "signing-key.pem")]);
+    await (await startMade(folder)).stop();
+  });
+
+  it("keeps keys in files and prints none, or prints each once and keeps none", async () => {
+    const kept = await runGateway(["init", join(folder, "kept")]);
+    expect(kept.stdout + kept.stderr).to.not.match(/agw_/);
+    const { stdout } = await runGateway(["init", join(folder, "told"), "--print-keys", "--json"]);
+    const { keys, files } = JSON.parse(stdout) as { keys: { id: string; key: string }[]; files: string[] };
+    expect(files).to.not.include("admin.key").and.not.include("agent.key");
+    const config = parse(await readFile(join(folder, "told", "gateway.yaml"), "utf8"));
+    expect(config.keys.map((key: { key_hash: string }) => key.key_hash)).to.deep.equal(
+      keys.map(({ key }) => contentDigest(key)),
+    );
+    for (const { key } of keys) expect(stdout.split(key)).to.have.lengthOf(2);
+  });
+
+  for (const name of everything) {
+    it(`refuses a folder that holds \`${name}\`, which stays, and makes nothing`, async () => {
+      await writeFile(join(folder, name), "mine");
+      await writeFile(join(folder, "notes.txt"), "mine too");
+      const { code, stderr } = await runGateway(["init", folder]);
+      expect(code).to.equal(1);
+      expect(stderr).to.include(`\`${join(folder, name)}\` is there already`);
+      expect((await readdir(folder)).toSorted()).to.deep.equal([name, "notes.txt"].toSorted());
+      expect(await readFile(join(folder, name), "utf8")).to.equal("mine");
+    });
+  }
+
+  it("leaves nothing behind where what it makes cannot be loaded", async () => {
+    const { code, stderr } = await runGateway(["init", folder, "--upstream", "./nowhere/../x".repeat(400)]);
+    expect(code).to.equal(1);
+    expect(stderr).to.include("upstreams[0].command");
+    expect(await readdir(folder)).to.deep.equal([]);
+  });
+
+  describe("--upstream", () => {
+    const upstreamOf = async (server: string): Promise<unknown> => {
+      await runGateway(["init", folder, "--upstream", server]);
+      return parse(await readFile(join(folder, "gateway.yaml"), "utf8")).upstreams;
+    };
+
+    it("takes a URL", async () => {
+      expect(await upstreamOf("https://tools.example.com/mcp")).to.deep.equal([
+        { name: "tools", transport: "http", url: "https://tools.example.com/mcp" },
+      ]);
+    });
+
+    it("takes a program and its arguments", async () => {
+      expect(await upstreamOf("npx -y some-server /srv/my-files")).to.deep.equal([
+        {
+          name: "tools",
+          transport: "stdio",
+          command: "npx",
+          args: ["-y", "some-server", "/srv/my-files"],
+        },
+      ]);
+    });
+
+    for (const server of ["", "sh -c 'rm x'", "a;b", "$(x)", "https://me:secret@tools.example.com", "http://"]) {
+      it(`refuses ${JSON.stringify(server)}`, async () => {
+        const { code, stderr } = await runGateway(["init", folder, "--upstream", server]);
+        expect(code).to.equal(2);
+        expect(stderr).to.include("expected");
+        expect(await readdir(folder)).to.deep.equal([]);
+      });
+    }
+  });
+});
+
+async function startMade(folder: string): Promise<RunningGateway> {
+  return startGateway({ folder, config: await readFile(join(folder, "gateway.yaml"), "utf8") });
+}
+
+async function keyIn(folder: string, name: string): Promise<string> {
+  return (await readFile(join(folder, name), "utf8")).trim();
+}
+
+async function callTool(gateway: RunningGateway, folder: string, name: string): Promise<string> {
+  const params = { name, arguments: { title: "welcome", text: "new" } };
+  const response = await fetch(`${gateway.url}/mcp`, {
+    method: "POST",
+    headers: { "x-api-key": await keyIn(folder, "agent.key"), "content-type": "application/json" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+  });
+  return response.text();
+}
+
+async function failureOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => "nothing failed",
+    (error: Error) => error.message,
+  );
+}
