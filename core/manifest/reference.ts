@@ -1,8 +1,9 @@
 import { type KeyObject, sign, verify } from "node:crypto";
 import { canonicalJson } from "../kernel/canonical-json.ts";
+import { decodeBase64url, encodeBase64url, splitJws } from "../kernel/compact-jws.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type Json } from "../kernel/json.ts";
-import { parseStrictText } from "../kernel/strict-json.ts";
+import { parseStrictJson } from "../kernel/strict-json.ts";
 
 /** What a reference says: whose sessions may name which manifest as theirs, and until when. */
 export interface TaskClaims {
@@ -31,14 +32,14 @@ export interface VerifiedReference {
 }
 
 /** The one header there is. Whoever writes it otherwise is refused: no other algorithm is ever looked for. */
-const header = encode('{"alg":"EdDSA","typ":"gateway-task+jwt"}');
+const header = encodeBase64url('{"alg":"EdDSA","typ":"gateway-task+jwt"}');
 const longestToken = 4_096;
 const bounds = { depth: 1, nodes: 16, stringLength: 1_024, reader: "exact" } as const;
 const longestLifeSeconds = 31 * 86_400;
 
 /** A JWS in its compact form, signed with an Ed25519 private key. */
 export function signReference(claims: TaskClaims, key: KeyObject): string {
-  const signed = `${header}.${encode(canonicalJson({ ...claims }))}`;
+  const signed = `${header}.${encodeBase64url(canonicalJson({ ...claims }))}`;
   return `${signed}.${sign(null, Buffer.from(signed), key).toString("base64url")}`;
 }
 
@@ -52,15 +53,14 @@ export function readReference(
   tenant: string,
   now: number,
 ): VerifiedReference {
-  const [head, payload, signature, ...rest] = token.length > longestToken ? [] : token.split(".");
-  if (head !== header || payload === undefined || signature === undefined || rest.length > 0) {
-    throw refused("expected a signed token of type `gateway-task+jwt`");
-  }
-  const bytes = decode(signature);
-  const signed = Buffer.from(`${head}.${payload}`);
-  const signer = signers.find((each) => each.tenant === tenant && verify(null, signed, each.key, bytes));
+  const jws = splitJws(token, longestToken);
+  if (jws?.header !== header) throw refused("expected a signed token of type `gateway-task+jwt`");
+  const { signed, signature, payload } = jws;
+  const signer = signers.find(
+    (each) => each.tenant === tenant && verify(null, Buffer.from(signed), each.key, signature),
+  );
   if (signer === undefined) throw refused("nobody who may sign for this tenant signed it");
-  const claims = readClaims(decode(payload).toString("utf8"));
+  const claims = readClaims(decodeBase64url(payload));
   if (claims.tenant !== tenant) throw refused("it is for another tenant");
   const left = claims.exp - now / 1_000;
   if (left <= 0) throw refused("it is expired");
@@ -68,10 +68,11 @@ export function readReference(
   return { claims, signer: signer.id };
 }
 
-function readClaims(text: string): TaskClaims {
+function readClaims(bytes: Buffer | undefined): TaskClaims {
+  if (bytes === undefined) throw refused("expected base64url");
   let claims: Json;
   try {
-    claims = parseStrictText(text, bounds);
+    claims = parseStrictJson(bytes, bounds);
   } catch (cause) {
     throw refused("expected its claims to be JSON", cause);
   }
@@ -83,17 +84,6 @@ function readClaims(text: string): TaskClaims {
 }
 
 const expectedClaims = "expected the claims `tenant`, `principal`, `task`, `manifest` and `exp`, and no other";
-
-/** Of one spelling: a second one of the same bytes is another token. */
-function decode(text: string): Buffer {
-  const bytes = Buffer.from(text, "base64url");
-  if (bytes.toString("base64url") === text) return bytes;
-  throw refused("expected base64url");
-}
-
-function encode(text: string): string {
-  return Buffer.from(text).toString("base64url");
-}
 
 /** Nothing of the token is told. */
 export function refused(detail: string, cause?: unknown): GatewayError {

@@ -1,4 +1,5 @@
 import { canonicalJson } from "../kernel/canonical-json.ts";
+import { type CompactJws, decodeBase64url, encodeBase64url, splitJws } from "../kernel/compact-jws.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Json } from "../kernel/json.ts";
 import type { SigningKey, VerifyingKey } from "../kernel/signing-key.ts";
@@ -8,30 +9,22 @@ import { readClaims, type TicketClaims } from "./claims.ts";
 /** Characters. What is longer is no token. */
 export const longestToken = 8_192;
 
-const signatureBytes = 64;
 const bounds = { depth: 2, nodes: 128, stringLength: 1_024, reader: "exact" } as const;
 
-/** The three parts of a JWS in its compact form, none of them believed yet. */
-interface Parts {
-  readonly header: string;
-  readonly payload: string;
-  readonly signature: Buffer;
-}
-
 /** Stands in for what is no token, so that looking at one takes the same steps. */
-const noParts: Parts = { header: "", payload: "", signature: Buffer.alloc(signatureBytes) };
+const noToken: CompactJws = { header: "", payload: "", signed: ".", signature: Buffer.alloc(64) };
 
 /**
  * The protected header of every token that a key signs, byte for byte. A reader compares it and takes nothing from it:
  * what a token says of its algorithm chooses nothing.
  */
 export function headerOf(keyId: string): string {
-  return encode(`{"alg":"EdDSA","typ":"gateway-ticket+jwt","kid":"${keyId}"}`);
+  return encodeBase64url(`{"alg":"EdDSA","typ":"gateway-ticket+jwt","kid":"${keyId}"}`);
 }
 
 /** The token of a ticket: JWS compact (RFC 7515), EdDSA over Ed25519 (RFC 8037). Throws INVALID_PARAMS for one too long. */
 export function writeToken(claims: TicketClaims, key: SigningKey): string {
-  const signed = `${headerOf(key.id)}.${encode(canonicalJson(claims as unknown as Json))}`;
+  const signed = `${headerOf(key.id)}.${encodeBase64url(canonicalJson(claims as unknown as Json))}`;
   const token = `${signed}.${key.sign(signed).toString("base64url")}`;
   if (token.length <= longestToken) return token;
   throw new GatewayError("INVALID_PARAMS", `expected a ticket of at most ${longestToken} characters, got more`);
@@ -49,38 +42,20 @@ export function readToken<Owner>(
   find: FindKey<Owner>,
   decoy: VerifyingKey,
 ): { readonly claims: TicketClaims; readonly owner: Owner } | undefined {
-  const { header, payload, signature } = split(token) ?? noParts;
+  const { header, payload, signed, signature } = splitJws(token, longestToken) ?? noToken;
   const found = find(header);
-  const isSigned = (found?.key ?? decoy).verify(`${header}.${payload}`, signature);
+  const isSigned = (found?.key ?? decoy).verify(signed, signature);
   if (found === undefined || !isSigned) return undefined;
   const claims = readPayload(payload);
   return claims === undefined ? undefined : { claims, owner: found.owner };
 }
 
-function split(token: string): Parts | undefined {
-  if (token.length > longestToken) return undefined;
-  const [header, payload, last, ...more] = token.split(".");
-  if (header === undefined || payload === undefined || last === undefined || more.length > 0) return undefined;
-  const signature = decode(last);
-  return signature?.length === signatureBytes ? { header, payload, signature } : undefined;
-}
-
 function readPayload(payload: string): TicketClaims | undefined {
-  const bytes = decode(payload);
+  const bytes = decodeBase64url(payload);
   if (bytes === undefined) return undefined;
   try {
     return readClaims(parseStrictJson(bytes, bounds));
   } catch {
     return undefined;
   }
-}
-
-function encode(text: string): string {
-  return Buffer.from(text).toString("base64url");
-}
-
-/** Base64url in its one spelling: a second one would be a second token. */
-function decode(text: string): Buffer | undefined {
-  const bytes = Buffer.from(text, "base64url");
-  return bytes.toString("base64url") === text ? bytes : undefined;
 }
