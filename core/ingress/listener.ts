@@ -3,6 +3,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type Koa from "koa";
 import { GatewayError } from "../kernel/error.ts";
 import { isPlainlyFramed } from "./framing.ts";
+import { endWith } from "./last-word.ts";
 import { acceptUpgrades, type Upgrade } from "./upgrade.ts";
 
 export interface ListenerLimits {
@@ -17,9 +18,6 @@ export interface ListenerLimits {
 const headerBytes = 16_384;
 /** How often Node looks for connections past their deadline; a slow sender lives at most this much longer. */
 const sweepMs = 2_000;
-
-/** How long a peer has to read the last words before its connection is cut. */
-const lingerMs = 1_000;
 
 /** One listening port. What Node would answer or drop by itself is answered here, with a status a client can read. */
 export class Listener {
@@ -128,24 +126,18 @@ function serveFramed(serve: RequestListener): RequestListener {
     const { socket } = request;
     if (!socket.writable) return;
     if (isPlainlyFramed(request)) serve(request, response);
-    else endWith(socket, 400);
+    else endBroken(socket, 400);
   };
 }
 
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
-  else endWith(socket, brokenRequestStatus(error.code));
+  else endBroken(socket, brokenRequestStatus(error.code));
 }
 
-/** The last words on a connection that cannot be understood. */
-function endWith(socket: Socket, status: number): void {
-  const body = JSON.stringify({ type: "about:blank", title: STATUS_CODES[status], status });
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nconnection: close\r\ncontent-type: application/problem+json\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-  // A peer that does not hang up in its turn would hold the connection for as long as it likes.
-  setTimeout(() => socket.destroy(), lingerMs).unref();
+/** Of a connection that cannot be understood. */
+function endBroken(socket: Socket, status: number): void {
+  endWith(socket, status, String(STATUS_CODES[status]));
 }
 
 function brokenRequestStatus(code: string | undefined): number {

@@ -4,6 +4,7 @@ import { WebSocketServer } from "ws";
 import { GatewayError } from "../../kernel/error.ts";
 import type { Principal } from "../../kernel/principal.ts";
 import { agentIdentity } from "../client.ts";
+import { endWith } from "../last-word.ts";
 import { LiveConnection, type LiveParts } from "./connection.ts";
 import { mostMessageBytes } from "./message.ts";
 
@@ -89,18 +90,7 @@ export class LiveEndpoint {
   }
 }
 
-/** The last words on a connection that is not upgraded. */
-function refuse(socket: Duplex, error: GatewayError): void {
-  const { status, text } = error.row;
-  const body = JSON.stringify({
-    type: "about:blank",
-    title: text,
-    status,
-    detail: error.publicMessage,
-    code: error.code,
-  });
-  socket.end(
-    `HTTP/1.1 ${status} ${text}\r\nconnection: close\r\ncontent-type: application/problem+json\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+/** Of a connection that is not upgraded. */
+function refuse(socket: Duplex, { row, publicMessage, code }: GatewayError): void {
+  endWith(socket, row.status, row.text, { detail: publicMessage, code });
 }

@@ -22,6 +22,11 @@ const manners: readonly [string, string, string][] = [
   ["a byte of a chunk a second", `${head}Transfer-Encoding: chunked\r\n\r\n3e8\r\n`, echoCall().padEnd(1_000)],
   ["a refused body a byte a second", `${head}Content-Length: 9999999\r\n\r\n`, " ".repeat(1_000)],
   ["garbage, and then nothing", "\x16\x03\x01\r\n\r\n", ""],
+  [
+    "an upgrade nobody grants",
+    "GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "",
+  ],
   ["a framing nobody trusts", `${head}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, ""],
 ];
 
