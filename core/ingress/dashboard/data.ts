@@ -9,6 +9,7 @@ import type { Metrics } from "../../observe/metrics.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { SessionDirectory } from "../../session/session-directory.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
+import { evidenceStanding } from "../evidence-standing.ts";
 import type { Health } from "../health.ts";
 import { showProvider } from "../provider-view.ts";
 
@@ -40,7 +41,6 @@ export function publicData({ health }: Pick<DashboardParts, "health">): object {
 export async function tenantData(parts: DashboardParts, { tenant, role }: Principal): Promise<object> {
   const { health, live, ledger, approvals, fleet, providers, policies } = parts;
   const { items: sessions } = await parts.sessionDirectory.list(tenant, "risk", mostSessions);
-  const chain = ledger.status().find((each) => each.tenant === tenant);
   return {
     service: health(),
     authentication: { required: true, tenant, role },
@@ -51,7 +51,7 @@ export async function tenantData(parts: DashboardParts, { tenant, role }: Princi
     would_have: parts.metrics.trials.list(tenant, { limit: mostTrials }).items,
     upstreams: fleet.health(),
     providers: providers.health().map(showProvider),
-    evidence: { writable: ledger.writable, seq: chain?.seq ?? -1, state: chain?.state ?? "none" },
+    evidence: evidenceStanding(ledger, tenant),
     extensions: policies(),
   };
 }

@@ -13,6 +13,7 @@ import type { SessionSort } from "../../session/session-ranking.ts";
 import type { UsageMeter } from "../../usage/meter.ts";
 import type { UsageDimension } from "../../usage/usage-report.ts";
 import { checkRole } from "../access.ts";
+import { evidenceStanding } from "../evidence-standing.ts";
 import { checkPage, type Page } from "../page.ts";
 import { pluginsOf } from "../plugin-view.ts";
 import type { RefusedAttempts } from "../refused-attempt.ts";
@@ -70,10 +71,7 @@ export function resolversOf(parts: GraphqlParts): object {
     session: guarded("session.read", ({ id }: { readonly id: string }, { tenant }) =>
       sessionDirectory.show(tenant, id),
     ),
-    evidence: guarded("evidence.read", (_: object, { tenant }) => {
-      const chain = ledger.status().find((each) => each.tenant === tenant);
-      return { writable: ledger.writable, state: chain?.state ?? "none", seq: chain?.seq ?? -1 };
-    }),
+    evidence: guarded("evidence.read", (_: object, { tenant }) => evidenceStanding(ledger, tenant)),
     evidenceSessions: guarded("evidence.read", (args: PageArgs, { tenant }) => ledger.sessions(tenant, pageOf(args))),
     records: guarded("evidence.read", async (args: PageArgs & { readonly session: string }, { tenant }) => {
       const { items, next } = await ledger.records(tenant, args.session, pageOf(args));
