@@ -12,7 +12,7 @@ import { type BackupParts, backupHandlers } from "./backup.ts";
 import { type DashboardPageParts, dashboardHandlers } from "./dashboard/page.ts";
 import { graphqlHandlers } from "./graphql/endpoint.ts";
 import { type Health, healthHandler } from "./health.ts";
-import type { KillRuleParts } from "./kill-rule.ts";
+import type { KillAuthorityParts } from "./kill-authority.ts";
 import { type ManifestParts, manifestHandlers } from "./manifest-admin.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse-endpoint.ts";
@@ -26,7 +26,7 @@ import { type TicketParts, ticketHandlers } from "./ticket-admin.ts";
 export interface HandlerParts
   extends Omit<AdminParts, "policies" | "trials">,
     ApprovalParts,
-    KillRuleParts,
+    KillAuthorityParts,
     SessionAdminParts,
     ManifestParts,
     PolicyTestParts,

@@ -8,7 +8,7 @@ import type { KillTarget } from "../session/kill.ts";
 import type { KillSwitch } from "../session/kill-switch.ts";
 import { checkRole } from "./access.ts";
 
-export interface KillRuleParts {
+export interface KillAuthorityParts {
   readonly config: Pick<GatewayConfig, "sessions" | "mcpGateway">;
   readonly killSwitch: KillSwitch;
   readonly keys: KeyRing;
@@ -16,10 +16,10 @@ export interface KillRuleParts {
 }
 
 /** Who may stop and release what. That the caller's role may stop anything at all is decided by then. */
-export class KillRule {
-  readonly #parts: KillRuleParts;
+export class KillAuthority {
+  readonly #parts: KillAuthorityParts;
 
-  constructor(parts: KillRuleParts) {
+  constructor(parts: KillAuthorityParts) {
     this.#parts = parts;
   }
 

@@ -3,7 +3,7 @@ import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { type Kill, type KillTarget, killScopes, targetOf } from "../session/kill.ts";
 import type { Handlers } from "./app.ts";
-import { KillRule, type KillRuleParts } from "./kill-rule.ts";
+import { KillAuthority, type KillAuthorityParts } from "./kill-authority.ts";
 import { readPage } from "./page.ts";
 import { readTexts } from "./text-body.ts";
 
@@ -19,9 +19,9 @@ const text = { least: 1, most: 1_024 };
 const named = { scope: { least: 1, most: 64 }, subject: { least: 1, most: 256 } };
 
 /** Handlers that stop sessions, principals, tenants and the gateway, and release them. */
-export function sessionKillHandlers(parts: KillRuleParts): Pick<Handlers, KillRouteId> {
+export function sessionKillHandlers(parts: KillAuthorityParts): Pick<Handlers, KillRouteId> {
   const { killSwitch } = parts;
-  const rule = new KillRule(parts);
+  const authority = new KillAuthority(parts);
 
   function kill(caller: Principal, target: KillTarget, note: string | null): Promise<void> {
     return killSwitch.kill(caller.tenant, { ...target, reason: "operator", by: caller.id, note });
@@ -35,14 +35,14 @@ export function sessionKillHandlers(parts: KillRuleParts): Pick<Handlers, KillRo
   return {
     "admin.kill": async (ctx, caller) => {
       const session = sessionIn(ctx);
-      await rule.check(caller, session);
+      await authority.check(caller, session);
       const { note = null } = await readTexts(ctx.req, { note: text });
       await kill(caller, session, note);
       ctx.body = { session: session.subject, state: "killed" };
     },
     "admin.release": async (ctx, caller) => {
       const session = sessionIn(ctx);
-      await rule.check(caller, session);
+      await authority.check(caller, session);
       const { reason } = await readTexts(ctx.req, { reason: text });
       await release(caller, session, reason);
       ctx.body = { session: session.subject, state: "released" };
@@ -58,7 +58,7 @@ export function sessionKillHandlers(parts: KillRuleParts): Pick<Handlers, KillRo
       const { scope, subject, note = null } = await readTexts(ctx.req, { ...named, note: text });
       ctx.state.subject = subject;
       const target = readTarget(scope, subject);
-      await rule.check(caller, target);
+      await authority.check(caller, target);
       await kill(caller, target, note);
       ctx.body = { ...target, state: "killed" };
     },
@@ -66,7 +66,7 @@ export function sessionKillHandlers(parts: KillRuleParts): Pick<Handlers, KillRo
       const { scope, subject, reason } = await readTexts(ctx.req, { ...named, reason: text });
       ctx.state.subject = subject;
       const target = readTarget(scope, subject);
-      await rule.check(caller, target);
+      await authority.check(caller, target);
       await release(caller, target, reason);
       ctx.body = { ...target, state: "released" };
     },
