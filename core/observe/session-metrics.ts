@@ -1,5 +1,18 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
+type KillScope = "session" | "principal" | "tenant" | "gateway";
+type KillReason = "operator" | "review_flood" | "risk";
+
+/** All of them there from the start: a rate takes no notice of a first kill that brings its own series. */
+const possibleKills: readonly (readonly [KillScope, KillReason])[] = [
+  ["session", "operator"],
+  ["session", "review_flood"],
+  ["session", "risk"],
+  ["principal", "operator"],
+  ["tenant", "operator"],
+  ["gateway", "operator"],
+];
+
 /** What is counted of sessions, on the registry of all metrics. */
 export class SessionMetrics {
   readonly #kills: Counter<"scope" | "reason">;
@@ -15,6 +28,7 @@ export class SessionMetrics {
       labelNames: ["scope", "reason"],
       registers,
     });
+    for (const [scope, reason] of possibleKills) this.#kills.inc({ scope, reason }, 0);
     this.#wouldKill = new Counter({
       name: "gateway_session_would_kill_total",
       help: "Times a session came to the risk it would be stopped for, were that not in shadow mode",
@@ -32,7 +46,7 @@ export class SessionMetrics {
     });
   }
 
-  killed(scope: "session" | "principal" | "tenant" | "gateway", reason: "operator" | "review_flood" | "risk"): void {
+  killed(scope: KillScope, reason: KillReason): void {
     this.#kills.inc({ scope, reason });
   }
 
