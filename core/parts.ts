@@ -140,7 +140,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
   const keys = new KeyRing(config.keys);
-  const tickets = await openTickets(config, { ...evidence, log, keyRing: keys });
+  const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });
   const endpoints = openEndpoints(config, log, {
     ...control,
     tickets,

@@ -55,7 +55,13 @@ export function openApprovals(
 /** What operators permit ahead of time. The keys that sign tickets lie apart from those that sign evidence. */
 export function openTickets(
   { dataDir, state, tickets }: GatewayConfig,
-  { store, ledger, log, keyRing }: Opening & { readonly keyRing: KeyRing },
+  {
+    store,
+    ledger,
+    log,
+    keyRing,
+    metrics,
+  }: Opening & Pick<ApprovalListeners, "metrics"> & { readonly keyRing: KeyRing },
 ): Promise<Tickets> {
   const { keys } = openKeyStores(state.enabled ? join(dataDir, "keys", "tickets") : null, randomBytes);
   return Tickets.open({
@@ -68,6 +74,7 @@ export function openTickets(
     random: randomBytes,
     newId,
     knows: (tenant, principal) => keyRing.knows(tenant, principal),
+    onEvent: (event, times) => metrics.tickets.happened(event, times),
     onWarning: (message, fields) => log.warn(fields, message),
   });
 }

@@ -27,6 +27,13 @@ export interface TicketUse {
   readonly of: number;
 }
 
+/** What is counted of tickets. `refused`: one came with an action and did not permit it. */
+export const ticketEvents = ["issued", "used", "refused", "revoked", "expired"] as const;
+export type TicketEvent = (typeof ticketEvents)[number];
+
+/** Told of what becomes of tickets, so many at once. */
+export type TicketObserver = (event: TicketEvent, times: number) => void;
+
 /** Whether a ticket permits the action it came with. */
 export function isCovered(ticket: PresentedTicket | undefined): ticket is PresentedTicket & { readonly id: string } {
   return ticket?.standing === "valid" && ticket.id !== null;

@@ -7,6 +7,7 @@ import { EvidenceMetrics } from "./evidence-metrics.ts";
 import { PluginMetrics } from "./plugin-metrics.ts";
 import { SessionMetrics } from "./session-metrics.ts";
 import { StateMetrics } from "./state-metrics.ts";
+import { TicketMetrics } from "./ticket-metrics.ts";
 import { TrialLog } from "./trial-log.ts";
 
 /** The three listening ports, by what they serve. */
@@ -27,6 +28,8 @@ export class Metrics {
   readonly evidence: EvidenceMetrics = new EvidenceMetrics(this.#registry);
   /** What is counted of plugins. */
   readonly plugins: PluginMetrics = new PluginMetrics(this.#registry);
+  /** What is counted of capability tickets. */
+  readonly tickets: TicketMetrics = new TicketMetrics(this.#registry);
   /** What is in shadow mode would have done. */
   readonly trials: TrialLog = new TrialLog(this.#registry);
   /** How the parts stand. */

@@ -1,4 +1,4 @@
-import type { PresentedTicket, TicketUse } from "../kernel/capability-ticket.ts";
+import type { PresentedTicket, TicketObserver, TicketUse } from "../kernel/capability-ticket.ts";
 import { isCovered } from "../kernel/capability-ticket.ts";
 import type { ActionEnvelope } from "../kernel/envelope.ts";
 import { GatewayError } from "../kernel/error.ts";
@@ -17,6 +17,7 @@ export interface TicketDeskParts {
   readonly book: TicketBook;
   /** Milliseconds since 1970; never goes back. */
   readonly clock: Clock;
+  readonly onEvent: TicketObserver;
 }
 
 /** Where tickets are presented, and spent. */
@@ -46,7 +47,7 @@ export class TicketDesk {
 
   /** The same for an action that is about to be decided. Call `leave` when it is, whatever came of it. */
   enter(action: ActionEnvelope): TicketVisit {
-    return new TicketVisit(this, this.#parts.book, this.view(action));
+    return new TicketVisit(this, this.#parts, this.view(action));
   }
 
   /** How a ticket of the tenant stands towards an action now. */
@@ -60,14 +61,14 @@ export class TicketDesk {
 export class TicketVisit {
   readonly action: ActionEnvelope;
   readonly #desk: TicketDesk;
-  readonly #book: TicketBook;
+  readonly #parts: TicketDeskParts;
   /** The ticket that lifted a rule for this action: dispatching it spends a use. */
   #needed: string | undefined;
   #isSpent = false;
 
-  constructor(desk: TicketDesk, book: TicketBook, action: ActionEnvelope) {
+  constructor(desk: TicketDesk, parts: TicketDeskParts, action: ActionEnvelope) {
     this.#desk = desk;
-    this.#book = book;
+    this.#parts = parts;
     this.action = action;
   }
 
@@ -97,14 +98,19 @@ export class TicketVisit {
     if (entry === undefined) return [];
     const { tenant, session } = this.action;
     this.#isSpent = true;
-    return [this.#book.change(tenant, entry.claims.jti, { ...entry, uses: entry.uses + 1, session: session.id })];
+    return [this.#parts.book.change(tenant, entry.claims.jti, { ...entry, uses: entry.uses + 1, session: session.id })];
   }
 
   leave(): void {
-    if (this.#isSpent && this.#needed !== undefined) this.#book.settle(this.action.tenant, this.#needed);
+    const { book, onEvent } = this.#parts;
+    const { tenant, ticket } = this.action;
+    if (ticket !== undefined && !isCovered(ticket)) onEvent("refused", 1);
+    if (!this.#isSpent || this.#needed === undefined) return;
+    book.settle(tenant, this.#needed);
+    onEvent("used", 1);
   }
 
   #entry(): TicketEntry | undefined {
-    return this.#needed === undefined ? undefined : this.#book.read(this.action.tenant, this.#needed);
+    return this.#needed === undefined ? undefined : this.#parts.book.read(this.action.tenant, this.#needed);
   }
 }

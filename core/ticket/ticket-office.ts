@@ -1,3 +1,4 @@
+import type { TicketObserver } from "../kernel/capability-ticket.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Operation } from "../kernel/operation.ts";
 import type { Clock, Random } from "../kernel/port.ts";
@@ -36,6 +37,7 @@ export interface TicketOfficeParts {
   readonly newId: () => string;
   /** Whether some key makes its holder this principal of this tenant. */
   readonly knows: (tenant: string, principal: string) => boolean;
+  readonly onEvent: TicketObserver;
 }
 
 export interface IssuedTicket {
@@ -90,7 +92,7 @@ export class TicketOffice {
    * cannot be recorded: until this process ends it is in force nonetheless.
    */
   async revoke(tenant: string, id: string, by: string, reason: string): Promise<TicketView> {
-    const { book, store, log, clock } = this.#parts;
+    const { book, store, log, clock, onEvent } = this.#parts;
     const entry = book.read(tenant, id);
     if (entry === undefined) throw new GatewayError("NOT_FOUND", "no such ticket");
     const key = revocationKey(tenant, id);
@@ -101,6 +103,7 @@ export class TicketOffice {
     const bound = entry.session === null ? {} : { session: entry.session };
     const detail = { event: "revoked", ticket: id, by, reason, ...bound };
     await log.recordEvent(tenant, "ticket", detail, [{ type: "put", key, value: JSON.stringify(revocation) }]);
+    onEvent("revoked", 1);
     return showTicket(entry, revocation, clock());
   }
 
@@ -121,7 +124,7 @@ export class TicketOffice {
 
   /** Takes expired tickets of a tenant, and entries that no gateway wrote, out of the store, on record. At most 100: says whether there may be more. */
   async sweep(tenant: string): Promise<boolean> {
-    const { store, log, book, clock } = this.#parts;
+    const { store, log, book, clock, onEvent } = this.#parts;
     const over = clock() - lingerMs;
     const gone: { readonly ticket: string; readonly uses: number | null }[] = [];
     for await (const [key, text] of store.iterator(ticketRange(tenant))) {
@@ -138,11 +141,12 @@ export class TicketOffice {
     ]);
     await log.recordEvent(tenant, "ticket", { event: "expired", tickets: gone }, operations);
     for (const { ticket } of gone) book.forget(tenant, ticket);
+    onEvent("expired", gone.length);
     return gone.length === sweptAtOnce;
   }
 
   async #issue(issuer: Principal, order: TicketOrder): Promise<IssuedTicket> {
-    const { log, keys, rule, clock } = this.#parts;
+    const { log, keys, rule, clock, onEvent } = this.#parts;
     const { tenant } = issuer;
     await this.#makeRoom(tenant, rule.maxLive);
     const key = await keys.signer(tenant);
@@ -164,6 +168,7 @@ export class TicketOffice {
     };
     const put: Operation = { type: "put", key: ticketKey(tenant, jti), value: JSON.stringify(entry) };
     await log.recordEvent(tenant, "ticket", detail, [put]);
+    onEvent("issued", 1);
     return { token, ticket: showTicket(entry, null, clock()) };
   }
 

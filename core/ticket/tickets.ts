@@ -1,3 +1,4 @@
+import type { TicketObserver } from "../kernel/capability-ticket.ts";
 import type { Clock, Random } from "../kernel/port.ts";
 import { TicketBook, type TicketStore } from "./ticket-book.ts";
 import { TicketDesk } from "./ticket-desk.ts";
@@ -20,6 +21,7 @@ export interface TicketsParts {
   readonly random: Random;
   readonly newId: () => string;
   readonly knows: (tenant: string, principal: string) => boolean;
+  readonly onEvent: TicketObserver;
   readonly onWarning: (message: string, fields: object) => void;
 }
 
@@ -39,7 +41,7 @@ export class Tickets {
     const book = new TicketBook(parts.store);
     this.#parts = parts;
     this.keys = keys;
-    this.desk = new TicketDesk({ keys, book, clock });
+    this.desk = new TicketDesk({ keys, book, clock, onEvent: parts.onEvent });
     this.office = new TicketOffice({ ...parts, log: parts.ledger, keys, book, clock });
     this.#timer = setInterval(() => this.#sweepAll(), sweepMs).unref();
   }

@@ -56,6 +56,7 @@ export class TicketDeskWorld {
       random: randomBytes,
       newId: () => uuidV7(this.evidence.clock.nowMs, randomBytes(10)),
       knows: (_tenant, principal) => principal === agent,
+      onEvent: () => undefined,
       onWarning: (message, fields) => this.evidence.warnings.push({ message, fields }),
     });
   }

@@ -8,6 +8,7 @@ import { verifyBundle } from "../../../core/evidence/bundle/verify.ts";
 import type { EventRecord } from "../../../core/evidence/record.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { clientKinds } from "../../support/mcp-client.ts";
+import { scrape } from "../../support/scrape.ts";
 import { TicketWorld, textOf } from "../../support/ticket-world.ts";
 import { send } from "../../support/wire.ts";
 
@@ -40,6 +41,23 @@ describe("a capability ticket", function () {
       { id: ticket.id, standing: "used_up" },
     ]);
     expect(await world.evidence.verify()).to.include({ ok: true });
+  });
+
+  it("is counted as it is issued, used, refused and revoked, each once", async () => {
+    const count = async (): Promise<readonly number[]> => {
+      const series = await scrape(world.gateway.metricsUrl);
+      const events = ["issued", "used", "refused", "revoked", "expired"];
+      return events.map((event) => series.get(`gateway_tickets_total{event="${event}"}`) ?? Number.NaN);
+    };
+    const before = await count();
+    const { token } = await world.issue({ max_uses: 2 });
+    for (let use = 0; use < 2; use++) await world.call(token);
+    await world.refusal(token);
+    const other = await world.issue();
+    await world.ask("rita", "DELETE", `tickets/${other.ticket.id}`, { reason: "enough" });
+    await world.refusal(other.token);
+    const after = await count();
+    expect(after.map((each, at) => each - (before[at] ?? 0))).to.deep.equal([2, 2, 2, 1, 0]);
   });
 
   it("leaves a session's bundle that both verifiers hold to its uses", async () => {
