@@ -22,6 +22,8 @@ export interface ModelCall {
   readonly stream: boolean;
   /** Aborted where the client is gone: the provider's connection is freed at once. */
   readonly signal: AbortSignal;
+  /** The header of that name; undefined where the request is not traced. */
+  readonly traceparent?: string | undefined;
 }
 
 /** What leaves for the provider, and what its answer has to know of the question. */
@@ -45,7 +47,7 @@ export function makeRequest(
   const judged = judgedBody(action, call);
   return {
     body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model }, leftOut)),
-    headers: passedHeaders(action, call),
+    headers: { ...passedHeaders(action, call), ...traceHeader(call) },
     options: { created, includeUsage: wantsUsage(judged) },
   };
 }
@@ -66,6 +68,10 @@ function judgedBody(
 
 function wantsUsage({ stream_options: options }: JsonObject): boolean {
   return isJsonObject(options) && options.include_usage === true;
+}
+
+function traceHeader({ traceparent }: ModelCall): Readonly<Record<string, string>> {
+  return traceparent === undefined ? {} : { traceparent };
 }
 
 /** What was judged of the client's headers, to a provider that knows them: none of its credentials, cookies or addresses. */

@@ -25,6 +25,8 @@ export interface Exchange {
    * the notifications handed to `onNotification`.
    */
   readonly meta?: JsonObject;
+  /** The header of that name, where the transport has headers. */
+  readonly traceparent?: string;
   /** Abort: the upstream is told to stop, and the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   /**

@@ -17,8 +17,11 @@ export interface PipeListener {
 /** One ordered stream of messages in each direction. */
 export interface Pipe {
   listen(listener: PipeListener): void;
-  /** Sends one message; `done` is called once, with the fault if this message was not taken. */
-  write(text: string, done: (fault?: GatewayError) => void): void;
+  /**
+   * Sends one message; `done` is called once, with the fault if this message was not taken. `headers`, as name and value,
+   * go with it where the pipe has some.
+   */
+  write(text: string, done: (fault?: GatewayError) => void, headers?: readonly string[]): void;
   close(): Promise<void>;
 }
 
@@ -56,9 +59,10 @@ export class DuplexTransport implements Transport {
     this.#highestId = Math.max(this.#highestId, id);
     this.#flights.set(id, flight);
     flight.release = () => this.#flights.delete(id);
-    this.#pipe.write(JSON.stringify(flight.request), (fault) => {
+    const done = (fault?: GatewayError): void => {
       if (fault !== undefined) flight.reject(fault);
-    });
+    };
+    this.#pipe.write(JSON.stringify(flight.request), done, flight.traceHeader);
   }
 
   post(message: JsonRpcNotification | JsonRpcResponse): Promise<void> {

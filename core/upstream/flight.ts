@@ -52,6 +52,12 @@ export class Flight {
     options.exchange.signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
+  /** For transports with headers, as name and value; empty where the request is not traced. */
+  get traceHeader(): readonly string[] {
+    const { traceparent } = this.exchange;
+    return traceparent === undefined ? [] : ["traceparent", traceparent];
+  }
+
   get settled(): boolean {
     return this.#settled;
   }

@@ -54,7 +54,11 @@ export class HttpTransport implements Transport {
       resume: (lastEventId, call) => this.#get(lastEventId, call),
     });
     const mirrored = mirrorHeaders(flight.request, this.#options.paramHeaders);
-    const headers = [...this.#headers, ...(mirrored.length > 0 ? mirrored : this.#revisionHeader)];
+    const headers = [
+      ...this.#headers,
+      ...(mirrored.length > 0 ? mirrored : this.#revisionHeader),
+      ...flight.traceHeader,
+    ];
     this.#options.client.post(headers, JSON.stringify(flight.request), stream.call);
   }
 

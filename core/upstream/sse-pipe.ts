@@ -48,8 +48,8 @@ export class SsePipe implements Pipe {
     this.#client.send("GET", ["accept", "text/event-stream", ...this.#client.headers], this.#stream);
   }
 
-  write(text: string, done: (fault?: GatewayError) => void): void {
-    this.#ready.then((path) => this.#post(path, text, done), done);
+  write(text: string, done: (fault?: GatewayError) => void, headers: readonly string[] = []): void {
+    this.#ready.then((path) => this.#post(path, text, done, headers), done);
   }
 
   async close(): Promise<void> {
@@ -58,7 +58,7 @@ export class SsePipe implements Pipe {
     this.#stream.stop();
   }
 
-  #post(path: string, text: string, done: (fault?: GatewayError) => void): void {
+  #post(path: string, text: string, done: (fault?: GatewayError) => void, headers: readonly string[]): void {
     const call = new HttpCall({
       onResponse: (status) => {
         if (status < 200 || status > 299) throw statusError(status);
@@ -67,7 +67,7 @@ export class SsePipe implements Pipe {
       },
       onFault: done,
     });
-    this.#client.post(["content-type", "application/json", ...this.#client.headers], text, call, path);
+    this.#client.post(["content-type", "application/json", ...this.#client.headers, ...headers], text, call, path);
   }
 
   #onEvent(event: SseEvent): void {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
-import { type Answer, call, closeAll, fault, http, openGroup, startHttp, textOf } from "./fixture.ts";
+import { type Answer, call, closeAll, fault, type HttpFixture, http, openGroup, startHttp, textOf } from "./fixture.ts";
 
 /** An HTTP+SSE server that announces `endpoint` and answers on its stream. */
 function sse(endpoint: string, onCall: (id: number, stream: ServerResponse) => void): Answer {
@@ -28,7 +28,7 @@ function answers(id: number, stream: ServerResponse): void {
 }
 
 interface Opened extends ReturnType<typeof openGroup> {
-  readonly requests: readonly { readonly body: string }[];
+  readonly requests: HttpFixture["requests"];
   readonly paths: readonly string[];
 }
 
@@ -66,6 +66,16 @@ describe("an upstream over HTTP+SSE", () => {
       expect(requests.filter(({ body }) => body !== "")).to.deep.equal([]);
     });
   }
+
+  it("is told of a request's trace by header, and of a request without one nothing", async () => {
+    const { group, requests } = await open(sse("/messages", answers));
+    const connection = await group.connection("up");
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    await connection.request({ method: "tools/call", params: { name: "x" } }, { traceparent });
+    await call(group, "x");
+    const said = requests.filter(({ body }) => body.includes("tools/call")).map(({ headers }) => headers.traceparent);
+    expect(said).to.deep.equal([traceparent, undefined]);
+  });
 
   it("keeps to the first endpoint it was told", async () => {
     const { group, paths } = await open(
