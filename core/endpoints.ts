@@ -13,6 +13,7 @@ import { ModelEndpoint } from "./ingress/model/endpoint.ts";
 import { UntrustedSources } from "./ingress/untrusted-source.ts";
 import { bodyLimits, identity, newId } from "./instance.ts";
 import type { GatewayError } from "./kernel/error.ts";
+import type { Tracer } from "./kernel/span.ts";
 import type { TaskBinding } from "./manifest/task-binding.ts";
 import { limitWarnings } from "./notify/limited-warning.ts";
 import type { LiveFeed } from "./observe/live-feed.ts";
@@ -42,6 +43,7 @@ export interface EndpointSources {
   readonly taskBinding: TaskBinding;
   readonly meter: UsageMeter;
   readonly live: LiveFeed;
+  readonly tracer: Tracer;
 }
 
 export interface Endpoints {
@@ -93,6 +95,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     holdback: holdbackBytes,
     mostHeldBytes: mostHeldBytes + holdbackBytes,
     timed: (answer) => metrics.timeDispatch("model", answer),
+    tracer: open.tracer,
   });
   return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, road };
 }
@@ -119,6 +122,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
     },
     metaPassthrough: config.mcpGateway.metaPassthrough,
     timed: (answer) => metrics.timeDispatch("mcp", answer),
+    tracer: open.tracer,
     recordSession,
     onScopeEnded: async (scope, principal) => {
       // What was approved for a live connection dies with it, whether or not its end can be recorded.

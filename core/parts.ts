@@ -24,7 +24,8 @@ import { WebhookFeed } from "./notify/feed.ts";
 import { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
-import { openFleet, openProviders } from "./peers.ts";
+import type { Telemetry } from "./observe/otlp/telemetry.ts";
+import { openCollector, openFleet, openProviders } from "./peers.ts";
 import { openApprovals, openTickets } from "./permits.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
 import { openPolicies } from "./policies.ts";
@@ -75,6 +76,7 @@ export interface Parts extends Endpoints {
   readonly meter: UsageMeter;
   readonly sessions: SessionTable;
   readonly live: LiveFeed;
+  readonly collector: Telemetry;
   readonly life: { stopping: boolean };
 }
 
@@ -141,7 +143,9 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   });
   const keys = new KeyRing(config.keys);
   const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });
+  const collector = await openCollector(config, log, metrics);
   const endpoints = openEndpoints(config, log, {
+    tracer: collector.tracer,
     ...control,
     tickets,
     ...plans,
@@ -176,6 +180,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     sessions,
     live,
     ...endpoints,
+    collector,
     life: { stopping: false },
   };
 }
@@ -225,6 +230,7 @@ export async function closeParts(parts: Parts): Promise<void> {
   await parts.pluginPool.close();
   await parts.meter.close();
   await parts.attempts.close();
+  await parts.collector.close();
   await closeEvidence(parts);
 }
 

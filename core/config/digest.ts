@@ -6,6 +6,7 @@ import type { TrustedSigner } from "../kernel/trust-policy.ts";
 import type {
   GatewayConfig,
   ProviderConfig,
+  TelemetryConfig,
   UpstreamConfig,
   ValueOrigin,
   WebhookConfig,
@@ -47,6 +48,7 @@ export function configDigest(config: GatewayConfig): string {
     approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
     // Where no backups are made, it says nothing where they would be.
     resilience: config.resilience.enabled ? { ...config.resilience } : { enabled: false },
+    telemetry: telemetryOf(config.telemetry),
     limits: { ...config.limits },
     log: config.log,
   };
@@ -69,6 +71,12 @@ function signerOf({ key, identity, ...rest }: TrustedSigner): Json {
 function withoutHeaders({ origins, ...witness }: WitnessConfig): JsonObject {
   if (witness.type !== "http") return { ...witness };
   return { ...witness, headers: Object.keys(witness.headers).map((name) => [name, variableOf(origins[name])]) };
+}
+
+/** Where nobody is told anything, it says nothing of how. */
+function telemetryOf({ origins, headers, ...rest }: TelemetryConfig): JsonObject {
+  if (rest.endpoint === null) return { endpoint: null };
+  return { ...rest, headers: Object.keys(headers).map((name) => [name, variableOf(origins[name])]) };
 }
 
 /** Secrets are told by the variables they come from. */

@@ -5,6 +5,7 @@ import type { Mode } from "../kernel/policy.ts";
 import type { ModelRoute, ProviderConfig as ProviderSpec } from "../kernel/provider-config.ts";
 import type { Hint } from "../kernel/request-hint.ts";
 import type { Role } from "../kernel/role.ts";
+import type { TelemetryTarget } from "../kernel/telemetry-config.ts";
 import type { TrustPolicy } from "../kernel/trust-policy.ts";
 import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
 import type { UsageConfig } from "../kernel/usage-config.ts";
@@ -32,6 +33,7 @@ export interface GatewayConfig {
   readonly evidence: EvidenceConfig;
   readonly approvals: ApprovalConfig;
   readonly resilience: ResilienceConfig;
+  readonly telemetry: TelemetryConfig;
   readonly limits: LimitConfig;
   readonly log: { readonly level: LogLevel };
 }
@@ -198,6 +200,11 @@ export interface ResilienceConfig {
   /** Complete backups that stay. */
   readonly keep: number;
 }
+
+export type TelemetryConfig = TelemetryTarget & {
+  /** By name of a header: all come from the environment. */
+  readonly origins: Readonly<Record<string, ValueOrigin>>;
+};
 
 export interface LimitConfig {
   readonly bodyBytes: number;

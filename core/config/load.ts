@@ -10,6 +10,7 @@ import { buildModelGateway, buildProvider } from "./provider-build.ts";
 import { checkRules } from "./rule.ts";
 import type { FileForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
+import { buildTelemetry } from "./telemetry-build.ts";
 import { loadTrustFile, type TrustFile } from "./trust-file.ts";
 import { buildUsage } from "./usage-build.ts";
 import { readYamlTree } from "./yaml-tree.ts";
@@ -137,6 +138,7 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       backupDir: resolve(folder, resilience.backup_dir),
       keep: resilience.keep,
     },
+    telemetry: buildTelemetry(form.telemetry, secrets.telemetry),
     limits: {
       bodyBytes: limits.body_bytes,
       jsonDepth: limits.json_depth,

@@ -18,7 +18,14 @@ export interface LocalOptions {
 export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
   const defaults = buildConfig(
     defaultForm(),
-    { keyHashes: [], upstreams: [], providers: [null], witnesses: [], webhooks: [] },
+    {
+      keyHashes: [],
+      upstreams: [],
+      providers: [null],
+      witnesses: [],
+      webhooks: [],
+      telemetry: { values: {}, origins: {} },
+    },
     resolve("gateway.yaml"),
     null,
   );

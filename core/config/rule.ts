@@ -31,6 +31,7 @@ export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: Fau
   checkWitnesses(draft.evidence, faults);
   checkApprovals(draft, faults);
   checkBackups(draft, faults);
+  checkTelemetry(draft.telemetry, faults);
   checkSessions(draft.sessions, faults);
 }
 
@@ -120,6 +121,13 @@ function checkExtensions(extensions: Draft<FileForm["extensions"]>, faults: Faul
 function checkWitnesses(evidence: Draft<FileForm["evidence"]>, faults: FaultList): void {
   const names = evidence?.witnesses?.map((witness) => witness?.name) ?? [];
   refuseRepeats(names, (index) => `evidence.witnesses[${index}].name`, "a name of its own", faults);
+}
+
+/** The schema knows one range, and 0 is beside it. */
+function checkTelemetry(telemetry: Draft<FileForm["telemetry"]>, faults: FaultList): void {
+  const { metrics_interval_ms: interval = 0 } = telemetry ?? {};
+  if (interval === 0 || interval >= 1_000) return;
+  faults.add("telemetry.metrics_interval_ms", `expected 0, or 1000 to 3600000, got ${interval}`);
 }
 
 /** What is kept in memory alone has keys that no restore can bring back. */

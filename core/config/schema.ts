@@ -7,6 +7,7 @@ import { modelGatewaySchema, providerSchema } from "./provider-schema.ts";
 import { resilienceSchema } from "./resilience-schema.ts";
 import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
 import { sessionsSchema } from "./session-schema.ts";
+import { telemetrySchema } from "./telemetry-schema.ts";
 import { ticketsSchema } from "./ticket-schema.ts";
 import { upstreamSchema } from "./upstream-schema.ts";
 import { usageSchema } from "./usage-schema.ts";
@@ -29,6 +30,7 @@ export interface FileForm {
   readonly evidence: Form<typeof evidenceSchema>;
   readonly approvals: Form<typeof approvalSchema>;
   readonly resilience: Form<typeof resilienceSchema>;
+  readonly telemetry: Form<typeof telemetrySchema>;
   readonly limits: Form<typeof limitsSchema>;
   readonly log: Form<typeof logSchema>;
 }
@@ -83,6 +85,7 @@ const fields: Readonly<Record<keyof FileForm, Field>> = {
   evidence: evidenceSchema,
   approvals: approvalSchema,
   resilience: resilienceSchema,
+  telemetry: telemetrySchema,
   limits: limitsSchema,
   log: logSchema,
 };

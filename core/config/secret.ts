@@ -24,6 +24,8 @@ export interface Secrets {
   readonly witnesses: readonly SourcedValues[];
   /** One a webhook: its secrets. */
   readonly webhooks: readonly (readonly string[])[];
+  /** The headers for the collector. */
+  readonly telemetry: SourcedValues;
 }
 
 /** Key characters are those a `Bearer` token can have (RFC 6750), and enough of them that nobody guesses. */
@@ -44,6 +46,7 @@ export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faul
     webhooks: (draft?.approvals?.webhooks ?? []).map((webhook, index) =>
       reader.webhook(webhook?.secrets_env, `approvals.webhooks[${index}]`),
     ),
+    telemetry: sortOut(reader.headers(draft?.telemetry?.headers_env, "telemetry")),
   };
 }
 

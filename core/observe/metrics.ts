@@ -4,9 +4,11 @@ import type { Decision } from "../kernel/decision.ts";
 import type { Phase, Protocol } from "../kernel/envelope.ts";
 import type { Outcome } from "../kernel/outcome.ts";
 import { EvidenceMetrics } from "./evidence-metrics.ts";
+import type { RegistryMetric } from "./otlp/registry-bridge.ts";
 import { PluginMetrics } from "./plugin-metrics.ts";
 import { SessionMetrics } from "./session-metrics.ts";
 import { StateMetrics } from "./state-metrics.ts";
+import { TelemetryMetrics } from "./telemetry-metrics.ts";
 import { TicketMetrics } from "./ticket-metrics.ts";
 import { TrialLog } from "./trial-log.ts";
 
@@ -30,6 +32,8 @@ export class Metrics {
   readonly plugins: PluginMetrics = new PluginMetrics(this.#registry);
   /** What is counted of capability tickets. */
   readonly tickets: TicketMetrics = new TicketMetrics(this.#registry);
+  /** What is counted of what a collector is told. */
+  readonly telemetry: TelemetryMetrics = new TelemetryMetrics(this.#registry);
   /** What is in shadow mode would have done. */
   readonly trials: TrialLog = new TrialLog(this.#registry);
   /** How the parts stand. */
@@ -218,6 +222,12 @@ export class Metrics {
     for (const result of ["told", "failed"]) this.#witnessed.inc({ result }, 0);
     for (const result of ["delivered", "failed", "dead", "lost"]) this.#webhooks.inc({ result }, 0);
     for (const reason of ["requests", "tokens", "principals", "budget"]) this.#usageRefusals.inc({ reason }, 0);
+  }
+
+  /** The same as data. */
+  async read(): Promise<readonly RegistryMetric[]> {
+    await this.state.refresh();
+    return this.#registry.getMetricsAsJSON();
   }
 
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;

@@ -8,6 +8,7 @@ import type { Outcome } from "../kernel/outcome.ts";
 import { anonymousKeyId } from "../kernel/principal.ts";
 import type { RecordCompany } from "../kernel/record-company.ts";
 import { redactOutput } from "../kernel/redacted-output.ts";
+import type { TraceContext } from "../kernel/trace-context.ts";
 import type { Answer, Dispatch, Stopped } from "./answer.ts";
 import { type Evaluator, evaluateOrBlock } from "./fail-closed.ts";
 import { type DecisionLog, type Gated, type GateParts, passGate, type Waiting } from "./gate.ts";
@@ -26,7 +27,7 @@ export interface OutcomeLog extends DecisionLog {
 }
 
 export interface RoadObserver {
-  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number): void;
+  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number, trace?: TraceContext): void;
   settled(protocol: Protocol, status: Outcome["status"]): void;
   /** Hears of each answer that was redacted, once that is on record, and of each redacted notification. */
   redacted(protocol: Protocol, places: number): void;
@@ -70,6 +71,11 @@ export class Road {
 
   constructor(parts: RoadParts) {
     this.#parts = parts;
+  }
+
+  /** The same road over changed parts. */
+  over(change: (parts: RoadParts) => RoadParts): Road {
+    return new Road(change(this.#parts));
   }
 
   /** What policy says of an action, and nothing else: no evidence, no dispatch. */

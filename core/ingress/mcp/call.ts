@@ -2,8 +2,11 @@ import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import type { Span, Tracer } from "../../kernel/span.ts";
+import type { TraceContext } from "../../kernel/trace-context.ts";
 import type { Answer } from "../../pipeline/answer.ts";
 import type { Passage, Road } from "../../pipeline/road.ts";
+import { inSpan, travelTraced } from "../../pipeline/traced-road.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
 import type { ActionFactory, Attempt } from "../action-factory.ts";
@@ -15,10 +18,14 @@ import type { Hold } from "./hold.ts";
 import type { McpMethod } from "./method.ts";
 import { pickParams } from "./method.ts";
 import { refusedToolResult, replyOf } from "./refusal.ts";
-import { continuationOf, ticketMeta } from "./request-meta.ts";
+import { continuationOf, ticketMeta, traceOf } from "./request-meta.ts";
 
 /** Takes a permitted action to its upstream, with all that travels beside it. */
-export type Send = (connection: UpstreamConnection, permission: AuthorizedAction) => Promise<JsonRpcResponse>;
+export type Send = (
+  connection: UpstreamConnection,
+  permission: AuthorizedAction,
+  trace: TraceContext | undefined,
+) => Promise<JsonRpcResponse>;
 
 export interface CallParts {
   readonly road: Road;
@@ -28,20 +35,30 @@ export interface CallParts {
   /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
   readonly metaPassthrough: readonly string[];
   /** Measures how long an upstream takes, and changes nothing. */
-  readonly timed: <T>(answer: Promise<T>) => Promise<T>;
+  readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
+  readonly tracer: Tracer;
 }
 
 /** Takes one request to the upstream that owns what it names, and answers with what that upstream said. */
-export async function serveCall(
+export function serveCall(parts: CallParts, open: OpenRequest, row: McpMethod, send: Send): Promise<JsonRpcResponse> {
+  const { caller, request } = open;
+  const span = parts.tracer.begin({ protocol: "mcp", method: request.method }, traceOf(caller, request));
+  return inSpan(span, () => answerCall(parts, open, row, send, span));
+}
+
+async function answerCall(
   parts: CallParts,
   open: OpenRequest,
   row: McpMethod,
   send: Send,
+  span: Span,
 ): Promise<JsonRpcResponse> {
   const { caller, request } = open;
   const travel = async (): Promise<Passage<ResponseBody | GatewayError>> => {
     const action = parts.actions.make(caller, await attemptOf(parts, open, row));
-    return parts.road.travel(action, (permission) => parts.timed(dispatch(caller, permission, send)));
+    return travelTraced(parts.road, span, action, (permission, { context }) =>
+      parts.timed(dispatch(caller, permission, send, context), context),
+    );
   };
   const passage = row.routing === "tool" ? await parts.hold.travel(open, travel) : await travel();
   if (passage.kind === "answered" || row.routing !== "tool") {
@@ -110,6 +127,7 @@ async function dispatch(
   caller: Caller,
   permission: AuthorizedAction,
   send: Send,
+  trace: TraceContext | undefined,
 ): Promise<Answer<ResponseBody | GatewayError>> {
   let connection: UpstreamConnection;
   try {
@@ -117,5 +135,5 @@ async function dispatch(
   } catch (cause) {
     return answerOfFault(GatewayError.from(cause));
   }
-  return answerOf(await send(connection, permission));
+  return answerOf(await send(connection, permission, trace));
 }

@@ -19,6 +19,8 @@ export interface Caller {
   readonly session: McpSession | null;
   /** The token in the request's header. It is told to nobody. */
   readonly ticket: string | undefined;
+  /** What the request's headers say of its trace. */
+  readonly traceparent: string | undefined;
 }
 
 /** A request for as long as it is served. */

@@ -159,11 +159,11 @@ export class McpEndpoint {
 
   #callerOf(ctx: Context, principal: Principal, scope: SessionScope, era: Era): Caller {
     const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
-    const ticket = ticketHeader(ctx.req);
+    const beside = { ticket: ticketHeader(ctx.req), traceparent: headerText(ctx.req.headers, "traceparent") };
     if (session !== null)
-      return { principal, scope, client: session.owner.client, era, group: session.group, session, ticket };
+      return { principal, scope, client: session.owner.client, era, group: session.group, session, ...beside };
     const client = clientIdentity(era.era === "modern" ? era.clientInfo : {}, addressOf(ctx.req));
-    return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null, ticket };
+    return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null, ...beside };
   }
 
   #sessionOf(ctx: Context, principal: Principal): McpSession | null {

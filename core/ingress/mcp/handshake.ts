@@ -74,6 +74,7 @@ function makeSession(
     group,
     session,
     ticket: undefined,
+    traceparent: undefined,
   });
   const group = parts.fleet.group({
     era: "legacy",

@@ -2,6 +2,7 @@ import { ticketMetaKey } from "../../kernel/capability-ticket.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
 import type { JsonRpcRequest } from "../../kernel/json-rpc.ts";
 import { metaKey } from "../../kernel/mcp.ts";
+import { readTraceContext, type TraceContext, traceparentOf } from "../../kernel/trace-context.ts";
 import type { Caller } from "./caller.ts";
 
 /** `_meta` keys that steer the protocol and say nothing about the action; they are relayed and never judged. */
@@ -28,6 +29,24 @@ export function steeringMeta(request: JsonRpcRequest): JsonObject {
     if (value !== undefined && isSteering(key, value)) kept[key] = value;
   }
   return kept;
+}
+
+/** The same with the trace as it stands here, in the place of what the client said of its own. */
+export function relayedMeta(request: JsonRpcRequest, trace: TraceContext | undefined): JsonObject {
+  const said = steeringMeta(request);
+  if (trace === undefined) return said;
+  const { tracestate: _, ...kept } = said;
+  const { state } = trace;
+  return { ...kept, traceparent: traceparentOf(trace), ...(state === undefined ? {} : { tracestate: state }) };
+}
+
+/**
+ * What a request says of its trace: in its `_meta`, as MCP has it, else in its header. No header's `tracestate` is read:
+ * what a client says in headers reaches no upstream.
+ */
+export function traceOf({ traceparent }: Caller, { params }: JsonRpcRequest): TraceContext | undefined {
+  const meta = isJsonObject(params?._meta) ? params._meta : {};
+  return readTraceContext(meta.traceparent, meta.tracestate) ?? readTraceContext(traceparent);
 }
 
 /** The ticket in a request's `_meta`, whatever it is. */

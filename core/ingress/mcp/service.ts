@@ -2,6 +2,7 @@ import type { AuthorizedAction } from "../../kernel/authorized-action.ts";
 import type { ActionEnvelope } from "../../kernel/envelope.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
+import { type TraceContext, traceparentOf } from "../../kernel/trace-context.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction } from "../../upstream/dispatch.ts";
 import { serveBroadcast } from "./broadcast.ts";
@@ -14,7 +15,7 @@ import { findMethod, type McpMethod } from "./method.ts";
 import { NotificationLane } from "./notification-lane.ts";
 import { type RelayParts, relayNotification } from "./relayed-notification.ts";
 import type { Reply } from "./reply.ts";
-import { steeringMeta } from "./request-meta.ts";
+import { relayedMeta } from "./request-meta.ts";
 import { discoverResult, type GatewayIdentity, mergeCapabilities } from "./server-card.ts";
 
 export interface ServiceParts extends CallParts, ListenParts, ClientRequestParts, RelayParts {
@@ -37,7 +38,7 @@ export async function serveRequest(
   if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
   if (row.routing === "listen") return serveListen(parts, caller, row, request, reply, signal);
   const open = { caller, request, reply, signal };
-  return serveCall(parts, open, row, (connection, permission) => send(parts, open, connection, permission));
+  return serveCall(parts, open, row, (...sent) => send(parts, open, ...sent));
 }
 
 async function discover(parts: ServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
@@ -57,10 +58,11 @@ function send(
   open: OpenRequest,
   connection: UpstreamConnection,
   permission: AuthorizedAction,
+  trace: TraceContext | undefined,
 ): Promise<JsonRpcResponse> {
   if (permission.action.untrusted) open.caller.session?.untrusted.add(connection.upstream);
   const lane = open.caller.session?.lanes.of(connection.upstream) ?? new NotificationLane();
-  const exchange = exchangeOf(parts, open, permission.action, lane);
+  const exchange = exchangeOf(parts, open, permission.action, lane, trace);
   return dispatchAction(connection, permission, exchange).finally(() => lane.settled);
 }
 
@@ -70,6 +72,7 @@ function exchangeOf(
   { caller, request, reply, signal }: OpenRequest,
   action: ActionEnvelope,
   lane: NotificationLane,
+  trace: TraceContext | undefined,
 ): Exchange {
   const { target: upstream, untrusted = false } = action;
   const { session } = caller;
@@ -78,7 +81,8 @@ function exchangeOf(
     else session.deliver(note, reply);
   };
   return {
-    meta: steeringMeta(request),
+    meta: relayedMeta(request, trace),
+    ...(trace === undefined ? {} : { traceparent: traceparentOf(trace) }),
     signal,
     onNotification: (note) =>
       relayNotification(parts, lane, { upstream, note, untrusted, action: () => action, deliver, signal }),

@@ -7,6 +7,7 @@ import type { Principal } from "../../kernel/principal.ts";
 import type { SessionScope } from "../../kernel/session-scope.ts";
 import { readJsonBody } from "../body.ts";
 import { addressOf } from "../client.ts";
+import { headerText } from "../header.ts";
 import { bindTask } from "../task-reference.ts";
 import { ticketHeader } from "../ticket.ts";
 import { receiveAnswer, receiveNotification } from "./client-message.ts";
@@ -87,7 +88,8 @@ export class SseEndpoint {
       throw new GatewayError("PROTOCOL_VERSION", "HTTP+SSE", { data: { supported: legacyRevisions } });
     }
     connection.accept(request);
-    const origin = { address: addressOf(ctx.req), ticket: ticketHeader(ctx.req) };
+    const traceparent = headerText(ctx.req.headers, "traceparent");
+    const origin = { address: addressOf(ctx.req), ticket: ticketHeader(ctx.req), traceparent };
     void this.#serve(connection, request, origin, requestId);
   }
 
@@ -108,25 +110,26 @@ export class SseEndpoint {
   async #answer(
     connection: SseConnection,
     request: JsonRpcRequest,
-    { address, ticket }: Origin,
+    { address, ...beside }: Origin,
     abort: AbortController,
   ): Promise<JsonRpcResponse> {
     const { principal, scope, session } = connection;
     if (request.method === "initialize") {
       return (await openSession(this.#parts, connection, { principal, scope, address }, request)).response;
     }
-    return session === null ? pong(request) : this.#answerIn(session, connection, request, ticket, abort);
+    return session === null ? pong(request) : this.#answerIn(session, connection, request, beside, abort);
   }
 
   async #answerIn(
     session: McpSession,
     { principal, scope, stream }: SseConnection,
     request: JsonRpcRequest,
-    ticket: string | undefined,
+    beside: Omit<Origin, "address">,
     abort: AbortController,
   ): Promise<JsonRpcResponse> {
     const { group, owner } = session;
-    const caller = { principal, scope, client: owner.client, era: { era: "legacy" }, group, session, ticket } as const;
+    const era = { era: "legacy" } as const;
+    const caller = { principal, scope, client: owner.client, era, group, session, ...beside };
     session.begin(request.id, stream, abort);
     this.#parts.inFlight.begin(principal, scope.id, abort);
     try {
@@ -142,6 +145,7 @@ export class SseEndpoint {
 interface Origin {
   readonly address: string;
   readonly ticket: string | undefined;
+  readonly traceparent: string | undefined;
 }
 
 /** Before the handshake nothing but `ping` is accepted. */

@@ -10,11 +10,14 @@ import { refuseToolUse } from "./tool-passthrough.ts";
 export class CountingReader implements AnswerReader<WireEvent> {
   readonly #reader: StreamReader;
   readonly #refusesTools: boolean;
+  readonly #onUsage: (usage: TokenUsage) => void;
   #usage: TokenUsage | undefined;
 
-  constructor(reader: StreamReader, refusesTools: boolean) {
+  /** `onUsage` hears of each count that the provider gives. */
+  constructor(reader: StreamReader, refusesTools: boolean, onUsage: (usage: TokenUsage) => void) {
     this.#reader = reader;
     this.#refusesTools = refusesTools;
+    this.#onUsage = onUsage;
   }
 
   /** What the provider counted so far. */
@@ -26,6 +29,7 @@ export class CountingReader implements AnswerReader<WireEvent> {
   read(event: WireEvent): StreamStep {
     const step = this.#reader.read(event);
     this.#usage = step.usage ?? this.#usage;
+    if (step.usage !== undefined) this.#onUsage(step.usage);
     if (this.#refusesTools && (event.event === "content_block_start" || step.terminal)) refuseToolUse(this.body());
     return step;
   }

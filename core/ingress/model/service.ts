@@ -3,10 +3,13 @@ import type { PresentedTicket } from "../../kernel/capability-ticket.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { JsonObject } from "../../kernel/json.ts";
 import { modelTool } from "../../kernel/model-api.ts";
+import type { Span, Tracer } from "../../kernel/span.ts";
 import type { TokenUsage } from "../../kernel/token-usage.ts";
+import { type TraceContext, traceparentOf } from "../../kernel/trace-context.ts";
 import type { Answer, StreamedAnswer } from "../../pipeline/answer.ts";
 import type { Passage, Road } from "../../pipeline/road.ts";
 import { streamAnswer } from "../../pipeline/streamed-answer.ts";
+import { travelTraced } from "../../pipeline/traced-road.ts";
 import type { FailedAnswer, StreamedAnswer as ModelStream } from "../../provider/answer.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
@@ -30,7 +33,8 @@ export interface ServiceParts {
   /** Bytes of one stream that may wait. */
   readonly mostHeldBytes: number;
   /** Measures how long a provider takes until its answer is there or begins, and changes nothing. */
-  readonly timed: <T>(answer: Promise<T>) => Promise<T>;
+  readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
+  readonly tracer: Tracer;
 }
 
 /** A model request for as long as it is served. */
@@ -45,6 +49,8 @@ export interface OpenModelRequest {
   readonly ticket: PresentedTicket | undefined;
   readonly sink: EventSink;
   readonly signal: AbortSignal;
+  /** Of the whole request, whoever serves it in the end. */
+  readonly span: Span;
 }
 
 /**
@@ -100,21 +106,26 @@ class Attempt {
       continuation,
       ticket,
     });
-    const passage: Passage<ModelReply> = await this.#parts.road
-      .travel(action, (permission) => this.#parts.timed(this.#dispatch(permission)))
-      .finally(() => this.#settleStream());
+    const { road, timed } = this.#parts;
+    const passage: Passage<ModelReply> = await travelTraced(road, this.#open.span, action, (permission, step) =>
+      timed(this.#dispatch(permission, step), step.context),
+    ).finally(() => this.#settleStream());
     if (passage.kind !== "answered") throw refusalError(passage);
     return passage.reply;
   }
 
-  async #dispatch(permission: AuthorizedAction): Promise<Answer<ModelReply> | StreamedAnswer<ModelReply>> {
+  async #dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<ModelReply> | StreamedAnswer<ModelReply>> {
     this.#usedApproval = permission.approvalId !== undefined;
     const { request, signal } = this.#open;
     const { api, stream } = request;
-    const answer = await this.#parts.fleet.call(permission, { candidate: this.#candidate, api, stream, signal });
-    if (answer.kind === "stream") return this.#streamed(answer);
+    const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
+    const call = { candidate: this.#candidate, api, stream, signal, traceparent };
+    const answer = await this.#parts.fleet.call(permission, call);
+    if (answer.kind === "stream") return this.#streamed(answer, step);
     if (answer.kind === "whole") {
-      await this.#settle(readUsage(api, answer.body), answer.body);
+      const usage = readUsage(api, answer.body);
+      if (usage !== undefined) step.tell({ usage });
+      await this.#settle(usage, answer.body);
       return wholeReply(answer, this.#refusesTools);
     }
     this.#failed = answer;
@@ -135,9 +146,9 @@ class Attempt {
     if (this.#stream !== undefined) await this.#settle(this.#stream.usage, this.#stream.body());
   }
 
-  #streamed({ events, reader }: ModelStream): StreamedAnswer<ModelReply> {
+  #streamed({ events, reader }: ModelStream, step: Span): StreamedAnswer<ModelReply> {
     const { sink } = this.#open;
-    this.#stream = new CountingReader(reader, this.#refusesTools);
+    this.#stream = new CountingReader(reader, this.#refusesTools, (usage) => step.tell({ usage }));
     const { road, holdback, mostHeldBytes } = this.#parts;
     return streamAnswer({
       reader: this.#stream,

@@ -9,6 +9,8 @@ const text = (headerVariable = "TOKEN", team = "a"): string =>
 const witnessed = (variable: string): string =>
   "data_dir: /data\nevidence:\n  witnesses:\n    - {name: a, type: http, url: 'https://a.example', " +
   `headers_env: {Authorization: ${variable}}}\n`;
+const told = (variable: string, more = "timeout_ms: 10000"): string =>
+  `{data_dir: /data, telemetry: {endpoint: 'https://a.example', headers_env: {Authorization: ${variable}}, ${more}}}`;
 const provided = (variable: string, more = "models: [m]"): string =>
   "data_dir: /data\nproviders:\n  - {name: a, type: openai, base_url: 'https://a.example', " +
   `api_key_env: ${variable}, ${more}${more.includes("models") ? "" : ", models: [m]"}}\n`;
@@ -46,6 +48,9 @@ describe("configDigest(config)", () => {
       "{data_dir: /data, evidence: {witnesses: [{name: a, type: git, repository: /p}]}}",
       witnessed("TOKEN"),
       witnessed("TOKEN_2"),
+      told("TOKEN"),
+      told("TOKEN_2"),
+      told("TOKEN", "sample_percent: 1"),
       "{data_dir: /data, listen: {gateway_port: 1}}",
       "{data_dir: /data, sessions: {review_flood: {reviews: 0}}}",
       "{data_dir: /data, sessions: {review_flood: {window_seconds: 60}}}",
@@ -80,7 +85,7 @@ describe("configDigest(config)", () => {
   });
 
   it("does not depend on the value of a secret", async () => {
-    for (const content of [text(), witnessed("TOKEN"), provided("KEY")]) {
+    for (const content of [text(), witnessed("TOKEN"), told("TOKEN"), provided("KEY")]) {
       expect(await digestOf(content, { TOKEN: "Bearer two", KEY: "sk-two-two" })).to.equal(await digestOf(content));
     }
   });

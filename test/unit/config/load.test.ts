@@ -161,7 +161,7 @@ describe("loadConfig(path, env)", () => {
       expect(detail?.replaceAll(path, "f").split("\n")).to.deep.equal([
         "f:2:10: log.level: expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
         "f:4:17: listen.gateway_port: expected an integer from 0 to 65535, got the number `70000`",
-        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `providers`, `model_gateway`, `usage`, `policy`, `extensions`, `sessions`, `tickets`, `evidence`, `approvals`, `resilience`, `limits`, `log`",
+        "f:6:1: extra: unknown key, expected one of `listen`, `data_dir`, `state`, `keys`, `mcp_gateway`, `upstreams`, `providers`, `model_gateway`, `usage`, `policy`, `extensions`, `sessions`, `tickets`, `evidence`, `approvals`, `resilience`, `telemetry`, `limits`, `log`",
       ]);
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
@@ -295,6 +295,16 @@ function defaults(source: string): GatewayConfig {
       webhooks: [],
     },
     resilience: { enabled: false, tenant: null, backupDir: join(dirname(source), "backups"), keep: 7 },
+    telemetry: {
+      endpoint: null,
+      protocol: "http/protobuf",
+      headers: {},
+      origins: {},
+      timeoutMs: 10_000,
+      samplePercent: 100,
+      mostQueuedSpans: 8_192,
+      metricsIntervalMs: 60_000,
+    },
     limits: {
       bodyBytes: 4_194_304,
       jsonDepth: 64,

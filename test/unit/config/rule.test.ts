@@ -129,6 +129,15 @@ describe("checkRules(draft, secrets, faults)", () => {
     expect(await textsOf("resilience: {enabled: true}")).to.deep.equal([]);
   });
 
+  it("reports metrics once a second at most", async () => {
+    expect(await textsOf("telemetry: {metrics_interval_ms: 999}")).to.deep.equal([
+      "telemetry.metrics_interval_ms: expected 0, or 1000 to 3600000, got 999",
+    ]);
+    for (const fitting of [0, 1000]) {
+      expect(await textsOf(`telemetry: {metrics_interval_ms: ${fitting}}`)).to.deep.equal([]);
+    }
+  });
+
   describe("when two witnesses share a name", () => {
     it("is a fault: the name says which of them was told what", async () => {
       const text =

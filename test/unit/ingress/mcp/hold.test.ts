@@ -94,6 +94,7 @@ describe("Hold", function () {
         group: new UpstreamGroup([], new Set(), () => undefined),
         session: null,
         ticket: undefined,
+        traceparent: undefined,
       },
       request: { jsonrpc: "2.0", id: 1, method: "tools/call", params: {} },
       reply,
