@@ -1,6 +1,7 @@
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { AccessRule } from "./ingress/access.ts";
+import { RequestReader } from "./ingress/api/request-reader.ts";
 import { buildApp } from "./ingress/app.ts";
 import { actionOf, readDescribedAction } from "./ingress/described-action.ts";
 import { checkRequest } from "./ingress/guard.ts";
@@ -43,11 +44,13 @@ export class Gateway {
 
   /** Opens everything, ports last: whoever can connect is served. Rejects with the GatewayError that says why not. */
   static async open(config: GatewayConfig, log: Log): Promise<Gateway> {
+    const reader = new RequestReader(bodyLimits(config));
     const parts = await openParts(config, log);
     const live = openLive(parts);
     const opened: Listener[] = [];
     try {
-      for (const port of ["gateway", "admin", "metrics"] as const) opened.push(await openListener(port, parts, live));
+      for (const port of ["gateway", "admin", "metrics"] as const)
+        opened.push(await openListener(port, parts, live, reader));
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
       await parts.killSwitch.welcomeTenants();
@@ -99,12 +102,11 @@ export class Gateway {
   }
 }
 
-function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Listener> {
+function openListener(port: Port, parts: Parts, live: LiveEndpoint, reader: RequestReader): Promise<Listener> {
   const { config, attempts, metrics, log } = parts;
   const accessRule = accessRuleOf(parts);
   const handlers = handlersOf({
     ...parts,
-    body: bodyLimits(config),
     clock: Date.now,
     newId,
     health: () => healthOf(parts),
@@ -114,6 +116,7 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint): Promise<Lis
     hostRule: hostRuleOf(parts),
     accessRule,
     attempts,
+    reader,
     metrics,
     log,
     newId,

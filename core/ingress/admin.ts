@@ -8,8 +8,7 @@ import type { TrialLog } from "../observe/trial-log.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { UsageMeter } from "../usage/meter.ts";
-import type { Handlers } from "./app.ts";
-import { readPage } from "./page.ts";
+import type { AdminHandlers } from "./api/handler.ts";
 import { pluginsOf } from "./plugin-view.ts";
 import { showProvider } from "./provider-view.ts";
 import { sendBundle, sendReport } from "./session-export.ts";
@@ -27,7 +26,7 @@ export interface AdminParts extends WebhookParts {
   readonly policies: () => readonly StandingPolicy[];
 }
 
-type AdminRouteId =
+type OwnRouteId =
   | "admin.sessions"
   | "admin.session"
   | "admin.export"
@@ -47,14 +46,14 @@ type AdminRouteId =
   | "admin.redeliver";
 
 /** Handlers of the admin port. Every answer is the caller's tenant only. */
-export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
+export function adminHandlers(parts: AdminParts): AdminHandlers<OwnRouteId> {
   return {
-    "admin.sessions": async (ctx, caller) => {
-      ctx.body = await parts.ledger.sessions(caller.tenant, readPage(ctx));
+    "admin.sessions": async (ctx, caller, { query }) => {
+      ctx.body = await parts.ledger.sessions(caller.tenant, query);
     },
-    "admin.session": (ctx, caller) => showSession(parts.ledger, ctx, caller),
-    "admin.export": (ctx, caller) => sendBundle(parts.exporter, ctx, caller),
-    "admin.report": (ctx, caller) => sendReport(parts.exporter, ctx, caller),
+    "admin.session": (ctx, caller, asked) => showSession(parts.ledger, ctx, caller, asked),
+    "admin.export": (ctx, caller, asked) => sendBundle(parts.exporter, ctx, caller, asked),
+    "admin.report": (ctx, caller, asked) => sendReport(parts.exporter, ctx, caller, asked),
     "admin.verify": (ctx, caller) => verifyChain(parts, ctx, caller),
     "admin.evidence_verify": (ctx, caller) => verifyEvidence(parts, ctx, caller),
     "admin.checkpoint": async (ctx, caller) => {
@@ -70,18 +69,18 @@ export function adminHandlers(parts: AdminParts): Pick<Handlers, AdminRouteId> {
     "admin.plugins": (ctx) => {
       ctx.body = { items: pluginsOf(parts.policies()), next: null };
     },
-    "admin.would_have": (ctx, caller) => {
-      ctx.body = parts.trials.list(caller.tenant, readPage(ctx));
+    "admin.would_have": (ctx, caller, { query }) => {
+      ctx.body = parts.trials.list(caller.tenant, query);
     },
-    "admin.usage": (ctx, caller) => showUsage(parts.meter, ctx, caller),
+    "admin.usage": (ctx, caller, { query }) => showUsage(parts.meter, ctx, caller, query),
     "admin.upstreams": (ctx) => {
       ctx.body = { items: parts.fleet.health(), next: null };
     },
     "admin.providers": (ctx) => {
       ctx.body = { items: parts.providers.health().map(showProvider), next: null };
     },
-    "admin.dead_letters": (ctx, caller) => listDeadLetters(parts, ctx, caller),
-    "admin.redeliver": (ctx, caller) => redeliver(parts, ctx, caller),
+    "admin.dead_letters": (ctx, caller, { query }) => listDeadLetters(parts, ctx, caller, query),
+    "admin.redeliver": (ctx, caller, { id }) => redeliver(parts, ctx, caller, id),
   };
 }
 

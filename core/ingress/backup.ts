@@ -2,8 +2,7 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Backups } from "../evidence/backup/backups.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
-import type { Handlers } from "./app.ts";
-import { readPage } from "./page.ts";
+import type { AdminHandlers } from "./api/handler.ts";
 
 export interface BackupParts {
   readonly config: Pick<GatewayConfig, "resilience">;
@@ -15,7 +14,7 @@ export interface BackupParts {
  * Handlers that make backups and list them. A backup is of the whole gateway; what is told of one is of no tenant.
  * Throw NOT_FOUND where there are none, and ROLE_FORBIDDEN where they are not the caller's tenant's.
  */
-export function backupHandlers({ config, backups }: BackupParts): Pick<Handlers, "admin.backup" | "admin.backups"> {
+export function backupHandlers({ config, backups }: BackupParts): AdminHandlers<"admin.backup" | "admin.backups"> {
   const openTo = ({ tenant }: Principal): Backups => {
     if (backups === null)
       throw new GatewayError("NOT_FOUND", "`resilience.enabled` is false: this gateway makes no backups");
@@ -27,8 +26,8 @@ export function backupHandlers({ config, backups }: BackupParts): Pick<Handlers,
       ctx.body = await openTo(caller).begin(caller);
       ctx.status = 202;
     },
-    "admin.backups": async (ctx, caller) => {
-      ctx.body = await openTo(caller).list(readPage(ctx));
+    "admin.backups": async (ctx, caller, { query }) => {
+      ctx.body = await openTo(caller).list(query);
     },
   };
 }

@@ -8,6 +8,7 @@ import type { Clock } from "../kernel/port.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { httpSession } from "../kernel/session-scope.ts";
 import { ActionFactory, type Actor, type TaskSource } from "./action-factory.ts";
+import { faultOf } from "./api/fault.ts";
 import { UntrustedSources } from "./untrusted-source.ts";
 
 const name: JsonObject = { type: "string", minLength: 1, maxLength: 512 };
@@ -25,7 +26,7 @@ export const describedActionSchema: JsonObject = {
     capability: { enum: capabilities },
     arguments: { type: "object" },
     output: true,
-    session: { type: "string", minLength: 1, maxLength: 128, pattern: "^[\\x21-\\x7e]+$" },
+    session: { type: "string", pattern: "^[\\x21-\\x7e]{1,128}$", description: "1 to 128 visible ASCII characters" },
   },
 };
 
@@ -50,25 +51,23 @@ export interface DescriptionParts {
   readonly taskBinding: TaskSource;
 }
 
-const isDescribed = new Ajv({ strict: true, logger: false }).compile<DescribedAction>(describedActionSchema);
+const isDescribed = new Ajv({ strict: true, verbose: true, logger: false }).compile<DescribedAction>(
+  describedActionSchema,
+);
 
 /** Throws INVALID_PARAMS that names the place, below `where`, and what was expected there. */
 export function readDescribedAction(value: Json, where: string): DescribedAction {
-  if (!isDescribed(value)) {
-    const [fault] = isDescribed.errors ?? [];
-    const { additionalProperty: extra, allowedValues: words } = fault?.params ?? {};
-    const expected = Array.isArray(words) ? `be one of ${words.join(", ")}` : (fault?.message ?? "be an action");
-    const got = typeof extra === "string" ? `, got \`${extra.slice(0, 64)}\`` : "";
-    throw new GatewayError(
-      "INVALID_PARAMS",
-      `\`${where}${fault?.instancePath ?? ""}\` must ${expected.replace(/^must /, "")}${got}`,
-    );
-  }
-  if (value.phase === "output" && value.output === undefined)
-    throw new GatewayError("INVALID_PARAMS", `\`${where}\` must have \`output\` in phase \`output\``);
-  if (value.phase !== "output" && value.output !== undefined)
-    throw new GatewayError("INVALID_PARAMS", `\`${where}\` must have \`output\` in phase \`output\` only`);
+  if (!isDescribed(value)) throw faultOf(where, isDescribed.errors?.[0]);
+  checkOutput(value, where);
   return value;
+}
+
+/** Throws INVALID_PARAMS for a description whose answer does not go with its phase. */
+export function checkOutput({ phase, output }: DescribedAction, where: string): void {
+  if (phase === "output" && output === undefined)
+    throw new GatewayError("INVALID_PARAMS", `\`${where}\` must have \`output\` in phase \`output\``);
+  if (phase !== "output" && output !== undefined)
+    throw new GatewayError("INVALID_PARAMS", `\`${where}\` must have \`output\` in phase \`output\` only`);
 }
 
 /** The action as it would be if `caller` attempted it. */

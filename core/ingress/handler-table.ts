@@ -5,6 +5,7 @@ import type { Metrics } from "../observe/metrics.ts";
 import type { Chain } from "../policy/chain.ts";
 import type { AdminParts } from "./admin.ts";
 import { adminHandlers, metricsHandler } from "./admin.ts";
+import { documentHandlers } from "./api/endpoint.ts";
 import type { Handlers } from "./app.ts";
 import { approvalHandlers } from "./approval-admin.ts";
 import type { ApprovalParts } from "./approval-view.ts";
@@ -57,6 +58,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),
     ...backupHandlers(parts),
+    ...documentHandlers(() => parts.health().version),
     ...dashboardHandlers({ ...parts, policies: () => parts.chain.standing }),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),

@@ -1,13 +1,12 @@
 import type { Context } from "koa";
 import type { KeyRing } from "../identity/key-ring.ts";
 import { GatewayError } from "../kernel/error.ts";
+import type { Json } from "../kernel/json.ts";
 import { anonymousKeyId, type Principal } from "../kernel/principal.ts";
 import { readTaskManifest } from "../kernel/task-manifest.ts";
 import { type Declaration, type DeclarationView, viewOf } from "../manifest/declaration.ts";
 import type { ManifestBook } from "../manifest/manifest-book.ts";
-import type { Handlers } from "./app.ts";
-import { type BodyLimits, readJsonBody } from "./body.ts";
-import { readPage } from "./page.ts";
+import type { AdminHandlers } from "./api/handler.ts";
 
 export interface ManifestParts {
   readonly manifests: ManifestBook;
@@ -21,31 +20,30 @@ export interface ToldManifest extends DeclarationView {
 
 type ManifestRouteId = "admin.manifests" | "admin.manifest" | "admin.declare" | "admin.withdraw";
 
-const limits: BodyLimits = { bytes: 65_536, json: { depth: 4, nodes: 512, stringLength: 1_024, reader: "exact" } };
-
 /** Handlers of task manifests. Every answer is the caller's tenant only. */
-export function manifestHandlers(parts: ManifestParts): Pick<Handlers, ManifestRouteId> {
+export function manifestHandlers(parts: ManifestParts): AdminHandlers<ManifestRouteId> {
   const { manifests } = parts;
   return {
-    "admin.manifests": (ctx, { tenant }) => {
-      const { limit, cursor } = readPage(ctx);
-      const { items, next } = manifests.list(tenant, limit, cursor);
+    "admin.manifests": (ctx, { tenant }, { query }) => {
+      const { items, next } = manifests.list(tenant, query.limit, query.cursor);
       ctx.body = { items: items.map((each) => told(tenant, each)), next };
     },
-    "admin.manifest": (ctx, { tenant }) => {
-      const declared = manifests.find(tenant, ctx.params.task as string);
+    "admin.manifest": (ctx, { tenant }, { id }) => {
+      const declared = manifests.find(tenant, id);
       if (declared === undefined) throw new GatewayError("NOT_FOUND", "no such manifest");
       ctx.body = told(tenant, declared);
     },
-    "admin.declare": (ctx, caller) => declare(parts, ctx, caller),
-    "admin.withdraw": async (ctx, { tenant, id }) => {
-      ctx.body = told(tenant, await manifests.withdraw(tenant, ctx.params.task as string, id));
+    "admin.declare": (ctx, caller, { body }) => declare(parts, ctx, caller, body),
+    "admin.withdraw": async (ctx, { tenant, id: by }, { id: task }) => {
+      ctx.body = told(tenant, await manifests.withdraw(tenant, task, by));
     },
   };
 }
 
-async function declare({ manifests, keys }: ManifestParts, ctx: Context, { tenant, id }: Principal): Promise<void> {
-  const manifest = readTaskManifest(await readJsonBody(ctx.req, limits));
+async function declare(parts: ManifestParts, ctx: Context, { tenant, id }: Principal, body: Json): Promise<void> {
+  const { manifests, keys } = parts;
+  // What no schema says: that its day is in the calendar, and how large it is as a whole.
+  const manifest = readTaskManifest(body);
   // By the id of its key: that stays when the key itself is replaced, and nobody has two names then.
   const principal = manifest.principal === anonymousKeyId ? anonymousKeyId : keys.keyId(tenant, manifest.principal);
   ctx.state.subject = manifest.principal;

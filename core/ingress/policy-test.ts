@@ -1,49 +1,36 @@
 import type { Context } from "koa";
 import type { Ledger } from "../evidence/ledger.ts";
-import { GatewayError } from "../kernel/error.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
-import { isJsonObject, type Json } from "../kernel/json.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { Road } from "../pipeline/road.ts";
-import type { Handlers } from "./app.ts";
-import { type BodyLimits, readJsonBody } from "./body.ts";
+import type { AdminHandlers } from "./api/handler.ts";
 import { agentIdentity } from "./client.ts";
-import { actionOf, type DescribedAction, type DescriptionParts, readDescribedAction } from "./described-action.ts";
+import { actionOf, checkOutput, type DescribedAction, type DescriptionParts } from "./described-action.ts";
 
 export interface PolicyTestParts extends DescriptionParts {
   readonly road: Pick<Road, "evaluate">;
   readonly ledger: Ledger;
-  readonly body: BodyLimits;
 }
-
-const mostActions = 100;
 
 /**
  * Handlers that say what policy thinks of described actions, attempted by the caller: the same chain as for any other,
  * which ends at the evaluation. Nothing is dispatched, held or counted of a session; that somebody asked is on record.
  */
-export function policyTestHandlers(parts: PolicyTestParts): Pick<Handlers, "admin.test_action" | "admin.simulate"> {
+export function policyTestHandlers(parts: PolicyTestParts): AdminHandlers<"admin.test_action" | "admin.simulate"> {
   return {
-    "admin.test_action": async (ctx, caller) => {
-      const said = readDescribedAction(await readJsonBody(ctx.req, parts.body), "action");
+    "admin.test_action": async (ctx, caller, { body: said }) => {
+      checkOutput(said, "action");
       await record(parts, caller, "policy.test_action", 1);
       ctx.body = { evaluation: await evaluate(parts, ctx, caller, said) };
     },
-    "admin.simulate": async (ctx, caller) => {
-      const said = readActions(await readJsonBody(ctx.req, parts.body));
-      await record(parts, caller, "policy.simulate", said.length);
+    "admin.simulate": async (ctx, caller, { body: { actions } }) => {
+      for (const [at, each] of actions.entries()) checkOutput(each, `actions/${at}`);
+      await record(parts, caller, "policy.simulate", actions.length);
       const items = [];
-      for (const each of said) items.push(await evaluate(parts, ctx, caller, each));
+      for (const each of actions) items.push(await evaluate(parts, ctx, caller, each));
       ctx.body = { items };
     },
   };
-}
-
-function readActions(body: Json): readonly DescribedAction[] {
-  const actions = isJsonObject(body) && Object.keys(body).join() === "actions" ? body.actions : undefined;
-  if (!Array.isArray(actions) || actions.length === 0 || actions.length > mostActions)
-    throw new GatewayError("INVALID_PARAMS", `expected \`actions\`, and it alone, to be a list of 1 to ${mostActions}`);
-  return actions.map((each: Json, index) => readDescribedAction(each, `actions/${index}`));
 }
 
 function record({ ledger }: PolicyTestParts, { tenant, id }: Principal, action: string, count: number): Promise<void> {

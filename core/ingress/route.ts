@@ -122,6 +122,7 @@ const table = {
   "admin.manifest": { port: "admin", method: "GET", path: "/admin/v1/manifests/:task", access: "manifest.read" },
   "admin.declare": { port: "admin", method: "POST", path: "/admin/v1/manifests", access: "manifest.write" },
   "admin.withdraw": { port: "admin", method: "DELETE", path: "/admin/v1/manifests/:task", access: "manifest.write" },
+  "admin.openapi": { port: "admin", method: "GET", path: "/admin/v1/openapi.json", access: "key" },
   "dashboard.page": { port: "metrics", method: "GET", path: "/", access: "public" },
   "dashboard.style": { port: "metrics", method: "GET", path: "/assets/dashboard.css", access: "public" },
   "dashboard.script": { port: "metrics", method: "GET", path: "/assets/dashboard.js", access: "public" },
@@ -132,6 +133,9 @@ const table = {
 } as const;
 
 export type RouteId = keyof typeof table;
+
+/** The routes of the admin port. */
+export type AdminRouteId = Extract<RouteId, `admin.${string}`>;
 
 /** The routes that nobody needs a key for; their handlers get no caller. */
 export type PublicRouteId = { [id in RouteId]: (typeof table)[id]["access"] extends "public" ? id : never }[RouteId];

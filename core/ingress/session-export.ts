@@ -4,16 +4,21 @@ import { renderHtml, reportPolicy } from "../evidence/report/html.ts";
 import { renderMarkdown } from "../evidence/report/markdown.ts";
 import { buildReport } from "../evidence/report/model.ts";
 import type { ExportRequest, SessionExport } from "../evidence/session-export.ts";
-import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { can } from "../kernel/role.ts";
+import type { AskedBy } from "./api/asked.ts";
 
 /**
  * Answers the bundle of one session; `?redact=<seq>.<member>.<field>`, repeated, withholds fields. A caller who may not
  * see private fields gets it with all of them withheld.
  */
-export async function sendBundle(exporter: SessionExport, ctx: Context, caller: Principal): Promise<void> {
-  const request = requestOf(ctx, caller);
+export async function sendBundle(
+  exporter: SessionExport,
+  ctx: Context,
+  caller: Principal,
+  asked: AskedBy<"admin.export">,
+): Promise<void> {
+  const request = requestOf(asked, caller);
   const bundle = await exporter.bundle(caller.tenant, request);
   ctx.set("content-disposition", `attachment; filename="evidence-${request.session}.jsonl"`);
   ctx.type = "application/jsonl";
@@ -21,12 +26,14 @@ export async function sendBundle(exporter: SessionExport, ctx: Context, caller: 
 }
 
 /** Answers the report of one session as `?format=` `json` (unless told), `md` or `html`. */
-export async function sendReport(exporter: SessionExport, ctx: Context, caller: Principal): Promise<void> {
-  const { format = "json" } = ctx.query;
-  if (format !== "json" && format !== "md" && format !== "html") {
-    throw new GatewayError("INVALID_PARAMS", "expected `format` to be `json`, `md` or `html`");
-  }
-  const report = buildReport(await exporter.collect(caller.tenant, "evidence.report", requestOf(ctx, caller)));
+export async function sendReport(
+  exporter: SessionExport,
+  ctx: Context,
+  caller: Principal,
+  asked: AskedBy<"admin.report">,
+): Promise<void> {
+  const { format } = asked.query;
+  const report = buildReport(await exporter.collect(caller.tenant, "evidence.report", requestOf(asked, caller)));
   if (format === "json") {
     ctx.body = report;
     return;
@@ -36,12 +43,11 @@ export async function sendReport(exporter: SessionExport, ctx: Context, caller: 
   ctx.body = format === "md" ? renderMarkdown(report) : renderHtml(report);
 }
 
-function requestOf(ctx: Context, caller: Principal): ExportRequest {
-  const { redact = [] } = ctx.query;
+function requestOf({ id, query }: AskedBy<"admin.export">, caller: Principal): ExportRequest {
   return {
-    session: ctx.params.id as string,
+    session: id,
     by: caller.id,
     disclose: can(caller.role, "evidence.disclose"),
-    redact: parseRedactions(typeof redact === "string" ? [redact] : redact),
+    redact: parseRedactions(query.redact),
   };
 }

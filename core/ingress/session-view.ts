@@ -6,7 +6,7 @@ import { isAction } from "../evidence/record-text.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { can } from "../kernel/role.ts";
-import { readPage } from "./page.ts";
+import type { AskedBy } from "./api/asked.ts";
 
 /** A record with what is kept of the arguments or the answer it commits to. */
 type DisclosedRecord = EvidenceRecord & { readonly disclosed: Disclosure };
@@ -18,13 +18,19 @@ const mostDisclosed = 16_777_216;
  * Answers the records of one session; with `?disclose=true`, each with its private fields as far as they are kept.
  * Throws ROLE_FORBIDDEN where the caller may not read those.
  */
-export async function showSession(ledger: Ledger, ctx: Context, caller: Principal): Promise<void> {
-  const page = readPage(ctx, ["disclose"]);
-  const disclose = readFlag(ctx.query.disclose);
+export async function showSession(
+  ledger: Ledger,
+  ctx: Context,
+  caller: Principal,
+  asked: AskedBy<"admin.session">,
+): Promise<void> {
+  const {
+    id: session,
+    query: { disclose, ...page },
+  } = asked;
   if (disclose && !can(caller.role, "evidence.disclose")) {
     throw new GatewayError("ROLE_FORBIDDEN", `\`${caller.role}\` lacks \`evidence.disclose\``);
   }
-  const session = ctx.params.id as string;
   const { items, next } = await ledger.records(caller.tenant, session, page);
   if (!disclose) {
     ctx.body = { items, next };
@@ -52,10 +58,4 @@ async function discloseSome(ledger: Ledger, records: readonly EvidenceRecord[]):
 function indexOf(record: EvidenceRecord): number {
   if ("session" in record) return record.session.index;
   throw new TypeError("showSession: expected the records of a session");
-}
-
-function readFlag(value: string | string[] | undefined): boolean {
-  if (value === undefined || value === "false") return false;
-  if (value === "true") return true;
-  throw new GatewayError("INVALID_PARAMS", "expected `disclose` to be `true` or `false`");
 }

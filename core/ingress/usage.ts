@@ -3,18 +3,21 @@ import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import { addDays, type Day, dayOf } from "../usage/day.ts";
 import type { UsageMeter } from "../usage/meter.ts";
-import { type UsageDimension, usageDimensions } from "../usage/usage-report.ts";
-import { readPage } from "./page.ts";
+import type { UsageAsked } from "./api/asked.ts";
 
 const mostDays = 31;
 
-/** Answers what the caller's tenant used of models: `?from=&to=&by=&limit=&cursor=`. Throws INVALID_PARAMS. */
-export async function showUsage(meter: UsageMeter, ctx: Context, { tenant }: Principal): Promise<void> {
-  const page = readPage(ctx, ["from", "to", "by"]);
-  const to = readDay(ctx, "to") ?? meter.today;
-  const from = readDay(ctx, "from") ?? addDays(to, 1 - mostDays);
-  checkSpan(from, to);
-  ctx.body = await meter.page(tenant, { ...page, from, to, by: readDimensions(ctx) });
+/** Answers what the caller's tenant used of models. Throws INVALID_PARAMS for days that are none, or too many. */
+export async function showUsage(
+  meter: UsageMeter,
+  ctx: Context,
+  { tenant }: Principal,
+  { from, to, ...asked }: UsageAsked,
+): Promise<void> {
+  const last = to === undefined ? meter.today : checkDay("to", to);
+  const first = from === undefined ? addDays(last, 1 - mostDays) : checkDay("from", from);
+  checkSpan(first, last);
+  ctx.body = await meter.page(tenant, { ...asked, from: first, to: last });
 }
 
 /** Two texts as the days that a report is about. Throws INVALID_PARAMS. */
@@ -29,24 +32,10 @@ function checkSpan(from: Day, to: Day): void {
   throw new GatewayError("INVALID_PARAMS", `expected \`from\` to be at most ${mostDays - 1} days before \`to\``);
 }
 
-function readDay(ctx: Context, name: "from" | "to"): Day | undefined {
-  const value = ctx.query[name];
-  return value === undefined ? undefined : checkDay(name, value);
-}
-
 function checkDay(name: string, value: unknown): Day {
   if (typeof value === "string" && /^20\d\d-\d\d-\d\d$/.test(value)) {
     const ms = Date.parse(value);
     if (!Number.isNaN(ms) && dayOf(ms) === value) return value;
   }
   throw new GatewayError("INVALID_PARAMS", `expected \`${name}\` to be a day like \`2026-11-22\``);
-}
-
-function readDimensions(ctx: Context): readonly UsageDimension[] {
-  const { by } = ctx.query;
-  if (by === undefined) return usageDimensions;
-  const names = typeof by === "string" ? by.split(",") : [];
-  const known = usageDimensions.filter((dimension) => names.includes(dimension));
-  if (known.length > 0 && known.length === names.length) return known;
-  throw new GatewayError("INVALID_PARAMS", `expected \`by\` to be some of ${usageDimensions.join(",")}, each once`);
 }

@@ -3,7 +3,7 @@ import type { Ledger } from "../evidence/ledger.ts";
 import { GatewayError } from "../kernel/error.ts";
 import type { Principal } from "../kernel/principal.ts";
 import type { WebhookFeed } from "../notify/feed.ts";
-import { readPage } from "./page.ts";
+import type { Page } from "./page.ts";
 
 export interface WebhookParts {
   readonly ledger: Ledger;
@@ -11,13 +11,22 @@ export interface WebhookParts {
 }
 
 /** Answers what the webhooks of the caller's tenant were never told, the latest first. */
-export async function listDeadLetters({ notifier }: WebhookParts, ctx: Context, caller: Principal): Promise<void> {
-  ctx.body = await notifier.deadLetters(caller.tenant, readPage(ctx));
+export async function listDeadLetters(
+  { notifier }: WebhookParts,
+  ctx: Context,
+  caller: Principal,
+  page: Page,
+): Promise<void> {
+  ctx.body = await notifier.deadLetters(caller.tenant, page);
 }
 
 /** Has a dead letter delivered again. Throws NOT_FOUND for one that is not the caller's tenant's, or cannot be. */
-export async function redeliver({ ledger, notifier }: WebhookParts, ctx: Context, caller: Principal): Promise<void> {
-  const id = ctx.params.id as string;
+export async function redeliver(
+  { ledger, notifier }: WebhookParts,
+  ctx: Context,
+  caller: Principal,
+  id: string,
+): Promise<void> {
   if (!(await notifier.canRedeliver(caller.tenant, id))) throw absent();
   // Before anything is sent: who asked for it is known even if this process ends with it.
   await ledger.recordEvent(caller.tenant, "admin", {

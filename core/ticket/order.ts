@@ -1,8 +1,6 @@
 import type { Capability } from "../kernel/capability.ts";
-import { capabilities } from "../kernel/capability.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject, type Json } from "../kernel/json.ts";
-import { isCapability, isPatterns, mostUses, scopeBounds, type TicketScope } from "./claims.ts";
+import { isPatterns, scopeBounds, type TicketScope } from "./claims.ts";
 
 /** What an operator asks for. */
 export interface TicketOrder extends TicketScope {
@@ -17,46 +15,40 @@ export interface TicketTimes {
   readonly maxTtlSeconds: number;
 }
 
-const members = ["principal", "tools", "targets", "capabilities", "max_uses", "ttl_seconds"];
-const patterns = `a list of 1 to ${scopeBounds.items} names or globs of at most ${scopeBounds.characters} characters`;
+/** An order as it is asked for, with the shape that the admin port has checked. */
+export interface AskedTicket {
+  readonly principal: string;
+  readonly tools: readonly string[];
+  readonly targets: readonly string[];
+  readonly capabilities: readonly Capability[];
+  readonly max_uses: number;
+  readonly ttl_seconds?: number;
+}
 
-/** Reads an order. Throws INVALID_PARAMS; nothing is guessed but how long it lasts, and that it is for one use. */
-export function readOrder(body: Json, times: TicketTimes): TicketOrder {
-  if (!isJsonObject(body)) throw invalid("the body to be an object");
-  const unknown = Object.keys(body).find((name) => !members.includes(name));
-  if (unknown !== undefined) {
-    const got = `\`${unknown.slice(0, 64).toWellFormed()}\``;
-    throw invalid(`only ${members.map((name) => `\`${name}\``).join(", ")}, got ${got}`);
-  }
-  const { principal, max_uses: uses = 1, ttl_seconds: ttl = times.defaultTtlSeconds } = body;
-  if (typeof principal !== "string") throw invalid("`principal` to be the id of a principal of your tenant");
-  return {
+/** Throws INVALID_PARAMS for one that would last longer than `times` has it, or whose globs a token cannot carry. */
+export function orderOf(asked: AskedTicket, times: TicketTimes): TicketOrder {
+  const {
     principal,
-    tools: readPatterns("tools", body.tools),
-    targets: readPatterns("targets", body.targets),
-    capabilities: readCapabilities(body.capabilities),
-    maxUses: readCount("max_uses", uses, mostUses),
-    ttlSeconds: readCount("ttl_seconds", ttl, times.maxTtlSeconds),
-  };
-}
-
-function readPatterns(name: string, value: Json | undefined): readonly string[] {
-  if (value === undefined || !isPatterns(value)) throw invalid(`\`${name}\` to be ${patterns}`);
-  return value as readonly string[];
-}
-
-function readCapabilities(value: Json | undefined): readonly Capability[] {
-  if (Array.isArray(value) && value.length > 0 && value.length <= scopeBounds.items && value.every(isCapability)) {
-    return value as readonly Capability[];
+    tools,
+    targets,
+    capabilities,
+    max_uses: maxUses,
+    ttl_seconds: ttl = times.defaultTtlSeconds,
+  } = asked;
+  if (ttl > times.maxTtlSeconds) {
+    throw new GatewayError(
+      "INVALID_PARAMS",
+      `expected \`ttl_seconds\` to be a whole number from 1 to ${times.maxTtlSeconds}, got \`${ttl}\``,
+    );
   }
-  throw invalid(`\`capabilities\` to be a list of ${capabilities.join(", ")}`);
+  for (const [name, list] of Object.entries({ tools, targets })) checkPatterns(name, list);
+  return { principal, tools, targets, capabilities, maxUses, ttlSeconds: ttl };
 }
 
-function readCount(name: string, value: Json, most: number): number {
-  if (Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= most) return value as number;
-  throw invalid(`\`${name}\` to be a whole number from 1 to ${most}`);
-}
-
-function invalid(expected: string): GatewayError {
-  return new GatewayError("INVALID_PARAMS", `expected ${expected}`);
+/** A token counts UTF-16 code units; a schema counts characters. */
+function checkPatterns(name: string, list: readonly string[]): void {
+  if (isPatterns(list)) return;
+  const { items, characters } = scopeBounds;
+  const expected = `a list of 1 to ${items} names or globs of at most ${characters} UTF-16 code units`;
+  throw new GatewayError("INVALID_PARAMS", `expected \`${name}\` to be ${expected}`);
 }

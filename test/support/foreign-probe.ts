@@ -1,10 +1,9 @@
 import { type GraphQLField, getNamedType, isObjectType } from "graphql";
 import { schema } from "../../core/ingress/graphql/schema.ts";
-import { type RouteId, routes } from "../../core/ingress/route.ts";
+import { type AdminRouteId, routes } from "../../core/ingress/route.ts";
 import { hourAhead, type Kind, kinds } from "./foreign-world.ts";
 
 type AnyField = GraphQLField<unknown, unknown>;
-type AdminRouteId = Extract<RouteId, `admin.${string}`>;
 
 /** Where a request to a route may name something. */
 interface Takes {
@@ -99,6 +98,7 @@ const takes: Readonly<Record<AdminRouteId, Takes | readonly Takes[]>> = {
     { body: (task) => declared({ task, principal: "foreign", session: task }), members: ["task"] },
   ],
   "admin.withdraw": { path: "task" },
+  "admin.openapi": nothing,
 };
 /** Every way that there is, route by route. */
 export const ways: readonly (readonly [AdminRouteId, Takes])[] = Object.entries(takes).flatMap(([id, each]) =>

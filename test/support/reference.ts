@@ -1,7 +1,9 @@
 import { configReference, trustReference } from "../../core/config/reference.ts";
 import { reasons } from "../../core/evidence/bundle/reason.ts";
+import { buildDocument } from "../../core/ingress/api/document.ts";
 import { mcpMethods } from "../../core/ingress/mcp/method.ts";
 import { routes } from "../../core/ingress/route.ts";
+import { identity } from "../../core/instance.ts";
 import { errorTable } from "../../core/kernel/error.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
 import { detectionReference } from "./detection/table.ts";
@@ -14,6 +16,7 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
     ["core/config/REFERENCE.md", `${configReference().replace("\n\n", `\n\n${notice}\n`)}\n${trustReference()}`],
     ["core/kernel/REFERENCE.md", errorReference()],
     ["core/ingress/REFERENCE.md", routeReference()],
+    ["core/ingress/api/openapi.json", `${JSON.stringify(buildDocument(identity.version), null, 2)}\n`],
     ["core/observe/REFERENCE.md", await metricReference()],
     ["plugins/DETECTION.md", await detectionReference()],
     ["sdk/evidence/REASONS.md", reasonReference()],

@@ -2,10 +2,9 @@ import { randomBytes } from "node:crypto";
 import type { DecisionCompany } from "../../core/kernel/decision-company.ts";
 import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
 import type { Evaluation } from "../../core/kernel/evaluation.ts";
-import type { JsonObject } from "../../core/kernel/json.ts";
 import { SigningKey } from "../../core/kernel/signing-key.ts";
 import { uuidV7 } from "../../core/kernel/uuid.ts";
-import { readOrder } from "../../core/ticket/order.ts";
+import { type AskedTicket, orderOf } from "../../core/ticket/order.ts";
 import type { IssuedTicket, TicketRule } from "../../core/ticket/ticket-office.ts";
 import { Tickets } from "../../core/ticket/tickets.ts";
 import { reviewer } from "./approval-world.ts";
@@ -82,10 +81,17 @@ export class TicketDeskWorld {
     this.evidence.clock.nowMs += ms;
   }
 
-  issue(over: JsonObject = {}): Promise<IssuedTicket> {
+  issue(over: Partial<AskedTicket> = {}): Promise<IssuedTicket> {
     const { office } = this.tickets;
-    const order = { principal: agent, tools: ["*"], targets: ["*"], capabilities: ["write"], ...over };
-    return office.issue(reviewer("rita"), readOrder(order, office.times));
+    const asked: AskedTicket = {
+      principal: agent,
+      tools: ["*"],
+      targets: ["*"],
+      capabilities: ["write"],
+      max_uses: 1,
+      ...over,
+    };
+    return office.issue(reviewer("rita"), orderOf(asked, office.times));
   }
 
   /** An action that presents a token, as the road enters it. */

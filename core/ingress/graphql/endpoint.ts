@@ -9,23 +9,24 @@ import {
 } from "graphql";
 import type { Context } from "koa";
 import { GatewayError } from "../../kernel/error.ts";
-import type { Json } from "../../kernel/json.ts";
+import { isJsonObject, type JsonObject } from "../../kernel/json.ts";
+import { typeName } from "../../kernel/json-rpc.ts";
 import { type JsonBounds, parseStrictText } from "../../kernel/strict-json.ts";
-import type { Handlers } from "../app.ts";
-import { readJsonBody } from "../body.ts";
-import { checkCost, queryBounds, readQuery } from "./query-cost.ts";
+import type { QueryAsked } from "../api/asked.ts";
+import type { AdminHandlers } from "../api/handler.ts";
+import { checkCost, queryBounds } from "./query-cost.ts";
 import { type Asker, type GraphqlParts, resolversOf } from "./resolver.ts";
 import { schema } from "./schema.ts";
 
 const bounds: JsonBounds = { depth: 16, nodes: 512, stringLength: queryBounds.characters, reader: "exact" };
-const limits = { bytes: 65_536, json: bounds };
 const rules = [...specifiedRules, NoSchemaIntrospectionCustomRule];
 
 /** Handlers of `/admin/v1/graphql`: what the other routes answer, as much of it as is asked for, and nothing that changes. */
-export function graphqlHandlers(parts: GraphqlParts): Pick<Handlers, "admin.graphql" | "admin.graphql_get"> {
+export function graphqlHandlers(parts: GraphqlParts): AdminHandlers<"admin.graphql" | "admin.graphql_get"> {
   const resolvers = resolversOf(parts);
-  const answer = async (ctx: Context, asker: Asker, asked: Json): Promise<void> => {
-    const { query, variables, operationName } = readQuery(asked);
+  const answer = async (ctx: Context, asker: Asker, asked: QueryAsked<JsonObject | null>): Promise<void> => {
+    const { query, operationName } = asked;
+    const variables = asked.variables ?? {};
     const document = check(query, (parsed) => checkCost(parsed, variables));
     const { data, errors } = await execute({
       schema,
@@ -38,9 +39,13 @@ export function graphqlHandlers(parts: GraphqlParts): Pick<Handlers, "admin.grap
     ctx.body = errors === undefined ? { data } : { data: data ?? null, errors: errors.map(showError) };
   };
   return {
-    "admin.graphql": async (ctx, caller) =>
-      answer(ctx, { caller, route: "admin.graphql" }, await readJsonBody(ctx.req, limits)),
-    "admin.graphql_get": (ctx, caller) => answer(ctx, { caller, route: "admin.graphql_get" }, askedInUrl(ctx)),
+    "admin.graphql": (ctx, caller, { body }) => answer(ctx, { caller, route: "admin.graphql" }, body),
+    "admin.graphql_get": (ctx, caller, { query: { variables, ...asked } }) =>
+      answer(
+        ctx,
+        { caller, route: "admin.graphql_get" },
+        { ...asked, ...(variables === undefined ? {} : { variables: readVariables(variables) }) },
+      ),
   };
 }
 
@@ -58,10 +63,11 @@ function check(query: string, checkSize: (document: DocumentNode) => void): Docu
   }
 }
 
-/** `?query=&variables=&operationName=`. */
-function askedInUrl({ query: said }: Context): Json {
-  const { variables, ...others } = said as Readonly<Record<string, string>>;
-  return variables === undefined ? others : { ...others, variables: parseStrictText(variables, bounds) };
+/** Throws what `parseStrictText` throws, and INVALID_PARAMS for what is no object. */
+function readVariables(text: string): JsonObject {
+  const variables = parseStrictText(text, bounds);
+  if (isJsonObject(variables)) return variables;
+  throw new GatewayError("INVALID_PARAMS", `expected \`variables\` to be an object, got ${typeName(variables)}`);
 }
 
 /** In GraphQL's own shape: a field that cannot be answered is null, and the others are. */

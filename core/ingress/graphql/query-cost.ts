@@ -7,7 +7,7 @@ import {
   type SelectionSetNode,
 } from "graphql";
 import { GatewayError } from "../../kernel/error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
+import type { JsonObject } from "../../kernel/json.ts";
 
 /** What one query may ask for. */
 export const queryBounds = { characters: 16_384, tokens: 2_000, depth: 8, fields: 200, cost: 10_000 } as const;
@@ -94,30 +94,4 @@ const pages: ReadonlySet<string> = new Set([
 
 function tooMuch(expected: string): GatewayError {
   return new GatewayError("JSON_BOUND", `expected ${expected}`);
-}
-
-/** `{query, variables?, operationName?}`; a list of them is refused. Throws INVALID_REQUEST. */
-export function readQuery(value: Json): {
-  readonly query: string;
-  readonly variables: JsonObject;
-  readonly operationName: string | null;
-} {
-  if (!isJsonObject(value)) throw new GatewayError("INVALID_REQUEST", "expected one query as an object");
-  const { query, variables = {}, operationName = null, ...others } = value;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined)
-    throw new GatewayError(
-      "INVALID_REQUEST",
-      `expected \`query\`, \`variables\`, \`operationName\`, got \`${unknown.slice(0, 64)}\``,
-    );
-  if (typeof query !== "string" || query.length > queryBounds.characters)
-    throw new GatewayError(
-      "INVALID_REQUEST",
-      `expected \`query\` to be a text of at most ${queryBounds.characters} characters`,
-    );
-  if (variables !== null && !isJsonObject(variables))
-    throw new GatewayError("INVALID_REQUEST", "expected `variables` to be an object");
-  if (operationName !== null && typeof operationName !== "string")
-    throw new GatewayError("INVALID_REQUEST", "expected `operationName` to be a text");
-  return { query, variables: variables ?? {}, operationName };
 }

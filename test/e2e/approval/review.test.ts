@@ -168,13 +168,21 @@ describe("review over the admin port", function () {
   });
 
   const badBodies: readonly [string, string, RegExp][] = [
-    ["an unknown member", '{"coment":"x"}', /expected only `comment`, `scope`, `break_glass`, got `coment`/],
-    ["a comment too long", `{"comment":"${"x".repeat(1_001)}"}`, /`comment` to be 0 to 1000 characters, got 1001/],
-    ["a comment that is none", '{"comment":{}}', /`comment` to be 0 to 1000 characters, got something else/],
-    ["an unknown scope", '{"scope":"all"}', /`scope` to be one of exact, task/],
-    ["a reason too short", '{"break_glass":"now"}', /`break_glass` to be 10 to 1000 characters, got 3/],
+    [
+      "an unknown member",
+      '{"coment":"x"}',
+      /expected only `comment`, .* in the body, got `coment`; did you mean `comment`/,
+    ],
+    [
+      "a comment too long",
+      `{"comment":"${"x".repeat(1_001)}"}`,
+      /`comment` to be a text of at most 1000 characters, got 1001 characters/,
+    ],
+    ["a comment that is none", '{"comment":{}}', /`comment` to be a text of at most 1000 characters, got an object/],
+    ["an unknown scope", '{"scope":"all"}', /`scope` to be `exact`: .*, got `all`/],
+    ["a reason too short", '{"break_glass":"now"}', /`break_glass` to be 10 to 1000 characters: .*, got `now`/],
     ["a blank reason", `{"break_glass":"${" ".repeat(20)}"}`, /`break_glass` to be 10 to 1000 characters/],
-    ["a list", "[]", /expected the body to be an object/],
+    ["a list", "[]", /expected the body to be an object, got an array/],
     ["a member twice", '{"comment":"a","comment":"b"}', /duplicate/],
     ["half a character", '{"comment":"\\ud800"}', /surrogate/],
     ["a prototype", '{"__proto__":"x"}', /got `__proto__`/],

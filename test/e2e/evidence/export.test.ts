@@ -172,7 +172,7 @@ describe("evidence of a session, handed to an outsider", function () {
       "a redaction that is none",
       ["export", "SESSION", "--file", "x.jsonl", "--redact", "text"],
       1,
-      "the gateway answered 400: invalid params: expected `<seq>.<arguments|output>.<field>`, got `text`",
+      "the gateway answered 400: invalid params: expected `redact/0` to be `<seq>.<arguments|output>.<field>`, got `text`",
     ],
     [
       "a format nobody writes",

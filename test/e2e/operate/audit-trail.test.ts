@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parseCheckpoint } from "../../../core/evidence/checkpoint.ts";
 import type { EventRecord } from "../../../core/evidence/record.ts";
-import { type RouteId, routes } from "../../../core/ingress/route.ts";
+import { type AdminRouteId, type RouteId, routes } from "../../../core/ingress/route.ts";
 import type { JsonObject } from "../../../core/kernel/json.ts";
 import { HeldSite, overHttp } from "../../support/held-site.ts";
 import { webhookSecret } from "../../support/notify-world.ts";
@@ -12,8 +12,6 @@ import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { recordsIn } from "../../support/review-world.ts";
 import { answer, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 import { send } from "../../support/wire.ts";
-
-type AdminRouteId = Extract<RouteId, `admin.${string}`>;
 
 /** What a call of a route leaves in the chain of its caller's tenant. */
 interface Trail {
@@ -213,6 +211,7 @@ describe("what is done over the admin port is on record with who did it", functi
       detail: (principal) => ({ action: "backup.create", principal }),
     },
     "admin.backups": null,
+    "admin.openapi": null,
     "admin.declare": {
       body: manifest,
       kind: "admin",

@@ -145,7 +145,11 @@ describe("GET and POST /admin/v1/graphql", function () {
     ],
     ["introspection", { query: "{ __schema { types { name } } }" }, "introspection"],
     ["introspection of a type", { query: '{ __type(name: "Query") { name } }' }, "introspection"],
-    ["a batch", [{ query: "{ evidence { seq } }" }, { query: "{ evidence { seq } }" }], "one query as an object"],
+    [
+      "a batch",
+      [{ query: "{ evidence { seq } }" }, { query: "{ evidence { seq } }" }],
+      "expected the body to be an object",
+    ],
     ["a change", { query: "mutation { approve }" }, "queries and fragments only"],
     ["an unknown field", { query: "{ evidence { secret } }" }, "Cannot query field"],
     ["no query", { query: "nonsense {" }, "Syntax Error"],

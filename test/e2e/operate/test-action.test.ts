@@ -97,18 +97,28 @@ describe("test-action and simulate", function () {
   });
 
   const wrong: readonly (readonly [string, string, object | string, string])[] = [
-    ["no tool", "test-action", { target: "echo" }, "must have required property 'tool'"],
+    ["no tool", "test-action", { target: "echo" }, "expected `tool` in the body, got nothing"],
     ["an unknown member", "test-action", { tool: "a", target: "b", acton: 1 }, "got `acton`"],
     ["an unknown capability", "test-action", { tool: "a", target: "b", capability: "see" }, "be one of read, generate"],
     ["an answer too early", "test-action", { tool: "a", target: "b", output: 1 }, "in phase `output` only"],
     ["no answer", "test-action", { tool: "a", target: "b", phase: "output" }, "must have `output`"],
-    ["arguments that are a list", "test-action", { tool: "a", target: "b", arguments: [] }, "action/arguments"],
-    ["a label of two words", "test-action", { tool: "a", target: "b", session: "a b" }, "action/session"],
+    [
+      "arguments that are a list",
+      "test-action",
+      { tool: "a", target: "b", arguments: [] },
+      "expected `arguments` to be an object, got an array",
+    ],
+    ["a label of two words", "test-action", { tool: "a", target: "b", session: "a b" }, "expected `session` to be"],
     ["a key twice", "test-action", '{"tool":"a","tool":"b","target":"c"}', "duplicate"],
     ["no list", "simulate", { actions: {} }, "to be a list of 1 to 100"],
     ["an empty list", "simulate", { actions: [] }, "to be a list of 1 to 100"],
     ["101 actions", "simulate", { actions: Array(101).fill({ tool: "a", target: "b" }) }, "to be a list of 1 to 100"],
-    ["a bad second action", "simulate", { actions: [{ tool: "a", target: "b" }, {}] }, "`actions/1`"],
+    [
+      "a bad second action",
+      "simulate",
+      { actions: [{ tool: "a", target: "b" }, {}] },
+      "expected `tool` in `actions/1`, got nothing",
+    ],
   ];
   for (const [what, path, body, expected] of wrong) {
     it(`refuse ${what}, and say what is expected`, async () => {

@@ -1,0 +1,220 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AdminRouteId } from "../../core/ingress/route.ts";
+import { HeldSite, overHttp, type Person } from "./held-site.ts";
+import { webhookSecret } from "./notify-world.ts";
+import { type Recorder, startRecorder } from "./recorder.ts";
+import { answer, until, WebhookReceiver } from "./webhook-receiver.ts";
+
+/** What is asked of one operation. */
+export interface Asking {
+  /** What its path names. */
+  readonly id?: () => Promise<string> | string;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly body?: () => object;
+}
+
+const trial = `rules:
+  - id: open.trial
+    title: What would be blocked
+    decision: block
+    severity: low
+    risk: 10
+    mode: shadow
+    match: { phase: input, tool: echo }
+    message: on trial
+`;
+
+const more = `
+resilience: { enabled: true, tenant: acme }
+providers: [{ name: mock, type: mock, models: [mock] }]
+model_gateway: { routes: [{ model: mock, providers: [{ name: mock }] }] }
+tickets: { allow_self_issue: true }
+`;
+
+/** A gateway in which every list of the admin port has something to tell, and every operation something to act on. */
+export class OperationWorld {
+  readonly site: HeldSite;
+  readonly #folder: string;
+  readonly #upstream: Recorder;
+  readonly #receiver: WebhookReceiver;
+  #turn = 0;
+
+  private constructor(folder: string, upstream: Recorder, receiver: WebhookReceiver, further: string) {
+    this.#folder = folder;
+    this.#upstream = upstream;
+    this.#receiver = receiver;
+    const webhook = `{ name: ops, tenant: acme, url: "${receiver.url}", secrets_env: [SECRET] }`;
+    this.site = new HeldSite({
+      upstreams: [overHttp("recorder", upstream.url)],
+      approvals: `allow_break_glass: true, webhooks: [${webhook}]`,
+      env: { SECRET: webhookSecret },
+      rules: trial,
+      more: more + further,
+      folder,
+    });
+  }
+
+  /** `further`: more top-level keys of `gateway.yaml`. */
+  static async start(further = ""): Promise<OperationWorld> {
+    const receiver = await WebhookReceiver.start();
+    receiver.respond = (response) => answer(response, 410);
+    const folder = await mkdtemp(join(tmpdir(), "operation-"));
+    const world = new OperationWorld(folder, await startRecorder(), receiver, further);
+    await world.site.start();
+    await world.#live();
+    return world;
+  }
+
+  async stop(): Promise<void> {
+    await this.site.stop();
+    await this.#upstream.stop();
+    this.#receiver.stop();
+    await rm(this.#folder, { recursive: true });
+  }
+
+  get url(): string {
+    return this.site.gateway.adminUrl;
+  }
+
+  /** Asks the admin port; throws for every answer but 2xx. */
+  async ask<T>(path: string, person: Person = "adam", body?: object): Promise<T> {
+    const response = await fetch(`${this.url}/admin/v1/${path}`, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { "x-api-key": this.site.key(person), "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) throw new Error(`expected 2xx of ${path}, got ${response.status}: ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+
+  /** A new approval that waits. */
+  held(): Promise<string> {
+    return this.site.hold("echo", { turn: ++this.#turn });
+  }
+
+  async session(): Promise<string> {
+    return (await this.#first("sessions")).session as string;
+  }
+
+  /** A new ticket. */
+  async ticket(): Promise<string> {
+    const { ticket } = await this.ask<{ ticket: { id: string } }>("tickets", "adam", this.order());
+    return ticket.id;
+  }
+
+  async letter(): Promise<string> {
+    return (await this.#first("webhooks/dead-letters")).id as string;
+  }
+
+  /** An approval that was given by break-glass, used, and not accounted for. */
+  async emergency(): Promise<string> {
+    const id = await this.held();
+    await this.ask(`approvals/${id}/approve`, "adam", { break_glass: "nobody else was awake" });
+    await this.site.call("echo", { turn: this.#turn });
+    return id;
+  }
+
+  order(): object {
+    return { principal: this.site.principal("agent"), tools: ["echo"], targets: ["*"], capabilities: ["execute"] };
+  }
+
+  manifest(task = "nightly"): object {
+    return {
+      task,
+      principal: "agent",
+      expected_tools: ["*"],
+      expected_resources: ["*"],
+      write_domains: ["*"],
+      max_actions: 100,
+      expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+    };
+  }
+
+  /** What is asked of each operation so that it does what it is for, in an order in which each can. */
+  askings(): Readonly<Record<AdminRouteId, Asking>> {
+    const session = (): Promise<string> => this.session();
+    const action = { tool: "echo", target: "echo", arguments: { a: 1 } };
+    const query = "{ evidence { state seq } }";
+    return {
+      "admin.health": {},
+      "admin.metrics": {},
+      "admin.openapi": {},
+      "admin.sessions": { query: { limit: 5 } },
+      "admin.session": { id: session, query: { disclose: "true" } },
+      "admin.export": { id: session },
+      "admin.report": { id: session },
+      "admin.verify": {},
+      "admin.evidence_verify": {},
+      "admin.checkpoint": {},
+      "admin.keys": {},
+      "admin.rotate": {},
+      "admin.approvals": { query: { state: "pending" } },
+      "admin.approval": { id: () => this.held() },
+      "admin.approve": { id: () => this.held(), body: () => ({ comment: "fine", scope: "exact" }) },
+      "admin.deny": { id: () => this.held(), body: () => ({ comment: "no" }) },
+      "admin.approval_history": {},
+      "admin.break_glass": {},
+      "admin.break_glass_close": {
+        id: () => this.emergency(),
+        body: () => ({ post_mortem: "it was down; two people were told" }),
+      },
+      "admin.policies": {},
+      "admin.plugins": {},
+      "admin.test_action": { body: () => action },
+      "admin.simulate": { body: () => ({ actions: [action, { tool: "other", target: "x" }] }) },
+      "admin.would_have": {},
+      "admin.graphql": { body: () => ({ query }) },
+      "admin.graphql_get": { query: { query } },
+      "admin.usage": { query: { by: "day,principal,provider,model" } },
+      "admin.upstreams": {},
+      "admin.providers": {},
+      "admin.dead_letters": {},
+      "admin.redeliver": { id: () => this.letter() },
+      "admin.session_list": { query: { sort: "last" } },
+      "admin.session_state": { id: session },
+      "admin.session_reset": { id: session, body: () => ({ reason: "seen" }) },
+      "admin.kill": { id: session, body: () => ({ note: "odd" }) },
+      "admin.killed": {},
+      "admin.release": { id: session, body: () => ({ reason: "looked at" }) },
+      "admin.kill_scope": { body: () => ({ scope: "tenant", note: "odd" }) },
+      "admin.kills": {},
+      "admin.release_scope": { body: () => ({ scope: "tenant", reason: "looked at" }) },
+      "admin.ticket_issue": { body: () => this.order() },
+      "admin.tickets": {},
+      "admin.ticket_keys": {},
+      "admin.ticket_revoke": { id: () => this.ticket(), body: () => ({ reason: "no need" }) },
+      "admin.declare": { body: () => this.manifest() },
+      "admin.manifests": {},
+      "admin.manifest": { id: () => "nightly" },
+      "admin.withdraw": { id: () => "nightly" },
+      "admin.backup": {},
+      "admin.backups": {},
+    };
+  }
+
+  /** Something for each list: a call that ran, one that waits, one that is open to be accounted for, a dead letter, usage. */
+  async #live(): Promise<void> {
+    await this.held();
+    await this.emergency();
+    await this.emergency();
+    const asked = await fetch(`${this.site.gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": this.site.key("agent"), "content-type": "application/json" },
+      body: JSON.stringify({ model: "mock", messages: [{ role: "user", content: "hello" }] }),
+    });
+    if (asked.status !== 200) throw new Error(`expected the model to answer, got ${asked.status}`);
+    await until(async () => (await this.#items("webhooks/dead-letters")).length > 0, "a dead letter");
+  }
+
+  async #items(path: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return (await this.ask<{ items: Record<string, unknown>[] }>(path)).items;
+  }
+
+  async #first(path: string): Promise<Readonly<Record<string, unknown>>> {
+    const [first] = await this.#items(path);
+    if (first === undefined) throw new Error(`expected ${path} to have an item`);
+    return first;
+  }
+}
