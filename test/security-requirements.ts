@@ -83,7 +83,7 @@ S64 | 3      | met  | Flip, insert, drop, reorder, cut tail, swap whole chain, r
 S65 | 2, 3   | met  | ENOSPC, EIO, lock lost before dispatch → action not run, 503
 S66 | 3, 8   | part | Canary secrets in every input → absent from evidence, logs, metrics, backups, traces, crash output
 S67 | 8      | open | CRLF, ANSI, </script>, formula text in names → inert in logs, SSE frames, dashboard, CSV; CSP default-src 'self', frame-ancestors 'none', nosniff
-S68 | 2, 7, 8| part | 100,000 distinct tools/sessions/models → metric series and maps bounded
+S68 | 2, 7, 8| met  | 100,000 distinct tools/sessions/models → metric series and maps bounded
 S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses
 S70 | 8      | met  | Backup dir traversal/symlink; restore of older backup → refused; no approval revived
 S71 | 8      | met  | GraphQL depth 50, 1,000 aliases, batch, introspection → refused

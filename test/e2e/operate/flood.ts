@@ -21,16 +21,31 @@ export async function flood(
   prefix: string,
   what: Floodable = "tools",
 ): Promise<void> {
-  let sent = 0;
-  const next = (): number | null => (sent < count * 3 ? sent++ : null);
   const encode = what === "tools" ? encodeCall : encodeModelRequest;
-  const request = (index: number): string => encode(new URL(url).host, key, `${prefix}-${index}`, index);
-  await Promise.all(Array.from({ length: connections }, () => drive(url, request, next)));
+  await pour(url, count * 3, (index) => encode(new URL(url).host, key, `${prefix}-${index}`, index));
 }
 
-async function drive(url: string, request: (index: number) => string, next: () => number | null): Promise<void> {
+/** Sends `count` requests, pipelined over kept connections. How many answers there were of each status. */
+export async function pour(
+  url: string,
+  count: number,
+  request: (index: number) => string,
+): Promise<Readonly<Record<string, number>>> {
+  let sent = 0;
+  const next = (): number | null => (sent < count ? sent++ : null);
+  const statuses: Record<string, number> = {};
+  await Promise.all(Array.from({ length: connections }, () => drive(url, request, next, statuses)));
+  return statuses;
+}
+
+async function drive(
+  url: string,
+  request: (index: number) => string,
+  next: () => number | null,
+  statuses: Record<string, number>,
+): Promise<void> {
   const socket = await dial(url);
-  const answered = countAnswers(socket);
+  const answered = countAnswers(socket, statuses);
   let total = 0;
   for (;;) {
     const batch = Array.from({ length: pipelined }, next).filter((each) => each !== null);
@@ -43,13 +58,18 @@ async function drive(url: string, request: (index: number) => string, next: () =
 }
 
 /** Counts status lines, which no body of ours holds. */
-function countAnswers(socket: Socket): () => number {
+function countAnswers(socket: Socket, statuses: Record<string, number>): () => number {
   let count = 0;
   let tail = "";
   socket.on("data", (chunk: Buffer) => {
     const text = tail + chunk.toString("latin1");
-    count += text.split("HTTP/1.1 ").length - 1;
-    tail = text.slice(-"HTTP/1.1".length);
+    let end = 0;
+    for (const { 1: status = "", index, 0: line } of text.matchAll(/HTTP\/1\.1 (\d{3})/g)) {
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      count++;
+      end = index + line.length;
+    }
+    tail = text.slice(Math.max(end, text.length - "HTTP/1.1 20".length));
   });
   return () => count;
 }
