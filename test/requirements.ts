@@ -30,7 +30,7 @@ R1.1-17 | 7 | met  | Behavioral session analysis with a kill switch is active at
 R1.1-18 | 2 | met  | Role-based access control is active at runtime.
 R1.1-19 | 4 | met  | The approval queue is active at runtime.
 R1.1-20 | 3 | met  | The signed evidence chain is active at runtime.
-R1.1-21 | 8 | open | Execution-gate sandboxes and the identity hierarchy are not wired into the request path.
+R1.1-21 | 8 | met  | Execution-gate sandboxes and the identity hierarchy are not wired into the request path.
 R1.1-22 | 2 | met  | Upstream credentials are not issued at runtime.
 R1.1-23 | 6 | met  | Only traffic routed through a supported integration enters the policy engine.
 R1.1-24 | 6 | met  | Default local mode uses a mock provider.
