@@ -7,11 +7,11 @@ import type { Principal } from "../../kernel/principal.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
-import type { SessionDirectory } from "../../session/session-directory.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import { evidenceStanding } from "../evidence-standing.ts";
 import type { Health } from "../health.ts";
 import { showProvider } from "../provider-view.ts";
+import type { SessionOverview } from "./session-overview.ts";
 
 export interface DashboardParts {
   readonly health: () => Health;
@@ -20,13 +20,12 @@ export interface DashboardParts {
   readonly approvals: Approvals;
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
-  readonly sessionDirectory: SessionDirectory;
+  readonly sessions: SessionOverview;
   readonly metrics: Metrics;
   readonly policies: () => readonly StandingPolicy[];
 }
 
 const mostApprovals = 50;
-const mostSessions = 20;
 const mostTrials = 100;
 
 /** What anybody may know who reaches the port, and why it is no more. */
@@ -40,13 +39,12 @@ export function publicData({ health }: Pick<DashboardParts, "health">): object {
 /** How the caller's tenant stands now; nothing of arguments and answers. */
 export async function tenantData(parts: DashboardParts, { tenant, role }: Principal): Promise<object> {
   const { health, live, ledger, approvals, fleet, providers, policies } = parts;
-  const { items: sessions } = await parts.sessionDirectory.list(tenant, "risk", mostSessions);
   return {
     service: health(),
     authentication: { required: true, tenant, role },
     decisions: live.latest(tenant),
     rates: live.standing(tenant),
-    sessions,
+    sessions: await parts.sessions.read(tenant),
     approvals: listLive(approvals.book, tenant, "pending", { limit: mostApprovals }).items.map(viewApproval),
     would_have: parts.metrics.trials.list(tenant, { limit: mostTrials }).items,
     upstreams: fleet.health(),

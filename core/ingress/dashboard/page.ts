@@ -1,10 +1,13 @@
 import { readFileSync } from "node:fs";
 import type { Context } from "koa";
 import type { Principal } from "../../kernel/principal.ts";
+import type { SessionDirectory } from "../../session/session-directory.ts";
 import type { Handlers } from "../app.ts";
 import { type DashboardParts, publicData, tenantData } from "./data.ts";
+import { SessionOverview } from "./session-overview.ts";
 
-export interface DashboardPageParts extends DashboardParts {
+export interface DashboardPageParts extends Omit<DashboardParts, "sessions"> {
+  readonly sessionDirectory: SessionDirectory;
   /** Who the headers' key belongs to; null where there is none. Throws KEY_UNKNOWN. */
   readonly callerOf: (rawHeaders: readonly string[]) => Principal | null;
 }
@@ -25,6 +28,7 @@ const contentSecurity = [
 export function dashboardHandlers(
   parts: DashboardPageParts,
 ): Pick<Handlers, "dashboard.page" | "dashboard.style" | "dashboard.script" | "dashboard.icon"> {
+  const data = { ...parts, sessions: new SessionOverview(parts.sessionDirectory) };
   const page = readAsset("index.html", "text/html; charset=utf-8");
   const style = readAsset("dashboard.css", "text/css; charset=utf-8");
   const script = readAsset("dashboard.js", "text/javascript; charset=utf-8");
@@ -32,7 +36,7 @@ export function dashboardHandlers(
   return {
     "dashboard.page": async (ctx) => {
       ctx.vary("accept");
-      if (ctx.accepts("html", "json") === "json") await answerData(parts, ctx);
+      if (ctx.accepts("html", "json") === "json") await answerData(data, ctx);
       else answerAsset(ctx, page);
     },
     "dashboard.style": (ctx) => answerAsset(ctx, style),
@@ -41,7 +45,7 @@ export function dashboardHandlers(
   };
 }
 
-async function answerData(parts: DashboardPageParts, ctx: Context): Promise<void> {
+async function answerData(parts: DashboardParts & Pick<DashboardPageParts, "callerOf">, ctx: Context): Promise<void> {
   const caller = parts.callerOf(ctx.req.rawHeaders);
   ctx.body = caller === null ? publicData(parts) : await tenantData(parts, caller);
 }
