@@ -94,7 +94,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     toolPassthrough,
     holdback: holdbackBytes,
     mostHeldBytes: mostHeldBytes + holdbackBytes,
-    timed: (answer) => metrics.timeDispatch("model", answer),
+    timed: (...timed) => metrics.latency.timeDispatch("model", ...timed),
     tracer: open.tracer,
   });
   return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, road };
@@ -121,7 +121,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
       tell(droppedText[reason], { upstream, action_id: action });
     },
     metaPassthrough: config.mcpGateway.metaPassthrough,
-    timed: (answer) => metrics.timeDispatch("mcp", answer),
+    timed: (...timed) => metrics.latency.timeDispatch("mcp", ...timed),
     tracer: open.tracer,
     recordSession,
     onScopeEnded: async (scope, principal) => {

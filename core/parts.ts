@@ -82,7 +82,7 @@ export interface Parts extends Endpoints {
 
 /** Opens every part but the ports. Rejects with the GatewayError that says why not. */
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
-  const metrics = new Metrics(identity.version);
+  const metrics = new Metrics(identity.version, config.telemetry.exemplars);
   const evidence = await openEvidence(config, log, metrics);
   const opening = openPolicies(config, { ...evidence, log, metrics });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {

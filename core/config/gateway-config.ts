@@ -202,6 +202,8 @@ export interface ResilienceConfig {
 }
 
 export type TelemetryConfig = TelemetryTarget & {
+  /** Only where there is an endpoint. */
+  readonly exemplars: boolean;
   /** By name of a header: all come from the environment. */
   readonly origins: Readonly<Record<string, ValueOrigin>>;
 };

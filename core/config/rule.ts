@@ -123,11 +123,17 @@ function checkWitnesses(evidence: Draft<FileForm["evidence"]>, faults: FaultList
   refuseRepeats(names, (index) => `evidence.witnesses[${index}].name`, "a name of its own", faults);
 }
 
-/** The schema knows one range, and 0 is beside it. */
 function checkTelemetry(telemetry: Draft<FileForm["telemetry"]>, faults: FaultList): void {
-  const { metrics_interval_ms: interval = 0 } = telemetry ?? {};
-  if (interval === 0 || interval >= 1_000) return;
-  faults.add("telemetry.metrics_interval_ms", `expected 0, or 1000 to 3600000, got ${interval}`);
+  const { metrics_interval_ms: interval = 0, endpoint, exemplars } = telemetry ?? {};
+  if (interval > 0 && interval < 1_000) {
+    faults.add("telemetry.metrics_interval_ms", `expected 0, or 1000 to 3600000, got ${interval}`);
+  }
+  if (exemplars === true && endpoint === null) {
+    faults.add(
+      "telemetry.exemplars",
+      "expected `false`, got `true`, because there is no `endpoint`: nothing is traced",
+    );
+  }
 }
 
 /** What is kept in memory alone has keys that no restore can bring back. */

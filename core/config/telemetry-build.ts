@@ -13,5 +13,6 @@ export function buildTelemetry(form: FileForm["telemetry"], { values, origins }:
     samplePercent: form.sample_percent,
     mostQueuedSpans: form.max_queued_spans,
     metricsIntervalMs: form.metrics_interval_ms,
+    exemplars: form.exemplars,
   };
 }

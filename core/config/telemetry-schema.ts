@@ -55,5 +55,11 @@ export const telemetrySchema = {
       default: 60_000,
       description: "Time from one report of the metrics to the next, at least 1000. 0: none are reported.",
     },
+    exemplars: {
+      type: "boolean",
+      default: false,
+      description:
+        "Name in `/metrics` the latest trace of each bucket of the durations of policy and dispatch, to scrapers that ask for OpenMetrics. True needs `endpoint`.",
+    },
   },
 } as const;

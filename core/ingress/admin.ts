@@ -114,7 +114,8 @@ function recordVerification({ ledger }: AdminParts, caller: Principal, action: s
 /** The exposition text that a scraper reads. */
 export function metricsHandler(metrics: Metrics): (ctx: Context) => Promise<void> {
   return async (ctx) => {
-    ctx.type = metrics.contentType;
-    ctx.body = await metrics.text();
+    const { type, text } = await metrics.exposition(ctx.req.headers.accept);
+    ctx.type = type;
+    ctx.body = text;
   };
 }

@@ -3,9 +3,12 @@ import type { ApprovalState } from "../kernel/approval.ts";
 import type { Decision } from "../kernel/decision.ts";
 import type { Phase, Protocol } from "../kernel/envelope.ts";
 import type { Outcome } from "../kernel/outcome.ts";
+import type { TraceContext } from "../kernel/trace-context.ts";
 import { EvidenceMetrics } from "./evidence-metrics.ts";
-import type { RegistryMetric } from "./otlp/registry-bridge.ts";
+import { LatencyMetrics, requestSeconds } from "./latency-metrics.ts";
+import { openMetricsText, openMetricsType, wantsOpenMetrics } from "./open-metrics.ts";
 import { PluginMetrics } from "./plugin-metrics.ts";
+import type { RegistryMetric } from "./registry-metric.ts";
 import { SessionMetrics } from "./session-metrics.ts";
 import { StateMetrics } from "./state-metrics.ts";
 import { TelemetryMetrics } from "./telemetry-metrics.ts";
@@ -17,9 +20,6 @@ export type Port = "gateway" | "admin" | "metrics";
 
 /** Gauges of Node's own whose name says counter, which promtool takes for a fault; the same numbers come by type. */
 const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
-
-const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.005, 0.025, 0.25];
 
 /** What the service counts. Every label comes from a closed set in the source, never from input. */
 export class Metrics {
@@ -38,11 +38,12 @@ export class Metrics {
   readonly trials: TrialLog = new TrialLog(this.#registry);
   /** How the parts stand. */
   readonly state: StateMetrics = new StateMetrics(this.#registry);
+  /** How long the stretches of the road take. */
+  readonly latency: LatencyMetrics;
+  readonly #exemplars: boolean;
   readonly #requests: Counter<"port" | "route" | "status">;
   readonly #seconds: Histogram<"port" | "route">;
   readonly #decisions: Counter<"protocol" | "phase" | "decision">;
-  readonly #policySeconds: Histogram<"phase">;
-  readonly #dispatchSeconds: Histogram<"protocol">;
   readonly #outcomes: Counter<"protocol" | "status">;
   readonly #redactions: Counter<"protocol">;
   readonly #droppedNotifications: Counter<"reason">;
@@ -54,8 +55,10 @@ export class Metrics {
   readonly #tokens: Counter<"direction">;
   readonly #usageRefusals: Counter<"reason">;
 
-  /** `version`: of this program. */
-  constructor(version: string) {
+  /** `version`: of this program. `exemplars`: whether durations name the traces that took so long. */
+  constructor(version: string, exemplars: boolean = false) {
+    this.#exemplars = exemplars;
+    this.latency = new LatencyMetrics(this.#registry, exemplars);
     const registers = [this.#registry];
     collectDefaultMetrics({ register: this.#registry });
     for (const name of misnamed) this.#registry.removeSingleMetric(name);
@@ -80,20 +83,6 @@ export class Metrics {
       name: "gateway_decisions_total",
       help: "Evaluations by protocol, phase and decision",
       labelNames: ["protocol", "phase", "decision"],
-      registers,
-    });
-    this.#policySeconds = new Histogram({
-      name: "gateway_policy_duration_seconds",
-      help: "Time the policy chain took for one evaluation",
-      labelNames: ["phase"],
-      buckets: policySeconds,
-      registers,
-    });
-    this.#dispatchSeconds = new Histogram({
-      name: "gateway_dispatch_duration_seconds",
-      help: "Time the upstream of a permitted action took, a provider until its stream began, by protocol",
-      labelNames: ["protocol"],
-      buckets: requestSeconds,
       registers,
     });
     this.#outcomes = new Counter({
@@ -162,19 +151,9 @@ export class Metrics {
     this.#seconds.observe({ port, route }, seconds);
   }
 
-  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number): void {
+  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number, trace?: TraceContext): void {
     this.#decisions.inc({ protocol, phase, decision });
-    this.#policySeconds.observe({ phase }, durationUs / 1e6);
-  }
-
-  /** Times an action on its way to its upstream and back, however that ends. */
-  async timeDispatch<T>(protocol: Protocol, answer: Promise<T>): Promise<T> {
-    const start = performance.now();
-    try {
-      return await answer;
-    } finally {
-      this.#dispatchSeconds.observe({ protocol }, (performance.now() - start) / 1000);
-    }
+    this.latency.judged(phase, durationUs / 1e6, trace);
   }
 
   settled(protocol: Protocol, status: Outcome["status"]): void {
@@ -230,9 +209,18 @@ export class Metrics {
     return this.#registry.getMetricsAsJSON();
   }
 
-  readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
+  /** What a scraper reads that accepts this: OpenMetrics only where there are exemplars to tell. */
+  async exposition(accept: string | undefined): Promise<{ readonly type: string; readonly text: string }> {
+    if (this.#exemplars && wantsOpenMetrics(accept)) {
+      return {
+        type: openMetricsType,
+        text: openMetricsText((await this.read()).map((each) => this.latency.annotate(each))),
+      };
+    }
+    return { type: Registry.PROMETHEUS_CONTENT_TYPE, text: await this.text() };
+  }
 
-  /** The exposition text that a scraper reads. */
+  /** The exposition text of Prometheus. */
   async text(): Promise<string> {
     await this.state.refresh();
     return this.#registry.metrics();

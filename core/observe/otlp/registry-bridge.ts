@@ -10,22 +10,7 @@ import {
   type MetricProducer,
 } from "@opentelemetry/sdk-metrics";
 import type { Clock } from "../../kernel/port.ts";
-
-/** A metric as prom-client tells of it. */
-export interface RegistryMetric {
-  readonly name: string;
-  readonly help: string;
-  /** As prom-client names it. */
-  readonly type: unknown;
-  readonly values: readonly RegistryValue[];
-}
-
-interface RegistryValue {
-  readonly value: number;
-  readonly labels: Readonly<Partial<Record<string, string | number>>>;
-  /** Of a histogram: `<name>_bucket`, `<name>_sum` or `<name>_count`. */
-  readonly metricName?: string;
-}
+import type { RegistryMetric, RegistryValue } from "../registry-metric.ts";
 
 const units: readonly (readonly [suffix: RegExp, unit: string])[] = [
   [/_seconds(_total)?$/, "s"],

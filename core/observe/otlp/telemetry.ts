@@ -3,10 +3,11 @@ import { type Resource, resourceFromAttributes } from "@opentelemetry/resources"
 import type { Clock, Random } from "../../kernel/port.ts";
 import type { Tracer } from "../../kernel/span.ts";
 import type { TelemetryTarget } from "../../kernel/telemetry-config.ts";
+import type { RegistryMetric } from "../registry-metric.ts";
 import type { TelemetryMetrics } from "../telemetry-metrics.ts";
 import type { ProviderTypes } from "./attribute.ts";
 import { GenAiMetrics } from "./gen-ai-metrics.ts";
-import { RegistryBridge, type RegistryMetric } from "./registry-bridge.ts";
+import { RegistryBridge } from "./registry-bridge.ts";
 import { Reporter } from "./reporter.ts";
 import type { ModelAsked } from "./road-span.ts";
 import { type Delivery, OtlpSender } from "./sender.ts";

@@ -14,6 +14,31 @@ const still = [
   "gateway_evidence_records",
 ];
 
+/** A metric in OTLP's JSON. */
+interface JsonMetric {
+  readonly name: string;
+  readonly sum?: { readonly isMonotonic: boolean; readonly aggregationTemporality: number };
+}
+
+describe("the metrics that a collector is told in JSON", function () {
+  this.timeout(60_000);
+
+  it("are cumulative sums and the rest, by the same names", async () => {
+    const world = await TracedWorld.open({ metricsIntervalMs: 1_000, telemetry: "protocol: http/json" });
+    try {
+      const { collector } = world;
+      const report = await collector.await(() => collector.requests.find(({ path }) => path === "/v1/metrics"));
+      const { resourceMetrics } = JSON.parse(report.body.toString("utf8"));
+      const metrics: readonly JsonMetric[] = resourceMetrics[0].scopeMetrics[0].metrics;
+      const decisions = metrics.find(({ name }) => name === "gateway_decisions_total");
+      expect(decisions?.sum).to.include({ isMonotonic: true, aggregationTemporality: 2 });
+      expect(report.headers["content-type"]).to.equal("application/json");
+    } finally {
+      await world.stop();
+    }
+  });
+});
+
 describe("the metrics that a collector is told", function () {
   this.timeout(60_000);
   let world: TracedWorld;

@@ -51,6 +51,7 @@ describe("configDigest(config)", () => {
       told("TOKEN"),
       told("TOKEN_2"),
       told("TOKEN", "sample_percent: 1"),
+      told("TOKEN", "exemplars: true"),
       "{data_dir: /data, listen: {gateway_port: 1}}",
       "{data_dir: /data, sessions: {review_flood: {reviews: 0}}}",
       "{data_dir: /data, sessions: {review_flood: {window_seconds: 60}}}",

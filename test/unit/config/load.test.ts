@@ -304,6 +304,7 @@ function defaults(source: string): GatewayConfig {
       samplePercent: 100,
       mostQueuedSpans: 8_192,
       metricsIntervalMs: 60_000,
+      exemplars: false,
     },
     limits: {
       bodyBytes: 4_194_304,

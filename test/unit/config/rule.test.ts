@@ -129,6 +129,13 @@ describe("checkRules(draft, secrets, faults)", () => {
     expect(await textsOf("resilience: {enabled: true}")).to.deep.equal([]);
   });
 
+  it("names no trace in metrics where nothing is traced", async () => {
+    expect(await textsOf("telemetry: {exemplars: true}")).to.deep.equal([
+      "telemetry.exemplars: expected `false`, got `true`, because there is no `endpoint`: nothing is traced",
+    ]);
+    expect(await textsOf("telemetry: {exemplars: true, endpoint: 'http://127.0.0.1:4318'}")).to.deep.equal([]);
+  });
+
   it("reports metrics once a second at most", async () => {
     expect(await textsOf("telemetry: {metrics_interval_ms: 999}")).to.deep.equal([
       "telemetry.metrics_interval_ms: expected 0, or 1000 to 3600000, got 999",
