@@ -1,6 +1,8 @@
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { AccessRule } from "./ingress/access.ts";
+import { AdminPort } from "./ingress/admin-port.ts";
+import { AdminRate } from "./ingress/admin-rate.ts";
 import { RequestReader } from "./ingress/api/request-reader.ts";
 import { buildApp } from "./ingress/app.ts";
 import { actionOf, readDescribedAction } from "./ingress/described-action.ts";
@@ -47,10 +49,11 @@ export class Gateway {
     const reader = new RequestReader(bodyLimits(config));
     const parts = await openParts(config, log);
     const live = openLive(parts);
+    const adminPort = openAdmin(parts, reader);
     const opened: Listener[] = [];
     try {
       for (const port of ["gateway", "admin", "metrics"] as const)
-        opened.push(await openListener(port, parts, live, reader));
+        opened.push(await openListener(port, parts, live, adminPort));
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
       await parts.killSwitch.welcomeTenants();
@@ -102,8 +105,8 @@ export class Gateway {
   }
 }
 
-function openListener(port: Port, parts: Parts, live: LiveEndpoint, reader: RequestReader): Promise<Listener> {
-  const { config, attempts, metrics, log } = parts;
+function openListener(port: Port, parts: Parts, live: LiveEndpoint, adminPort: AdminPort): Promise<Listener> {
+  const { config, metrics, log } = parts;
   const accessRule = accessRuleOf(parts);
   const handlers = handlersOf({
     ...parts,
@@ -115,8 +118,7 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint, reader: Requ
   const app = buildApp(port, handlers, {
     hostRule: hostRuleOf(parts),
     accessRule,
-    attempts,
-    reader,
+    adminPort,
     metrics,
     log,
     newId,
@@ -129,6 +131,17 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint, reader: Requ
   const host = port === "gateway" ? config.listen.host : config.listen.adminHost;
   const upgrade: Upgrade | null = port === "admin" ? null : (...taken) => live.upgrade(...taken);
   return Listener.open(app, host, numbers[port], config.limits, upgrade);
+}
+
+function openAdmin(parts: Parts, reader: RequestReader): AdminPort {
+  const { config, attempts, metrics } = parts;
+  const rate = new AdminRate({
+    requestsPerMinute: config.limits.adminRequestsPerMinute,
+    strangersPerMinute: config.limits.adminStrangersPerMinute,
+    elapsedMs: () => performance.now(),
+    onLimited: (by) => metrics.adminLimited(by),
+  });
+  return new AdminPort({ accessRule: accessRuleOf(parts), rate, reader, attempts });
 }
 
 function openLive(parts: Parts): LiveEndpoint {

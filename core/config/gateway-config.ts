@@ -221,6 +221,10 @@ export interface LimitConfig {
   readonly unreadMs: number;
   readonly maxConnections: number;
   readonly maxWebsockets: number;
+  /** Of one key. */
+  readonly adminRequestsPerMinute: number;
+  /** Of one address, without a good key. */
+  readonly adminStrangersPerMinute: number;
   readonly drainMs: number;
 }
 

@@ -151,6 +151,8 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
       unreadMs: limits.unread_ms,
       maxConnections: limits.max_connections,
       maxWebsockets: limits.max_websockets,
+      adminRequestsPerMinute: limits.admin_requests_per_minute,
+      adminStrangersPerMinute: limits.admin_strangers_per_minute,
       drainMs: limits.drain_ms,
     },
     log: { level: form.log.level },

@@ -206,6 +206,21 @@ export const limitsSchema = {
       default: 1_000,
       description: "Connections to `/v1/ws` at once. One more is refused. 0: none is served.",
     },
+    admin_requests_per_minute: {
+      type: "integer",
+      min: 1,
+      max: 1_000_000,
+      default: 6_000,
+      description: "Requests of one key to the admin port, refilled evenly. Health and metrics do not count.",
+    },
+    admin_strangers_per_minute: {
+      type: "integer",
+      min: 1,
+      max: 1_000_000,
+      default: 600,
+      description:
+        "Requests without a good key to the admin port, from one address, refilled evenly. A good key is let in nonetheless.",
+    },
     drain_ms: {
       type: "integer",
       min: 0,

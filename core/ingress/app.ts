@@ -5,16 +5,14 @@ import type { Principal } from "../kernel/principal.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import { type AccessRule, checkRole } from "./access.ts";
-import type { Asked } from "./api/asked.ts";
+import { type AdminPort, isOperation } from "./admin-port.ts";
 import type { AdminHandlers } from "./api/handler.ts";
-import type { RequestReader } from "./api/request-reader.ts";
 import { discardBody } from "./discard.ts";
 import { guard } from "./guard.ts";
 import type { HostRule } from "./host-rule.ts";
 import { answerMcpError, speaksMcp } from "./mcp/error.ts";
 import { answerModelError, modelApiOf } from "./model/error.ts";
 import { answerProblem } from "./problem.ts";
-import type { RefusedAttempts } from "./refused-attempt.ts";
 import { type PublicRouteId, type Route, type RouteId, routes } from "./route.ts";
 
 /** What a route does, once its caller is known. `requestId` names this request in the log and in errors. */
@@ -24,8 +22,7 @@ export type PublicHandler = (ctx: Context) => Promise<void> | void;
 export interface AppParts {
   readonly hostRule: HostRule;
   readonly accessRule: AccessRule;
-  readonly attempts: RefusedAttempts;
-  readonly reader: RequestReader;
+  readonly adminPort: AdminPort;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly newId: () => string;
@@ -35,8 +32,6 @@ export interface AppParts {
 export type Handlers = AdminHandlers & {
   readonly [id in Exclude<RouteId, keyof AdminHandlers>]: id extends PublicRouteId ? PublicHandler : Handler;
 };
-
-type OperationId = keyof AdminHandlers;
 
 /** The Koa application of one port: measure, guard, find the route, admit the caller, handle, answer errors. */
 export function buildApp(port: Port, handlers: Handlers, parts: AppParts): Koa {
@@ -57,40 +52,14 @@ function buildRouter(port: Port, handlers: Handlers, parts: AppParts): Router {
     if (route.port !== port) continue;
     router.register(route.path, methodsOf(route.method), (ctx: Context) => {
       ctx.state.route = id;
+      if (isOperation(id)) return parts.adminPort.serve(id, handlers, ctx);
       const caller = parts.accessRule.identify(route.access, ctx.req.rawHeaders);
       if (caller === null) return (handlers[id] as PublicHandler)(ctx);
-      if (isOperation(id)) return operate(id, handlers, parts, ctx, caller);
       checkRole(caller, route.access);
       return (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
     });
   }
   return router;
-}
-
-/** Reads what is asked before anything is done. What is refused for who asks goes on record before it is answered. */
-async function operate(
-  id: OperationId,
-  handlers: Handlers,
-  { reader, attempts }: AppParts,
-  ctx: Context,
-  caller: Principal,
-): Promise<void> {
-  const handle = handlers[id] as (ctx: Context, caller: Principal, asked: Asked) => Promise<void> | void;
-  try {
-    checkRole(caller, routes[id].access);
-    await handle(ctx, caller, await reader.read(id, ctx));
-  } catch (cause) {
-    throw await attempts.settle(caller, { route: id, subject: subjectOf(ctx) }, GatewayError.from(cause));
-  }
-}
-
-/** The id that a request is about: in its path, or in a body that its handler has read. */
-function subjectOf({ params, state }: Context): unknown {
-  return params.id ?? state.subject;
-}
-
-function isOperation(id: RouteId): id is OperationId {
-  return id.startsWith("admin.");
 }
 
 function methodsOf(method: string): string[] {

@@ -54,6 +54,7 @@ export class Metrics {
   readonly #webhooks: Counter<"result">;
   readonly #tokens: Counter<"direction">;
   readonly #usageRefusals: Counter<"reason">;
+  readonly #adminLimited: Counter<"by">;
 
   /** `version`: of this program. `exemplars`: whether durations name the traces that took so long. */
   constructor(version: string, exemplars: boolean = false) {
@@ -143,6 +144,12 @@ export class Metrics {
       labelNames: ["reason"],
       registers,
     });
+    this.#adminLimited = new Counter({
+      name: "gateway_admin_rate_limited_total",
+      help: "Requests to the admin port refused for being too many: of one key, or of one address without a good key",
+      labelNames: ["by"],
+      registers,
+    });
     this.#countFromZero();
   }
 
@@ -196,11 +203,16 @@ export class Metrics {
     this.#usageRefusals.inc({ reason });
   }
 
+  adminLimited(by: "key" | "address"): void {
+    this.#adminLimited.inc({ by });
+  }
+
   /** What alerts watch is there before it first happens: the step from nothing to 1 is no increase to Prometheus. */
   #countFromZero(): void {
     for (const result of ["told", "failed"]) this.#witnessed.inc({ result }, 0);
     for (const result of ["delivered", "failed", "dead", "lost"]) this.#webhooks.inc({ result }, 0);
     for (const reason of ["requests", "tokens", "principals", "budget"]) this.#usageRefusals.inc({ reason }, 0);
+    for (const by of ["key", "address"]) this.#adminLimited.inc({ by }, 0);
   }
 
   /** The same as data. */

@@ -1,5 +1,5 @@
+import { Allowance } from "../kernel/allowance.ts";
 import { GatewayError } from "../kernel/error.ts";
-import { Allowance } from "./allowance.ts";
 
 export type RateUnit = "requests" | "tokens";
 

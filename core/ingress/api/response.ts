@@ -20,7 +20,7 @@ export const problemSchema: JsonObject = object(
 );
 
 const anyRequest: readonly ErrorCode[] = ["HOST_FORBIDDEN", "ORIGIN_FORBIDDEN", "DUPLICATE_HEADER", "INTERNAL"];
-const withKey: readonly ErrorCode[] = ["KEY_MISSING", "KEY_UNKNOWN", "INVALID_PARAMS"];
+const withKey: readonly ErrorCode[] = ["KEY_MISSING", "KEY_UNKNOWN", "RATE_LIMITED", "INVALID_PARAMS"];
 const withBody: readonly ErrorCode[] = [
   "MALFORMED_JSON",
   "JSON_BOUND",

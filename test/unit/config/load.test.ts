@@ -318,6 +318,8 @@ function defaults(source: string): GatewayConfig {
       unreadMs: 30_000,
       maxConnections: 10_000,
       maxWebsockets: 1_000,
+      adminRequestsPerMinute: 6_000,
+      adminStrangersPerMinute: 600,
       drainMs: 15_000,
     },
     log: { level: "info" },
