@@ -50,16 +50,31 @@ export async function openLocalMode(dataDir: string, firstPort?: number): Promis
     keys.push({ id, role, path, made: isNew ? key : null });
     configured.push({ id, tenant: "local", role, keyHash: contentDigest(key) });
   }
-  const config = localConfig({
+  return { config: configOf(dataDir, configured, firstPort), keys };
+}
+
+/** What local mode would start with, its keys as far as there are any. Makes nothing. Throws as `openLocalMode` does. */
+export async function viewLocalMode(dataDir: string, firstPort?: number): Promise<GatewayConfig> {
+  const configured: KeyConfig[] = [];
+  for (const id of ["agent", "operator"] as const) {
+    const key = await readKey(join(dataDir, `${id}.key`)).catch((cause) => {
+      throw cause instanceof GatewayError ? cause : stateFault(dataDir, cause);
+    });
+    if (key !== null) configured.push({ id, tenant: "local", role: localRoles[id], keyHash: contentDigest(key) });
+  }
+  return configOf(dataDir, configured, firstPort);
+}
+
+function configOf(dataDir: string, keys: readonly KeyConfig[], firstPort: number | undefined): GatewayConfig {
+  return localConfig({
     dataDir,
     packs: ["baseline", "session-watch"].map((name) => {
       return { path: join(shippedPacks, name), mode: "enforce", settings: {}, shadowRules: [] };
     }),
     upstreams: [demoUpstream()],
-    keys: configured,
+    keys,
     ...(firstPort === undefined ? {} : { firstPort }),
   });
-  return { config, keys };
 }
 
 async function readOrMakeKey(dataDir: string, path: string): Promise<{ key: string; isNew: boolean }> {

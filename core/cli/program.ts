@@ -5,6 +5,7 @@ import { backupCommand } from "./backup.ts";
 import { breakGlassCommand } from "./break-glass.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
+import { doctorCommand } from "./doctor.ts";
 import { evidenceCommand } from "./evidence.ts";
 import { providersCommand, upstreamsCommand } from "./fleet.ts";
 import { completeHelp } from "./help.ts";
@@ -30,6 +31,7 @@ export function buildProgram(): Command {
     .version(identity.version)
     .commandsGroup("Start:")
     .addCommand(initCommand())
+    .addCommand(doctorCommand())
     .addCommand(serveCommand())
     .addCommand(keysCommand())
     .addCommand(configCommand())

@@ -11,6 +11,11 @@ gateway init gateway
 # before a server of yours
 gateway init gateway --tenant acme --upstream https://tools.example.com/mcp
 gateway init gateway --tenant acme --upstream "npx -y @modelcontextprotocol/server-filesystem /srv/projects"`,
+  "gateway doctor": `
+# before the first start, and whenever something is odd
+gateway doctor --config gateway.yaml
+# what a gateway that runs says of itself, too
+GATEWAY_API_KEY=$(cat admin.key) gateway doctor --config gateway.yaml --json`,
   "gateway serve": `
 # on this machine: a demo server, the shipped policy packs, two keys
 gateway serve

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
+export const program: string = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
 
 export interface Finished {
   readonly code: number;

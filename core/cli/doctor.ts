@@ -1,0 +1,94 @@
+import { resolve } from "node:path";
+import { Command, Option } from "commander";
+import type { GatewayConfig } from "../config/gateway-config.ts";
+import { loadConfig } from "../config/load.ts";
+import { GatewayError } from "../kernel/error.ts";
+import { escapeHidden } from "../kernel/visible-text.ts";
+import { examine, type Told } from "./doctor/examination.ts";
+import { fail, ok, type Status } from "./doctor/finding.ts";
+import { lockHolder } from "./doctor/lock-holder.ts";
+import { examineNode } from "./doctor/node.ts";
+import { viewLocalMode } from "./local-mode.ts";
+import { parseFirstPort } from "./port-option.ts";
+import { print } from "./print.ts";
+
+interface DoctorOptions {
+  readonly config?: string;
+  readonly data?: string;
+  readonly port?: number;
+  readonly admin?: string;
+  readonly json?: true;
+}
+
+const colors: Readonly<Record<Status, string>> = { ok: "32", warn: "33", fail: "31" };
+
+/** `gateway doctor`: changes nothing, but for a file of its own in the data folder that it removes again. */
+export function doctorCommand(): Command {
+  return new Command("doctor")
+    .description("find the usual mistakes of an installation, and say how to mend each; exit 1 if anything failed")
+    .option("-c, --config <file>", "configuration file (default: local mode, as `gateway serve`)")
+    .addOption(
+      new Option("-d, --data <folder>", "local mode: data folder (default: data)")
+        .env("GATEWAY_DATA_DIR")
+        .conflicts("config"),
+    )
+    .addOption(
+      new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
+        .conflicts("config")
+        .argParser(parseFirstPort),
+    )
+    .addOption(
+      new Option("--admin <url>", "admin port of a gateway that runs (default: as configured)").env(
+        "GATEWAY_ADMIN_URL",
+      ),
+    )
+    .option("--json", "print JSON")
+    .action(doctor);
+}
+
+async function doctor(options: DoctorOptions): Promise<void> {
+  const told: Told[] = examineNode(process.versions.node, process.env).map((found) => ({ check: "node", ...found }));
+  const config = await readConfiguration(options, told);
+  if (config !== undefined) {
+    const holder = config.state.enabled ? await lockHolder(config.dataDir) : null;
+    const { adminHost, adminPort } = config.listen;
+    const admin = options.admin ?? `http://${adminHost.includes(":") ? `[${adminHost}]` : adminHost}:${adminPort}`;
+    told.push(...(await examine({ config, holder, env: process.env, admin })));
+  }
+  const failed = told.filter(({ status }) => status === "fail").length;
+  if (failed > 0) process.exitCode = 1;
+  if (options.json) return print(JSON.stringify({ ok: failed === 0, findings: told }));
+  for (const finding of told) print(lineOf(finding));
+  const doubtful = told.filter(({ status }) => status === "warn").length;
+  process.stderr.write(
+    `gateway: ${failed} failed, ${doubtful} to think about, ${told.length - failed - doubtful} ok\n`,
+  );
+}
+
+/** Undefined where it has faults: then each is told. */
+async function readConfiguration(
+  { config, data, port }: DoctorOptions,
+  told: Told[],
+): Promise<GatewayConfig | undefined> {
+  const check = "configuration";
+  try {
+    const read =
+      config === undefined
+        ? await viewLocalMode(resolve(data ?? "data"), port)
+        : await loadConfig(resolve(config), process.env);
+    told.push({ check, ...ok(config === undefined ? "local mode" : "every key is understood") });
+    return read;
+  } catch (cause) {
+    const { detail, message } = GatewayError.from(cause);
+    const lines = (detail ?? message).split("\n");
+    told.push(...lines.map((line) => ({ check, ...fail(line, "`gateway config reference` says what is possible") })));
+    return undefined;
+  }
+}
+
+function lineOf({ check, status, text, mend }: Told): string {
+  const word =
+    process.stdout.isTTY && process.stdout.hasColors() ? `\u001b[${colors[status]}m${status}\u001b[39m` : status;
+  const gap = " ".repeat(6 - status.length);
+  return `${word}${gap}${check.padEnd(13)}  ${escapeHidden(text)}${mend === null ? "" : `; ${escapeHidden(mend)}`}`;
+}

@@ -1,0 +1,87 @@
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import { readExtensionFolder } from "../../extension/folder.ts";
+import { readSigner } from "../../extension/signing.ts";
+import { isRefused, readSigned } from "../../extension/verifier.ts";
+import type { TrustedSigner } from "../../kernel/trust-policy.ts";
+import type { ExtensionKind } from "../../kernel/verified-extension.ts";
+import { type Examine, type Finding, fail, ok, warn } from "./finding.ts";
+
+const soonMs = 30 * 86_400_000;
+const mostFiles = 100;
+
+/** Whose signatures count, until when, and whether the keys that make them are where they should be. */
+export const examineTrust: Examine = async ({ config }) => {
+  const { strict, trustPolicy } = config.extensions;
+  const found: Finding[] = [];
+  if (!strict) {
+    const mend = "set `extensions.strict` to true, with a trust policy; `gateway init` shows both";
+    found.push(warn("whoever can write a pack's folder decides: what is unsigned is loaded", mend));
+  }
+  if (trustPolicy !== null) {
+    const signers = [...trustPolicy.allOf, ...(trustPolicy.anyOf?.signers ?? [])];
+    found.push(...signers.flatMap(examineSigner), ...(await examineSignatures(config)));
+    found.push(...(await findPrivateKeys(config, signers)));
+  }
+  return found.length === 0 ? [ok("nothing is loaded that nobody trusted vouches for, or soon will not be")] : found;
+};
+
+function examineSigner({ name, notAfter }: TrustedSigner): readonly Finding[] {
+  const mend = "trust a new key in the trust policy, and sign again with it";
+  return judgeEnd(`signer \`${name}\` counts`, notAfter, mend);
+}
+
+/** Signatures may end as well. */
+async function examineSignatures({ policy }: GatewayConfig): Promise<readonly Finding[]> {
+  const places = [
+    ...policy.packs.map(({ path }) => ({ path, kind: "pack" as ExtensionKind })),
+    ...policy.plugins.map(({ path }) => ({ path, kind: "plugin" as ExtensionKind })),
+  ];
+  const found: Finding[] = [];
+  for (const { path, kind } of places) {
+    const folder = await readExtensionFolder(path, kind).catch(() => undefined);
+    const signed = folder === undefined ? undefined : readSigned(folder);
+    if (signed === undefined || isRefused(signed)) continue;
+    found.push(
+      ...judgeEnd(
+        `\`${path}\` is signed`,
+        signed.statement.expiresAt,
+        `\`gateway ${kind} sign\` with a later \`--expires\``,
+      ),
+    );
+  }
+  return found;
+}
+
+function judgeEnd(what: string, end: string | null, mend: string): readonly Finding[] {
+  const leftMs = end === null ? Number.POSITIVE_INFINITY : Date.parse(end) - Date.now();
+  if (leftMs <= 0) return [fail(`${what} until ${end}, which is past`, mend)];
+  return leftMs < soonMs ? [warn(`${what} until ${end}, for ${Math.ceil(leftMs / 86_400_000)} more days`, mend)] : [];
+}
+
+/** Who can sign where the gateway runs can have it run anything. */
+async function findPrivateKeys(
+  { source }: GatewayConfig,
+  signers: readonly TrustedSigner[],
+): Promise<readonly Finding[]> {
+  if (source === null) return [];
+  const trusted = new Set(signers.map(({ key }) => key?.keyId));
+  const folder = dirname(source);
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".pem")).slice(0, mostFiles);
+  const found: Finding[] = [];
+  for (const name of names) {
+    if (!trusted.has(await keyIdOf(join(folder, name)))) continue;
+    const text = `\`${join(folder, name)}\` can sign whatever the gateway is to trust, and lies beside it`;
+    found.push(warn(text, "move it to the machine where packs are signed"));
+  }
+  return found;
+}
+
+async function keyIdOf(path: string): Promise<string | undefined> {
+  try {
+    return readSigner(await readFile(path, "utf8")).public.id;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,93 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import { examineKeys } from "../../../../core/cli/doctor/api-key.ts";
+import { examineExposure } from "../../../../core/cli/doctor/exposure.ts";
+import { examinePermissions } from "../../../../core/cli/doctor/permission.ts";
+import { generateKey } from "../../../../core/identity/generate-key.ts";
+import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
+
+describe("doctor: who gets in", () => {
+  let world: DoctorWorld;
+
+  before(async () => {
+    world = await openDoctorWorld();
+  });
+
+  after(() => world.remove());
+
+  describe("exposure", () => {
+    it("finds ports that others reach, the admin port on every network above all", async () => {
+      const { config } = await world.patient();
+      const exposed = async (changes: object): Promise<readonly string[]> =>
+        statuses(await examineExposure(await world.patient({ listen: { ...config.listen, ...changes } })));
+      expect(await exposed({})).to.deep.equal(["ok"]);
+      expect(await exposed({ host: "0.0.0.0" })).to.deep.equal(["warn"]);
+      expect(await exposed({ adminHost: "10.0.0.7" })).to.deep.equal(["warn"]);
+      expect(await exposed({ host: "::", adminHost: "::" })).to.deep.equal(["warn", "fail"]);
+    });
+  });
+
+  describe("keys", () => {
+    it("finds that there are none, but in local mode, which makes some", async () => {
+      expect(told(await examineKeys(await world.patient({ keys: [] })), "fail")).to.include("gateway keys new");
+      expect(statuses(await examineKeys(await world.patient({ keys: [], source: null })))).to.deep.equal(["ok"]);
+    });
+
+    it("finds a tenant in which nobody can review, until somebody can", async () => {
+      const { config } = await world.patient();
+      const lone = { id: "lone", tenant: "lonely", role: "viewer" as const, ...generateKey(randomBytes) };
+      const found = told(await examineKeys(await world.patient({ keys: [...config.keys, lone] })), "warn");
+      expect(found).to.include("tenant `lonely`").and.include("--role operator").and.not.include("`acme`");
+      const mended = [...config.keys, lone, { ...lone, id: "reviewer", role: "operator" as const }];
+      expect(statuses(await examineKeys(await world.patient({ keys: mended })))).to.deep.equal(["ok"]);
+    });
+
+    it("finds a GATEWAY_API_KEY that is not of this gateway, and tells nothing of it", async () => {
+      const { key, keyHash } = generateKey(randomBytes);
+      const { config } = await world.patient();
+      const found = told(await examineKeys(await world.patient({}, { GATEWAY_API_KEY: key })), "warn");
+      expect(found).to.include("GATEWAY_API_KEY").and.not.include(key);
+      const keys = [...config.keys, { id: "mine", tenant: "acme", role: "admin" as const, keyHash }];
+      expect(statuses(await examineKeys(await world.patient({ keys }, { GATEWAY_API_KEY: key })))).to.deep.equal([
+        "ok",
+      ]);
+    });
+
+    it("finds that MCP needs none", async () => {
+      const { config } = await world.patient();
+      const mcpGateway = { ...config.mcpGateway, requireAuth: false, anonymousTenant: "acme" };
+      expect(told(await examineKeys(await world.patient({ mcpGateway })), "warn")).to.include("require_auth");
+    });
+  });
+
+  describe("permissions", () => {
+    const mistakes: readonly (readonly [name: string, mode: number, right: number])[] = [
+      ["data", 0o750, 0o700],
+      ["data/keys/tickets/one.pem", 0o604, 0o600],
+      ["admin.key", 0o644, 0o600],
+      ["signing-key.pem", 0o640, 0o600],
+      ["gateway.yaml", 0o666, 0o600],
+      ["trust.yaml", 0o602, 0o600],
+      ["policy-packs/baseline", 0o777, 0o755],
+    ];
+
+    before(async () => {
+      await mkdir(join(world.dataDir, "keys", "tickets"), { recursive: true, mode: 0o700 });
+      await writeFile(join(world.dataDir, "keys", "tickets", "one.pem"), "", { mode: 0o600 });
+    });
+
+    for (const [name, wrong, right] of mistakes) {
+      it(`finds \`${name}\` with mode ${wrong.toString(8)}, until it is ${right.toString(8)}`, async () => {
+        const path = join(world.folder, name);
+        await chmod(path, wrong);
+        const found = told(await examinePermissions(await world.patient()), "fail");
+        expect(found.split("\n")).to.have.lengthOf(1);
+        expect(found).to.include(`\`${path}\``).and.include("chmod");
+        await chmod(path, right);
+        expect(statuses(await examinePermissions(await world.patient()))).to.deep.equal(["ok"]);
+      });
+    }
+  });
+});

@@ -1,0 +1,102 @@
+import { execFileSync } from "node:child_process";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { examinations, examine } from "../../../../core/cli/doctor/examination.ts";
+import { program, runGateway } from "../run.ts";
+import { type DoctorWorld, openDoctorWorld } from "./world.ts";
+
+describe("gateway doctor", () => {
+  let world: DoctorWorld;
+
+  before(async () => {
+    world = await openDoctorWorld();
+  });
+
+  after(() => world.remove());
+
+  it("finds nothing that fails in what `gateway init` makes, one line a finding, and ends with 0", async () => {
+    const { code, stdout, stderr } = await runGateway(["doctor", "--config", world.configPath], {
+      PATH: process.env.PATH ?? "",
+    });
+    expect(stdout).to.not.match(/^fail/m);
+    expect(code).to.equal(0);
+    for (const check of ["node", "configuration", ...Object.keys(examinations)])
+      expect(stdout).to.include(` ${check} `);
+    expect(stdout).to.match(/^(?:(?:ok|warn|fail) +\S.*\n)+$/);
+    expect(stderr).to.match(/^gateway: 0 failed, \d+ to think about, \d+ ok\n$/);
+  });
+
+  it("ends with 1 where something failed, until it is mended", async () => {
+    await chmod(world.dataDir, 0o755);
+    const broken = await runGateway(["doctor", "--config", world.configPath]);
+    expect(broken.code).to.equal(1);
+    expect(broken.stdout).to.match(/^fail {2}permissions +others may open .*; `chmod 700 /m);
+    await chmod(world.dataDir, 0o700);
+    expect((await runGateway(["doctor", "--config", world.configPath])).code).to.equal(0);
+  });
+
+  it("tells every fault of a configuration that cannot be read, and goes no further", async () => {
+    const path = join(world.folder, "bad.yaml");
+    await writeFile(path, "log: {level: loud}\nlisten: {host: 0.0.0.0}\n");
+    const { code, stdout } = await runGateway(["doctor", "--config", path, "--json"]);
+    const { ok, findings } = JSON.parse(stdout) as {
+      ok: boolean;
+      findings: { check: string; status: string; text: string }[];
+    };
+    expect([code, ok]).to.deep.equal([1, false]);
+    expect(findings.map(({ check, status }) => `${check} ${status}`)).to.deep.equal([
+      "node ok",
+      "configuration fail",
+      "configuration fail",
+      "configuration fail",
+    ]);
+    expect(findings.map(({ text }) => text).join()).to.include("bad.yaml:1:14: log.level");
+  });
+
+  it("looks at local mode without a file, and makes nothing of it", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "doctor-local-"));
+    const data = join(folder, "data");
+    const { code, stdout } = await runGateway(["doctor", "--data", data, "--port", "0"]);
+    expect(code).to.equal(0);
+    expect(stdout).to.match(/^ok {4}keys +two are made at the first start$/m);
+    expect(await readFile(data).catch((cause) => cause.code)).to.equal("ENOENT");
+    await rm(folder, { recursive: true });
+  });
+
+  it("shows names that hide something as what they are", async () => {
+    const path = join(world.folder, "odd.yaml");
+    await writeFile(
+      path,
+      'upstreams: [{name: a, transport: stdio, command: "no\\u202Esuch"}]\nlisten: {gateway_port: 0, admin_port: 0, metrics_port: 0}\n',
+    );
+    const { stdout } = await runGateway(["doctor", "--config", path]);
+    expect(stdout).to.include("`no\\u{202e}such` is nowhere in PATH").and.not.include("\u202e");
+  });
+
+  it("is coloured on a terminal, and nowhere else", () => {
+    const line = `'${process.execPath}' '${program}' doctor --config '${world.configPath}' 2> /dev/null`;
+    const run = (env: NodeJS.ProcessEnv, command: string): string =>
+      execFileSync("bash", ["--norc", "-c", command], {
+        env: { PATH: process.env.PATH, TERM: "xterm", ...env },
+        encoding: "utf8",
+      });
+    const terminal = `script -qec "${line}" /dev/null < /dev/null`;
+    expect(run({}, terminal)).to.include("\u001b[32mok\u001b[39m");
+    expect(run({ NO_COLOR: "1" }, terminal))
+      .to.include("ok    node")
+      .and.not.include("\u001b[3");
+    expect(run({}, line)).to.include("ok    node").and.not.include("\u001b");
+  });
+
+  it("takes a check that breaks for one that failed", async () => {
+    const patient = await world.patient();
+    const blind = { ...patient, config: { ...patient.config, listen: undefined, policy: undefined } };
+    const found = await examine(blind as unknown as typeof patient);
+    const broken = found.filter(({ text }) => text.startsWith("cannot be examined"));
+    expect(new Set(broken.map(({ check, status }) => `${check} ${status}`)))
+      .to.include("ports fail")
+      .and.include("extensions fail");
+  });
+});

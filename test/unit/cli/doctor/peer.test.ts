@@ -1,0 +1,160 @@
+import { execFileSync } from "node:child_process";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer as createSecureServer } from "node:https";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Examine } from "../../../../core/cli/doctor/finding.ts";
+import { examineProviders } from "../../../../core/cli/doctor/provider.ts";
+import { reachProblem } from "../../../../core/cli/doctor/reach.ts";
+import { examineUpstreams } from "../../../../core/cli/doctor/upstream.ts";
+import { examineWebhooks } from "../../../../core/cli/doctor/webhook.ts";
+import { examineWitnesses } from "../../../../core/cli/doctor/witness.ts";
+import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
+import { loadConfig } from "../../../../core/config/load.ts";
+import { freePort } from "../../../support/free-port.ts";
+import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
+
+describe("doctor: who has to be there", () => {
+  let world: DoctorWorld;
+  let port: number;
+
+  before(async () => {
+    world = await openDoctorWorld();
+  });
+
+  beforeEach(async () => {
+    port = await freePort();
+  });
+
+  after(() => world.remove());
+
+  /** Nobody listens: found. Somebody does: gone. */
+  async function expectMended(look: Examine, config: GatewayConfig, status: "warn" | "fail"): Promise<void> {
+    const patient = await world.patient(config);
+    const found = told(await look(patient), status);
+    expect(found).to.include(`at 127.0.0.1:${port} cannot be reached: nobody listens there`).and.not.include("hidden");
+    const server = await listen(createServer(), port);
+    expect(statuses(await look(patient))).to.deep.equal(["ok"]);
+    await close(server);
+  }
+
+  async function configured(yaml: string, env: NodeJS.ProcessEnv = {}): Promise<GatewayConfig> {
+    const path = join(world.folder, "other.yaml");
+    await writeFile(path, yaml);
+    return loadConfig(path, env);
+  }
+
+  describe("upstreams", () => {
+    it("finds a URL that nobody answers, and tells no path of it", async () => {
+      const config = await configured(
+        `upstreams: [{name: a, transport: http, url: "http://127.0.0.1:${port}/hidden"}]`,
+      );
+      await expectMended(examineUpstreams, config, "fail");
+    });
+
+    it("finds a program that is nowhere, and one that may not be run, until they are there", async () => {
+      const config = await configured("upstreams: [{name: a, transport: stdio, command: some-server}]");
+      const bin = join(world.folder, "bin");
+      const path = join(bin, "some-server");
+      const patient = await world.patient(config, { PATH: `/nowhere:${bin}` });
+      expect(told(await examineUpstreams(patient), "fail")).to.include("`some-server` is nowhere in PATH");
+      await mkdir(bin);
+      await writeFile(path, "#!/bin/sh\n", { mode: 0o644 });
+      expect(statuses(await examineUpstreams(patient))).to.deep.equal(["fail"]);
+      await chmod(path, 0o755);
+      expect(told(await examineUpstreams(patient), "ok")).to.include(path);
+    });
+
+    it("finds a folder that is not there, a path that is none, and that there is no server at all", async () => {
+      const config = await configured("upstreams: [{name: a, transport: stdio, command: sh, cwd: gone}]");
+      const patient = await world.patient(config, { PATH: process.env.PATH });
+      expect(told(await examineUpstreams(patient), "fail")).to.include("its `cwd`");
+      await mkdir(join(world.folder, "gone"));
+      expect(statuses(await examineUpstreams(patient))).to.deep.equal(["ok"]);
+      const none = await configured("upstreams: [{name: a, transport: stdio, command: ./bin/nothing}]");
+      expect(told(await examineUpstreams(await world.patient(none)), "fail")).to.include("may run");
+      expect(statuses(await examineUpstreams(await world.patient({ upstreams: [] })))).to.deep.equal(["warn"]);
+    });
+  });
+
+  it("finds a model provider that a route names and nobody answers for", async () => {
+    const provider = `{name: a, type: openai, base_url: "http://127.0.0.1:${port}/hidden", models: [m]}`;
+    const routed = await configured(
+      `providers: [${provider}]\nmodel_gateway: {routes: [{model: m, providers: [{name: a}]}]}`,
+    );
+    await expectMended(examineProviders, routed, "warn");
+    const unrouted = await configured(`providers: [${provider}]`);
+    expect(statuses(await examineProviders(await world.patient(unrouted)))).to.deep.equal(["ok"]);
+  });
+
+  it("finds a webhook that nobody answers, and tells nothing of its URL but the host", async () => {
+    const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+    const key = `{id: a, tenant: acme, role: admin, key_hash: "sha256:${"0".repeat(64)}"}`;
+    const hook = `{name: a, tenant: acme, url: "http://127.0.0.1:${port}/hidden?hidden", secrets_env: [SECRET]}`;
+    const config = await configured(`keys: [${key}]\napprovals: {webhooks: [${hook}]}`, { SECRET: secret });
+    await expectMended(examineWebhooks, config, "warn");
+  });
+
+  describe("witnesses", () => {
+    it("finds that there is none, one that nobody answers for, and one on the same disk", async () => {
+      expect(told(await examineWitnesses(await world.patient()), "warn")).to.include("evidence.witnesses");
+      const http = await configured(
+        `evidence: {witnesses: [{name: a, type: http, url: "http://127.0.0.1:${port}/hidden"}]}`,
+      );
+      await expectMended(examineWitnesses, http, "fail");
+      const file = async (path: string): Promise<GatewayConfig> =>
+        configured(`data_dir: data\nevidence: {witnesses: [{name: a, type: file, path: ${path}}]}`);
+      expect(told(await examineWitnesses(await world.patient(await file("beside"))), "warn")).to.include(
+        "other storage",
+      );
+      expect(statuses(await examineWitnesses(await world.patient(await file("/dev/shm/beside"))))).to.deep.equal([
+        "ok",
+      ]);
+    });
+
+    it("finds a repository that is none, until it is made", async () => {
+      const config = await configured("evidence: {witnesses: [{name: a, type: git, repository: notes.git}]}");
+      expect(told(await examineWitnesses(await world.patient(config)), "fail")).to.include("git init --bare");
+      execFileSync("git", ["init", "--quiet", "--bare", join(world.folder, "notes.git")]);
+      expect(statuses(await examineWitnesses(await world.patient(config)))).to.deep.equal(["ok"]);
+    });
+  });
+
+  describe("reachProblem(url)", () => {
+    it("finds a name that nobody has", async () => {
+      expect(await reachProblem("https://nobody.invalid/")).to.match(/no such host|cannot be looked up/);
+    });
+
+    it("finds a certificate that nobody vouches for", async () => {
+      const [key, cert] = ["key.pem", "cert.pem"].map((name) => join(world.folder, `tls-${name}`)) as [string, string];
+      const made = ["req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "1", "-subj", "/CN=localhost"];
+      execFileSync("openssl", [...made, "-keyout", key, "-out", cert], { stdio: "ignore" });
+      const server = createSecureServer({ key: await readFile(key), cert: await readFile(cert) });
+      await listen(server, port);
+      expect(await reachProblem(`https://localhost:${port}/`)).to.match(/SELF_SIGNED/);
+      await close(server);
+    });
+
+    it("waits for a while, and no longer", async () => {
+      const server = await listen(
+        createServer((socket) => socket.resume()),
+        port,
+      );
+      expect(await reachProblem(`https://127.0.0.1:${port}/`)).to.equal("no answer within 3 s");
+      await close(server);
+    });
+  });
+});
+
+function listen<T extends Server>(server: T, port: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, () => resolve(server));
+  });
+}
+
+async function close(server: Server): Promise<void> {
+  await new Promise((resolve) => server.close(resolve));
+  expect((server.address() as AddressInfo | null)?.port).to.equal(undefined);
+}
