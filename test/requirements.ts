@@ -39,7 +39,7 @@ R1.1-26 | 6 | met  | Default local mode uses in-memory rate limiting.
 R1.1-27 | 2 | met  | Default local mode keeps a local audit and evidence chain.
 R1.1-28 | 2 | met  | Default local mode serves metrics on the admin port.
 R1.1-29 | 2 | met  | Providers, tracing, caches, external databases and external policy engines are optional.
-R1.1-30 | 8 | open | Audit and usage records may go to an external relational database.
+R1.1-30 | 8 | met  | Audit and usage records may go to an external relational database.
 R1.1-31 | 2 | met  | Evidence state uses a local embedded database when state.enabled is true.
 R1.1-32 | 4 | met  | Approval state uses a local embedded database when state.enabled is true.
 

@@ -1,0 +1,71 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chown, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Ran, runProgram } from "../support/program.ts";
+
+/** A database of Debian's PostgreSQL in a folder of its own, reached by a socket in that folder and by nothing else. */
+export class PostgresServer {
+  readonly #folder: string;
+  readonly #end: () => Promise<void>;
+
+  private constructor(folder: string, end: () => Promise<void>) {
+    this.#folder = folder;
+    this.#end = end;
+  }
+
+  static async start(): Promise<PostgresServer> {
+    const folder = await mkdtemp(join(tmpdir(), "postgresql-"));
+    const bin = (await run("pg_config", ["--bindir"])).trim();
+    const owner = await ownerFor(folder);
+    const data = join(folder, "data");
+    const options = { ...owner, cwd: folder, stdio: "ignore" } as const;
+    const made = spawn(join(bin, "initdb"), ["--pgdata", data, "--auth=trust", "--username=auditor"], options);
+    const [code] = (await once(made, "exit")) as [number | null];
+    if (code !== 0) throw new Error(`initdb: exit code ${code}`);
+    const server = spawn(join(bin, "postgres"), ["-D", data, "-k", folder, "-c", "listen_addresses="], options);
+    const started = new PostgresServer(folder, async () => {
+      server.kill("SIGINT");
+      if (server.exitCode === null) await once(server, "exit");
+    });
+    for (let left = 100; (await started.sql("SELECT 1")).code !== 0; left--) {
+      if (left === 0) throw new Error("expected PostgreSQL to answer");
+      await sleep(100);
+    }
+    return started;
+  }
+
+  /** Runs a statement and prints rows as JSON reads them. */
+  sql(statement: string): Promise<Ran> {
+    return this.psql(["--tuples-only", "--no-align", "--command", statement]);
+  }
+
+  psql(args: readonly string[], input: string = ""): Promise<Ran> {
+    const base = ["--no-psqlrc", "--quiet", `--host=${this.#folder}`, "--username=auditor"];
+    return runProgram("psql", [...base, "--dbname=postgres", ...args], input, {
+      PGOPTIONS: "--client-min-messages=warning",
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#end();
+    await rm(this.#folder, { recursive: true });
+  }
+}
+
+/** PostgreSQL does not run as root; where a test does, the package's own user is there for it. */
+async function ownerFor(folder: string): Promise<{ readonly uid?: number; readonly gid?: number }> {
+  if (process.getuid?.() !== 0) return {};
+  const [uid, gid] = (await Promise.all([run("id", ["-u", "postgres"]), run("id", ["-g", "postgres"])])).map(Number);
+  if (uid === undefined || gid === undefined) throw new Error("expected a user `postgres`");
+  await chown(folder, uid, gid);
+  return { uid, gid };
+}
+
+async function run(command: string, args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await runProgram(command, args);
+  if (code !== 0) throw new Error(`${command}: ${stderr}`);
+  return stdout;
+}
