@@ -2,9 +2,10 @@ import { FactSet, type Facts } from "./fact-set.ts";
 
 const longestPath = 1_024;
 /** What parts words in running text, in a command, in an assignment (`--out=/etc/x`, `-d @/etc/x`). */
-const betweenWords: ReadonlySet<number> = new Set(
-  Array.from("\t\n\v\f\r \u00a0\"'`<>|;&(){}=,@", (character) => character.charCodeAt(0)),
-);
+const betweenWords = "\t\n\v\f\r \u00a0\"'`<>|;&(){}=,@";
+/** 1 at their character codes, all below 256: a set asked for each character of a text takes more than twice as long. */
+const isBetween = new Uint8Array(256);
+for (const character of betweenWords) isBetween[character.charCodeAt(0)] = 1;
 
 /** Gathers paths that lead out of where an action is at home: absolute ones, and those that climb. */
 export class PathFinder {
@@ -33,7 +34,7 @@ export class PathFinder {
   #lookAtWords(text: string): void {
     let start = 0;
     for (let at = 0; at <= text.length; at += 1) {
-      if (at < text.length && !betweenWords.has(text.charCodeAt(at))) continue;
+      if (at < text.length && isBetween[text.charCodeAt(at)] !== 1) continue;
       if (at > start) this.#addWord(text.slice(start, at), at - start === text.length);
       start = at + 1;
     }
