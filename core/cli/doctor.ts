@@ -51,8 +51,7 @@ async function doctor(options: DoctorOptions): Promise<void> {
   const config = await readConfiguration(options, told);
   if (config !== undefined) {
     const holder = config.state.enabled ? await lockHolder(config.dataDir) : null;
-    const { adminHost, adminPort } = config.listen;
-    const admin = options.admin ?? `http://${adminHost.includes(":") ? `[${adminHost}]` : adminHost}:${adminPort}`;
+    const admin = options.admin ?? adminUrl(config);
     told.push(...(await examine({ config, holder, env: process.env, admin })));
   }
   const failed = told.filter(({ status }) => status === "fail").length;
@@ -63,6 +62,12 @@ async function doctor(options: DoctorOptions): Promise<void> {
   process.stderr.write(
     `gateway: ${failed} failed, ${doubtful} to think about, ${told.length - failed - doubtful} ok\n`,
   );
+}
+
+/** Where this machine reaches the admin port. */
+function adminUrl({ listen: { adminHost, adminPort } }: GatewayConfig): string {
+  const host = { "0.0.0.0": "127.0.0.1", "::": "::1" }[adminHost] ?? adminHost;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${adminPort}`;
 }
 
 /** Undefined where it has faults: then each is told. */

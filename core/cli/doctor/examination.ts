@@ -1,6 +1,7 @@
 import { GatewayError } from "../../kernel/error.ts";
 import { examineKeys } from "./api-key.ts";
 import { examineClock } from "./clock.ts";
+import { examineCollector } from "./collector.ts";
 import { examineData } from "./data-folder.ts";
 import { examineDisk } from "./disk.ts";
 import { examineSync } from "./disk-sync.ts";
@@ -32,6 +33,7 @@ export const examinations: Readonly<Record<string, Examine>> = {
   upstreams: examineUpstreams,
   providers: examineProviders,
   webhooks: examineWebhooks,
+  collector: examineCollector,
   witnesses: examineWitnesses,
 };
 
@@ -40,13 +42,13 @@ export interface Told extends Finding {
   readonly check: string;
 }
 
-const deadlineMs = 30_000;
+const usualDeadlineMs = 30_000;
 
-/** All of it. A check that breaks, or does not come to an end, has failed. */
-export async function examine(patient: Patient): Promise<readonly Told[]> {
+/** All of it, one check after the other. One that breaks, or does not come to an end in time, has failed. */
+export async function examine(patient: Patient, deadlineMs: number = usualDeadlineMs): Promise<readonly Told[]> {
   const told: Told[] = [];
   for (const [check, look] of Object.entries(examinations)) {
-    const found = await withDeadline(look(patient)).catch((cause) => [
+    const found = await withDeadline(look(patient), deadlineMs).catch((cause) => [
       fail(`cannot be examined: ${GatewayError.from(cause).message}`, "mend that first"),
     ]);
     told.push(...found.map((finding) => ({ check, ...finding })));
@@ -54,10 +56,10 @@ export async function examine(patient: Patient): Promise<readonly Told[]> {
   return told;
 }
 
-async function withDeadline<T>(work: Promise<T>): Promise<T> {
+async function withDeadline<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no end within ${deadlineMs / 1_000} s`)), deadlineMs);
+    timer = setTimeout(() => reject(new Error(`no end within ${deadlineMs} ms`)), deadlineMs);
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }

@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { type Finding, ok } from "./finding.ts";
 
 const deadlineMs = 3_000;
 
@@ -34,7 +35,14 @@ export function reachProblem(url: string): Promise<string | undefined> {
   });
 }
 
-/** The host of a URL: the rest of it may be a secret. */
-export function hostOf(url: string): string {
-  return new URL(url).host;
+/** Whether somebody is there at a URL; `doubt` makes the finding where nobody is. Of the URL it tells the host alone. */
+export async function examineHost(
+  name: string,
+  url: string,
+  doubt: (text: string, mend: string) => Finding,
+): Promise<Finding> {
+  const { host } = new URL(url);
+  const problem = await reachProblem(url);
+  if (problem === undefined) return ok(`\`${name}\` is there, at ${host}`);
+  return doubt(`\`${name}\` at ${host} cannot be reached: ${problem}`, "start it, or mend its URL or the way there");
 }

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { readExtensionFolder } from "../../extension/folder.ts";
@@ -10,6 +10,7 @@ import { type Examine, type Finding, fail, ok, warn } from "./finding.ts";
 
 const soonMs = 30 * 86_400_000;
 const mostFiles = 100;
+const longestPem = 65_536;
 
 /** Whose signatures count, until when, and whether the keys that make them are where they should be. */
 export const examineTrust: Examine = async ({ config }) => {
@@ -80,6 +81,8 @@ async function findPrivateKeys(
 
 async function keyIdOf(path: string): Promise<string | undefined> {
   try {
+    const found = await stat(path);
+    if (!found.isFile() || found.size > longestPem) return undefined;
     return readSigner(await readFile(path, "utf8")).public.id;
   } catch {
     return undefined;

@@ -2,7 +2,7 @@ import { access, constants, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import type { UpstreamConfig } from "../../config/gateway-config.ts";
 import { type Examine, type Finding, fail, ok, warn } from "./finding.ts";
-import { hostOf, reachProblem } from "./reach.ts";
+import { examineHost } from "./reach.ts";
 
 /** Whether each MCP server can be started, or connected to. None is started. */
 export const examineUpstreams: Examine = async ({ config: { upstreams }, env }) => {
@@ -13,11 +13,7 @@ export const examineUpstreams: Examine = async ({ config: { upstreams }, env }) 
 
 async function examineUpstream(upstream: UpstreamConfig, env: NodeJS.ProcessEnv): Promise<Finding> {
   const { name } = upstream;
-  if (upstream.transport !== "stdio") {
-    const problem = await reachProblem(upstream.url);
-    if (problem === undefined) return ok(`\`${name}\` is there, at ${hostOf(upstream.url)}`);
-    return fail(`\`${name}\` at ${hostOf(upstream.url)} cannot be reached: ${problem}`, "start it, or mend its `url`");
-  }
+  if (upstream.transport !== "stdio") return examineHost(name, upstream.url, fail);
   const { command, cwd } = upstream;
   if (cwd !== undefined && !(await stat(cwd).catch(() => undefined))?.isDirectory()) {
     return fail(`\`${name}\`: its folder \`${cwd}\` is not there`, "make it, or mend its `cwd`");

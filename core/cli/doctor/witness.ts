@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { WitnessConfig } from "../../config/gateway-config.ts";
 import { type Examine, type Finding, fail, ok, warn } from "./finding.ts";
-import { hostOf, reachProblem } from "./reach.ts";
+import { examineHost } from "./reach.ts";
 
 /** Whether somebody else keeps where each chain stands, and is there. */
 export const examineWitnesses: Examine = async ({ config: { evidence, dataDir } }) => {
@@ -14,14 +14,7 @@ export const examineWitnesses: Examine = async ({ config: { evidence, dataDir } 
 
 async function examineWitness(witness: WitnessConfig, dataDir: string): Promise<Finding> {
   const { name } = witness;
-  if (witness.type === "http") {
-    const problem = await reachProblem(witness.url);
-    if (problem === undefined) return ok(`\`${name}\` is there, at ${hostOf(witness.url)}`);
-    return fail(
-      `\`${name}\` at ${hostOf(witness.url)} cannot be reached: ${problem}`,
-      "mend its `url`, or the way there",
-    );
-  }
+  if (witness.type === "http") return examineHost(name, witness.url, fail);
   if (witness.type === "git") {
     const heads = [join(witness.repository, "HEAD"), join(witness.repository, ".git")];
     const isThere = (await Promise.all(heads.map((path) => stat(path).catch(() => undefined)))).some((found) => found);

@@ -66,14 +66,19 @@ async function withStage(
   fill: (stage: string) => Promise<void>,
 ): Promise<void> {
   let stage: string | undefined;
+  const placed: string[] = [];
   try {
     await makeFolder(folder);
     await refusePresent(folder, names);
     stage = await mkdtemp(join(folder, ".init-"));
     await fill(stage);
     await refusePresent(folder, names);
-    for (const name of names) await rename(join(stage, name), join(folder, name));
+    for (const name of names) {
+      await rename(join(stage, name), join(folder, name));
+      placed.push(join(folder, name));
+    }
   } catch (cause) {
+    for (const path of placed) await rm(path, { recursive: true, force: true });
     throw cause instanceof GatewayError ? cause : stateFault(folder, cause);
   } finally {
     if (stage !== undefined) await rm(stage, { recursive: true, force: true });

@@ -55,6 +55,46 @@ describe("gateway doctor", () => {
     expect(findings.map(({ text }) => text).join()).to.include("bad.yaml:1:14: log.level");
   });
 
+  it("finds keys that are given twice or are none, and variables that are not set", async () => {
+    const path = join(world.folder, "keys.yaml");
+    const hash = (digit: string): string => `"sha256:${digit.repeat(64)}"`;
+    const key = (id: string, keyHash: string): string => `{id: ${id}, tenant: acme, role: admin, key_hash: ${keyHash}}`;
+    const provider = '{name: a, type: openai, base_url: "http://localhost:1", api_key_env: UNSET_KEY, models: [m]}';
+    await writeFile(path, `keys: [${key("a", hash("1"))}, ${key("b", hash("1"))}]\nproviders: [${provider}]\n`);
+    const { stdout } = await runGateway(["doctor", "--config", path]);
+    expect(stdout).to.match(/^fail {2}configuration +.*keys\[1\].*a key of its own/m);
+    expect(stdout).to.match(/^fail {2}configuration +.*`UNSET_KEY` to hold .* got no such variable/m);
+    await writeFile(path, `keys: [${key("a", "agw_pasted-into-the-wrong-place")}]\n`);
+    const pasted = await runGateway(["doctor", "--config", path]);
+    expect(pasted.stdout)
+      .to.match(/^fail {2}configuration +.*key_hash/m)
+      .and.not.include("agw_pasted");
+  });
+
+  it("tells no secret of a configuration, in text or JSON", async () => {
+    const path = join(world.folder, "secrets.yaml");
+    const canary = "canary-0123456789abcdefghijklmnopqrstuvwxyz";
+    const secrets = { PROVIDER_KEY: canary, HEADER: `Bearer ${canary}`, GATEWAY_API_KEY: canary, MY_KEY: canary };
+    await writeFile(
+      path,
+      `
+listen: {gateway_port: 0, admin_port: 0, metrics_port: 0}
+keys: [{id: a, tenant: acme, role: viewer, key_env: MY_KEY}]
+upstreams:
+  - {name: a, transport: http, url: "http://127.0.0.1:1/${canary}?${canary}", headers_env: {Authorization: HEADER}}
+providers: [{name: p, type: openai, base_url: "http://127.0.0.1:1/${canary}", api_key_env: PROVIDER_KEY, models: [m]}]
+model_gateway: {routes: [{model: m, providers: [{name: p}]}]}
+telemetry: {endpoint: "http://127.0.0.1:1/${canary}", headers_env: {Authorization: HEADER}}
+evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}", headers_env: {Authorization: HEADER}}]}
+`,
+    );
+    for (const more of [[], ["--json"]]) {
+      const { stdout, stderr } = await runGateway(["doctor", "--config", path, ...more], secrets);
+      expect(stdout.match(/127\.0\.0\.1:1 cannot be reached/g)).to.have.lengthOf(4);
+      expect(stdout + stderr).to.not.include("canary");
+    }
+  });
+
   it("looks at local mode without a file, and makes nothing of it", async () => {
     const folder = await mkdtemp(join(tmpdir(), "doctor-local-"));
     const data = join(folder, "data");
@@ -88,6 +128,13 @@ describe("gateway doctor", () => {
       .to.include("ok    node")
       .and.not.include("\u001b[3");
     expect(run({}, line)).to.include("ok    node").and.not.include("\u001b");
+  });
+
+  it("takes a check that does not come to an end for one that failed, and goes on", async () => {
+    const found = await examine(await world.patient(), 100);
+    const late = found.filter(({ text }) => text.includes("no end within 100 ms"));
+    expect(late.map(({ check, status }) => `${check} ${status}`)).to.include("clock fail");
+    expect(found.at(-1)?.check).to.equal("witnesses");
   });
 
   it("takes a check that breaks for one that failed", async () => {

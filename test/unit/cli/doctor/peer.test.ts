@@ -4,6 +4,7 @@ import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
+import { examineCollector } from "../../../../core/cli/doctor/collector.ts";
 import type { Examine } from "../../../../core/cli/doctor/finding.ts";
 import { examineProviders } from "../../../../core/cli/doctor/provider.ts";
 import { reachProblem } from "../../../../core/cli/doctor/reach.ts";
@@ -94,6 +95,12 @@ describe("doctor: who has to be there", () => {
     const hook = `{name: a, tenant: acme, url: "http://127.0.0.1:${port}/hidden?hidden", secrets_env: [SECRET]}`;
     const config = await configured(`keys: [${key}]\napprovals: {webhooks: [${hook}]}`, { SECRET: secret });
     await expectMended(examineWebhooks, config, "warn");
+  });
+
+  it("finds a collector of telemetry that nobody answers for", async () => {
+    const config = await configured(`telemetry: {endpoint: "http://127.0.0.1:${port}/hidden"}`);
+    await expectMended(examineCollector, config, "warn");
+    expect(statuses(await examineCollector(await world.patient()))).to.deep.equal(["ok"]);
   });
 
   describe("witnesses", () => {
