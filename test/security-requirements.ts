@@ -62,7 +62,7 @@ S47 | 4      | met  | Upstream refuses, resets, times out, dies mid-stream → c
 S48 | 4      | met  | Change each of the 9 fingerprint inputs alone, any nested value, array order, letter case, NFC/NFD → new approval; key order and whitespace → same
 S49 | 4      | met  | ("a","bc") vs ("ab","c"), null vs missing vs "" → different fingerprints
 S50 | 4      | met  | New JSON-RPC id, progressToken, traceparent → same; inputResponses, any _meta that reaches the tool → new
-S51 | 4, 8   | part | Long, bidi, zero-width, ANSI arguments in list/GET/CLI/dashboard → whole and escaped; if cut, approve refused
+S51 | 4, 8   | met  | Long, bidi, zero-width, ANSI arguments in list/GET/CLI/dashboard → whole and escaped; if cut, approve refused
 S52 | 4      | met  | Approve+deny race, double approve, approve after expiry/deny/consume, two reviewers → one terminal state, rest 409
 S53 | 4      | met  | Requester approves own action; reviewer field; approve via tool call, chat text, header → no effect
 S54 | 4      | met  | Clock back 1 h / forward → expired stays expired
@@ -82,7 +82,7 @@ S63 | 7      | met  | Action count, risk, kill switch under 100 concurrent actio
 S64 | 3      | met  | Flip, insert, drop, reorder, cut tail, swap whole chain, roll back, two tenants in one chain → verify fails and names the first bad record; cut tail found through signed head
 S65 | 2, 3   | met  | ENOSPC, EIO, lock lost before dispatch → action not run, 503
 S66 | 3, 8   | part | Canary secrets in every input → absent from evidence, logs, metrics, backups, traces, crash output
-S67 | 8      | open | CRLF, ANSI, </script>, formula text in names → inert in logs, SSE frames, dashboard, CSV; CSP default-src 'self', frame-ancestors 'none', nosniff
+S67 | 8      | met  | CRLF, ANSI, </script>, formula text in names → inert in logs, SSE frames, dashboard, CSV; CSP default-src 'self', frame-ancestors 'none', nosniff
 S68 | 2, 7, 8| met  | 100,000 distinct tools/sessions/models → metric series and maps bounded
 S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses
 S70 | 8      | met  | Backup dir traversal/symlink; restore of older backup → refused; no approval revived

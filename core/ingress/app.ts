@@ -12,6 +12,7 @@ import { guard } from "./guard.ts";
 import type { HostRule } from "./host-rule.ts";
 import { answerMcpError, speaksMcp } from "./mcp/error.ts";
 import { answerModelError, modelApiOf } from "./model/error.ts";
+import { answerPrintably } from "./printable-json.ts";
 import { answerProblem } from "./problem.ts";
 import { type PublicRouteId, type Route, type RouteId, routes } from "./route.ts";
 
@@ -39,6 +40,8 @@ export function buildApp(port: Port, handlers: Handlers, parts: AppParts): Koa {
   app.silent = true;
   app.on("error", (error: unknown) => parts.log.warn({ err: GatewayError.from(error).code }, "response broke off"));
   app.use((ctx, next) => measure(ctx, next, port, parts.metrics));
+  // People read there, and programs of ours; what agents are told stays as short as it came.
+  if (port !== "gateway") app.use(answerPrintably);
   app.use((ctx, next) => answerErrors(ctx, next, parts));
   app.use(guard(parts.hostRule));
   app.use(buildRouter(port, handlers, parts).routes());

@@ -1,7 +1,5 @@
-import type { Context } from "koa";
 import type { Yes } from "../approval/answer.ts";
 import { listBreakGlass, listLive, listPast } from "../approval/history.ts";
-import { asciiJson } from "../kernel/ascii-json.ts";
 import type { Approving } from "./api/asked.ts";
 import type { AdminHandlers } from "./api/handler.ts";
 import { type ApprovalParts, viewApproval } from "./approval-view.ts";
@@ -20,25 +18,25 @@ export function approvalHandlers(parts: ApprovalParts): AdminHandlers<ApprovalRo
   const { book, review } = parts.approvals;
   return {
     "admin.approvals": (ctx, { tenant }, { query }) => {
-      answer(ctx, listLive(book, tenant, query.state, query));
+      ctx.body = listLive(book, tenant, query.state, query);
     },
     "admin.approval_history": async (ctx, { tenant }, { query }) => {
-      answer(ctx, await listPast(book, tenant, query.state, query));
+      ctx.body = await listPast(book, tenant, query.state, query);
     },
     "admin.approval": async (ctx, caller, { id }) => {
-      answer(ctx, await viewApproval(parts, caller, id));
+      ctx.body = await viewApproval(parts, caller, id);
     },
     "admin.approve": async (ctx, caller, { id, body }) => {
-      answer(ctx, { approval: await review.approve(id, caller, yesOf(body)) });
+      ctx.body = { approval: await review.approve(id, caller, yesOf(body)) };
     },
     "admin.deny": async (ctx, caller, { id, body }) => {
-      answer(ctx, { approval: await review.deny(id, caller, body.comment) });
+      ctx.body = { approval: await review.deny(id, caller, body.comment) };
     },
     "admin.break_glass": async (ctx, { tenant }) => {
-      answer(ctx, { items: await listBreakGlass(book, tenant), next: null });
+      ctx.body = { items: await listBreakGlass(book, tenant), next: null };
     },
     "admin.break_glass_close": async (ctx, caller, { id, body }) => {
-      answer(ctx, { approval: await review.account(id, caller, body.post_mortem) });
+      ctx.body = { approval: await review.account(id, caller, body.post_mortem) };
     },
   };
 }
@@ -49,10 +47,4 @@ function yesOf({ scope = "exact", comment, break_glass: breakGlass }: Approving)
     ...(comment === undefined ? {} : { comment }),
     ...(breakGlass === undefined ? {} : { breakGlass }),
   };
-}
-
-/** Agents choose names: whoever looks at the answer with bare eyes must not be misled by them. */
-function answer(ctx: Context, body: object): void {
-  ctx.type = "application/json; charset=utf-8";
-  ctx.body = asciiJson(body);
 }

@@ -1,5 +1,5 @@
 const hex = Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
-/** Code units from here on are escaped; JSON itself escapes those below the space. */
+/** Code units from here on are escaped; JSON itself escapes those below the space in its texts. */
 const firstEscaped = 0x7f;
 const escapeLength = "\\uffff".length;
 
@@ -8,8 +8,19 @@ const escapeLength = "\\uffff".length;
  * reads back as the same value. Linear, never cut.
  */
 export function asciiJson(value: unknown): string {
+  return escapeJson(JSON.stringify(value));
+}
+
+/** The same for a text that is JSON already. Line ends between its values stay. */
+export function escapeJson(text: string): string {
+  return /^[\n -~]*$/.test(text) ? text : escapeText(text);
+}
+
+/** A value as JSON on one line, for readers too that take U+0085, U+2028 or U+2029 for the end of one. */
+export function lineJson(value: unknown): string {
   const text = JSON.stringify(value);
-  return /^[ -~]*$/.test(text) ? text : escapeText(text);
+  if (!/[\u0085\u2028\u2029]/.test(text)) return text;
+  return text.replaceAll("\u0085", "\\u0085").replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
 }
 
 /** A callback a character is too slow for hostile megabytes. */

@@ -1,3 +1,4 @@
+import { asciiJson } from "../kernel/ascii-json.ts";
 import type { Clock, Random } from "../kernel/port.ts";
 import type { RetryDelays } from "../kernel/retry.ts";
 import type { WebhookConfig } from "../kernel/webhook-config.ts";
@@ -152,7 +153,7 @@ export class WebhookFeed implements Notifier {
   }
 
   #post(line: Line, { type, time, data }: Notice): void {
-    const body = JSON.stringify({ type, timestamp: time, data });
+    const body = asciiJson({ type, timestamp: time, data });
     const fields = { webhook: line.webhook.name, type };
     const fault = this.#faultOf(body);
     if (fault !== undefined) this.#lose(fault, fields);

@@ -1,4 +1,5 @@
 import pino, { type DestinationStream, type Logger } from "pino";
+import { escapeJson } from "../kernel/ascii-json.ts";
 import { terminalLine } from "./terminal-line.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
@@ -17,6 +18,8 @@ export function openLog(level: LogLevel, atTerminal: boolean): Log {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      // Upstreams and clients are named there as they call themselves.
+      hooks: { streamWrite: escapeJson },
       redact: { paths: ["key", "*.key", "authorization", "*.authorization", "headers"], remove: true },
     },
     atTerminal ? terminal : pino.destination({ dest: 2, sync: false }),

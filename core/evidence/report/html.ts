@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
+import { escapeHidden } from "../../kernel/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
 import {
-  makeVisible,
   tellApproval,
   tellDecision,
   tellName,
@@ -123,5 +123,5 @@ const entities: Readonly<Record<string, string>> = {
 };
 
 function escapeHtml(text: string): string {
-  return makeVisible(text).replace(/[&<>"']/g, (sign) => entities[sign] as string);
+  return escapeHidden(text).replace(/[&<>"']/g, (sign) => entities[sign] as string);
 }

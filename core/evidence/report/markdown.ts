@@ -1,7 +1,7 @@
+import { escapeHidden } from "../../kernel/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
 import {
-  makeVisible,
   tellApproval,
   tellDecision,
   tellName,
@@ -81,5 +81,5 @@ function row(name: string, value: string): string {
 
 /** Every sign that Markdown gives a meaning. */
 function escapeMarkdown(text: string): string {
-  return makeVisible(text).replace(/[\\`*_{}[\]()#+!|<>~&^$=:@-]/g, "\\$&");
+  return escapeHidden(text).replace(/[\\`*_{}[\]()#+!|<>~&^$=:@-]/g, "\\$&");
 }

@@ -106,8 +106,3 @@ export function tellSummary({ pruned_records: pruned, summary }: SessionReport):
   const missing = pruned === 0 ? "" : ` Not the whole session: its first ${pruned} records were pruned.`;
   return `${asked} ${ended}${open === 0 ? "" : `, ${open} still on the way`}.${missing}`;
 }
-
-/** What a terminal, a browser or a diff would hide or obey, made visible. */
-export function makeVisible(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
-}

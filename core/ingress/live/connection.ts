@@ -1,4 +1,5 @@
 import type { WebSocket } from "ws";
+import { asciiJson } from "../../kernel/ascii-json.ts";
 import type { ActionEnvelope, ClientIdentity } from "../../kernel/envelope.ts";
 import { GatewayError } from "../../kernel/error.ts";
 import type { Evaluation } from "../../kernel/evaluation.ts";
@@ -167,7 +168,7 @@ export class LiveConnection {
   #say(type: string, id: string | null, payload: JsonObject): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (this.#socket.bufferedAmount > mostWaiting) this.close("slow");
-    else this.#socket.send(JSON.stringify({ type, id, payload }));
+    else this.#socket.send(asciiJson({ type, id, payload }));
   }
 }
 

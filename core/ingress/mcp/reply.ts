@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { lineJson } from "../../kernel/ascii-json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../kernel/json-rpc.ts";
 
 /** Unsent bytes a slow reader may leave in memory; whoever has more to come is cut off. */
@@ -123,6 +124,6 @@ export class Reply {
   /** What is unsent counts before the message, not with it: one long answer to a quick reader is no backlog. */
   #write(message: ServerMessage | JsonRpcResponse): void {
     if (this.#response.writableLength > mostUnsentBytes) this.#response.destroy();
-    else this.#response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+    else this.#response.write(`event: message\ndata: ${lineJson(message)}\n\n`);
   }
 }

@@ -102,6 +102,19 @@ describe("GET /admin/v1/approvals/{id}", function () {
     expect(JSON.parse(call?.body ?? "{}").params.arguments).to.deep.equal(hostileArguments);
   });
 
+  it("tells in GraphQL what waits and nothing of its arguments, so that nothing of them is cut [S51]", async () => {
+    const id = await world.hold({ ...hostileArguments, of: "sentinel-of-graphql" });
+    const fields = "id state comment reason action { tool target capability protocol } evaluation { risk rules }";
+    const query = `{ approval(id: "${id}") { ${fields} } approvals(limit: 500) { items { ${fields} } } }`;
+    const { status, text } = await world.as("rita").ask("POST", "/graphql", { query });
+    expect([status, text.split(id).length - 1]).to.deep.equal([200, 2]);
+    expect(text)
+      .to.match(/^[ -~]*$/)
+      .and.not.include("sentinel-of-graphql")
+      .and.not.include("ypal.com");
+    await world.as("rita").deny(id);
+  });
+
   it("refuses a yes to what is not kept whole any more [S51]", async () => {
     const args = { text: "erased before anybody looked" };
     const id = await world.hold(args);

@@ -4,15 +4,43 @@ import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer-core";
+import { escapeHidden } from "../../../core/kernel/visible-text.ts";
 import { launchBrowser, openProxy, urlOf } from "../../support/dashboard-browser.ts";
+import { hostileNames, unseen } from "../../support/hostile-name.ts";
+import { hostileArguments } from "../../support/review-world.ts";
 import { send } from "../../support/wire.ts";
 import { echoCall, holdCall, keys, messageHeaders, openWorld, post, type World } from "../wire/world.ts";
 
 const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-/** All that a session's label may hold. */
-const hostile = `"><img/src=x/onerror="window.hit=1"></script><script>window.hit=1</script>`;
+/** Those that a session's label may be. */
+const labels = hostileNames.filter(({ text: name }) => /^[!-~]+$/.test(name)).map(({ text: name }) => name);
 
 const text = (selector: string): string => `document.querySelector("${selector}").innerText`;
+
+/** Data of the page with each of these wherever it shows a text. */
+function everywhere(names: readonly string[]): object {
+  const time = new Date().toISOString();
+  const decision = { decision: "allow", by_default: false, risk: 1, principal: "p" };
+  return {
+    decisions: names.map((name) => ({
+      time,
+      data: { ...decision, tool: name, target: name, label: name, rules: [name] },
+    })),
+    approvals: names.map((name) => ({
+      id: name,
+      tool: name,
+      target: name,
+      capability: name,
+      risk: 1,
+      expires_at: time,
+    })),
+    sessions: [{ session: "s", state: "active", risk: 9, taints: names }],
+    would_have: names.map((rule) => ({ rule, decision: "block", count: 1, last_time: time })),
+    upstreams: names.map((name) => ({ name, state: name })),
+    providers: names.map((name) => ({ name, breaker: name })),
+    extensions: names.map((name) => ({ kind: "pack", name, version: name, signer: name })),
+  };
+}
 
 /** Of the times between two frames until the page's title is `done`, the 95th percentile. */
 const frameGap = `new Promise((resolve) => {
@@ -112,13 +140,58 @@ describe("the dashboard in Chromium", function () {
     expect(faults).to.deep.equal([]);
   });
 
-  it("shows what is hostile in a name as text", async () => {
+  it("shows what is hostile in a name as text [S67]", async () => {
     await openLive();
-    await post(world, echoCall(), { headers: [...messageHeaders(), ["x-gateway-session-id", hostile]] });
-    await until(`${text("#decisions")}.includes(${JSON.stringify(hostile)})`);
+    const elements = `[...new Set([...document.querySelectorAll("*")].map(({ localName }) => localName))].sort().join()`;
+    await post(world, echoCall());
+    await until(`document.querySelectorAll("#decisions tr").length > 0`);
+    const before = await page.evaluate(elements);
+    for (const label of labels) {
+      await post(world, echoCall(), { headers: [...messageHeaders(), ["x-gateway-session-id", label]] });
+      await until(`${text("#decisions")}.includes(${JSON.stringify(label)})`);
+    }
     await sleep(200);
+    expect(labels.length).to.be.greaterThan(5);
+    expect(await page.evaluate(elements)).to.equal(before);
     expect(await page.evaluate(`["hit" in window, document.images.length]`)).to.deep.equal([false, 0]);
     expect(faults).to.deep.equal([]);
+  });
+
+  it("shows what is not seen in a text as the command line does [S67] [S51]", async () => {
+    // None of this passes the gateway: as if it told what it was told.
+    await page.setRequestInterception(true);
+    page.on("request", async (request) => {
+      if (request.headers().accept !== "application/json") return request.continue();
+      const data = (await (await fetch(authenticated(), { headers: { accept: "application/json" } })).json()) as object;
+      const body = JSON.stringify({ ...data, ...everywhere(hostileNames.map(({ text: name }) => name)) });
+      return request.respond({ status: 200, contentType: "application/json", body });
+    });
+    await openLive();
+    for (const place of ["#decisions", "#approvals", "#sessions", "#peers", "#extensions", "#trials"]) {
+      const shown = String(await page.evaluate(`document.querySelector("${place}").textContent`));
+      expect(shown, place).to.not.match(unseen);
+      for (const { what, text: name } of hostileNames)
+        expect(shown, `${place}: ${what}`).to.include(escapeHidden(name));
+    }
+    expect(await page.evaluate(`["hit" in window, document.images.length]`)).to.deep.equal([false, 0]);
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("shows of what waits nothing that could be cut: no arguments, and nothing to say yes with [S51]", async () => {
+    await openLive();
+    const args = JSON.stringify({ ...hostileArguments, please_review: "argument-of-the-dashboard" });
+    // A session of its own: the page's other tests ask for as many reviews as one may.
+    const headers = [...messageHeaders(), ["x-gateway-session-id", "with-arguments"] as const];
+    const held = await post(world, echoCall(args), { headers });
+    const [, approval] = /Approval (apr_[0-9a-f]{32}) is pending/.exec(held.body) ?? [];
+    await until(`${text("#approvals")}.includes("gateway approvals show ${approval}")`);
+    const asked = [["x-api-key", keys.viewer] as const, ["accept", "application/json"] as const];
+    const { body } = await send(world.gateway.metricsUrl, { target: "/", headers: asked });
+    for (const shown of [body, String(await page.evaluate("document.documentElement.outerHTML"))]) {
+      expect(shown).to.include(approval).and.not.include("argument-of-the-dashboard").and.not.include("paypal");
+      expect(shown).to.not.match(unseen);
+    }
+    expect(await countOf("button, a[href*=approve], form, input")).to.equal(0);
   });
 
   it("carries 10,000 decisions without growing", async () => {

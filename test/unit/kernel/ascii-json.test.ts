@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { asciiJson } from "../../../core/kernel/ascii-json.ts";
+import { asciiJson, escapeJson, lineJson } from "../../../core/kernel/ascii-json.ts";
 import { leastCpuMs } from "../../support/duration.ts";
 
 describe("asciiJson(value)", () => {
@@ -27,5 +27,23 @@ describe("asciiJson(value)", () => {
   it("takes a time that grows with the text alone", () => {
     const text = "\u202e".repeat(1_000_000);
     expect(leastCpuMs(3, () => asciiJson(text))).to.be.below(500);
+  });
+});
+
+describe("escapeJson(text)", () => {
+  it("keeps the ends of lines between values, and escapes what `asciiJson` does", () => {
+    expect(escapeJson('{"a":"\u009b"}\n{"b":"\u202e"}\n')).to.equal('{"a":"\\u009b"}\n{"b":"\\u202e"}\n');
+  });
+});
+
+describe("lineJson(value)", () => {
+  it("prints what `JSON.stringify` does, but for what some readers take for ends of lines [S67]", () => {
+    expect(lineJson({ a: "é\u202e\n" })).to.equal(JSON.stringify({ a: "é\u202e\n" }));
+    expect(lineJson("a\u2028b\u2029c\u0085")).to.equal('"a\\u2028b\\u2029c\\u0085"');
+  });
+
+  it("takes a time that grows with the text alone", () => {
+    const text = "\u2028".repeat(1_000_000);
+    expect(leastCpuMs(3, () => lineJson(text))).to.be.below(500);
   });
 });

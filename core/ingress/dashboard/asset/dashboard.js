@@ -15,9 +15,12 @@ function make(tag, className, ...inside) {
   return element;
 }
 
+/** What is not seen as itself: the same characters as in `core/kernel/visible-text.ts`. */
+const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|[^\P{Zs} ]|\\(?=u\{)/gu;
+
 /** Characters that show as nothing, or turn others around, as their code points. */
 function visible(text) {
-  return String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);
+  return String(text).replace(hidden, (each) => `\\u{${each.codePointAt(0).toString(16)}}`);
 }
 
 const timeOf = (iso) => new Date(iso).toLocaleTimeString([], { hour12: false });
@@ -83,7 +86,7 @@ function showApprovals() {
       "",
       make("span", "review", visible(capability)),
       ` ${visible(tool)} on ${visible(target)}, risk ${risk} `,
-      make("div", "faint", `until ${timeOf(until)} · gateway approvals show ${id}`),
+      make("div", "faint", `until ${timeOf(until)} · gateway approvals show ${visible(id)}`),
     ),
   );
   at("approvals-count").textContent = approvals.size > 0 ? `(${approvals.size})` : "";
