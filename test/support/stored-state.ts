@@ -32,6 +32,11 @@ export interface KnownState {
   readonly stopped_at: string;
   readonly sessions: readonly { readonly id: string; readonly label?: string; readonly records: number }[];
   readonly approvals: readonly { readonly id: string; readonly state: string }[];
+  /** The ids of emergency approvals that owe a post-mortem. */
+  readonly break_glass: readonly string[];
+  /** The ids of notices that a webhook is owed, and of those that it was never told. */
+  readonly owed: readonly string[];
+  readonly dead_letters: readonly string[];
   /** The ids of sessions that stand stopped. */
   readonly killed: readonly string[];
   readonly usage: { readonly requests: number; readonly input_tokens: number; readonly output_tokens: number } | null;
@@ -47,6 +52,9 @@ export interface KnownState {
 export function storedKey(person: Person): string {
   return `test-${createHash("sha256").update(`stored-state ${person}`).digest("base64url")}`;
 }
+
+/** What the webhook's notices are signed with. */
+export const storedSecret: string = `whsec_${createHash("sha256").update("stored-state webhook").digest("base64")}`;
 
 export function storedKeyHash(person: Person): string {
   return `sha256:${createHash("sha256").update(storedKey(person)).digest("hex")}`;

@@ -10,7 +10,17 @@ import { allowEverything } from "./pack.ts";
 import { runProgram } from "./program.ts";
 import { startRecorder } from "./recorder.ts";
 import { StoredPast } from "./stored-past.ts";
-import { type Era, eras, isSince, people, roleOf, storedKeyHash, storedStatePath } from "./stored-state.ts";
+import {
+  type Era,
+  eras,
+  isSince,
+  people,
+  roleOf,
+  storedKeyHash,
+  storedSecret,
+  storedStatePath,
+} from "./stored-state.ts";
+import { answer, WebhookReceiver } from "./webhook-receiver.ts";
 
 const modelGateway = "model_gateway: { routes: [{ model: mock, providers: [{ name: mock }] }] }";
 
@@ -20,23 +30,34 @@ await write(era, checkout);
 
 async function write(era: Era, checkout: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), `write-${era}-`));
-  const recorder = await startRecorder();
+  const [recorder, hook] = await Promise.all([startRecorder(), WebhookReceiver.start()]);
+  // Denials are refused for good, everything else for now.
+  hook.respond = (response, { notice }) => answer(response, notice.type === "approval.denied" ? 400 : 503);
   try {
     const program = join(checkout, "dist", "core", "cli", "main.js");
-    const gateway = await startGateway({ folder, program, config: configOf(era, recorder.url), files: rulesOf(era) });
-    const known = await new StoredPast(era, gateway).make().finally(() => gateway.stop());
+    const gateway = await startGateway({
+      folder,
+      program,
+      config: configOf(era, recorder.url, hook.url),
+      files: rulesOf(era),
+      env: { HOOK: storedSecret },
+    });
+    const known = await new StoredPast(era, gateway, hook).make().finally(() => gateway.stop());
     await writeFile(join(folder, "known.json"), JSON.stringify(known, null, 2));
     await pack(folder, storedStatePath(era));
   } finally {
     await recorder.stop();
+    hook.stop();
     await rm(folder, { recursive: true });
   }
 }
 
-function configOf(era: Era, url: string): string {
+function configOf(era: Era, url: string, hookUrl: string): string {
   const keys = people.map(
     (id) => `  - { id: ${id}, tenant: acme, role: ${roleOf[id]}, key_hash: "${storedKeyHash(id)}" }`,
   );
+  const webhook = `{ name: pager, tenant: acme, url: "${hookUrl}", secrets_env: [HOOK] }`;
+  const approvals = `approvals: { allow_break_glass: true, webhooks: [${webhook}] }`;
   const untrusted = isSince(era, "watched") ? ", untrusted: [echo]" : "";
   return `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
@@ -44,6 +65,7 @@ keys:
 ${keys.join("\n")}
 upstreams: [{ name: recorder, transport: http, url: "${url}", protocol: legacy, connection: shared${untrusted} }]
 policy: { packs: [{ path: packs/open }] }
+${isSince(era, "reviewed") ? approvals : ""}
 ${isSince(era, "metered") ? modelGateway : ""}
 `;
 }

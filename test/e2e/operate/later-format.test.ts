@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { Level } from "level";
 import { startGateway } from "../../support/gateway.ts";
 import { rejection } from "../../support/ledger-world.ts";
-import { unpackStoredState } from "../../support/stored-state.ts";
+import { storedSecret, unpackStoredState } from "../../support/stored-state.ts";
 
 describe("a folder of a later format", function () {
   this.timeout(60_000);
@@ -24,7 +24,9 @@ describe("a folder of a later format", function () {
       await later.close();
       const [before, files] = [await entries(), await readTree(folder)];
       expect(before.length).to.be.above(100);
-      const refused = await rejection(startGateway({ folder, config: files.get("gateway.yaml") ?? "" }));
+      const refused = await rejection(
+        startGateway({ folder, config: files.get("gateway.yaml") ?? "", env: { HOOK: storedSecret } }),
+      );
       expect(refused.message).to.include(
         "expected store format `1`, got `2`; open it with the version that wrote it, or choose another folder",
       );

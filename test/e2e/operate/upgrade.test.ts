@@ -17,8 +17,10 @@ import {
   readKnownState,
   storedKey,
   storedPrincipal,
+  storedSecret,
   unpackStoredState,
 } from "../../support/stored-state.ts";
+import { until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
 
 const shiftedClock = fileURLToPath(new URL("../../fixture/shifted-clock.js", import.meta.url));
@@ -29,6 +31,7 @@ describe("the state that a gateway of an earlier day left", function () {
   this.timeout(120_000);
   let python: PythonVerifier;
   let upstream: Recorder;
+  let hook: WebhookReceiver;
   let folder: string;
   let known: KnownState;
   let gateway: RunningGateway;
@@ -40,14 +43,15 @@ describe("the state that a gateway of an earlier day left", function () {
 
   /** A clock that stands where it stood then. */
   function env(): Record<string, string> {
-    return { NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "offset") };
+    return { NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "offset"), HOOK: storedSecret };
   }
 
   async function start(data = "data"): Promise<RunningGateway> {
     const text = await readFile(join(folder, "gateway.yaml"), "utf8");
     const own = text
       .replace(/^(data_dir|resilience):.*\n/gm, "")
-      .replace(/http:\/\/127\.0\.0\.1:\d+\/mcp/, upstream.url);
+      .replace(/http:\/\/127\.0\.0\.1:\d+\/mcp/, upstream.url)
+      .replace(/http:\/\/127\.0\.0\.1:\d+\/hook/, hook.url);
     const config = `${own}data_dir: ${data}\nresilience: { enabled: true, backup_dir: kept }\n`;
     return startGateway({ config, folder, env: env() });
   }
@@ -102,13 +106,14 @@ describe("the state that a gateway of an earlier day left", function () {
         folder = await unpackStoredState(era);
         known = await readKnownState(folder);
         await writeFile(join(folder, "offset"), String(Date.parse(known.stopped_at) + pauseMs - Date.now()));
-        upstream = await startRecorder();
+        [upstream, hook] = await Promise.all([startRecorder(), WebhookReceiver.start()]);
         gateway = await start();
       });
 
       after(async () => {
         await gateway.stop();
         await upstream.stop();
+        hook.stop();
         await rm(folder, { recursive: true });
       });
 
@@ -189,6 +194,23 @@ describe("the state that a gateway of an earlier day left", function () {
           for (const state of isSame ? [] : ["pending", "approved"]) {
             expect(toldOf(answers.get(state) as Answer).former_approval?.reason, state).to.equal("policy_changed");
           }
+        });
+
+        it("tells the webhook what it is owed, and once more what it refused", async () => {
+          await until(() => known.owed.every((id) => hook.ids.includes(id)), "what is owed");
+          expect((await list("webhooks/dead-letters")).map(({ id }) => id)).to.deep.equal(known.dead_letters);
+          const [dead = ""] = known.dead_letters;
+          expect(hook.ids).to.not.include(dead);
+          expect((await cli("webhooks", "redeliver", dead)).code).to.equal(0);
+          await until(() => hook.ids.includes(dead), "the one that was refused");
+        });
+
+        it("takes the post-mortem of an emergency that still owes one", async () => {
+          expect((await list("break-glass")).map(({ id }) => id)).to.deep.equal(known.break_glass);
+          const [urgent = ""] = known.break_glass;
+          const { code } = await cli("break-glass", "close", urgent, "--post-mortem", "the disk was full, at night");
+          expect(code).to.equal(0);
+          expect(await list("break-glass")).to.deep.equal([]);
         });
       }
 
