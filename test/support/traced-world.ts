@@ -131,12 +131,13 @@ upstreams:
   - { name: recorder, transport: http, url: "${this.recorder.url}", protocol: legacy, connection: shared }
   - { name: notes, transport: stdio, command: "${process.execPath}", args: ["${tee}", "${this.#stdioLog}", "${process.execPath}", "${demoServer}"], connection: shared }
 providers:
-  - { name: open, type: openai, base_url: "${this.provider.baseUrl("openai")}", models: [chat-model], max_retries: 0 }
-  - { name: claude, type: anthropic, base_url: "${this.provider.baseUrl("anthropic")}", models: [messages-model] }
+  - { name: open, type: openai, base_url: "${this.provider.baseUrl("openai")}", models: [chat-model, shared-model], max_retries: 0 }
+  - { name: claude, type: anthropic, base_url: "${this.provider.baseUrl("anthropic")}", models: [messages-model, shared-model] }
 model_gateway:
   routes:
     - { model: chat-model, providers: [{ name: open, model: open-1 }] }
     - { model: messages-model, providers: [{ name: claude, model: claude-1 }] }
+    - { model: shared-model, fallback: true, providers: [{ name: open, model: open-2 }, { name: claude, model: claude-2 }] }
 sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
 policy: { packs: [{ path: packs/open }] }
 ${told}

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/kernel/json.ts";
+import { scripts } from "../../fixture/model-provider.ts";
 import { treeOf } from "../../support/collector.ts";
-import type { McpClient } from "../../support/mcp-client.ts";
+import { clientKinds, type McpClient } from "../../support/mcp-client.ts";
 import type { ToldSpan } from "../../support/otlp-reader.ts";
 import { newTraceparent, TracedWorld } from "../../support/traced-world.ts";
 
@@ -108,15 +109,51 @@ for (const protocol of ["http/protobuf", "http/json"]) {
       });
     });
 
-    it("is the road of a streamed model request, with what the provider counted", async () => {
+    /** A request of the chat API, and what the collector was told of it. */
+    async function ask(model: string, stream: boolean): Promise<Traced & { readonly text: string }> {
       const said = newTraceparent();
       const response = await fetch(`${world.gateway.url}/v1/chat/completions`, {
         method: "POST",
         headers: { "x-api-key": world.keys.agent, "content-type": "application/json", traceparent: said.text },
-        body: JSON.stringify({ model: "chat-model", stream: true, messages: [{ role: "user", content: "hello" }] }),
+        body: JSON.stringify({ model, stream, max_tokens: 9, messages: [{ role: "user", content: "hello" }] }),
       });
-      expect(await response.text()).to.include("[DONE]");
-      const { tree, root, ofKind } = await find(said);
+      const text = await response.text();
+      return { text, ...(await find(said)) };
+    }
+
+    it("says that a tool failed, by its own account", async () => {
+      const { tree, root, ofKind } = await trace({ title: "nothing" }, "read_note");
+      expect(tree).to.deep.equal(wholeRoad("tools/call read_note"));
+      const [dispatched] = ofKind(client);
+      expect(dispatched?.isError).to.equal(true);
+      expect(dispatched?.attributes).to.include({ "error.type": "tool_error", "gateway.target": "notes" });
+      expect(root.attributes).to.include({ "gateway.passage": "answered", "gateway.decision": "allow" });
+    });
+
+    it("goes down the road once for each provider that is asked, and ends as the last of them does", async () => {
+      world.provider.next(scripts.dies());
+      const { tree, root, ofKind } = await ask("shared-model", false);
+      const [name, ...second] = wholeRoad("chat claude-2");
+      const first = [step("evaluate"), step("record decision"), step("chat open-2"), step("record outcome")];
+      expect(tree).to.deep.equal([name, ...first, ...second]);
+      expect(root.isError).to.equal(false);
+      const asked = ofKind(client).map(({ isError, attributes }) => [isError, attributes["gen_ai.provider.name"]]);
+      expect(asked).to.deep.equal([
+        [true, "openai"],
+        [false, "anthropic"],
+      ]);
+    });
+
+    it("ends in error where a stream breaks off", async () => {
+      world.provider.next(scripts.dies(['data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n']));
+      const { root, ofKind } = await ask("chat-model", true);
+      expect(root.attributes["error.type"]).to.equal("PROVIDER_UNAVAILABLE");
+      expect(ofKind(client)[0]?.attributes["error.type"]).to.equal("PROVIDER_UNAVAILABLE");
+    });
+
+    it("is the road of a streamed model request, with what the provider counted", async () => {
+      const { tree, root, ofKind, text } = await ask("chat-model", true);
+      expect(text).to.include("[DONE]");
       expect(tree).to.deep.equal(wholeRoad("chat open-1"));
       const asked = {
         "gen_ai.operation.name": "chat",
@@ -129,8 +166,17 @@ for (const protocol of ["http/protobuf", "http/json"]) {
       expect(dispatched?.attributes["gen_ai.usage.input_tokens"]).to.be.above(0);
       expect(dispatched?.attributes["gen_ai.usage.output_tokens"]).to.be.above(0);
       const [sent] = world.provider.calls.slice(-1);
-      expect(sent?.headers.traceparent).to.equal(`00-${said.traceId}-${dispatched?.spanId}-01`);
+      expect(sent?.headers.traceparent).to.equal(`00-${root.traceId}-${dispatched?.spanId}-01`);
     });
+
+    for (const kind of clientKinds) {
+      it(`is the same of each official client: ${kind}`, async () => {
+        const said = newTraceparent();
+        const other = await world.connect(kind);
+        await other.callTool("echo", { text: kind }, { meta: { traceparent: said.text } });
+        expect((await find(said)).tree).to.deep.equal(wholeRoad("tools/call echo"));
+      });
+    }
 
     it("goes on at the upstream: header and `_meta` name the span of the dispatch", async () => {
       const { root, ofKind } = await trace({ text: "on" });

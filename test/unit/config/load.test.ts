@@ -42,6 +42,7 @@ describe("loadConfig(path, env)", () => {
       ACME_REVIEWER_KEY: environmentKey,
       TICKETS_AUTHORIZATION: "Bearer t",
       NOTARY_AUTHORIZATION: "Bearer n",
+      COLLECTOR_AUTHORIZATION: "Bearer c",
       ON_CALL_WEBHOOK_SECRET: `whsec_${"A".repeat(32)}`,
       OPENAI_API_KEY: "sk-openai",
       ANTHROPIC_API_KEY: "sk-anthropic",
@@ -88,6 +89,21 @@ describe("loadConfig(path, env)", () => {
         },
         { type: "git", repository: "/srv/git/evidence.git", name: "history", intervalMs: 60_000, origins: {} },
       ]);
+    });
+
+    it("tells the collector by the headers the file names", async () => {
+      const { telemetry } = await loadConfig(file, env);
+      expect(telemetry).to.deep.equal({
+        endpoint: "https://collector.internal.example:4318",
+        protocol: "http/protobuf",
+        headers: { Authorization: "Bearer c" },
+        origins: { Authorization: { variable: "COLLECTOR_AUTHORIZATION" } },
+        timeoutMs: 10_000,
+        samplePercent: 25,
+        mostQueuedSpans: 8_192,
+        metricsIntervalMs: 60_000,
+        exemplars: true,
+      });
     });
 
     it("gives a process the variables the file names and no others", async () => {
