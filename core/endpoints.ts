@@ -19,7 +19,7 @@ import { limitWarnings } from "./notify/limited-warning.ts";
 import type { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
 import type { Metrics } from "./observe/metrics.ts";
-import { Road } from "./pipeline/road.ts";
+import { type EvaluationListener, Road } from "./pipeline/road.ts";
 import type { Chain } from "./policy/chain.ts";
 import type { ProviderFleet } from "./provider/fleet.ts";
 import type { SessionWatch } from "./session/session-watch.ts";
@@ -44,6 +44,7 @@ export interface EndpointSources {
   readonly meter: UsageMeter;
   readonly live: LiveFeed;
   readonly tracer: Tracer;
+  readonly recent: EvaluationListener;
 }
 
 export interface Endpoints {
@@ -68,11 +69,27 @@ const mostHeldBytes = 1_048_576;
 
 /** Makes the endpoints of the gateway port; all of them lead onto one road. */
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
-  const { ledger, approvals, metrics, chain, sessionWatch: sessions, inFlight, live, taskBinding: tasks } = open;
+  const {
+    ledger,
+    approvals,
+    metrics,
+    chain,
+    sessionWatch: sessions,
+    inFlight,
+    live,
+    recent,
+    taskBinding: tasks,
+  } = open;
   const tickets = open.tickets.desk;
   const { queue: desk } = approvals;
   const { trials } = metrics;
-  const road = new Road({ chain, sessions, tickets, log: ledger, desk, observer: metrics, trials, live, newId });
+  const listener: EvaluationListener = {
+    note: (...decided) => {
+      trials.note(...decided);
+      recent.note(...decided);
+    },
+  };
+  const road = new Road({ chain, sessions, tickets, log: ledger, desk, observer: metrics, listener, live, newId });
   const shared = {
     road,
     tickets,

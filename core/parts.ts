@@ -25,10 +25,12 @@ import { LiveFeed } from "./observe/live-feed.ts";
 import type { Log } from "./observe/log.ts";
 import { Metrics } from "./observe/metrics.ts";
 import type { Telemetry } from "./observe/otlp/telemetry.ts";
+import { RecentActions, recentLimits } from "./observe/recent-action.ts";
 import { openCollector, openFleet, openProviders } from "./peers.ts";
 import { openApprovals, openTickets } from "./permits.ts";
+import type { Explainer } from "./pipeline/explainer.ts";
 import type { LoadedExtension } from "./pipeline/extension-record.ts";
-import { openPolicies } from "./policies.ts";
+import { openExplainer, openPolicies } from "./policies.ts";
 import { Chain } from "./policy/chain.ts";
 import type { ProviderFleet } from "./provider/fleet.ts";
 import { type KillSwitch, killedError } from "./session/kill-switch.ts";
@@ -77,6 +79,7 @@ export interface Parts extends Endpoints {
   readonly sessions: SessionTable;
   readonly live: LiveFeed;
   readonly collector: Telemetry;
+  readonly explainer: Explainer;
   readonly life: { stopping: boolean };
 }
 
@@ -144,6 +147,8 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const keys = new KeyRing(config.keys);
   const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });
   const collector = await openCollector(config, log, metrics);
+  const recent = new RecentActions(recentLimits(config.evidence));
+  const explainer = openExplainer(config, { ...evidence, chain, approvals, recent });
   const endpoints = openEndpoints(config, log, {
     tracer: collector.tracer,
     ...control,
@@ -159,6 +164,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     sessions,
     meter,
     live,
+    recent,
   });
   return {
     config,
@@ -179,6 +185,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     meter,
     sessions,
     live,
+    explainer,
     ...endpoints,
     collector,
     life: { stopping: false },

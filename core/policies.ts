@@ -1,17 +1,24 @@
+import type { Approvals } from "./approval/approvals.ts";
 import { configDigest } from "./config/digest.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
+import { DecisionSearch } from "./evidence/decision-search.ts";
 import type { Ledger } from "./evidence/ledger.ts";
 import { measureFuelRate } from "./extension/fuel-rate.ts";
 import { PluginPool } from "./extension/plugin-pool.ts";
 import { SeenSequences } from "./extension/seen-sequence.ts";
+import { newId } from "./instance.ts";
 import type { GatewayError } from "./kernel/error.ts";
 import type { PolicyRef } from "./kernel/policy.ts";
 import type { Log } from "./observe/log.ts";
 import type { Metrics } from "./observe/metrics.ts";
+import type { RecentActions } from "./observe/recent-action.ts";
 import { configurationEvent } from "./pipeline/configuration-record.ts";
+import { Explainer } from "./pipeline/explainer.ts";
 import { extensionEvents, type LoadedExtension, refusalEvent } from "./pipeline/extension-record.ts";
 import { type LoadedPolicies, loadPolicies as load } from "./pipeline/policy-load.ts";
+import { memberHider } from "./pipeline/private-member.ts";
 import { recordForTenants } from "./pipeline/tenant-record.ts";
+import type { Chain } from "./policy/chain.ts";
 import type { Store } from "./store/open.ts";
 
 interface Opening extends Recording {
@@ -81,6 +88,28 @@ export function loadPolicies(
       await recorded.catch((cause) => log.error({ detail: String(cause) }, "refusal cannot be recorded"));
     },
   });
+}
+
+/** What says why policies decided as they did. */
+export function openExplainer(
+  { evidence }: GatewayConfig,
+  { store, ledger, chain, approvals, recent }: Explaining,
+): Explainer {
+  const search = new DecisionSearch({ store, ledger });
+  return new Explainer({
+    chain,
+    recent,
+    recorded: (tenant, id) => search.find(tenant, id),
+    held: (...asked) => approvals.findHeld(...asked),
+    hide: memberHider(evidence.redactFields),
+    newId,
+  });
+}
+
+interface Explaining extends Pick<Recording, "store" | "ledger"> {
+  readonly chain: Chain;
+  readonly approvals: Approvals;
+  readonly recent: RecentActions;
 }
 
 /** What comes into force with a configuration. */

@@ -1,9 +1,14 @@
+import { isFinal } from "../kernel/approval.ts";
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { type ErrorCode, GatewayError } from "../kernel/error.ts";
 import { ApprovalBook, type BookParts } from "./book.ts";
 import { Expiry } from "./expiry.ts";
 import type { ApprovalStanding } from "./live-table.ts";
 import { ApprovalQueue } from "./queue.ts";
 import { ApprovalReview, type ReviewRule } from "./review.ts";
 import { bringBack } from "./start.ts";
+
+const absent: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["NOT_FOUND", "APPROVAL_INCOMPLETE"]);
 
 export interface ApprovalsParts extends BookParts {
   readonly rule: ReviewRule;
@@ -39,6 +44,21 @@ export class Approvals {
   /** How the approvals of all tenants stand now. */
   standing(): ApprovalStanding {
     return this.book.live.standing(this.book.parts.limits);
+  }
+
+  /**
+   * The action that an evaluation held, for as long as it waits or may be used; undefined where it is not kept whole, or
+   * another evaluation held the action of this approval.
+   */
+  async findHeld(tenant: string, id: string, evaluationId: string): Promise<ActionEnvelope | undefined> {
+    try {
+      const approval = await this.book.find(tenant, id);
+      if (approval.evaluation.id !== evaluationId || isFinal(approval.state)) return undefined;
+      return (await this.review.held(approval)).action;
+    } catch (error) {
+      if (error instanceof GatewayError && absent.has(error.code)) return undefined;
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Decision } from "../kernel/decision.ts";
 import type { Finding } from "../kernel/policy.ts";
+import type { Explanation } from "../pipeline/explanation.ts";
 import { showText } from "../policy/display.ts";
 
 /** An evaluation as `POST /admin/v1/test-action` answers it, as far as it is printed. */
@@ -10,6 +11,8 @@ export interface ToldEvaluation {
   readonly rules: readonly string[];
   readonly verdicts: readonly ToldVerdict[];
   readonly shadow: readonly ToldVerdict[];
+  /** Where it was asked for. */
+  readonly explanation?: Explanation;
 }
 
 interface ToldVerdict {

@@ -7,6 +7,7 @@ import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
 import { doctorCommand } from "./doctor.ts";
 import { evidenceCommand } from "./evidence.ts";
+import { explainCommand } from "./explain.ts";
 import { providersCommand, upstreamsCommand } from "./fleet.ts";
 import { completeHelp } from "./help.ts";
 import { initCommand } from "./init.ts";
@@ -44,6 +45,7 @@ export function buildProgram(): Command {
     .addCommand(policiesCommand())
     .commandsGroup("Review:")
     .addCommand(approvalsCommand())
+    .addCommand(explainCommand())
     .addCommand(breakGlassCommand())
     .addCommand(sessionsCommand())
     .addCommand(ticketsCommand())

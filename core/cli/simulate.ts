@@ -3,15 +3,18 @@ import { Command } from "commander";
 import { type Decision, isDecision } from "../kernel/decision.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type JsonObject } from "../kernel/json.ts";
+import type { Explanation } from "../pipeline/explanation.ts";
 import { showText } from "../policy/display.ts";
 import { Faults } from "../policy/fault.ts";
 import { readItems, startOf } from "../policy/yaml/file.ts";
 import { toJson, type YamlNode } from "../policy/yaml/node.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { reasonOf, type ToldEvaluation } from "./evaluation-text.ts";
+import { describeExplanation } from "./explanation-text.ts";
 import { print } from "./print.ts";
 
 interface SimulateOptions extends AdminOptions {
+  readonly explain?: true;
   readonly json?: true;
 }
 
@@ -32,28 +35,36 @@ export function simulateCommand(): Command {
   return new Command("simulate")
     .description("ask a running gateway what its policies say of a file of actions; nothing is carried out")
     .argument("<file>", "YAML or JSON: `actions`, a list of `{tool, target, capability, arguments, …, expect}`")
+    .option("--explain", "say of each action why")
     .option("--json", "print a line of JSON for each action")
     .addOption(adminOption())
     .action(simulate);
 }
 
-async function simulate(file: string, { admin, json }: SimulateOptions): Promise<void> {
+async function simulate(file: string, { admin, explain, json }: SimulateOptions): Promise<void> {
   const actions = await readActions(file);
   let wrong = 0;
   for (let from = 0; from < actions.length; from += largestPage) {
     const page = actions.slice(from, from + largestPage);
-    const message = { actions: page.map(({ action }) => action) };
+    const why = explain === undefined ? {} : { explain };
+    const message = { actions: page.map(({ action }) => action), ...why };
     const { items } = await askJson<Simulation>({ admin }, "/admin/v1/simulate", "POST", message);
     for (const [index, told] of items.entries()) {
       const one = page[index] as Simulated;
       const isWrong = one.expect !== undefined && one.expect !== told.decision;
       if (isWrong) wrong++;
       print(json ? JSON.stringify({ ...told, expected: one.expect ?? null, ok: !isWrong }) : line(one, told, isWrong));
+      if (!json && told.explanation !== undefined) print(describeWhy(told.explanation).join("\n"));
     }
   }
   if (wrong === 0) return;
   process.stderr.write(`gateway: ${wrong} of ${actions.length} actions are not decided as expected\n`);
   process.exitCode = 1;
+}
+
+/** Below the line of its action. */
+function describeWhy(explanation: Explanation): readonly string[] {
+  return describeExplanation(explanation).map((text) => (text === "" ? "" : `  ${text}`));
 }
 
 function line({ action, expect }: Simulated, told: ToldEvaluation, isWrong: boolean): string {

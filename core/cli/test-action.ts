@@ -5,6 +5,7 @@ import { phases, protocols } from "../kernel/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { describeEvaluation, type ToldEvaluation } from "./evaluation-text.ts";
+import { describeExplanation } from "./explanation-text.ts";
 import { print } from "./print.ts";
 
 interface TestActionOptions extends AdminOptions {
@@ -16,6 +17,7 @@ interface TestActionOptions extends AdminOptions {
   readonly arguments: JsonObject;
   readonly output?: Json;
   readonly session?: string;
+  readonly explain?: true;
   readonly expect?: string;
   readonly json?: true;
 }
@@ -33,6 +35,7 @@ export function testActionCommand(): Command {
     .option("--output <json>", "the answer, in phase `output`", parseJson)
     .option("--session <label>", "the session it would belong to")
     .addOption(new Option("--expect <decision>", "end with 1 unless this is decided").choices(decisions))
+    .option("--explain", "say why: what its rules asked, and the nearest that did not decide")
     .option("--json", "print JSON")
     .addOption(adminOption())
     .addHelpText(
@@ -50,10 +53,15 @@ async function testAction({ admin, expect, json, ...action }: TestActionOptions)
     "POST",
     message,
   );
-  print(json ? JSON.stringify(evaluation) : describeEvaluation(evaluation).join("\n"));
+  print(json ? JSON.stringify(evaluation) : describe(evaluation).join("\n"));
   if (expect === undefined || expect === evaluation.decision) return;
   process.stderr.write(`gateway: expected ${expect}, got ${evaluation.decision}\n`);
   process.exitCode = 1;
+}
+
+function describe(evaluation: ToldEvaluation): readonly string[] {
+  const { explanation } = evaluation;
+  return explanation === undefined ? describeEvaluation(evaluation) : describeExplanation(explanation);
 }
 
 function parseJson(text: string): Json {

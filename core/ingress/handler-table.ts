@@ -11,6 +11,7 @@ import { approvalHandlers } from "./approval-admin.ts";
 import type { ApprovalParts } from "./approval-view.ts";
 import { type BackupParts, backupHandlers } from "./backup.ts";
 import { type DashboardPageParts, dashboardHandlers } from "./dashboard/page.ts";
+import { explanationHandlers } from "./explanation.ts";
 import { graphqlHandlers } from "./graphql/endpoint.ts";
 import { type Health, healthHandler } from "./health.ts";
 import type { KillAuthorityParts } from "./kill-authority.ts";
@@ -54,6 +55,7 @@ export function handlersOf(parts: HandlerParts): Handlers {
     ...sessionKillHandlers(parts),
     ...manifestHandlers(parts),
     ...policyTestHandlers(parts),
+    ...explanationHandlers(parts),
     ...graphqlHandlers({ ...parts, policies: () => parts.chain.standing }),
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),

@@ -1,33 +1,37 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Context } from "koa";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
 import type { Principal } from "../kernel/principal.ts";
+import type { Explainer } from "../pipeline/explainer.ts";
 import type { Road } from "../pipeline/road.ts";
 import type { AdminHandlers } from "./api/handler.ts";
 import { agentIdentity } from "./client.ts";
 import { actionOf, checkOutput, type DescribedAction, type DescriptionParts } from "./described-action.ts";
 
 export interface PolicyTestParts extends DescriptionParts {
-  readonly road: Pick<Road, "evaluate">;
+  readonly road: Pick<Road, "examine">;
+  readonly explainer: Explainer;
   readonly ledger: Ledger;
 }
 
 /**
  * Handlers that say what policy thinks of described actions, attempted by the caller: the same chain as for any other,
- * which ends at the evaluation. Nothing is dispatched, held or counted of a session; that somebody asked is on record.
+ * which ends at the evaluation; with `explain: true`, why. Nothing is dispatched, held or counted of a session; that
+ * somebody asked is on record.
  */
 export function policyTestHandlers(parts: PolicyTestParts): AdminHandlers<"admin.test_action" | "admin.simulate"> {
   return {
-    "admin.test_action": async (ctx, caller, { body: said }) => {
-      checkOutput(said, "action");
+    "admin.test_action": async (ctx, caller, { body: { explain = false, ...action } }) => {
+      checkOutput(action, "action");
       await record(parts, caller, "policy.test_action", 1);
-      ctx.body = { evaluation: await evaluate(parts, ctx, caller, said) };
+      ctx.body = { evaluation: await evaluate(parts, ctx, caller, action, explain) };
     },
-    "admin.simulate": async (ctx, caller, { body: { actions } }) => {
+    "admin.simulate": async (ctx, caller, { body: { actions, explain = false } }) => {
       for (const [at, each] of actions.entries()) checkOutput(each, `actions/${at}`);
       await record(parts, caller, "policy.simulate", actions.length);
       const items = [];
-      for (const each of actions) items.push(await evaluate(parts, ctx, caller, each));
+      for (const each of actions) items.push(await evaluate(parts, ctx, caller, each, explain));
       ctx.body = { items };
     },
   };
@@ -42,8 +46,14 @@ async function evaluate(
   ctx: Context,
   caller: Principal,
   said: DescribedAction,
+  explain: boolean,
 ): Promise<object> {
-  return viewEvaluation(await parts.road.evaluate(actionOf(said, caller, agentIdentity(ctx.req), parts)));
+  const { action, evaluation } = await parts.road.examine(actionOf(said, caller, agentIdentity(ctx.req), parts));
+  const told = viewEvaluation(evaluation);
+  if (!explain) return told;
+  // An explanation takes a while: let others in between.
+  await nextTurn();
+  return { ...told, explanation: await parts.explainer.explainRequest(action, evaluation) };
 }
 
 /** As the admin port tells it. */

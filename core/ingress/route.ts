@@ -76,6 +76,12 @@ const table = {
     path: "/admin/v1/break-glass/:id/close",
     access: "approval.break_glass",
   },
+  "admin.explain": {
+    port: "admin",
+    method: "GET",
+    path: "/admin/v1/decisions/:id/explanation",
+    access: "evidence.disclose",
+  },
   "admin.policies": { port: "admin", method: "GET", path: "/admin/v1/policies", access: "policy.read" },
   "admin.plugins": { port: "admin", method: "GET", path: "/admin/v1/plugins", access: "policy.read" },
   "admin.test_action": { port: "admin", method: "POST", path: "/admin/v1/test-action", access: "policy.test" },

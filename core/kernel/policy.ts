@@ -1,5 +1,6 @@
 import type { Decision } from "./decision.ts";
 import type { ActionEnvelope, Protocol } from "./envelope.ts";
+import type { RuleBook } from "./explanation.ts";
 
 /** `enforce` counts; `shadow` is only recorded. */
 export const modes = ["enforce", "shadow"] as const;
@@ -89,5 +90,7 @@ export interface Policy {
   readonly taints?: readonly string[];
   /** Whether it may taint the session with what it finds in such an answer, which it does in either mode. */
   taintsOutput?(protocol: Protocol): boolean;
+  /** Its rules, where it has such that can be read. */
+  readonly book?: RuleBook;
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;
 }

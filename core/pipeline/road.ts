@@ -39,9 +39,8 @@ export interface LiveFeed {
   publish(tenant: string, channel: "risk", make: () => JsonObject): void;
 }
 
-/** What rules and policies on trial would have done. */
-export interface TrialLog {
-  /** Hears of each evaluation that is on record. */
+/** Hears of each evaluation that is on record, with the action as policy saw it, but for an answer. */
+export interface EvaluationListener {
   note(action: ActionEnvelope, evaluation: Evaluation): void;
 }
 
@@ -52,7 +51,7 @@ export interface RoadParts extends GateParts {
   readonly log: OutcomeLog;
   readonly observer: RoadObserver;
   readonly live: LiveFeed;
-  readonly trials: TrialLog;
+  readonly listener: EvaluationListener;
   readonly newId: () => string;
 }
 
@@ -79,9 +78,15 @@ export class Road {
   }
 
   /** What policy says of an action, and nothing else: no evidence, no dispatch. */
-  evaluate(action: ActionEnvelope): Promise<Evaluation> {
+  async evaluate(action: ActionEnvelope): Promise<Evaluation> {
+    return (await this.examine(action)).evaluation;
+  }
+
+  /** The same, with the action as policy saw it. */
+  async examine(action: ActionEnvelope): Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }> {
     const { sessions, tickets } = this.#parts;
-    return this.#evaluate(tickets.view(sessions.view(action)));
+    const seen = tickets.view(sessions.view(action));
+    return { action: seen, evaluation: await this.#evaluate(seen) };
   }
 
   /**
@@ -175,7 +180,7 @@ export class Road {
       const evaluation = await this.#evaluate(visit.action);
       const gated = await passGate(this.#parts, visit, evaluation);
       this.#tell(visit.action, evaluation, gated);
-      this.#parts.trials.note(attempted, evaluation);
+      this.#parts.listener.note(visit.action, evaluation);
       return { evaluation, gated };
     } finally {
       visit.leave();
@@ -207,14 +212,14 @@ export class Road {
   }
 
   async #settle(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
-    const { log, sessions, trials } = this.#parts;
+    const { log, sessions, listener } = this.#parts;
     const company = judged === undefined ? undefined : sessions.weigh(action, judged);
     try {
       await log.recordOutcome(action, outcome, judged, company);
     } finally {
       company?.end();
     }
-    if (judged !== undefined) trials.note(action, judged);
+    if (judged !== undefined) listener.note(action, judged);
     this.#parts.observer.settled(action.protocol, outcome.status);
   }
 }

@@ -46,6 +46,11 @@ export class Chain {
     return this.#policies.map(({ ref, mode }) => ({ ...ref, mode }));
   }
 
+  /** The policy of that kind and name, if one is in force. */
+  find({ kind, name }: Pick<PolicyRef, "kind" | "name">): Policy | undefined {
+    return this.#policies.find(({ ref }) => ref.kind === kind && ref.name === name);
+  }
+
   /** Evaluations that begin from now on use these; those under way keep theirs. */
   replacePolicies(policies: readonly Policy[]): void {
     this.#policies = [...policies];

@@ -1,5 +1,6 @@
 import { type Capability, capabilities } from "../kernel/capability.ts";
 import { type ActionEnvelope, type Phase, type Protocol, phases, protocols } from "../kernel/envelope.ts";
+import type { Mismatch } from "../kernel/explanation.ts";
 import { compileGlob, type Glob } from "../kernel/glob.ts";
 import { type Role, roles } from "../kernel/role.ts";
 import type { Transport } from "../kernel/session-scope.ts";
@@ -29,6 +30,8 @@ export interface Match {
 }
 
 const longestGlob = 256;
+/** Of what a key expects, so much is told. */
+const mostNamed = 8;
 
 /**
  * Reads a rule's `match`; none means every action of phase `input`. A key's value is a name, a glob or a list of
@@ -115,4 +118,25 @@ export function matches(match: Match, action: ActionEnvelope): boolean {
     if (!globs.some((glob) => glob.test(name))) return false;
   }
   return true;
+}
+
+/** The keys of a match that do not agree with an action; none where all agree. */
+export function mismatches(match: Match, action: ActionEnvelope): readonly Mismatch[] {
+  const choices = [
+    ["phase", match.phases, action.phase],
+    ["protocol", match.protocols, action.protocol],
+    ["capability", match.capabilities, action.capability],
+    ["principal.role", match.roles, action.principal.role],
+    ["session.transport", match.transports, action.session.transport],
+  ] as const;
+  const others = choices.flatMap(([key, expected, got]) =>
+    (expected as readonly string[]).includes(got) ? [] : [{ key, expected: expected.slice(0, mostNamed), got }],
+  );
+  const names = Array.from(match.names, ([key, globs]) => ({ key, globs, got: nameOf(action, key) }));
+  return [
+    ...others,
+    ...names
+      .filter(({ globs, got }) => !globs.some((glob) => glob.test(got)))
+      .map(({ key, globs, got }) => ({ key, expected: globs.slice(0, mostNamed).map(({ pattern }) => pattern), got })),
+  ];
 }

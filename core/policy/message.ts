@@ -1,12 +1,11 @@
-import { type CelValue, isCelList, isCelMap } from "@bufbuild/cel";
+import type { CelValue } from "@bufbuild/cel";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import type { Scope, Variables } from "./cel/scope.ts";
 import type { ExpressionFault } from "./cel/syntax.ts";
 import { showText } from "./display.ts";
+import { writeValue } from "./value-text.ts";
 
 const mostInterpolations = 16;
-/** Items and members shown of one interpolated list or map; the text is cut after that anyway. */
-const mostShown = 64;
 const unevaluated = "[this message could not be evaluated]";
 
 /** A rule's message: fixed text around values of the action. */
@@ -48,25 +47,5 @@ function render(text: string, parts: readonly (string | Expression)[], variables
 }
 
 function showValue(value: CelValue): string {
-  return showText(typeof value === "string" ? value : writeValue(value, 3));
-}
-
-function writeValue(value: CelValue, levels: number): string {
-  if (typeof value === "string") return JSON.stringify(value.slice(0, 512));
-  if (isCelList(value)) return levels === 0 ? "[…]" : `[${take(value, (item) => writeValue(item, levels - 1))}]`;
-  if (isCelMap(value)) {
-    const member = ([name, item]: readonly [unknown, CelValue]): string =>
-      `${String(name)}: ${writeValue(item, levels - 1)}`;
-    return levels === 0 ? "{…}" : `{${take(value, member)}}`;
-  }
-  return typeof value === "object" && value !== null ? "[value]" : String(value);
-}
-
-function take<T>(items: Iterable<T>, write: (item: T) => string): string {
-  const texts: string[] = [];
-  for (const item of items) {
-    if (texts.length === mostShown) return `${texts.join(", ")}, …`;
-    texts.push(write(item));
-  }
-  return texts.join(", ");
+  return showText(typeof value === "string" ? value : writeValue(value));
 }

@@ -5,6 +5,7 @@ import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdi
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
 import { showText } from "./display.ts";
+import { PackBook } from "./pack-book.ts";
 import { failureOf, findingOf, type Rule, type RuleException } from "./rule.ts";
 import { RuleIndex } from "./rule-index.ts";
 
@@ -25,6 +26,7 @@ export interface PackPolicyOptions {
 export class PackPolicy implements Policy {
   readonly ref: PolicyRef;
   readonly mode: Mode;
+  readonly book: PackBook;
   readonly #engine: CelEngine;
   readonly #index: RuleIndex<Rule>;
   readonly #tainting: RuleIndex<Rule>;
@@ -34,6 +36,7 @@ export class PackPolicy implements Policy {
   constructor(options: PackPolicyOptions) {
     this.ref = options.ref;
     this.mode = options.mode;
+    this.book = new PackBook(options);
     this.#engine = options.engine;
     this.#index = new RuleIndex(options.rules);
     this.#tainting = new RuleIndex(options.rules.filter(({ taints }) => taints.length > 0));

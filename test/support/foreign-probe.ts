@@ -55,6 +55,7 @@ const takes: Readonly<Record<AdminRouteId, Takes | readonly Takes[]>> = {
   "admin.deny": { path: "approval", body: () => ({}) },
   "admin.break_glass": nothing,
   "admin.break_glass_close": { path: "glass", body: () => ({ post_mortem: "it was down; two people were told" }) },
+  "admin.explain": { path: "decision" },
   "admin.policies": nothing,
   "admin.plugins": nothing,
   "admin.test_action": { body: described, members: ["session"] },

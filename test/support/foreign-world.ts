@@ -12,7 +12,17 @@ import { answer, until, WebhookReceiver } from "./webhook-receiver.ts";
 import { send, type WireRequest, type WireResponse } from "./wire.ts";
 
 /** What one tenant has that another may name. */
-export const kinds = ["session", "approval", "glass", "ticket", "letter", "task", "principal", "key"] as const;
+export const kinds = [
+  "session",
+  "approval",
+  "glass",
+  "ticket",
+  "letter",
+  "task",
+  "principal",
+  "key",
+  "decision",
+] as const;
 export type Kind = (typeof kinds)[number];
 
 type Furniture = Readonly<Record<Kind | "own", string>>;
@@ -156,9 +166,11 @@ async function furnish(site: HeldSite): Promise<Furniture> {
   const first = async (path: string): Promise<string> => (await tell<Page>("GET", path)).items[0]?.id ?? "none";
   await tell("POST", "kills", { scope: "principal", subject: site.principal("other") });
   await tell("POST", "kills", { scope: "session", subject: await first("evidence/sessions") });
+  const held = await tell<{ approval: { evaluation: { id: string } } }>("GET", `approvals/${approval}`);
   return {
     own: (JSON.parse(others.body) as Page).items[0]?.id ?? "none",
     approval,
+    decision: held.approval.evaluation.id,
     glass,
     principal,
     task: "nightly",

@@ -35,6 +35,8 @@ export const reviewEverything = `rules:
 export interface HeldOptions {
   /** Entries of `upstreams`, as YAML flow. */
   readonly upstreams: readonly string[];
+  /** Entries of `policy.plugins`, as YAML flow. */
+  readonly plugins?: readonly string[];
   /** What stands below `approvals`, as YAML flow. */
   readonly approvals?: string;
   /** Further top-level keys of `gateway.yaml`. */
@@ -111,7 +113,7 @@ export class HeldSite {
   }
 
   config(over: Partial<HeldOptions> = {}): string {
-    const { upstreams, approvals = "", more = "" } = { ...this.options, ...over };
+    const { upstreams, plugins = [], approvals = "", more = "" } = { ...this.options, ...over };
     const keys = Object.entries(people).map(([person, [tenant, role]]) => {
       const hash = hashOf(this.#keys[person as Person]);
       return `  - { id: ${person}, tenant: ${tenant}, role: ${role}, key_hash: "sha256:${hash}" }`;
@@ -121,7 +123,7 @@ listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys:
 ${keys.join("\n")}
 upstreams: [${upstreams.join(", ")}]
-policy: { packs: [{ path: packs/open }] }
+policy: { packs: [{ path: packs/open }]${plugins.length === 0 ? "" : `, plugins: [${plugins.join(", ")}]`} }
 approvals: { ${approvals} }
 sessions: { review_flood: { reviews: 0 }, risk: { kill_at: 0 } }
 ${more}

@@ -98,6 +98,12 @@ export class OperationWorld {
     return (await this.#first("sessions")).session as string;
   }
 
+  /** The decision that held a call. */
+  async decision(): Promise<string> {
+    const { approval } = await this.ask<{ approval: { evaluation: { id: string } } }>(`approvals/${await this.held()}`);
+    return approval.evaluation.id;
+  }
+
   /** A new ticket. */
   async ticket(): Promise<string> {
     const { ticket } = await this.ask<{ ticket: { id: string } }>("tickets", "adam", this.order());
@@ -160,9 +166,10 @@ export class OperationWorld {
         id: () => this.emergency(),
         body: () => ({ post_mortem: "it was down; two people were told" }),
       },
+      "admin.explain": { id: () => this.decision() },
       "admin.policies": {},
       "admin.plugins": {},
-      "admin.test_action": { body: () => action },
+      "admin.test_action": { body: () => ({ ...action, explain: true }) },
       "admin.simulate": { body: () => ({ actions: [action, { tool: "other", target: "x" }] }) },
       "admin.would_have": {},
       "admin.graphql": { body: () => ({ query }) },

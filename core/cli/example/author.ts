@@ -51,6 +51,8 @@ gateway plugin list`,
   "gateway test-action": `
 # what would be said of this call?
 gateway test-action --tool write_note --target demo --capability write --arguments '{"title":"plan"}'
+# and why, part by part?
+gateway test-action --tool write_note --target demo --capability write --explain
 # as a check in a build: exit 1 unless it is blocked
 gateway test-action --tool delete_note --target demo --capability delete --expect block`,
   "gateway simulate": `

@@ -1,4 +1,5 @@
 const approval = "apr_0123456789abcdef0123456789abcdef";
+const decision = "019b7600-0000-7000-8000-000000000000";
 const session = "session-v1-4f2a9c";
 const principal = "principal-v1-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -24,6 +25,11 @@ gateway approvals deny ${approval} --comment "wrong database"`,
   "gateway approvals watch": `
 # print each as it begins to wait
 gateway approvals watch`,
+  "gateway explain": `
+# why was this call refused?
+gateway explain ${decision}
+# what its rules asked, and of which values, as JSON
+gateway explain ${decision} --json`,
   "gateway break-glass list": `
 # which post-mortems are owed
 gateway break-glass list`,

@@ -23,6 +23,10 @@ interface Note {
   readonly note?: string;
 }
 
+interface Explaining {
+  readonly explain?: boolean;
+}
+
 interface Target {
   readonly scope: string;
   readonly subject?: string;
@@ -63,8 +67,8 @@ interface AskedOf {
   "admin.approve": Asked<unknown, Approving>;
   "admin.deny": Asked<unknown, Pick<Approving, "comment">>;
   "admin.break_glass_close": Asked<unknown, { readonly post_mortem: string }>;
-  "admin.test_action": Asked<unknown, DescribedAction>;
-  "admin.simulate": Asked<unknown, { readonly actions: readonly DescribedAction[] }>;
+  "admin.test_action": Asked<unknown, DescribedAction & Explaining>;
+  "admin.simulate": Asked<unknown, { readonly actions: readonly DescribedAction[] } & Explaining>;
   "admin.would_have": Asked<Page>;
   "admin.graphql": Asked<unknown, QueryAsked<JsonObject | null>>;
   "admin.graphql_get": Asked<QueryAsked<string>>;

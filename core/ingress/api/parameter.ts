@@ -34,6 +34,10 @@ function named(noun: string, pattern: string, absent: string = `no such ${noun}`
 }
 
 export const approvalId: PathParameter = named("approval", "^apr_[0-9a-f]{32}$");
+export const decisionId: PathParameter = named(
+  "decision",
+  "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+);
 export const sessionId: PathParameter = named("session", "^session-v1-[0-9a-f]{64}$");
 export const ticketId: PathParameter = named("ticket", "^tkt_[0-9a-f]{32}$");
 export const taskName: PathParameter = named("manifest", "^[a-z0-9][a-z0-9._-]{0,63}$");

@@ -63,19 +63,23 @@ const standing = object({ items: list(ref("StandingPolicy")), next: { type: "nul
 export const policySchemas: Readonly<Record<string, JsonObject>> = {
   PolicyRef: object(reference),
   StandingPolicy: object({ ...reference, mode: oneOf(modes) }),
-  Evaluation: object({
-    id: anyText,
-    phase: oneOf(phases),
-    decision: ref("Decision"),
-    by_default: flag,
-    rules: texts,
-    risk: points,
-    approvals: count,
-    verdicts: list(verdict),
-    shadow: list(verdict),
-    redactions: list(redaction),
-    duration_us: count,
-  }),
+  Evaluation: object(
+    {
+      id: anyText,
+      phase: oneOf(phases),
+      decision: ref("Decision"),
+      by_default: flag,
+      rules: texts,
+      risk: points,
+      approvals: count,
+      verdicts: list(verdict),
+      shadow: list(verdict),
+      redactions: list(redaction),
+      duration_us: count,
+      explanation: ref("Explanation"),
+    },
+    ["explanation"],
+  ),
 };
 
 const trial = object({
@@ -86,6 +90,12 @@ const trial = object({
   last_time: time,
   last_decision: anyText,
 });
+
+const explain: JsonObject = { ...flag, description: "true or false: whether to say why as well" };
+const explainedActionSchema: JsonObject = {
+  ...describedActionSchema,
+  properties: { ...(describedActionSchema.properties as JsonObject), explain },
+};
 
 const example: JsonObject = { tool: "read_file", target: "files", arguments: { path: "/etc/passwd" } };
 
@@ -109,7 +119,7 @@ export const policyOperations: Operations<PolicyRouteId> = {
     name: "testAction",
     subject: "policy",
     summary: "What policy says of one described action; nothing is dispatched, held or counted",
-    body: { schema: describedActionSchema, example, required: true, limits: null },
+    body: { schema: explainedActionSchema, example, required: true, limits: null },
     answer: answers("The evaluation.", object({ evaluation: ref("Evaluation") })),
     refusals: ["ENVELOPE_BOUND", "EVIDENCE_UNAVAILABLE"],
   },
@@ -118,9 +128,17 @@ export const policyOperations: Operations<PolicyRouteId> = {
     subject: "policy",
     summary: "The same for up to 100 actions, each by itself",
     body: {
-      schema: closed({
-        actions: list(describedActionSchema, { minItems: 1, maxItems: 100, description: "a list of 1 to 100 actions" }),
-      }),
+      schema: closed(
+        {
+          actions: list(describedActionSchema, {
+            minItems: 1,
+            maxItems: 100,
+            description: "a list of 1 to 100 actions",
+          }),
+          explain,
+        },
+        ["explain"],
+      ),
       example: { actions: [example] },
       required: true,
       limits: null,

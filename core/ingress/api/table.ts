@@ -4,6 +4,7 @@ import { approvalOperations } from "./approval.ts";
 import { approvalSchemas } from "./approval-schema.ts";
 import { evidenceOperations } from "./evidence.ts";
 import { evidenceSchemas } from "./evidence-schema.ts";
+import { explanationOperations, explanationSchemas } from "./explanation.ts";
 import { manifestOperations, manifestSchemas } from "./manifest.ts";
 import type { Operations } from "./operation.ts";
 import { policyOperations, policySchemas } from "./policy.ts";
@@ -16,6 +17,7 @@ import { trafficOperations } from "./traffic.ts";
 export const operations: Operations<AdminRouteId> = {
   ...approvalOperations,
   ...evidenceOperations,
+  ...explanationOperations,
   ...manifestOperations,
   ...policyOperations,
   ...serviceOperations,
@@ -28,6 +30,7 @@ export const operations: Operations<AdminRouteId> = {
 export const components: Readonly<Record<string, JsonObject>> = {
   ...approvalSchemas,
   ...evidenceSchemas,
+  ...explanationSchemas,
   ...manifestSchemas,
   ...policySchemas,
   ...serviceSchemas,

@@ -7,7 +7,7 @@ import { Meter } from "./meter.ts";
 import { PatternCache } from "./pattern.ts";
 import type { Scope, Variables } from "./scope.ts";
 import type { Shape } from "./shape.ts";
-import { type ExpressionFault, isFault, parseExpression } from "./syntax.ts";
+import { type Expr, type ExpressionFault, isFault, parseExpression } from "./syntax.ts";
 import { LeafMemory } from "./tree-function.ts";
 
 /** An expression that could not be answered for one action. Its text is fit to be recorded. */
@@ -44,9 +44,18 @@ export class CelEngine {
     if (isFault(parsed)) return { faults: [parsed] };
     const { faults, shape } = checkExpression(parsed, scope, this.#patterns);
     if (faults.length > 0) return { faults };
-    const run = plan(this.#env, instrument(parsed.root));
-    const evaluate = (variables: Variables): CelValue => this.#settle(run(variables));
-    return { expression: { text, shape, evaluate } };
+    return { expression: { text, shape, evaluate: this.prepare(parsed.root) } };
+  }
+
+  /** Evaluates a node of an expression that compiled here, as it would be evaluated inside that. */
+  prepare(node: Expr): Expression["evaluate"] {
+    const run = plan(this.#env, instrument(node));
+    return (variables) => this.#settle(run(variables));
+  }
+
+  /** Whether the budget of this action is spent: nothing can be evaluated any more. */
+  get isSpent(): boolean {
+    return this.#meter.overrun;
   }
 
   /** The value of an RFC 3339 time. */

@@ -1,4 +1,4 @@
-import { parse } from "@bufbuild/cel";
+import { parse, unparse } from "@bufbuild/cel";
 
 /** A node of a parsed expression. */
 export type Expr = ReturnType<typeof parse>["expr"];
@@ -11,6 +11,8 @@ export interface ParsedExpression {
   readonly root: Expr;
   /** The offset in the text where a node begins. */
   offsetOf(node: Expr): number;
+  /** A node as its author could have written it. */
+  textOf(node: Expr): string;
 }
 
 /** Something wrong with an expression, at an offset of its text. */
@@ -31,8 +33,13 @@ export function parseExpression(text: string): ParsedExpression | ExpressionFaul
   const deep = deepBracket(text);
   if (deep !== undefined) return fault(deep, `expected brackets at most ${deepestBrackets} deep, got more`);
   try {
-    const { expr: root, sourceInfo } = parse(text);
-    const parsed = { root, offsetOf: (node: Expr) => sourceInfo?.positions[node.id.toString()] ?? 0 };
+    const whole = parse(text);
+    const { expr: root, sourceInfo } = whole;
+    const parsed: ParsedExpression = {
+      root,
+      offsetOf: (node) => sourceInfo?.positions[node.id.toString()] ?? 0,
+      textOf: (node) => unparse({ ...whole, expr: node }),
+    };
     if (treeDepth(root) > deepestTree)
       return fault(0, `expected an expression at most ${deepestTree} deep, got a deeper one`);
     return parsed;

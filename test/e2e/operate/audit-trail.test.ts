@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parseCheckpoint } from "../../../core/evidence/checkpoint.ts";
-import type { EventRecord } from "../../../core/evidence/record.ts";
+import type { ActionRecord, EventRecord } from "../../../core/evidence/record.ts";
 import { type AdminRouteId, type RouteId, routes } from "../../../core/ingress/route.ts";
 import type { JsonObject } from "../../../core/kernel/json.ts";
 import { HeldSite, overHttp } from "../../support/held-site.ts";
@@ -131,6 +131,16 @@ describe("what is done over the admin port is on record with who did it", functi
       body: { post_mortem: postMortem },
       kind: "approval",
       detail: (by, id) => ({ event: "post_mortem", by, id, text: postMortem }),
+    },
+    "admin.explain": {
+      about: async () => {
+        const { items } = await ask<{ items: readonly Partial<ActionRecord>[] }>(
+          `evidence/sessions/${await session()}`,
+        );
+        return items.find(({ kind }) => kind === "decision")?.evaluation?.id ?? "none";
+      },
+      kind: "admin",
+      detail: (principal, decision) => ({ action: "decision.explain", principal, decision }),
     },
     "admin.policies": null,
     "admin.plugins": null,

@@ -41,7 +41,11 @@ const canaries = [
 type Canary = (typeof canaries)[number];
 
 /** What is not there where nothing was declared, and nothing is backed up. */
-const elsewhere: Partial<Readonly<Record<RouteId, number>>> = { "admin.backups": 404, "admin.manifest": 404 };
+const elsewhere: Partial<Readonly<Record<RouteId, number>>> = {
+  "admin.backups": 404,
+  "admin.manifest": 404,
+  "admin.explain": 403,
+};
 /** In GraphQL. */
 const everything = `{
   decisions { id tool target rules label principal task }

@@ -47,6 +47,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.deny": [409, 409, 403, 404, 401, 401],
   "admin.break_glass": everyKey,
   "admin.break_glass_close": [409, 403, 403, 404, 401, 401],
+  "admin.explain": [200, 200, 403, 404, 401, 401],
   "admin.policies": everyKey,
   "admin.plugins": everyKey,
   "admin.test_action": [400, 400, 403, 400, 401, 401], // a tool call of MCP is no description of an action
@@ -120,12 +121,18 @@ describe("access", () => {
   let world: World;
   let session: string;
   let approval: string;
+  let decision: string;
   before(async () => {
     world = await openWorld(mockProvider);
     await send(world.gateway.url, requestFor(routes["mcp.post"], "operator"));
     const sessions = await send(world.gateway.adminUrl, requestFor(routes["admin.sessions"], "operator"));
     session = (JSON.parse(sessions.body) as { items: [{ id: string }] }).items[0].id;
     approval = await holdCall(world);
+    const held = await send(world.gateway.adminUrl, {
+      ...requestFor(routes["admin.approval"], "operator"),
+      target: pathOf(routes["admin.approval"]),
+    });
+    decision = (JSON.parse(held.body) as { approval: { evaluation: { id: string } } }).approval.evaluation.id;
     const denied = await send(world.gateway.adminUrl, {
       ...requestFor(routes["admin.deny"], "admin"),
       target: pathOf(routes["admin.deny"]),
@@ -135,6 +142,7 @@ describe("access", () => {
   after(() => world.stop());
 
   function pathOf({ path }: Route): string {
+    if (path.includes("/decisions/")) return path.replace(":id", decision);
     return path.replace(":task", "nightly").replace(":id", /approvals|break-glass/.test(path) ? approval : session);
   }
 

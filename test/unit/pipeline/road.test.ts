@@ -65,7 +65,7 @@ for (const target of targets) {
         sessions,
         desk,
         observer,
-        trials: { note: () => undefined },
+        listener: { note: () => undefined },
         live: new LiveFeed(Date.now, true),
         tickets: ticketless,
         log: world.ledger,

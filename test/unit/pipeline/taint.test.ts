@@ -104,7 +104,7 @@ describe("a taint on its way to the disk", () => {
       live: new LiveFeed(Date.now, true),
       tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
-      trials: { note: () => undefined },
+      listener: { note: () => undefined },
       newId,
     });
   }

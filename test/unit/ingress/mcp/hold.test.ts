@@ -62,7 +62,7 @@ describe("Hold", function () {
       live: new LiveFeed(Date.now, true),
       tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
-      trials: { note: () => undefined },
+      listener: { note: () => undefined },
       newId,
     });
   });

@@ -62,7 +62,7 @@ describe("relayNotification(parts, lane, told)", () => {
       live: new LiveFeed(Date.now, true),
       tickets: ticketless,
       observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
-      trials: { note: () => undefined },
+      listener: { note: () => undefined },
       newId,
     });
     const parts = {

@@ -1,0 +1,98 @@
+import type { ActionEnvelope } from "../kernel/envelope.ts";
+import type { Evaluation } from "../kernel/evaluation.ts";
+import { RecentMap } from "../kernel/recent-map.ts";
+import { weigh } from "../kernel/weight.ts";
+
+/** An action and what was decided about it. */
+export interface RecentDecision {
+  /** As policy saw it, but for the answer: that is kept nowhere. */
+  readonly action: ActionEnvelope;
+  readonly evaluation: Evaluation;
+}
+
+export interface RecentLimits {
+  /** Over all tenants. */
+  readonly decisions: number;
+  /** About what they take in memory, over all tenants. */
+  readonly bytes: number;
+}
+
+const usualLimits: RecentLimits = { decisions: 1_000, bytes: 8_388_608 };
+
+/** Where no values are to be kept, none are: not in memory either. */
+export function recentLimits({ storeValues }: { readonly storeValues: boolean }): RecentLimits {
+  return storeValues ? usualLimits : { decisions: 0, bytes: 0 };
+}
+
+/** What one decision may take of the whole: a greater one is not remembered. */
+const greatestShare = 16;
+
+/**
+ * The last decisions, whole, so that they can be explained: in memory alone, and gone with the process. Where there are
+ * too many, the tenant that has most of them loses its oldest: nobody's traffic makes another tenant's forgotten.
+ */
+export class RecentActions {
+  readonly #limits: RecentLimits;
+  readonly #tenants = new Map<string, Shelf>();
+  #count = 0;
+  #bytes = 0;
+
+  constructor(limits: RecentLimits) {
+    this.#limits = limits;
+  }
+
+  /** Call once for each evaluation that goes on record. */
+  note(action: ActionEnvelope, evaluation: Evaluation): void {
+    if (this.#limits.decisions === 0) return;
+    const most = Math.floor(this.#limits.bytes / greatestShare);
+    const bytes = weigh([action, evaluation], most);
+    if (bytes > most) return;
+    const shelf = this.#tenants.get(action.tenant) ?? { kept: new RecentMap<Kept>(), bytes: 0 };
+    this.#tenants.set(action.tenant, shelf);
+    shelf.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
+    this.#add(shelf, 1, bytes);
+    while (this.#count > this.#limits.decisions || this.#bytes > this.#limits.bytes) this.#forgetOne(shelf);
+  }
+
+  /** The decision of that id, or the one about the input of the action of that id; undefined where it is not remembered. */
+  find(tenant: string, id: string): RecentDecision | undefined {
+    const kept = this.#tenants.get(tenant)?.kept;
+    if (kept === undefined) return undefined;
+    const known = kept.peek(id);
+    if (known !== undefined) return known.decided;
+    for (const [, { decided }] of kept.entries())
+      if (decided.action.id === id && decided.evaluation.phase === "input") return decided;
+    return undefined;
+  }
+
+  /** Takes the oldest from the tenant that has more than its share: whoever came last, in nearly every case. */
+  #forgetOne(latest: Shelf): void {
+    const share = this.#bytes / this.#tenants.size;
+    const shelf = latest.bytes >= share ? latest : this.#greatest();
+    for (const [id, { bytes }] of shelf.kept.entries()) {
+      shelf.kept.delete(id);
+      this.#add(shelf, -1, -bytes);
+      return;
+    }
+  }
+
+  #greatest(): Shelf {
+    return [...this.#tenants.values()].reduce((most, each) => (each.bytes > most.bytes ? each : most));
+  }
+
+  #add(shelf: Shelf, count: number, bytes: number): void {
+    this.#count += count;
+    this.#bytes += bytes;
+    shelf.bytes += bytes;
+  }
+}
+
+interface Kept {
+  readonly decided: RecentDecision;
+  readonly bytes: number;
+}
+
+interface Shelf {
+  readonly kept: RecentMap<Kept>;
+  bytes: number;
+}
