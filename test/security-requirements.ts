@@ -81,7 +81,7 @@ S63 | 7      | met  | Action count, risk, kill switch under 100 concurrent actio
 ## Evidence, data, operations
 S64 | 3      | met  | Flip, insert, drop, reorder, cut tail, swap whole chain, roll back, two tenants in one chain → verify fails and names the first bad record; cut tail found through signed head
 S65 | 2, 3   | met  | ENOSPC, EIO, lock lost before dispatch → action not run, 503
-S66 | 3, 8   | part | Canary secrets in every input → absent from evidence, logs, metrics, backups, traces, crash output
+S66 | 3, 8   | met  | Canary secrets in every input → absent from evidence, logs, metrics, backups, traces, crash output
 S67 | 8      | met  | CRLF, ANSI, </script>, formula text in names → inert in logs, SSE frames, dashboard, CSV; CSP default-src 'self', frame-ancestors 'none', nosniff
 S68 | 2, 7, 8| met  | 100,000 distinct tools/sessions/models → metric series and maps bounded
 S69 | 2, 3   | met  | Second process on the same state → refuses (LEVEL_LOCKED); read-only disk → refuses

@@ -4,6 +4,7 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { Gateway } from "../gateway.ts";
 import { GatewayError } from "../kernel/error.ts";
+import { crashOf } from "../observe/crash.ts";
 import { type Log, openLog } from "../observe/log.ts";
 import { openLocalMode } from "./local-mode.ts";
 import { parseFirstPort } from "./port-option.ts";
@@ -38,6 +39,7 @@ async function serve(options: ServeOptions): Promise<void> {
   const config =
     options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
   const log = openLog(config.log.level, process.stderr.isTTY === true);
+  process.on("uncaughtException", (cause) => endWith(cause, log));
   const opening = Gateway.open(config, log);
   // Before anything is read: what changes while it opens is taken up once it is open.
   const stopWatching = watchConfiguration(config, log, () =>
@@ -79,6 +81,12 @@ async function reload(gateway: Gateway, started: GatewayConfig, log: Log): Promi
     const { code, message } = GatewayError.from(cause);
     log.error({ code, detail: message }, "reload refused: the last good packs and keys stay");
   }
+}
+
+/** What is in flight is not known any more to be as it should: the next start records its outcome as unknown. */
+function endWith(cause: unknown, log: Log): never {
+  log.error(crashOf(cause), "ended by an error that nobody caught");
+  process.exit(1);
 }
 
 function stopSignal(): Promise<void> {

@@ -1,9 +1,10 @@
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Agent } from "../../support/agent.ts";
 import { canaryOf, entriesIn, formsOf } from "../../support/canary.ts";
@@ -11,6 +12,8 @@ import { filesWith } from "../../support/disk-search.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { type HeaderList, send } from "../../support/wire.ts";
+import { runGateway } from "../../unit/cli/run.ts";
+import { LiveClient } from "../live/live-client.ts";
 
 /** A secret for each way in; each can be told from the others where it turns up. */
 const canaries = [
@@ -90,16 +93,26 @@ for (const storeValues of [true, false]) {
     let gateway: RunningGateway;
     let folder: string;
     let metrics: string;
+    /** Heard on `/v1/ws`. */
+    let watched: string;
+    let backup: string;
 
     before(async () => {
       folder = await mkdtemp(join(tmpdir(), "canary-"));
       upstream = await startUpstream();
       const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/mcp`;
       const evidence = `evidence: { store_values: ${storeValues}, store_labels: false }`;
-      const more = `${evidence}\nlog: { level: debug }`;
-      gateway = await startGateway({ folder, config: siteConfig({ remoteUrl: url, more }), files: siteFiles() });
+      const more = `${evidence}\nresilience: { enabled: true }\nlog: { level: debug }`;
+      const config = siteConfig({ remoteUrl: url, role: "admin", more });
+      gateway = await startGateway({ folder, config, files: siteFiles() });
+      const watcher = await new LiveClient(gateway.url, { key: siteKey }).open();
+      watcher.say("subscribe", { channels: ["decisions", "approvals", "risk", "metrics"] });
       await sendEverything(gateway);
       metrics = (await send(gateway.metricsUrl, { target: "/metrics" })).body;
+      await watcher.hear(({ payload }) => payload.channel === "metrics");
+      watched = JSON.stringify(watcher.heard);
+      watcher.socket.terminate();
+      backup = await backUp(gateway);
       await gateway.stop();
     });
 
@@ -109,7 +122,7 @@ for (const storeValues of [true, false]) {
     });
 
     for (const name of canaries) {
-      it(`the ${name}: in no file of the data folder, no log line, no metric [S66]`, async () => {
+      it(`the ${name}: in no file of the data folder, no log line, no metric, no frame, no backup [S66]`, async () => {
         const said = gateway.stdout() + gateway.stderr();
         for (const form of formsOf(canary(name))) {
           expect(await filesWith(join(folder, "data"), form), "data").to.deep.equal([]);
@@ -118,9 +131,16 @@ for (const storeValues of [true, false]) {
             "log",
           ).to.deep.equal([]);
           expect(metrics.includes(form), "metrics").to.equal(false);
+          expect(watched.includes(form), "live").to.equal(false);
+          expect(backup.includes(form), "backup").to.equal(false);
         }
       });
     }
+
+    it("are not what the live feed and the backup are empty for", () => {
+      expect(watched).to.include('"tool":"answer"').and.include('"channel":"metrics"');
+      expect(backup).to.include('\\"kind\\":\\"outcome\\"').and.include('"public_key"');
+    });
 
     it("the gateway's own key: nowhere [R2.1-9, S66]", async () => {
       expect(await filesWith(join(folder, "data"), siteKey)).to.deep.equal([]);
@@ -133,6 +153,14 @@ for (const storeValues of [true, false]) {
       for (const name of canaries) expect(entries.includes(canary(name)), name).to.equal(false);
     });
   });
+}
+
+/** The lines of a backup, once it is whole. */
+async function backUp({ adminUrl, folder }: RunningGateway): Promise<string> {
+  const environment = { GATEWAY_API_KEY: siteKey, GATEWAY_ADMIN_URL: adminUrl };
+  const { stdout, stderr } = await runGateway(["backup", "create"], environment);
+  if (stdout === "") throw new Error(stderr);
+  return readFile(join(folder, "backups", stdout.trim()), "utf8");
 }
 
 /** Every canary once, in what is good and in what is refused. */
@@ -168,6 +196,31 @@ async function sendEverything(gateway: RunningGateway): Promise<void> {
     await send(gateway.adminUrl, { target: `${target}?limit=${canary("query")}`, headers: good });
   }
 }
+
+describe("secrets of a gateway that an error ends which nobody caught", () => {
+  for (const how of ["thrown", "rejected"]) {
+    it(`are not in what it says as it dies, where that was ${how} [S66]`, async () => {
+      const secret = canary("argument-value");
+      const hook = fileURLToPath(new URL("../../fixture/uncaught-error.js", import.meta.url));
+      const env = { NODE_OPTIONS: `--import ${hook}`, CANARY: secret, HOW: how };
+      const gateway = await startGateway({ config: siteConfig({}), files: siteFiles(), env });
+      try {
+        const ended = once(gateway.process, "exit");
+        gateway.process.kill("SIGUSR2");
+        expect((await ended)[0]).to.equal(1);
+        const last = gateway.stderr().trim().split("\n").at(-1) ?? "";
+        const said = JSON.parse(last) as { level: string; msg: string; error: string; stack: string[] };
+        expect([said.level, said.msg]).to.deep.equal(["error", "ended by an error that nobody caught"]);
+        expect(said.error).to.equal("RangeError");
+        expect(said.stack[0]).to.include("uncaught-error.js");
+        expect(gateway.stdout() + gateway.stderr()).to.not.include(secret);
+      } finally {
+        await gateway.kill9();
+        await rm(gateway.folder, { recursive: true, force: true });
+      }
+    });
+  }
+});
 
 describe("secrets of a gateway that runs out of memory", () => {
   it("are not in what it says as it dies, and not in the folder [S66]", async () => {
