@@ -1,10 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { EventRecord } from "../../core/evidence/record.ts";
 import type { AdminRouteId } from "../../core/ingress/route.ts";
 import { HeldSite, overHttp, type Person } from "./held-site.ts";
 import { webhookSecret } from "./notify-world.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
+import { recordsIn } from "./review-world.ts";
 import { answer, until, WebhookReceiver } from "./webhook-receiver.ts";
 
 /** What is asked of one operation. */
@@ -68,10 +70,23 @@ export class OperationWorld {
   }
 
   async stop(): Promise<void> {
-    await this.site.stop();
+    await this.site.stop().catch(() => undefined); // it may be stopped already
     await this.#upstream.stop();
     this.#receiver.stop();
     await rm(this.#folder, { recursive: true });
+  }
+
+  /** Stops the gateway, and reads what it leaves in the chain of a tenant. */
+  async leave(tenants: readonly string[]): Promise<readonly (readonly EventRecord[])[]> {
+    await this.site.stop();
+    const chains: (readonly EventRecord[])[] = [];
+    for (const tenant of tenants) chains.push(await recordsIn(join(this.#folder, "data"), tenant));
+    return chains;
+  }
+
+  /** How many calls the upstream has had. */
+  async calls(): Promise<number> {
+    return (await this.#upstream.calls()).length;
   }
 
   get url(): string {

@@ -24,11 +24,9 @@ export const serviceSchemas: Readonly<Record<string, JsonObject>> = {
 };
 
 const query = text(1, queryBounds.characters, `a query of 1 to ${queryBounds.characters} characters`);
-const operationName: JsonObject = {
-  type: ["string", "null"],
-  maxLength: queryBounds.characters,
-  description: "the name of the operation that is meant",
-};
+const operationName = text(1, 256, "the name of the operation that is meant, of at most 256 characters");
+/** What fits into a URL beside everything else: all headers together have 16,384 bytes. */
+const urlText = 8_192;
 const queried = answers(
   "In GraphQL's own shape: a field that cannot be answered is null, and `errors` says why.",
   object(
@@ -78,10 +76,14 @@ export const serviceOperations: Operations<ServiceRouteId> = {
     subject: "service",
     summary: "What the lists and views tell, as much of it as is asked for; it changes nothing",
     body: {
-      schema: closed({ query, variables: { type: ["object", "null"], description: "an object" }, operationName }, [
-        "variables",
-        "operationName",
-      ]),
+      schema: closed(
+        {
+          query,
+          variables: { type: ["object", "null"], description: "an object" },
+          operationName: { ...operationName, type: ["string", "null"] },
+        },
+        ["variables", "operationName"],
+      ),
       example: { query: "{ evidence { state seq } }" },
       required: true,
       limits: {
@@ -97,8 +99,8 @@ export const serviceOperations: Operations<ServiceRouteId> = {
     subject: "service",
     summary: "The same in a URL",
     query: {
-      query: { schema: query, required: true },
-      variables: { schema: { type: "string", description: "the text of a JSON object" } },
+      query: { schema: text(1, urlText, `a query of 1 to ${urlText} characters`), required: true },
+      variables: { schema: text(1, urlText, `the text of a JSON object, of 1 to ${urlText} characters`) },
       operationName: { schema: operationName },
     },
     answer: queried,
