@@ -4,6 +4,11 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { Command, Option } from "commander";
+import { bashScript } from "../../core/cli/completion/bash.ts";
+import { fishScript } from "../../core/cli/completion/fish.ts";
+import { shapeOf } from "../../core/cli/completion/shape.ts";
+import { zshScript } from "../../core/cli/completion/zsh.ts";
 import { buildProgram } from "../../core/cli/program.ts";
 
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
@@ -68,6 +73,28 @@ describe("completion in the shells themselves", () => {
     });
   }
 
+  it("keeps what commands say of themselves text, whatever is in it", () => {
+    const told = "it's \"$(touch pwned)\" `touch pwned` \\' ; touch pwned: $HOME";
+    const holder = new Command("gateway").addCommand(new Command("odd").description(told).option("--odd", told));
+    const shape = shapeOf(holder);
+    const scripts = { bash: bashScript(shape), zsh: zshScript(shape), fish: fishScript(shape) };
+    for (const [shell, text] of Object.entries(scripts)) writeFileSync(join(folder, `odd.${shell}`), text);
+    const zsh = "autoload -Uz compinit; compinit -u -d dump; source odd.zsh";
+    expect(type("bash", "gateway o\t --o\t", "source odd.bash")).to.deep.equal(["odd", "--odd"]);
+    expect(type("zsh", "gateway o\t --o\t", zsh)).to.deep.equal(["odd", "--odd"]);
+    expect(offered("gateway o", "odd.fish")).to.deep.equal([`odd\t${told}`]);
+    expect(readdirSync(folder)).to.not.include("pwned");
+  });
+
+  it("is not made of names that a shell could read as anything but a word", () => {
+    const named = (name: string): Command => new Command("gateway").addCommand(new Command(name));
+    for (const name of ["$(touch pwned)", "a b", "a;b", "a'b", "*", "@file"])
+      expect(() => shapeOf(named(name)), name).to.throw("no shell reads as anything else");
+    const choosing = new Command("gateway").addOption(new Option("--as <what>").choices(["good", "`bad`"]));
+    expect(() => shapeOf(choosing)).to.throw("`bad`");
+    expect(shapeOf(named("good")).commands[0]?.path).to.equal("gateway good");
+  });
+
   describe("fish", () => {
     it("offers every command and option, each with what it does", () => {
       expect(offered("gateway ")).to.deep.equal(
@@ -112,8 +139,8 @@ describe("completion in the shells themselves", () => {
     return readFileSync(said, "utf8").split("\0").slice(0, -1);
   }
 
-  function offered(line: string): readonly string[] {
-    const asked = ["--no-config", "-c", "source script.fish; complete -C $argv[1]", line];
+  function offered(line: string, script: string = "script.fish"): readonly string[] {
+    const asked = ["--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script, line];
     const text = execFileSync("fish", asked, { cwd: folder, env: { ...process.env, HOME: folder }, encoding: "utf8" });
     return text.split("\n").slice(0, -1).toSorted();
   }
