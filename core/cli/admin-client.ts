@@ -1,5 +1,5 @@
 import { Option } from "commander";
-import { GatewayError } from "../kernel/error.ts";
+import { errorTable, GatewayError } from "../kernel/error.ts";
 import type { JsonObject } from "../kernel/json.ts";
 import { escapeHidden } from "../kernel/visible-text.ts";
 
@@ -19,8 +19,8 @@ export function adminOption(): Option {
 
 /**
  * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200 or 202. Throws KEY_MISSING where there
- * is no key, UPSTREAM_UNAVAILABLE where nobody answers, and the gateway's own words for any other answer, with its status
- * as `data.status`. Follows no redirect: the key is for this address alone.
+ * is no key, GATEWAY_UNREACHABLE where nobody answers, and the gateway's own words for any other answer, with its status
+ * and code as `data.status` and `data.code`. Follows no redirect: the key is for this address alone.
  */
 export async function askAdmin(
   { admin }: AdminOptions,
@@ -38,7 +38,8 @@ export async function askAdmin(
     ...(message === undefined ? {} : { body: JSON.stringify(message) }),
   });
   if (status === 200 || status === 202) return body;
-  throw new GatewayError("INVALID_REQUEST", `the gateway answered ${status}: ${detailOf(body)}`, { data: { status } });
+  const { detail, code } = readProblem(body);
+  throw new GatewayError("INVALID_REQUEST", `the gateway answered ${status}: ${detail}`, { data: { status, code } });
 }
 
 /** What the admin port answers, read as JSON. Throws as `askAdmin` does, and UPSTREAM_INVALID for what is none. */
@@ -62,19 +63,20 @@ async function reach(url: string, request: RequestInit): Promise<{ status: numbe
     const response = await fetch(url, { ...request, redirect: "error", signal });
     return { status: response.status, body: Buffer.from(await response.arrayBuffer()) };
   } catch (cause) {
-    throw new GatewayError("UPSTREAM_UNAVAILABLE", `no gateway answers at \`${url}\`; is \`--admin\` right?`, {
+    throw new GatewayError("GATEWAY_UNREACHABLE", `no gateway answers at \`${url}\`; is \`--admin\` right?`, {
       cause,
     });
   }
 }
 
-/** The `detail` of a problem+json answer; its whole text where it is something else. It may quote what agents said. */
-function detailOf(body: Buffer): string {
+/** What a problem+json answer says; its whole text where it is something else. It may quote what agents said. */
+function readProblem(body: Buffer): { readonly detail: string; readonly code?: string } {
   const text = body.toString("utf8", 0, 1_024);
   try {
-    const { detail } = JSON.parse(text) as { readonly detail?: unknown };
-    return escapeHidden(typeof detail === "string" ? detail : text);
+    const { detail, code } = JSON.parse(body.toString("utf8")) as Readonly<Record<string, unknown>>;
+    const named = typeof code === "string" && Object.hasOwn(errorTable, code) ? { code } : {};
+    return { detail: escapeHidden(typeof detail === "string" ? detail.slice(0, 1_024) : text), ...named };
   } catch {
-    return escapeHidden(text);
+    return { detail: escapeHidden(text) };
   }
 }

@@ -47,5 +47,5 @@ async function readPending(options: AdminOptions): Promise<readonly Approval[]> 
 
 /** Nobody answers, or somebody who says that it is not for long. */
 function isPassing({ code, data }: GatewayError): boolean {
-  return code === "UPSTREAM_UNAVAILABLE" || Number(data?.status) >= 500;
+  return code === "GATEWAY_UNREACHABLE" || Number(data?.status) >= 500;
 }

@@ -131,6 +131,8 @@ async function askAbout<T>(id: string, ask: () => Promise<T>): Promise<T> {
   } catch (cause) {
     const { code, detail, data } = GatewayError.from(cause);
     const next = nextSteps.get(Number(data?.status));
-    throw next === undefined ? cause : new GatewayError(code, `${detail}; ${next.replace("ID", id)}`, { cause });
+    throw next === undefined
+      ? cause
+      : new GatewayError(code, `${detail}; ${next.replace("ID", id)}`, { cause, data: { ...data } });
   }
 }

@@ -6,7 +6,7 @@ import { GatewayError } from "../kernel/error.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { backupVerifyCommand } from "./backup-verify.ts";
 import { type Page, printList } from "./list.ts";
-import { print, say } from "./print.ts";
+import { print, tellProgress } from "./print.ts";
 
 interface Options extends AdminOptions {
   readonly json?: true;
@@ -51,7 +51,7 @@ async function waitFor(name: string, options: Options): Promise<BackupView> {
     }
     if (Date.now() - toldMs < tellEveryMs) continue;
     toldMs = Date.now();
-    say(`${backup.state}, ${backup.bytes} bytes so far`);
+    tellProgress(`${backup.state}, ${backup.bytes} bytes so far`);
   }
 }
 

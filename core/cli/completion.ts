@@ -13,8 +13,10 @@ export function completionCommand(): Command {
   return new Command("completion")
     .description("print a script that lets a shell complete this command")
     .addArgument(new Argument("<shell>", "which shell").choices(Object.keys(scripts)))
-    .action((shell: Shell, _options: object, command: Command) => {
+    .option("--json", "print JSON, with the script in it")
+    .action((shell: Shell, { json }: { readonly json?: true }, command: Command) => {
       const program = command.parent ?? command;
-      process.stdout.write(scripts[shell](shapeOf(program)));
+      const script = scripts[shell](shapeOf(program));
+      process.stdout.write(json ? `${JSON.stringify({ shell, script })}\n` : script);
     });
 }

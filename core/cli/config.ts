@@ -1,8 +1,9 @@
 import { Command } from "commander";
 import { configDigest } from "../config/digest.ts";
 import { loadConfig } from "../config/load.ts";
-import { configReference, trustReference } from "../config/reference.ts";
+import { configKeys, configReference, trustKeys, trustReference } from "../config/reference.ts";
 import { GatewayError } from "../kernel/error.ts";
+import { print } from "./print.ts";
 
 /** `gateway config`. */
 export function configCommand(): Command {
@@ -16,8 +17,14 @@ export function configCommand(): Command {
   config
     .command("reference")
     .description("print every key with its type, default and meaning, as Markdown")
-    .action(() => void process.stdout.write(`${configReference()}\n${trustReference()}`));
+    .option("--json", "print JSON")
+    .action(printReference);
   return config;
+}
+
+function printReference({ json }: { readonly json?: true }): void {
+  if (json) print(JSON.stringify({ configuration: configKeys(), trust: trustKeys() }));
+  else process.stdout.write(`${configReference()}\n${trustReference()}`);
 }
 
 async function checkConfig(file: string, { json }: { readonly json?: true }): Promise<void> {

@@ -1,12 +1,16 @@
 import { writeFile } from "node:fs/promises";
 import { Command, Option } from "commander";
+import { asciiJson } from "../kernel/ascii-json.ts";
+import { contentDigest } from "../kernel/digest.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { type AdminOptions, adminOption, askAdmin } from "./admin-client.ts";
+import { print, say } from "./print.ts";
 import { parseSessionId } from "./session-id.ts";
 
 interface ExportOptions extends AdminOptions {
   readonly file: string;
   readonly redact: readonly string[];
+  readonly json?: true;
 }
 
 interface ReportOptions extends ExportOptions {
@@ -33,7 +37,8 @@ function sessionCommand(name: string): Command {
     .argument("<session-id>", "as `GET /admin/v1/evidence/sessions` lists it", parseSessionId)
     .requiredOption("--file <path>", "where to write; must not exist yet")
     .option("--redact <seq.member.field>", "withhold a field: `12.arguments.password`; repeatable", addText, [])
-    .addOption(adminOption());
+    .addOption(adminOption())
+    .option("--json", "print JSON: what was written where");
 }
 
 async function exportSession(session: string, options: ExportOptions): Promise<void> {
@@ -54,7 +59,9 @@ async function save(session: string, what: string, query: URLSearchParams, optio
     const why = (cause as NodeJS.ErrnoException).code === "EEXIST" ? "exists already" : "cannot be written";
     throw new GatewayError("INVALID_REQUEST", `\`${options.file}\` ${why}; choose another --file`, { cause });
   }
-  process.stderr.write(`gateway: wrote ${options.file}, ${body.length} bytes\n`);
+  const { file } = options;
+  if (options.json) print(asciiJson({ session, file, bytes: body.length, digest: contentDigest(body) }));
+  say(`wrote ${file}, ${body.length} bytes`);
 }
 
 function addText(text: string, texts: readonly string[]): readonly string[] {

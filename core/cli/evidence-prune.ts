@@ -4,6 +4,7 @@ import { forgetApprovals } from "../approval/retention.ts";
 import type { Pruned, PruneTools } from "../evidence/retention.ts";
 import { compactRange } from "../store/compact.ts";
 import { changeEvidence } from "./offline-ledger.ts";
+import { tellProgress } from "./print.ts";
 import { currentUser, parseText } from "./requester.ts";
 
 interface PruneOptions {
@@ -67,7 +68,7 @@ function progressOf(tenant: string): NonNullable<PruneTools["onProgress"]> {
   return (done, what) => {
     if (done < next[what]) return;
     next[what] += progressEvery;
-    process.stderr.write(`${tenant}: ${done} records ${what} so far\n`);
+    tellProgress(`${tenant}: ${done} records ${what} so far`);
   };
 }
 

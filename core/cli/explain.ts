@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { asciiJson } from "../kernel/ascii-json.ts";
 import type { Explanation } from "../pipeline/explanation.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { describeExplanation } from "./explanation-text.ts";
@@ -21,5 +22,5 @@ export function explainCommand(): Command {
 async function explain(id: string, { admin, json }: ExplainOptions): Promise<void> {
   const path = `/admin/v1/decisions/${encodeURIComponent(id)}/explanation`;
   const explanation = await askJson<Explanation>({ admin }, path);
-  print(json ? JSON.stringify(explanation) : describeExplanation(explanation).join("\n"));
+  print(json ? asciiJson(explanation) : describeExplanation(explanation).join("\n"));
 }

@@ -8,6 +8,7 @@ import {
   type OutsideTrust,
 } from "../evidence/folder-verdict.ts";
 import type { EvidenceFolder } from "./evidence-folder.ts";
+import { tellProgress } from "./print.ts";
 
 /** What `--json` prints of a data folder. */
 export interface FolderReport {
@@ -60,6 +61,6 @@ function progressOf(tenant: string): (checked: number) => void {
   return (checked) => {
     if (checked < next) return;
     next += progressEvery;
-    process.stderr.write(`${tenant}: ${checked} records sound so far\n`);
+    tellProgress(`${tenant}: ${checked} records sound so far`);
   };
 }

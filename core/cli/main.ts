@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { GatewayError } from "../kernel/error.ts";
+import { tellFailure, wantsJson } from "./failure.ts";
 import { buildProgram } from "./program.ts";
 import { applyUsage } from "./usage.ts";
 
@@ -10,8 +10,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  await applyUsage(buildProgram()).parseAsync();
+  await applyUsage(buildProgram(), wantsJson(process.argv)).parseAsync();
 } catch (cause) {
-  process.stderr.write(`gateway: ${GatewayError.from(cause).message}\n`);
-  process.exitCode = 1;
+  process.exitCode = tellFailure(cause, wantsJson(process.argv));
 }

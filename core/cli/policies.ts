@@ -17,7 +17,7 @@ const columns: readonly Column<StandingPolicy>[] = [
   { title: "name", of: ({ name }) => name },
   { title: "version", of: ({ version }) => version },
   { title: "mode", of: ({ mode }) => mode },
-  { title: "signed by", of: ({ signer }) => signer ?? "nobody" },
+  { title: "signed by", of: ({ kind, signer }) => signer ?? (kind === "session" ? "built in" : "nobody") },
   { title: "digest", of: ({ digest }) => digest },
 ];
 

@@ -10,6 +10,11 @@ export function say(text: string): void {
   process.stderr.write(`gateway: ${text}\n`);
 }
 
+/** How far long work has come: for who looks on, and for no log. */
+export function tellProgress(text: string): void {
+  if (process.stderr.isTTY) say(text);
+}
+
 /**
  * What the work answers. What is wrong with an extension is printed as data, as text or as JSON, and sets the exit code to
  * 1; then undefined.

@@ -15,6 +15,7 @@ interface ServeOptions {
   readonly config?: string;
   readonly data?: string;
   readonly port?: number;
+  readonly json?: true;
 }
 
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
@@ -32,13 +33,14 @@ export function serveCommand(): Command {
         .conflicts("config")
         .argParser(parseFirstPort),
     )
+    .option("--json", "say that it is ready, and log, in JSON at a terminal too")
     .action(serve);
 }
 
 async function serve(options: ServeOptions): Promise<void> {
   const config =
     options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
-  const log = openLog(config.log.level, process.stderr.isTTY === true);
+  const log = openLog(config.log.level, isForPerson(process.stderr, options));
   process.on("uncaughtException", (cause) => endWith(cause, log));
   const opening = Gateway.open(config, log);
   // Before anything is read: what changes while it opens is taken up once it is open.
@@ -55,11 +57,15 @@ async function serve(options: ServeOptions): Promise<void> {
   const { ports } = gateway;
   // Before anybody can know that it runs: a signal sent at once must stop it, not end it.
   const stopped = stopSignal();
-  process.stdout.write(process.stdout.isTTY ? readyText(config.listen.host, ports) : readyLine(ports));
+  process.stdout.write(isForPerson(process.stdout, options) ? readyText(config.listen.host, ports) : readyLine(ports));
   await stopped;
   stopWatching();
   log.info("stopping: what is in flight may finish");
   await gateway.close();
+}
+
+function isForPerson({ isTTY }: NodeJS.WriteStream, { json }: ServeOptions): boolean {
+  return isTTY === true && json === undefined;
 }
 
 async function openLocal({ data, port }: ServeOptions): Promise<GatewayConfig> {

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { Command } from "commander";
+import { asciiJson } from "../kernel/ascii-json.ts";
 import { type Decision, isDecision } from "../kernel/decision.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { isJsonObject, type JsonObject } from "../kernel/json.ts";
@@ -11,7 +12,7 @@ import { toJson, type YamlNode } from "../policy/yaml/node.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { reasonOf, type ToldEvaluation } from "./evaluation-text.ts";
 import { describeExplanation } from "./explanation-text.ts";
-import { print } from "./print.ts";
+import { print, tellProgress } from "./print.ts";
 
 interface SimulateOptions extends AdminOptions {
   readonly explain?: true;
@@ -45,6 +46,7 @@ async function simulate(file: string, { admin, explain, json }: SimulateOptions)
   const actions = await readActions(file);
   let wrong = 0;
   for (let from = 0; from < actions.length; from += largestPage) {
+    if (from > 0) tellProgress(`${from} of ${actions.length} actions so far`);
     const page = actions.slice(from, from + largestPage);
     const why = explain === undefined ? {} : { explain };
     const message = { actions: page.map(({ action }) => action), ...why };
@@ -53,7 +55,7 @@ async function simulate(file: string, { admin, explain, json }: SimulateOptions)
       const one = page[index] as Simulated;
       const isWrong = one.expect !== undefined && one.expect !== told.decision;
       if (isWrong) wrong++;
-      print(json ? JSON.stringify({ ...told, expected: one.expect ?? null, ok: !isWrong }) : line(one, told, isWrong));
+      print(json ? asciiJson({ ...told, expected: one.expect ?? null, ok: !isWrong }) : line(one, told, isWrong));
       if (!json && told.explanation !== undefined) print(describeWhy(told.explanation).join("\n"));
     }
   }

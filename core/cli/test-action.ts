@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
+import { asciiJson } from "../kernel/ascii-json.ts";
 import { capabilities } from "../kernel/capability.ts";
 import { decisions } from "../kernel/decision.ts";
 import { phases, protocols } from "../kernel/envelope.ts";
@@ -53,7 +54,7 @@ async function testAction({ admin, expect, json, ...action }: TestActionOptions)
     "POST",
     message,
   );
-  print(json ? JSON.stringify(evaluation) : describe(evaluation).join("\n"));
+  print(json ? asciiJson(evaluation) : describe(evaluation).join("\n"));
   if (expect === undefined || expect === evaluation.decision) return;
   process.stderr.write(`gateway: expected ${expect}, got ${evaluation.decision}\n`);
   process.exitCode = 1;

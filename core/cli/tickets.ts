@@ -53,6 +53,7 @@ export function ticketsCommand(): Command {
     .command("verify")
     .description("verify the signature of the token on stdin, and print what it says; nothing is asked of a gateway")
     .requiredOption("--key <base64>", "public key, as `gateway tickets keys` prints it", parseKey)
+    .option("--json", "print JSON, as it does in any case")
     .action(verify);
   return tickets;
 }

@@ -25,6 +25,28 @@ export function configReference(): string {
   return tableOf(fileSchema, preamble);
 }
 
+/** One key of a file, its texts in Markdown. */
+export interface KeyDescription {
+  readonly key: string;
+  readonly type: string;
+  readonly default: string;
+  readonly description: string;
+}
+
+/** What the reference says of the configuration, key by key. */
+export function configKeys(): readonly KeyDescription[] {
+  return membersOf(fileSchema, "").map(describeRow);
+}
+
+/** The same of the trust policy. */
+export function trustKeys(): readonly KeyDescription[] {
+  return membersOf(trustSchema, "").map(describeRow);
+}
+
+function describeRow([key, type, fallback, description]: Row): KeyDescription {
+  return { key: key.replaceAll("`", ""), type, default: fallback, description };
+}
+
 function tableOf(schema: ObjectField, intro: string): string {
   const rows: readonly Row[] = [["key", "type", "default", "description"], ...membersOf(schema, "")];
   const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));

@@ -92,6 +92,7 @@ const table = {
   BACKUP_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "the backup was not made" },
   BACKUP_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "backup refused" },
   STATE_UNUSABLE: { status: 500, jsonRpc: -32603, expose: false, text: "state cannot be used" },
+  GATEWAY_UNREACHABLE: { status: 500, jsonRpc: -32603, expose: false, text: "gateway unreachable" },
   PORT_UNAVAILABLE: { status: 500, jsonRpc: -32603, expose: false, text: "port cannot be opened" },
   INTERNAL: { status: 500, jsonRpc: -32603, expose: false, text: "internal error" },
 } as const;

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import type { Command } from "commander";
 import { examplesOf } from "../../../core/cli/example.ts";
 import { buildProgram } from "../../../core/cli/program.ts";
+import { argumentsOf, everyCommand } from "../../cli/command-tree.ts";
 
 const cli = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
 
@@ -48,27 +49,10 @@ describe("the help of every command", () => {
   });
 });
 
-function everyCommand(
-  command: Command,
-  parents: readonly string[] = [],
-): readonly { readonly path: string; readonly command: Command }[] {
-  const path = [...parents, command.name()];
-  return [{ path: path.join(" "), command }, ...command.commands.flatMap((child) => everyCommand(child, path))];
-}
-
 function helpOf(command: Command): string {
   let text = "";
   command.configureOutput({ writeOut: (written) => (text += written), getOutHasColors: () => false }).outputHelp();
   return text;
-}
-
-/** What the shell would hand over: it reads quotation marks its own way. */
-function argumentsOf(line: string): readonly string[] {
-  const call = /\bgateway ((?:'[^']*'|"[^"]*"|[^|<>)'"])*)/.exec(line)?.[1] ?? "";
-  const words = execFileSync("bash", ["--norc", "-c", `set -f; set -- ${call}\nprintf '%s\\0' "$@"`], {
-    encoding: "utf8",
-  });
-  return words.split("\0").slice(0, -1);
 }
 
 /** The command that a line reaches, none of which is carried out. Throws commander's own words where it reaches none. */

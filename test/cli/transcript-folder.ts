@@ -1,0 +1,78 @@
+import { execFile } from "node:child_process";
+import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { repositoryRoot } from "../check/source-tree.ts";
+import { isAsShown } from "../support/shown-output.ts";
+import type { Step } from "./transcript.ts";
+
+const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
+
+/**
+ * A folder in which the steps of a transcript run, with `gateway` on the path and the shipped packs and plugins beside it. What a step
+ * writes to `$BASH_ENV` is in force in every later one.
+ */
+export class TranscriptFolder {
+  readonly path: string;
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /** `profile` is in force in every step. */
+  static async make(profile = ""): Promise<TranscriptFolder> {
+    const folder = new TranscriptFolder(await mkdtemp(join(tmpdir(), "transcript-")));
+    for (const shipped of ["policy-packs", "plugins"])
+      await symlink(join(repositoryRoot, shipped), join(folder.path, shipped));
+    await mkdir(join(folder.path, "bin"));
+    await writeFile(folder.#gateway, `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`);
+    await writeFile(folder.#profile, profile);
+    await chmod(folder.#gateway, 0o755);
+    return folder;
+  }
+
+  get #gateway(): string {
+    return join(this.path, "bin", "gateway");
+  }
+
+  get #profile(): string {
+    return join(this.path, "bin", "profile");
+  }
+
+  /** Runs a step, and throws where it does not print and return what it shows. */
+  async expectAsShown(step: Step, env: Readonly<Record<string, string>>): Promise<void> {
+    const actual = await this.#run(step.command, env);
+    const same =
+      step.code === actual.code && isAsShown(step.stdout, actual.stdout) && isAsShown(step.stderr, actual.stderr);
+    if (!same) expect(actual).to.deep.equal(step);
+    if (/ --json\b[^|<>;&]*$/.test(step.command)) expectJson(actual);
+  }
+
+  remove(): Promise<void> {
+    return rm(this.path, { recursive: true });
+  }
+
+  #run(command: string, more: Readonly<Record<string, string>>): Promise<Step> {
+    const path = `${join(this.path, "bin")}${delimiter}${process.env.PATH}`;
+    const options = { cwd: this.path, env: { PATH: path, BASH_ENV: this.#profile, ...more }, timeout: 30_000 };
+    return new Promise((resolve, reject) => {
+      const child = execFile("bash", ["--norc", "-c", command], options, (_error, stdout, stderr) => {
+        const readable = (text: string): string => text.replaceAll(this.path, "FOLDER");
+        if (child.exitCode === null) reject(new Error(`expected an exit code, got the signal ${child.signalCode}`));
+        else resolve({ command, stdout: readable(stdout), stderr: readable(stderr), code: child.exitCode });
+      });
+    });
+  }
+}
+
+/** What a command is to print with `--json`: objects, a line each; where it has none to tell, and fails, its error is one. */
+function expectJson({ stdout, stderr, code }: Step): void {
+  const lines = stdout.split("\n").filter((line) => line !== "");
+  for (const line of lines) expect(JSON.parse(line), line).to.be.an("object");
+  if (lines.length > 0 || code === 0) return;
+  const { error } = JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "");
+  expect(error.code).to.match(/^[A-Z][A-Z_]+$/);
+  expect(error.message).to.be.a("string");
+}
