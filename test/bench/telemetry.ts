@@ -1,9 +1,16 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import type { SpanStep } from "../../core/kernel/span.ts";
+import { SpanQueue } from "../../core/observe/otlp/span-queue.ts";
+import { RoadTracer } from "../../core/observe/otlp/tracer.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
+import { makeAction } from "../support/action.ts";
 import { Collector } from "../support/collector.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
+import { makeEvaluation } from "../support/ledger-world.ts";
 import { scrape } from "../support/scrape.ts";
 import { measureLoad } from "./load.ts";
 import { Servers } from "./servers.ts";
@@ -15,6 +22,9 @@ const connections = 8;
 const key = "bench-key-not-a-secret";
 /** Of a second, as Linux counts processor time. */
 const ticks = 100;
+
+const made = Math.min(await makeSpans(), await makeSpans(), await makeSpans());
+process.stdout.write(`${made.toFixed(0)} µs of processor to make and write the six spans of a call\n\n`);
 
 const servers = new Servers();
 const upstream = `${await servers.start("echo-server.js")}/mcp`;
@@ -45,6 +55,47 @@ for (const kind of Object.keys(kinds)) {
 servers.stop();
 told.stop();
 hangs.stop();
+
+/** Processor time of a call's spans alone, in microseconds. */
+async function makeSpans(): Promise<number> {
+  const calls = 20_000;
+  const processor = new SpanQueue({
+    most: calls * 6,
+    send: async (spans) => (ProtobufTraceSerializer.serializeRequest(spans) === undefined ? "refused" : "sent"),
+    count: () => undefined,
+    random: randomBytes,
+  });
+  const tracer = new RoadTracer({
+    resource: resourceFromAttributes({ "service.name": "bench" }),
+    processor,
+    samplePercent: 100,
+    random: randomBytes,
+    scope: { name: "bench", version: "1" },
+    providers: new Map(),
+    onModelAsked: () => undefined,
+  });
+  const action = makeAction();
+  const evaluation = makeEvaluation(action);
+  const steps: readonly SpanStep[] = ["evaluate", "record_decision", "dispatch", "judge_output", "record_outcome"];
+  const before = process.cpuUsage();
+  for (let call = 0; call < calls; call++) {
+    const request = tracer.begin({ protocol: "mcp", method: "tools/call" }, undefined);
+    request.tell({ action, evaluation });
+    for (const name of steps) {
+      const step = request.begin(name);
+      if (name === "evaluate" || name === "judge_output") step.tell({ evaluation });
+      step.end();
+    }
+    request.tell({ passed: "answered" });
+    request.end();
+    // As a gateway gets to send between calls.
+    if (call % 40 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await processor.forceFlush();
+  const { user, system } = process.cpuUsage(before);
+  await processor.shutdown();
+  return (user + system) / calls;
+}
 
 interface Measured {
   readonly cpuUs: number;

@@ -17,6 +17,8 @@ export interface TracedOptions {
   readonly telemetry?: string;
   /** Time between reports of metrics; 0, none, unless told. */
   readonly metricsIntervalMs?: number;
+  /** Added to the gateway's environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Further top-level keys. */
   readonly more?: string;
 }
@@ -119,7 +121,7 @@ export class TracedWorld {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  async #start({ telemetry = "", metricsIntervalMs = 0, more = "" }: TracedOptions): Promise<void> {
+  async #start({ telemetry = "", metricsIntervalMs = 0, more = "", env: further = {} }: TracedOptions): Promise<void> {
     const key = (person: Person): string =>
       `{ id: ${person}, tenant: acme, role: operator, key_hash: "sha256:${sha256(this.keys[person])}" }`;
     const headers = "headers_env: { authorization: COLLECTOR_SECRET }";
@@ -144,7 +146,7 @@ ${told}
 ${more}
 `;
     const files = { ...allowEverything("packs/open"), "packs/open/rules/traced.yaml": rules };
-    const env = { COLLECTOR_SECRET: this.collectorSecret };
+    const env = { ...further, COLLECTOR_SECRET: this.collectorSecret };
     this.#gateway = await startGateway({ config, files, env, folder: this.#folder });
   }
 }

@@ -38,7 +38,8 @@ describe("a collector that does not do its part", function () {
     process.stdout.write(
       `      median of a call: ${healthy.toFixed(1)} ms told, ${hanging.toFixed(1)} ms with a collector that hangs\n`,
     );
-    expect(hanging).to.be.below(healthy * 3 + 5);
+    // Whoever waited for the collector would wait for a minute.
+    expect(hanging).to.be.below(healthy * 5 + 50);
     const dropped = await world.counted("dropped");
     // What hangs, what waits, and at most what was gathered of the first half.
     expect(dropped).to.be.within(calls * spansOfCall - mostQueued - 2 * 256, calls * spansOfCall);

@@ -102,8 +102,17 @@ describe("what a client says of its trace", function () {
 
   it("is no part of what was approved: another trace uses the same approval [S50]", async () => {
     const args = { hold: "once" };
-    const first = await agent.callTool("echo", args, { meta: { traceparent: newTraceparent().text } });
+    const said = newTraceparent();
+    const first = await agent.callTool("echo", args, { meta: { traceparent: said.text } });
     expect(first.isError).to.equal(true);
+    const spans = await world.collector.trace(said.traceId);
+    expect(spans.map(({ name }) => name)).to.deep.equal(["evaluate", "record decision", "tools/call echo"]);
+    expect(spans.at(-1)).to.deep.include({ kind: 2, isError: true });
+    expect(spans.at(-1)?.attributes).to.include({
+      "error.type": "REVIEW_REQUIRED",
+      "gateway.decision": "review",
+      "gateway.passage": "refused",
+    });
     await world.approve();
     const second = await agent.callTool("echo", args, { meta: { traceparent: newTraceparent().text } });
     expect(second.isError).to.not.equal(true);
@@ -130,6 +139,37 @@ describe("what is sampled", function () {
     expect(sent).to.not.include(said.spanId);
     await world.stopGateway();
     expect(world.collector.requests).to.deep.equal([]);
+  });
+});
+
+describe("what the environment says of OpenTelemetry", function () {
+  this.timeout(60_000);
+  const canary = canaryOf("environment");
+  let world: TracedWorld;
+
+  before(async () => {
+    world = await TracedWorld.open({
+      env: {
+        OTEL_SDK_DISABLED: "true",
+        OTEL_SERVICE_NAME: canary,
+        OTEL_RESOURCE_ATTRIBUTES: `team=${canary}`,
+        OTEL_TRACES_SAMPLER: "always_off",
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1",
+        OTEL_EXPORTER_OTLP_HEADERS: `x-team=${canary}`,
+      },
+    });
+  });
+  after(() => world.stop());
+
+  it("changes nothing: the file says who is told, and what", async () => {
+    const agent = await world.connect("v2 modern");
+    const said = newTraceparent();
+    await agent.callTool("echo", {}, { meta: { traceparent: said.text } });
+    const spans = await world.collector.trace(said.traceId);
+    expect(new Set(spans.map(({ service }) => service))).to.deep.equal(new Set(["agent-governance-gateway"]));
+    const [request] = world.collector.requests;
+    expect(request?.body.toString("latin1")).to.not.include(canary);
+    expect(JSON.stringify(request?.headers)).to.not.include(canary);
   });
 });
 
