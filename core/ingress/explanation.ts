@@ -1,5 +1,4 @@
 import type { Ledger } from "../evidence/ledger.ts";
-import { asciiJson } from "../kernel/ascii-json.ts";
 import type { Explainer } from "../pipeline/explainer.ts";
 import type { AdminHandlers } from "./api/handler.ts";
 
@@ -18,9 +17,7 @@ export function explanationHandlers({ explainer, ledger }: ExplanationParts): Ad
       const explanation = await explainer.explain(tenant, asked.id);
       const { id: decision } = explanation;
       await ledger.recordEvent(tenant, "admin", { action: "decision.explain", principal, decision });
-      ctx.type = "application/json; charset=utf-8";
-      // Agents choose names and values: whoever looks with bare eyes must not be misled by them.
-      ctx.body = asciiJson(explanation);
+      ctx.body = explanation;
     },
   };
 }

@@ -12,10 +12,18 @@ export function weigh(value: unknown, most: number): number {
     weight += overhead;
     if (typeof next === "string") weight += next.length * 2;
     if (typeof next !== "object" || next === null) continue;
-    for (const key in next) {
-      weight += key.length;
-      open.push((next as Readonly<Record<string, unknown>>)[key] ?? null);
-    }
+    if (Array.isArray(next)) for (const item of next as readonly unknown[]) open.push(item ?? null);
+    else weight += pushMembers(next, open);
   }
   return weight;
+}
+
+/** Returns what their names take. */
+function pushMembers(value: object, open: unknown[]): number {
+  let length = 0;
+  for (const [name, member] of Object.entries(value) as [string, unknown][]) {
+    length += name.length;
+    open.push(member ?? null);
+  }
+  return length;
 }

@@ -24,6 +24,9 @@ export function recentLimits({ storeValues }: { readonly storeValues: boolean })
   return storeValues ? usualLimits : { decisions: 0, bytes: 0 };
 }
 
+/** What an action and its evaluation take beside what can be large; names are of bounded length. */
+const frameBytes = 2_048;
+
 /** What one decision may take of the whole: a greater one is not remembered. */
 const greatestShare = 16;
 
@@ -41,14 +44,15 @@ export class RecentActions {
     this.#limits = limits;
   }
 
-  /** Call once for each evaluation that goes on record. */
+  /** Call for each evaluation that goes on record; a second time it changes nothing. */
   note(action: ActionEnvelope, evaluation: Evaluation): void {
     if (this.#limits.decisions === 0) return;
     const most = Math.floor(this.#limits.bytes / greatestShare);
-    const bytes = weigh([action, evaluation], most);
+    const bytes = frameBytes + weigh(growing(action, evaluation), most);
     if (bytes > most) return;
     const shelf = this.#tenants.get(action.tenant) ?? { kept: new RecentMap<Kept>(), bytes: 0 };
     this.#tenants.set(action.tenant, shelf);
+    if (shelf.kept.peek(evaluation.id) !== undefined) return;
     shelf.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
     this.#add(shelf, 1, bytes);
     while (this.#count > this.#limits.decisions || this.#bytes > this.#limits.bytes) this.#forgetOne(shelf);
@@ -85,6 +89,14 @@ export class RecentActions {
     this.#bytes += bytes;
     shelf.bytes += bytes;
   }
+}
+
+/** What of a decision has any size: all else is on the road of every action, and would be weighed for nothing. */
+function growing({ arguments: args, continuation, history }: ActionEnvelope, evaluation: Evaluation): unknown[] {
+  const parts: unknown[] = [args, continuation ?? null, history ?? null];
+  for (const { findings } of evaluation.verdicts) if (findings.length > 0) parts.push(findings);
+  for (const { findings } of evaluation.shadow) if (findings.length > 0) parts.push(findings);
+  return parts;
 }
 
 interface Kept {

@@ -37,6 +37,15 @@ describe("RecentActions", () => {
     expect(recent.find("acme", output.id)?.evaluation).to.equal(output);
   });
 
+  it("counts what it is told twice once", () => {
+    const recent = new RecentActions({ decisions: 2, bytes: 1_000_000 });
+    const action = newAction();
+    const evaluation = makeEvaluation(action);
+    for (let turn = 0; turn < 10; turn++) recent.note(action, evaluation);
+    const other = note(recent, "acme");
+    expect(found(recent, "acme", [evaluation.id, other])).to.equal(2);
+  });
+
   it("remembers so many and no more: the oldest go", () => {
     const recent = new RecentActions({ decisions: 10, bytes: 1_000_000 });
     const ids = Array.from({ length: 25 }, () => note(recent, "acme"));
