@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { repositoryRoot } from "../check/source-tree.ts";
+import { runProgram } from "../support/program.ts";
 import { awaitReady } from "../support/ready-line.ts";
 import { carryOut, parseContainerfile } from "./container-build.ts";
 
@@ -49,11 +50,21 @@ describe("the Containerfile", function () {
     const packages = await readdir(join(built, "node_modules"));
     expect(packages).to.include("koa").and.not.include.members(["mocha", "typescript"]);
     const top = await readdir(built);
-    expect(top).to.have.members(["core", "dist", "node_modules", "package.json", "plugins", "policy-packs"]);
+    expect(top).to.have.members(["core", "dist", "node_modules", "package.json", "plugins", "policy-packs", "sdk"]);
     // Of the sources, what a browser is given.
     const sources = Object.keys(await filesOf(join(built, "core")));
     const elsewhere = sources.filter((path) => !path.startsWith(join(built, "core/ingress/dashboard/asset/")));
     expect([sources.length > 0, elsewhere]).to.deep.equal([true, []]);
+  });
+
+  it("begins a pack and a plugin with what it holds", async () => {
+    const [command = "", program = ""] = JSON.parse(last("ENTRYPOINT")) as string[];
+    for (const kind of ["pack", "plugin"]) {
+      const made = join(folder, `new-${kind}`);
+      const { code, stderr } = await runProgram(command, [join(built, program), kind, "new", made]);
+      expect(code, stderr).to.equal(0);
+      expect(await readdir(made)).to.include(`${kind}.yaml`);
+    }
   });
 
   it("runs as nobody in particular, by number, so that a cluster can see that it is not root", () => {
