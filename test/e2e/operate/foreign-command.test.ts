@@ -18,6 +18,7 @@ const commands: readonly (readonly [kind: Kind, line: string])[] = [
   ["session", "sessions reset ID --reason asked"],
   ["principal", "sessions kill --principal ID"],
   ["principal", "sessions release --principal ID --reason asked"],
+  ["decision", "explain ID"],
   ["session", "evidence export ID --file OUT"],
   ["session", "evidence report ID --file OUT"],
   ["ticket", "tickets revoke ID --reason asked"],
