@@ -37,7 +37,7 @@ const harmlessTag =
 
 /** Every name once in each place that agents, clients, upstreams and people may name, and what is shown of them then. */
 describe("names that mean something to who shows them", function () {
-  this.timeout(60_000);
+  this.timeout(240_000);
   let folder: string;
   let upstream: MoodyUpstream;
   let receiver: WebhookReceiver;
