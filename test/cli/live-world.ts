@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { generateKey } from "../../core/identity/generate-key.ts";
+import { type GeneratedKey, generateKey } from "../../core/identity/generate-key.ts";
 import { principalId } from "../../core/kernel/principal.ts";
 import type { Role } from "../../core/kernel/role.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
@@ -26,6 +26,7 @@ const people = {
 } as const satisfies Readonly<Record<string, readonly [tenant: string, role: Role]>>;
 
 type Person = keyof typeof people;
+type Keys = Readonly<Record<Person, GeneratedKey>>;
 
 const demoServer = fileURLToPath(new URL("../../core/upstream/demo/server.js", import.meta.url));
 const signer = makeSigner();
@@ -49,17 +50,12 @@ export class LiveWorld {
   readonly gateway: RunningGateway;
   readonly #folder: string;
   readonly #receiver: WebhookReceiver;
-  readonly #keys: Readonly<Record<Person, string>>;
+  readonly #keys: Keys;
   readonly #clients: McpClient[] = [];
   /** What steps find in their environment. */
   readonly env: Record<string, string> = {};
 
-  private constructor(
-    gateway: RunningGateway,
-    folder: string,
-    receiver: WebhookReceiver,
-    keys: Readonly<Record<Person, string>>,
-  ) {
+  private constructor(gateway: RunningGateway, folder: string, receiver: WebhookReceiver, keys: Keys) {
     this.gateway = gateway;
     this.#folder = folder;
     this.#receiver = receiver;
@@ -68,19 +64,18 @@ export class LiveWorld {
 
   static async open(): Promise<LiveWorld> {
     const folder = await mkdtemp(join(tmpdir(), "live-world-"));
-    const keys = Object.fromEntries(Object.keys(people).map((person) => [person, generateKey(randomBytes)]));
+    const made = Object.keys(people).map((person) => [person, generateKey(randomBytes)]);
+    const keys = Object.fromEntries(made) as Keys;
     const receiver = await WebhookReceiver.start();
     receiver.respond = (response) => answer(response, 410);
     await writeExtensions(folder);
-    const hashes = Object.fromEntries(Object.entries(keys).map(([person, { keyHash }]) => [person, keyHash]));
     const gateway = await startGateway({
       folder,
-      config: configOf(hashes as Record<Person, string>, receiver.url),
+      config: configOf(keys, receiver.url),
       env: { WEBHOOK_SECRET: webhookSecret },
     });
-    const raw = Object.fromEntries(Object.entries(keys).map(([person, { key }]) => [person, key]));
-    const world = new LiveWorld(gateway, folder, receiver, raw as Record<Person, string>);
-    await world.#use(hashes as Record<Person, string>);
+    const world = new LiveWorld(gateway, folder, receiver, keys);
+    await world.#use();
     return world;
   }
 
@@ -92,7 +87,7 @@ export class LiveWorld {
   }
 
   /** Makes use of the gateway, as agents and a reviewer do, and notes what came of it in `env`. */
-  async #use(hashes: Readonly<Record<Person, string>>): Promise<void> {
+  async #use(): Promise<void> {
     const agent = await this.#connect("agent");
     await agent.callTool("list_notes");
     await agent.callTool("delete_note", { title: "plan" });
@@ -107,13 +102,13 @@ export class LiveWorld {
     await until(async () => (await this.#ids("ada", "webhooks/dead-letters")).length > 2, "dead letters");
     Object.assign(this.env, {
       GATEWAY_ADMIN_URL: this.gateway.adminUrl,
-      GATEWAY_API_KEY: this.#keys.otto,
-      ADMIN_KEY: this.#keys.ada,
-      VIEWER_KEY: this.#keys.vera,
-      AGENT_KEY: this.#keys.agent,
-      FOREIGN_KEY: this.#keys.finn,
+      GATEWAY_API_KEY: this.#keys.otto.key,
+      ADMIN_KEY: this.#keys.ada.key,
+      VIEWER_KEY: this.#keys.vera.key,
+      AGENT_KEY: this.#keys.agent.key,
+      FOREIGN_KEY: this.#keys.finn.key,
       AGENT_URL: `${this.gateway.url}/mcp`,
-      AGENT: principalId("acme", hashes.agent),
+      AGENT: principalId("acme", this.#keys.agent.keyHash),
       PENDING: pending,
       DENIED: denied,
       FOREIGN_PENDING: (await this.#ids("finn", "approvals"))[0] ?? "",
@@ -125,7 +120,7 @@ export class LiveWorld {
   }
 
   async #connect(person: Person): Promise<McpClient> {
-    const headers = { "x-api-key": this.#keys[person] };
+    const headers = { "x-api-key": this.#keys[person].key };
     const client = await connectClient("v2 modern", { url: `${this.gateway.url}/mcp`, headers });
     this.#clients.push(client);
     return client;
@@ -134,7 +129,7 @@ export class LiveWorld {
   async #askModel(): Promise<void> {
     const response = await fetch(`${this.gateway.url}/v1/chat/completions`, {
       method: "POST",
-      headers: { "x-api-key": this.#keys.agent, "content-type": "application/json" },
+      headers: { "x-api-key": this.#keys.agent.key, "content-type": "application/json" },
       body: JSON.stringify({ model: "mock", messages: [{ role: "user", content: "Say hello." }] }),
     });
     if (!response.ok) throw new Error(`expected the mock provider to answer, got ${await response.text()}`);
@@ -150,7 +145,7 @@ export class LiveWorld {
   async #ask(person: Person, path: string, message?: object): Promise<unknown> {
     const response = await fetch(`${this.gateway.adminUrl}/admin/v1/${path}`, {
       method: message === undefined ? "GET" : "POST",
-      headers: { "x-api-key": this.#keys[person], "content-type": "application/json" },
+      headers: { "x-api-key": this.#keys[person].key, "content-type": "application/json" },
       ...(message === undefined ? {} : { body: JSON.stringify(message) }),
     });
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
@@ -183,16 +178,16 @@ async function writeExtensions(folder: string): Promise<void> {
   }
 }
 
-function configOf(hashes: Readonly<Record<Person, string>>, hook: string): string {
-  const keys = Object.entries(people).map(
+function configOf(keys: Keys, hook: string): string {
+  const entries = Object.entries(people).map(
     ([id, [tenant, role]]) =>
-      `  - { id: ${id}, tenant: ${tenant}, role: ${role}, key_hash: "${hashes[id as Person]}" }`,
+      `  - { id: ${id}, tenant: ${tenant}, role: ${role}, key_hash: "${keys[id as Person].keyHash}" }`,
   );
   return `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 data_dir: data
 keys:
-${keys.join("\n")}
+${entries.join("\n")}
 upstreams:
   - name: demo
     transport: stdio
