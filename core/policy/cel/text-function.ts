@@ -22,6 +22,7 @@ export function textFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
     ...searchFunctions(meter),
     ...orderFunctions(meter),
     ...makingFunctions(meter),
+    ...cuttingFunctions(meter),
     ...matchingFunctions(meter, patterns),
   ];
 }
@@ -174,6 +175,27 @@ function makingFunctions(meter: Meter): CelFunc[] {
     celMethod("join", list, [STRING], STRING, function (separator: string) {
       meter.charge(this.size);
       return join(this, separator, make);
+    }),
+  ];
+}
+
+function cuttingFunctions(meter: Meter): CelFunc[] {
+  const cut = (text: string, begin: bigint, end: bigint): string => {
+    const bounds = `expected offsets in order from 0 to ${text.length}, got ${begin} and ${end}`;
+    if (begin < 0n || begin > end || end > BigInt(text.length)) throw new RangeError(bounds);
+    meter.chargeText(Number(end - begin));
+    return text.slice(Number(begin), Number(end));
+  };
+  return [
+    celMethod("substring", STRING, [INT], STRING, function (begin: bigint) {
+      return cut(this, begin, BigInt(this.length));
+    }),
+    celMethod("substring", STRING, [INT, INT], STRING, function (begin: bigint, end: bigint) {
+      return cut(this, begin, end);
+    }),
+    celMethod("charAt", STRING, [INT], STRING, function (at: bigint) {
+      const end = at < BigInt(this.length) ? at + 1n : at;
+      return cut(this, at, end);
     }),
   ];
 }

@@ -3,6 +3,7 @@ import type { Phase } from "../../../../core/kernel/envelope.ts";
 import type { JsonObject } from "../../../../core/kernel/json.ts";
 import { CelEngine } from "../../../../core/policy/cel/engine.ts";
 import { bindVariables, packVariables } from "../../../../core/policy/cel/scope.ts";
+import { functionArity, methodArity } from "../../../../core/policy/cel/signature.ts";
 import { makeAction } from "../../../support/action.ts";
 import { evaluate, scopeOf } from "../../../support/expression.ts";
 
@@ -45,6 +46,9 @@ describe("Expression.evaluate(variables)", () => {
     ['args.text.unescaped().contains("C.")', true],
     ['"a-b-a".replace("a", "xx")', "xx-b-xx"],
     ['args.path.split("/")[1]', "srv"],
+    ['args.path.substring(args.path.lastIndexOf("/") + 1)', "a.txt"],
+    ['args.path.substring(1, 4) + "abc".substring(3)', "srv"],
+    ['"abc".charAt(2) + "abc".charAt(3)', "c"],
     ['leaves(args).exists(leaf, leaf.key == "deep" && leaf.text == "x")', true],
     ['leaves(args).exists(leaf, leaf.text == "path")', true],
     ["leaves(args.count).size() == 0", true],
@@ -86,12 +90,30 @@ describe("Expression.evaluate(variables)", () => {
     [`int("${"9".repeat(65)}") > 0`, "expected a text of at most 64 characters, got 65"],
     ["args.path.exists(x, true)", "found no matching overload for '@range' applied to '(string)'"],
     ["args.path.matches(args.pattern)", "field not found: pattern"],
+    ['"abc".substring(2, 1) == ""', "expected offsets in order from 0 to 3, got 2 and 1"],
+    ['"abc".substring(4) == ""', "expected offsets in order from 0 to 3, got 4 and 3"],
+    ['"abc".substring(-1) == ""', "expected offsets in order from 0 to 3, got -1 and 3"],
+    ['"abc".charAt(4) == ""', "expected offsets in order from 0 to 3, got 4 and 4"],
+    ['"abc".charAt(-1) == ""', "expected offsets in order from 0 to 3, got -1 and 0"],
   ];
   for (const [text, message] of errors) {
     it(`fails for ${text.slice(0, 60)}`, () => {
       expect(evaluate(text, args)).to.equal(message);
     });
   }
+
+  it("knows every function that a pack may call", () => {
+    const calls = (arity: typeof methodArity, write: (name: string, given: string) => string): string[] =>
+      Object.entries(arity).flatMap(([name, counts]) =>
+        counts.map((count) => write(name, Array(count).fill("args.empty").join(", "))),
+      );
+    const texts = [
+      ...calls(functionArity, (name, given) => `${name}(${given}) == true`),
+      ...calls(methodArity, (name, given) => `args.empty.${name}(${given}) == true`),
+    ];
+    expect(texts.length).to.be.above(30);
+    for (const text of texts) expect(String(evaluate(text, args)), text).not.to.contain("unbound function");
+  });
 
   it("says nothing of a secret it could not convert", () => {
     expect(evaluate("int(args.key) > 0", { key: "sk-secret" })).to.equal("expected the text of a number for `int`");
@@ -151,7 +173,7 @@ describe("CelEngine.compile(text, scope)", () => {
     ["args.l.flaten() == []", "6: unknown function `flaten`; did you mean `flatten`?"],
     ["tool.name == 'x'", "4: expected a map before `.name`, got string"],
     ["args.a &&& args.b", "7: not an expression: found & but expecting end of input"],
-    ["(".repeat(33) + "1" + ")".repeat(33), "32: expected brackets at most 32 deep, got more"],
+    [`${"(".repeat(33)}1${")".repeat(33)}`, "32: expected brackets at most 32 deep, got more"],
     [`args.a${" + args.a".repeat(120)} == 1.0`, "0: expected an expression at most 100 deep, got a deeper one"],
     ["x".repeat(4_097), "0: expected an expression of at most 4096 characters, got 4097"],
   ];
