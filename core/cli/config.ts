@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { configDigest } from "../config/digest.ts";
-import { loadConfig } from "../config/load.ts";
+import { configJsonSchema, trustJsonSchema } from "../config/json-schema.ts";
+import { loadConfig, readForm } from "../config/load.ts";
 import { configKeys, configReference, trustKeys, trustReference } from "../config/reference.ts";
+import { hideSecrets, writeShown } from "../config/shown-config.ts";
 import { GatewayError } from "../kernel/error.ts";
 import { print } from "./print.ts";
 
@@ -15,6 +17,18 @@ export function configCommand(): Command {
     .option("--json", "print JSON")
     .action(checkConfig);
   config
+    .command("show")
+    .description("print what a configuration file comes to: every default filled in, nothing that may be a secret")
+    .argument("<file>", "the configuration file")
+    .option("--json", "print JSON")
+    .action(showConfig);
+  config
+    .command("schema")
+    .description("print JSON Schema of the configuration file, for editors")
+    .option("--trust", "that of the trust policy")
+    .option("--json", "print it on one line")
+    .action(printSchema);
+  config
     .command("reference")
     .description("print every key with its type, default and meaning, as Markdown")
     .option("--json", "print JSON")
@@ -25,6 +39,16 @@ export function configCommand(): Command {
 function printReference({ json }: { readonly json?: true }): void {
   if (json) print(JSON.stringify({ configuration: configKeys(), trust: trustKeys() }));
   else process.stdout.write(`${configReference()}\n${trustReference()}`);
+}
+
+function printSchema({ trust, json }: { readonly trust?: true; readonly json?: true }): void {
+  print(JSON.stringify(trust ? trustJsonSchema() : configJsonSchema(), null, json ? 0 : 2));
+}
+
+async function showConfig(file: string, { json }: { readonly json?: true }): Promise<void> {
+  const shown = hideSecrets((await readForm(file, process.env)).form);
+  if (json) print(JSON.stringify(shown));
+  else process.stdout.write(writeShown(shown));
 }
 
 async function checkConfig(file: string, { json }: { readonly json?: true }): Promise<void> {

@@ -38,6 +38,8 @@ export interface Format {
   readonly expected: string;
   /** Set where even a wrong value may be a secret, pasted into the wrong place: a fault tells its length only. */
   readonly sensitive: boolean;
+  /** Where it is all there is to it: a pattern in the sense of JSON Schema. */
+  readonly pattern?: string;
   test(value: string): boolean;
 }
 
@@ -101,11 +103,11 @@ export const formats: Readonly<Record<FormatName, Format>> = {
 };
 
 function shown(expected: string, pattern: RegExp): Format {
-  return { expected, sensitive: false, test: (value) => pattern.test(value) };
+  return { expected, sensitive: false, pattern: pattern.source, test: (value) => pattern.test(value) };
 }
 
 function hidden(expected: string, pattern: RegExp): Format {
-  return { expected, sensitive: true, test: (value) => pattern.test(value) };
+  return { expected, sensitive: true, pattern: pattern.source, test: (value) => pattern.test(value) };
 }
 
 const hostName = /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,62})(?:\.[a-zA-Z0-9][a-zA-Z0-9-]{0,62}){0,31}$/;

@@ -21,6 +21,19 @@ import { readYamlTree } from "./yaml-tree.ts";
  * and as `data.faults`. No fault tells the value of a secret.
  */
 export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<GatewayConfig> {
+  const { form, secrets } = await readForm(path, env);
+  const source = resolve(path);
+  const { trust_policy: trust } = form.extensions;
+  return buildConfig(
+    form,
+    secrets,
+    source,
+    trust === null ? null : await loadTrustFile(resolve(dirname(source), trust)),
+  );
+}
+
+/** The checked file in its own spelling, and what the environment adds to it. Throws as `loadConfig` does. */
+export async function readForm(path: string, env: NodeJS.ProcessEnv): Promise<{ form: FileForm; secrets: Secrets }> {
   const faults = new FaultList(path);
   const text = await readConfigFile(path, faults);
   const tree = text === null ? null : readYamlTree(text, faults);
@@ -33,15 +46,7 @@ export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<
   checkRules(draft, secrets, faults);
   if (!faults.isEmpty) faults.throwAll();
   // INVARIANT: without a fault the draft has no holes.
-  const form = draft as FileForm;
-  const source = resolve(path);
-  const { trust_policy: trust } = form.extensions;
-  return buildConfig(
-    form,
-    secrets,
-    source,
-    trust === null ? null : await loadTrustFile(resolve(dirname(source), trust)),
-  );
+  return { form: draft as FileForm, secrets };
 }
 
 /** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */

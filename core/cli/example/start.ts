@@ -29,6 +29,12 @@ gateway keys new --id reviewer --tenant acme --role operator`,
   "gateway config check": `
 # every fault of a file, with its line
 gateway config check gateway.yaml`,
+  "gateway config show": `
+# what a file comes to, to be shown to who helps
+gateway config show gateway.yaml`,
+  "gateway config schema": `
+# for an editor that completes and checks YAML
+gateway config schema > gateway.schema.json`,
   "gateway config reference": `
 # everything that can be set
 gateway config reference | less`,
