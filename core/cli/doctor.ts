@@ -9,7 +9,7 @@ import { fail, ok, type Status } from "./doctor/finding.ts";
 import { lockHolder } from "./doctor/lock-holder.ts";
 import { examineNode } from "./doctor/node.ts";
 import { viewLocalMode } from "./local-mode.ts";
-import { parseFirstPort } from "./port-option.ts";
+import { takeLocalOptions } from "./local-option.ts";
 import { print } from "./print.ts";
 
 interface DoctorOptions {
@@ -24,19 +24,10 @@ const colors: Readonly<Record<Status, string>> = { ok: "32", warn: "33", fail: "
 
 /** `gateway doctor`: changes nothing, but for a file of its own in the data folder that it removes again. */
 export function doctorCommand(): Command {
-  return new Command("doctor")
+  const command = new Command("doctor")
     .description("find the usual mistakes of an installation, and say how to mend each; exit 1 if anything failed")
-    .option("-c, --config <file>", "configuration file (default: local mode, as `gateway serve`)")
-    .addOption(
-      new Option("-d, --data <folder>", "local mode: data folder (default: data)")
-        .env("GATEWAY_DATA_DIR")
-        .conflicts("config"),
-    )
-    .addOption(
-      new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
-        .conflicts("config")
-        .argParser(parseFirstPort),
-    )
+    .option("-c, --config <file>", "configuration file (default: local mode, as `gateway serve`)");
+  return takeLocalOptions(command)
     .addOption(
       new Option("--admin <url>", "admin port of a gateway that runs (default: as configured)").env(
         "GATEWAY_ADMIN_URL",

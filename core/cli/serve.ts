@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { Gateway } from "../gateway.ts";
@@ -7,7 +7,7 @@ import { GatewayError } from "../kernel/error.ts";
 import { crashOf } from "../observe/crash.ts";
 import { type Log, openLog } from "../observe/log.ts";
 import { openLocalMode } from "./local-mode.ts";
-import { parseFirstPort } from "./port-option.ts";
+import { takeLocalOptions } from "./local-option.ts";
 import { readyLine, readyText } from "./ready.ts";
 import { watchConfiguration } from "./watch.ts";
 
@@ -20,19 +20,10 @@ interface ServeOptions {
 
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
 export function serveCommand(): Command {
-  return new Command("serve")
+  const command = new Command("serve")
     .description("run the gateway; without --config in local mode: the demo upstream, the shipped packs, two made keys")
-    .option("-c, --config <file>", "configuration file (gateway.yaml)")
-    .addOption(
-      new Option("-d, --data <folder>", "local mode: data folder (default: data)")
-        .env("GATEWAY_DATA_DIR")
-        .conflicts("config"),
-    )
-    .addOption(
-      new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
-        .conflicts("config")
-        .argParser(parseFirstPort),
-    )
+    .option("-c, --config <file>", "configuration file (gateway.yaml)");
+  return takeLocalOptions(command)
     .option("--json", "say that it is ready, and log, in JSON at a terminal too")
     .action(serve);
 }

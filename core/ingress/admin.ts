@@ -8,6 +8,7 @@ import type { TrialLog } from "../observe/trial-log.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { UsageMeter } from "../usage/meter.ts";
+import type { EvidenceRouteId } from "./api/evidence.ts";
 import type { AdminHandlers } from "./api/handler.ts";
 import { pluginsOf } from "./plugin-view.ts";
 import { showProvider } from "./provider-view.ts";
@@ -27,15 +28,7 @@ export interface AdminParts extends WebhookParts {
 }
 
 type OwnRouteId =
-  | "admin.sessions"
-  | "admin.session"
-  | "admin.export"
-  | "admin.report"
-  | "admin.verify"
-  | "admin.evidence_verify"
-  | "admin.checkpoint"
-  | "admin.keys"
-  | "admin.rotate"
+  | EvidenceRouteId
   | "admin.policies"
   | "admin.plugins"
   | "admin.would_have"

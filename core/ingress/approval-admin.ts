@@ -1,17 +1,9 @@
 import type { Yes } from "../approval/answer.ts";
 import { listBreakGlass, listLive, listPast } from "../approval/history.ts";
+import type { ApprovalRouteId } from "./api/approval.ts";
 import type { Approving } from "./api/asked.ts";
 import type { AdminHandlers } from "./api/handler.ts";
 import { type ApprovalParts, viewApproval } from "./approval-view.ts";
-
-type ApprovalRouteId =
-  | "admin.approvals"
-  | "admin.approval_history"
-  | "admin.approval"
-  | "admin.approve"
-  | "admin.deny"
-  | "admin.break_glass"
-  | "admin.break_glass_close";
 
 /** Handlers of review on the admin port. Every answer is the caller's tenant only; who reviews is who holds the key. */
 export function approvalHandlers(parts: ApprovalParts): AdminHandlers<ApprovalRouteId> {

@@ -7,6 +7,7 @@ import { readTaskManifest } from "../kernel/task-manifest.ts";
 import { type Declaration, type DeclarationView, viewOf } from "../manifest/declaration.ts";
 import type { ManifestBook } from "../manifest/manifest-book.ts";
 import type { AdminHandlers } from "./api/handler.ts";
+import type { ManifestRouteId } from "./api/manifest.ts";
 
 export interface ManifestParts {
   readonly manifests: ManifestBook;
@@ -17,8 +18,6 @@ export interface ManifestParts {
 export interface ToldManifest extends DeclarationView {
   readonly tenant: string;
 }
-
-type ManifestRouteId = "admin.manifests" | "admin.manifest" | "admin.declare" | "admin.withdraw";
 
 /** Handlers of task manifests. Every answer is the caller's tenant only. */
 export function manifestHandlers(parts: ManifestParts): AdminHandlers<ManifestRouteId> {

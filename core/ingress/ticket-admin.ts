@@ -1,12 +1,11 @@
 import { orderOf } from "../ticket/order.ts";
 import type { Tickets } from "../ticket/tickets.ts";
 import type { AdminHandlers } from "./api/handler.ts";
+import type { TicketRouteId } from "./api/ticket.ts";
 
 export interface TicketParts {
   readonly tickets: Tickets;
 }
-
-type TicketRouteId = "admin.tickets" | "admin.ticket_issue" | "admin.ticket_keys" | "admin.ticket_revoke";
 
 /** Handlers of capability tickets. Every answer is the caller's tenant only; who issues is who holds the key. */
 export function ticketHandlers({ tickets }: TicketParts): AdminHandlers<TicketRouteId> {

@@ -5,7 +5,7 @@ import { type Operations, smallBody } from "./operation.ts";
 import { approvalId, approvalPaging, choice } from "./parameter.ts";
 import { answers, closed, list, object, oneOf, page, ref, text } from "./shape.ts";
 
-type ApprovalRouteId =
+export type ApprovalRouteId =
   | "admin.approvals"
   | "admin.approval_history"
   | "admin.approval"

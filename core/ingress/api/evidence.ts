@@ -3,7 +3,7 @@ import type { Operations, QueryParameter } from "./operation.ts";
 import { choice, paging, sessionId } from "./parameter.ts";
 import { answers, anyText, list, object, page, ref } from "./shape.ts";
 
-type EvidenceRouteId =
+export type EvidenceRouteId =
   | "admin.sessions"
   | "admin.session"
   | "admin.export"

@@ -5,7 +5,7 @@ import type { Operations } from "./operation.ts";
 import { paging, taskName } from "./parameter.ts";
 import { answers, anyText, closed, list, object, oneOf, page, ref, time } from "./shape.ts";
 
-type ManifestRouteId = "admin.manifests" | "admin.manifest" | "admin.declare" | "admin.withdraw";
+export type ManifestRouteId = "admin.manifests" | "admin.manifest" | "admin.declare" | "admin.withdraw";
 
 const patterns = list(
   {

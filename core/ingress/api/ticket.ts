@@ -20,7 +20,7 @@ import {
   words,
 } from "./shape.ts";
 
-type TicketRouteId = "admin.tickets" | "admin.ticket_issue" | "admin.ticket_keys" | "admin.ticket_revoke";
+export type TicketRouteId = "admin.tickets" | "admin.ticket_issue" | "admin.ticket_keys" | "admin.ticket_revoke";
 
 /** What the answers about tickets are made of. */
 export const ticketSchemas: Readonly<Record<string, JsonObject>> = {
