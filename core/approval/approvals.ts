@@ -1,6 +1,6 @@
-import { isFinal } from "../kernel/approval.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { type ErrorCode, GatewayError } from "../kernel/error.ts";
+import { isFinal } from "../action/approval.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import { type ErrorCode, GatewayError } from "../action/error.ts";
 import { ApprovalBook, type BookParts } from "./book.ts";
 import { Expiry } from "./expiry.ts";
 import type { ApprovalStanding } from "./live-table.ts";

@@ -1,5 +1,5 @@
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { memberPointer } from "../kernel/json-pointer.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { memberPointer } from "../action/json-pointer.ts";
 
 /**
  * One difference. `pointer` (RFC 6901) leads to the place in `before` where something was removed, in `after` where
@@ -10,7 +10,7 @@ export type ArgumentChange =
   | { readonly pointer: string; readonly kind: "removed"; readonly before: Json }
   | { readonly pointer: string; readonly kind: "changed"; readonly before: Json; readonly after: Json };
 
-export interface ArgumentDiff {
+interface ArgumentDiff {
   readonly changes: readonly ArgumentChange[];
   /** How many changes more there are than are told; 0 where all are. */
   readonly omitted: number;
@@ -24,7 +24,7 @@ interface Pair {
 }
 
 /** Pointers hold the names of members, which are as long as an agent likes. */
-const mostPointerLength = 262_144;
+const maxPointerLength = 262_144;
 
 /**
  * What differs between two values, in the order of their members' names and of their lists; at most `most` changes, and
@@ -42,7 +42,7 @@ export function diffArguments(before: Json, after: Json, most = 200): ArgumentDi
     const change = inner.length > 0 ? undefined : changeOf(pair);
     if (change === undefined) continue;
     pointerLength += change.pointer.length;
-    if (changes.length < most && pointerLength <= mostPointerLength) changes.push(change);
+    if (changes.length < most && pointerLength <= maxPointerLength) changes.push(change);
     else omitted += 1;
   }
   return { changes, omitted };

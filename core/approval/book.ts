@@ -1,22 +1,21 @@
 import type { AbstractBatchOptions, AbstractLevel } from "abstract-level";
-import { type Approval, isFinal, type ToldApprovals } from "../kernel/approval.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { Operation } from "../kernel/operation.ts";
-import type { Clock } from "../kernel/port.ts";
-import { putEntry, readEntry, type Seal } from "./entry.ts";
+import { type Approval, isFinal, type ToldApprovals } from "../action/approval.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
+import { approvalKey, putEntry, readEntry, type Seal } from "./entry.ts";
 import { FormerApprovals } from "./former-approval.ts";
-import { approvalKey } from "./key-space.ts";
 import { type Fingerprints, type LiveApproval, LiveTable } from "./live-table.ts";
 
 /** The option that makes a write wait for the disk; the abstract interface does not name it, both engines take it. */
 export const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
 
-export type ApprovalStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+type ApprovalStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
 
 /** The evidence as approvals need it. Whatever resolves is durable; what rejects may or may not have happened. */
-export interface ApprovalJournal {
+interface ApprovalJournal {
   /** False from a failed write until a repair. */
   readonly writable: boolean;
   record(tenant: string, detail: JsonObject, operations: readonly Operation[]): Promise<void>;
@@ -35,9 +34,9 @@ export interface ApprovalLimits {
   /** Time to use, from the approval on. */
   readonly useMs: number;
   /** Pending and approved, per tenant. */
-  readonly mostLive: number;
+  readonly maxLive: number;
   /** Sealed actions of a tenant together. */
-  readonly mostHeldBytes: number;
+  readonly maxHeldBytes: number;
 }
 
 export interface BookParts {

@@ -1,8 +1,7 @@
-import { type Approval, approvalScopes, approvalStates, isFinal } from "../kernel/approval.ts";
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { parseKept } from "../kernel/kept-json.ts";
-import type { Operation } from "../kernel/operation.ts";
-import { approvalKey, liveKey } from "./key-space.ts";
+import { type Approval, approvalScopes, approvalStates, isFinal } from "../action/approval.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import { isJsonObject, type Json, type JsonObject, parseKept } from "../action/json.ts";
+import { type KeyRange, rangeOf, tenantPrefix } from "../store/key-range.ts";
 
 /** Vouches for the text of an entry with the key of its tenant's chain. */
 export type Seal = (text: string) => string;
@@ -67,4 +66,31 @@ function isText(value: Json | undefined): boolean {
 
 function isCount(value: Json | undefined): boolean {
   return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+/** The entry of one approval; ids are in the order in which the approvals were asked for. */
+export function approvalKey(tenant: string, id: string): string {
+  return `${tenantPrefix(tenant)}approval/${id}`;
+}
+
+export function approvalRange(tenant: string): KeyRange {
+  return rangeOf(`${tenantPrefix(tenant)}approval/`);
+}
+
+/** Present while the approval is pending or approved. */
+export function liveKey(tenant: string, id: string): string {
+  return `${tenantPrefix(tenant)}approval-live/${id}`;
+}
+
+export function liveRange(tenant: string): KeyRange {
+  return rangeOf(`${tenantPrefix(tenant)}approval-live/`);
+}
+
+/** Present from a break-glass use until its post-mortem. */
+export function breakGlassKey(tenant: string, id: string): string {
+  return `${tenantPrefix(tenant)}break-glass/${id}`;
+}
+
+export function breakGlassRange(tenant: string): KeyRange {
+  return rangeOf(`${tenantPrefix(tenant)}break-glass/`);
 }

@@ -1,6 +1,6 @@
-import { type Approval, type ExpiryReason, stateAfter } from "../kernel/approval.ts";
+import { type Approval, type ExpiryReason, stateAfter } from "../action/approval.ts";
 import type { ApprovalBook } from "./book.ts";
-import { approvalKey } from "./key-space.ts";
+import { approvalKey } from "./entry.ts";
 import type { LiveApproval } from "./live-table.ts";
 
 const sweepMs = 1_000;

@@ -1,5 +1,5 @@
-import type { Approval, ExpiryReason } from "../kernel/approval.ts";
-import { forgetOldest } from "../kernel/forget.ts";
+import type { Approval, ExpiryReason } from "../action/approval.ts";
+import { forgetOldest } from "../action/recent-map.ts";
 
 /** An approval of the same action that holds no more, for the words to whoever asks again. */
 export interface FormerApproval {

@@ -1,9 +1,10 @@
-import { type Approval, type ApprovalState, isFinal } from "../kernel/approval.ts";
-import { lastPart } from "../kernel/tenant-key.ts";
-import type { ApprovalBook } from "./book.ts";
-import { approvalKey, approvalRange, breakGlassRange } from "./key-space.ts";
+import { type Approval, type ApprovalState, isFinal } from "../action/approval.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import { lastPart } from "../store/key-range.ts";
+import { type ApprovalBook, type BookParts, durably } from "./book.ts";
+import { approvalKey, approvalRange, breakGlassRange, readEntry, type Seal } from "./entry.ts";
 
-export interface ApprovalPageRequest {
+interface ApprovalPageRequest {
   readonly limit: number;
   /** The `next` of an earlier page. */
   readonly cursor?: string;
@@ -16,7 +17,7 @@ export interface ApprovalPage {
 }
 
 /** Entries read for one page: a page may hold fewer than asked for, and say where to go on. */
-const mostRead = 5_000;
+const maxRead = 5_000;
 
 /** A tenant's approvals that wait or can be used, in the order in which they were asked for. */
 export function listLive(
@@ -50,7 +51,7 @@ export async function listPast(
     if (approval !== undefined && (state === undefined ? isFinal(approval.state) : approval.state === state)) {
       items.push(approval);
     }
-    if (items.length === limit || ++read === mostRead) return { items, next: id };
+    if (items.length === limit || ++read === maxRead) return { items, next: id };
   }
   return { items, next: null };
 }
@@ -68,7 +69,32 @@ export async function findLastUsed(book: ApprovalBook, { tenant, action }: Appro
     const used = book.read(tenant, lastPart(key), text);
     const isSame = used?.action.tool === action.tool && used.action.target === action.target;
     if (isSame && used.state === "consumed" && used.consumed_seq !== undefined) return used;
-    if (++read === mostRead) return undefined;
+    if (++read === maxRead) return undefined;
   }
   return undefined;
+}
+
+/** The store, and who vouches for what lies in it. */
+interface Shelved {
+  readonly store: BookParts["store"];
+  readonly journal: Pick<BookParts["journal"], "seal">;
+}
+
+const atOnce = 256;
+
+/** Deletes the approvals that are over and whose records are all before `firstKept`. Resolves when that is durable. */
+export async function forgetApprovals({ store, journal }: Shelved, tenant: string, firstKept: number): Promise<void> {
+  const seal: Seal = (text) => journal.seal(tenant, text);
+  let operations: Operation[] = [];
+  const write = async (): Promise<void> => {
+    await store.batch(operations, durably);
+    operations = [];
+  };
+  for await (const [key, text] of store.iterator(approvalRange(tenant))) {
+    const approval = readEntry(text, tenant, lastPart(key), seal);
+    if (typeof approval === "string" || !isFinal(approval.state)) continue;
+    if (Math.max(approval.held_seq, approval.consumed_seq ?? 0) < firstKept) operations.push({ type: "del", key });
+    if (operations.length === atOnce) await write();
+  }
+  if (operations.length > 0) await write();
 }

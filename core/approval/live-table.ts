@@ -1,4 +1,4 @@
-import type { Approval, ApprovalState } from "../kernel/approval.ts";
+import type { Approval, ApprovalState } from "../action/approval.ts";
 
 /** An approval that something can still happen to, or that still answers for one: a denial is remembered for a while. */
 export interface LiveApproval {
@@ -86,14 +86,14 @@ export class LiveTable {
   }
 
   /** How many of all tenants are in each of the two states that take room, and how full the fullest tenant's is. */
-  standing(limits: { readonly mostLive: number; readonly mostHeldBytes: number }): ApprovalStanding {
+  standing(limits: { readonly maxLive: number; readonly maxHeldBytes: number }): ApprovalStanding {
     let [pending, approved, fullest] = [0, 0, 0];
     for (const [tenant, { heldBytes }] of this.#shelves) {
       const waiting = this.count(tenant, "pending");
       const usable = this.count(tenant, "approved");
       pending += waiting;
       approved += usable;
-      fullest = Math.max(fullest, (waiting + usable) / limits.mostLive, heldBytes / limits.mostHeldBytes);
+      fullest = Math.max(fullest, (waiting + usable) / limits.maxLive, heldBytes / limits.maxHeldBytes);
     }
     return { pending, approved, fullest };
   }

@@ -1,8 +1,13 @@
-import { type Approval, boundBy, type ExpiryReason, whyVoid } from "../kernel/approval.ts";
-import { ApprovalGrant } from "../kernel/approval-grant.ts";
-import type { ApprovalStep } from "../kernel/approval-step.ts";
-import { type ActionEnvelope, withoutHistory } from "../kernel/envelope.ts";
-import type { Evaluation } from "../kernel/evaluation.ts";
+import {
+  type Approval,
+  ApprovalGrant,
+  type ApprovalStep,
+  boundBy,
+  type ExpiryReason,
+  whyVoid,
+} from "../action/approval.ts";
+import type { Evaluation } from "../action/decision.ts";
+import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
 import { type ApprovalBook, boundFingerprint } from "./book.ts";
 import { type Expiry, endingOf, unplaced } from "./expiry.ts";
 import type { FormerApproval } from "./former-approval.ts";
@@ -122,8 +127,8 @@ export class ApprovalQueue {
     const holds = JSON.stringify({ action: withoutHistory(action), determining: evaluation.determining });
     const heldBytes = Buffer.byteLength(holds);
     const isFull =
-      live.count(action.tenant, "pending", "approved") >= limits.mostLive ||
-      live.heldBytes(action.tenant) + heldBytes > limits.mostHeldBytes;
+      live.count(action.tenant, "pending", "approved") >= limits.maxLive ||
+      live.heldBytes(action.tenant) + heldBytes > limits.maxHeldBytes;
     if (isFull) return { kind: "full" };
     const approval = this.#make(action, evaluation, fingerprints);
     const deadlineMs = parts.monotonicMs() + limits.reviewMs;

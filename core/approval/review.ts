@@ -1,20 +1,21 @@
 import {
   type Approval,
+  type ApprovalScope,
   type ApprovalTransition,
   type BreakGlass,
+  type Endorsement,
   type HeldAction,
   isFinal,
   stateAfter,
-} from "../kernel/approval.ts";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { Operation } from "../kernel/operation.ts";
-import type { Principal } from "../kernel/principal.ts";
-import { can } from "../kernel/role.ts";
-import { type Answer, endorse, type Yes } from "./answer.ts";
+} from "../action/approval.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import { GatewayError } from "../action/error.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { Principal } from "../action/principal.ts";
+import { can } from "../action/role.ts";
 import type { ApprovalBook } from "./book.ts";
+import { breakGlassKey, breakGlassRange } from "./entry.ts";
 import { type Expiry, endingOf } from "./expiry.ts";
-import { breakGlassKey, breakGlassRange } from "./key-space.ts";
 import { isLate, type LiveApproval } from "./live-table.ts";
 
 export interface ReviewRule {
@@ -25,7 +26,7 @@ export interface ReviewRule {
 }
 
 /** Break-glass uses of a tenant that nobody has accounted for yet; one more is refused. */
-const mostBreakGlass = 10;
+const maxBreakGlass = 10;
 
 /**
  * What people say of held actions. Each answer is durable, with the record that tells of it, before it is in force; of
@@ -173,11 +174,11 @@ export class ApprovalReview {
     if (!this.#rule.allowBreakGlass || role !== "admin") {
       throw new GatewayError("BREAK_GLASS_FORBIDDEN", "expected `admin`, and `approvals.allow_break_glass: true`");
     }
-    const open = await this.#book.parts.store.keys({ ...breakGlassRange(tenant), limit: mostBreakGlass }).all();
-    if (open.length < mostBreakGlass) return;
+    const open = await this.#book.parts.store.keys({ ...breakGlassRange(tenant), limit: maxBreakGlass }).all();
+    if (open.length < maxBreakGlass) return;
     throw new GatewayError(
       "BREAK_GLASS_FORBIDDEN",
-      `expected fewer than ${mostBreakGlass} uses without post-mortem: write one with \`gateway break-glass close\``,
+      `expected fewer than ${maxBreakGlass} uses without post-mortem: write one with \`gateway break-glass close\``,
     );
   }
 }
@@ -197,4 +198,62 @@ function openUse(approval: Approval): BreakGlass {
 
 function wrongState({ id, state }: Approval, detail?: string): GatewayError {
   return new GatewayError("APPROVAL_STATE", detail ?? `the approval is \`${state}\``, { data: { id, state } });
+}
+
+export interface Yes {
+  readonly scope: ApprovalScope;
+  readonly comment?: string;
+  /** Why this cannot wait for the reviewers it needs. */
+  readonly breakGlass?: string;
+}
+
+/** What an answer makes of an approval, and what evidence tells of it. */
+interface Answer {
+  readonly next: Approval;
+  readonly detail: JsonObject;
+  readonly operations?: readonly Operation[];
+}
+
+/** What one more yes makes of an approval: enough of them, or an emergency, approve it. */
+function endorse(
+  book: ApprovalBook,
+  approval: Approval,
+  reviewer: Principal,
+  { scope, comment, breakGlass }: Yes,
+): Answer {
+  const at = book.now();
+  const said = comment === undefined ? {} : { comment };
+  const yes: Endorsement = { reviewer: reviewer.id, key_id: reviewer.keyId, at, scope, ...said };
+  const endorsements = [...approval.endorsements, yes];
+  const told = { reviewer: reviewer.id, scope, ...said };
+  if (endorsements.length < approval.required && breakGlass === undefined) {
+    return { next: { ...approval, endorsements }, detail: { event: "endorsed", ...told } };
+  }
+  // The narrowest that any of them said: nobody's yes is stretched.
+  const agreed: ApprovalScope = endorsements.every((each) => each.scope === "task") ? "task" : "exact";
+  const next: Approval = {
+    ...approval,
+    state: "approved",
+    scope: agreed,
+    endorsements,
+    reviewed_at: at,
+    reviewer: reviewer.id,
+    ...said,
+    expires_at: book.after(book.parts.limits.useMs),
+    ...(breakGlass === undefined ? {} : { break_glass: { by: reviewer.id, reason: breakGlass, at } }),
+  };
+  const detail: JsonObject = {
+    ...told,
+    event: "approved",
+    scope: agreed,
+    ...(agreed === "task" ? { action: taskOf(approval) } : {}),
+    ...(breakGlass === undefined ? {} : { break_glass: { reason: breakGlass } }),
+  };
+  if (breakGlass === undefined) return { next, detail };
+  return { next, detail, operations: [{ type: "put", key: breakGlassKey(approval.tenant, approval.id), value: "" }] };
+}
+
+function taskOf({ action }: Approval): JsonObject {
+  const { capability, protocol, target, task, tool } = action;
+  return { capability, protocol, target, task, tool };
 }

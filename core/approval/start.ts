@@ -1,10 +1,9 @@
-import { type Approval, type ExpiryReason, isFinal, type ToldApproval } from "../kernel/approval.ts";
-import type { Operation } from "../kernel/operation.ts";
-import { lastPart } from "../kernel/tenant-key.ts";
-import { type ApprovalBook, boundFingerprint, durably } from "./book.ts";
-import { readEntry, type Seal } from "./entry.ts";
-import { type Expiry, endingOf } from "./expiry.ts";
-import { approvalKey, liveKey, liveRange } from "./key-space.ts";
+import { type Approval, type ExpiryReason, isFinal, type ToldApproval } from "../action/approval.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import { lastPart } from "../store/key-range.ts";
+import { ApprovalBook, type ApprovalLimits, type BookParts, boundFingerprint, durably } from "./book.ts";
+import { approvalKey, liveKey, liveRange, readEntry, type Seal } from "./entry.ts";
+import { Expiry, endingOf } from "./expiry.ts";
 
 /**
  * Brings back what was pending or approved when the gateway stopped. An approval goes on only where it is bound to an
@@ -34,14 +33,14 @@ export async function bringBack(
 }
 
 /** Why an approval does not go on; undefined once it does. */
-export type Judge = (
+type Judge = (
   approval: Approval,
   told: ToldApproval | undefined,
   latestMs: number,
 ) => Promise<ExpiryReason | undefined>;
 
 /** Settles what was pending or approved in a tenant's store, each as the chain says it ended, or as `judge` says. */
-export async function settleTenant(book: ApprovalBook, expiry: Expiry, tenant: string, judge: Judge): Promise<void> {
+async function settleTenant(book: ApprovalBook, expiry: Expiry, tenant: string, judge: Judge): Promise<void> {
   const stored = await readStored(book, tenant);
   if (stored.length === 0) return;
   const told = await book.parts.journal.told(tenant, firstNamed(stored));
@@ -141,4 +140,24 @@ function endedText(text: string, end: Partial<Approval>): string {
   } catch {
     return JSON.stringify(end);
   }
+}
+
+const nothingNew: ApprovalLimits = { reviewMs: 0, useMs: 0, maxLive: 0, maxHeldBytes: 0 };
+
+/**
+ * Ends, on record, all that is pending or approved in a store as it was some time ago: what was used or denied since, it
+ * does not know. What its chain says is used stays used. Resolves with how many ended; rejects where one cannot be.
+ */
+export async function endRestored(
+  parts: Pick<BookParts, "store" | "journal" | "clock">,
+  tenants: readonly string[],
+): Promise<number> {
+  let ended = 0;
+  const onChange = (): void => {
+    ended++;
+  };
+  const book = new ApprovalBook({ ...parts, limits: nothingNew, monotonicMs: parts.clock, onChange });
+  const expiry = new Expiry(book, () => undefined);
+  for (const tenant of tenants) await settleTenant(book, expiry, tenant, async () => "restored");
+  return ended;
 }

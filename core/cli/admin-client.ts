@@ -1,7 +1,8 @@
-import { Option } from "commander";
-import { errorTable, GatewayError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import { escapeHidden } from "../kernel/visible-text.ts";
+import { userInfo } from "node:os";
+import { InvalidArgumentError, Option } from "commander";
+import { errorTable, GatewayError } from "../action/error.ts";
+import type { JsonObject } from "../action/json.ts";
+import { escapeHidden } from "../action/visible-text.ts";
 
 /** Where a command finds a running gateway. */
 export interface AdminOptions {
@@ -79,4 +80,27 @@ function readProblem(body: Buffer): { readonly detail: string; readonly code?: s
   } catch {
     return { detail: escapeHidden(text) };
   }
+}
+
+const maxText = 1_024;
+
+/** Who runs this command, as far as the machine knows. */
+export function currentUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `user ${process.getuid?.() ?? "unknown"}`; // a container's user needs no name
+  }
+}
+
+/** An option's text that goes into a record. */
+export function parseText(text: string): string {
+  if (text.length > 0 && text.length <= maxText && text.isWellFormed()) return text;
+  throw new InvalidArgumentError(`expected 1 to ${maxText} characters`);
+}
+
+/** A session's id as an argument. */
+export function parseSessionId(text: string): string {
+  if (/^[A-Za-z0-9_-]{1,256}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a session's id, like `session-v1-…`");
 }

@@ -1,10 +1,9 @@
-import { showWord, summarizeAction, summaryLine } from "../approval/action-summary.ts";
+import { InvalidArgumentError } from "commander";
+import { type Approval, isFinal } from "../action/approval.ts";
+import { quoteVisible, visibleJson, visibleText } from "../action/visible-text.ts";
 import type { ArgumentChange } from "../approval/argument-diff.ts";
-import type { ApprovalView, ChangeView, RecentAction } from "../ingress/approval-view.ts";
-import { type Approval, isFinal } from "../kernel/approval.ts";
-import { visibleJson } from "../kernel/visible-json.ts";
-import { quoteVisible, visibleText } from "../kernel/visible-text.ts";
-import { actionWords, timeLeft } from "./approval-line.ts";
+import { showWord, summarizeAction, summaryLine } from "../approval/summary.ts";
+import type { ApprovalView, ChangeView, RecentAction } from "../approval/view.ts";
 
 /**
  * All that a reviewer needs to decide, as text fit for a terminal: the arguments whole, every character that is not
@@ -150,4 +149,51 @@ function section(title: string, lines: readonly string[]): readonly string[] {
 
 function row(name: string, text: string): string {
   return `${name.padEnd(12)}${text}`;
+}
+
+/** An approval on one line, fit for a terminal whatever the agent named: `apr_…  pending  29 min left  ci  write …`. */
+export function approvalLine(approval: Approval, nowMs: number): string {
+  const { id, state, principal, evaluation, requested_at: requested } = approval;
+  const when = isFinal(state) ? requested : `${timeLeft(approval, nowMs)} left`;
+  const words = [id, endOf(approval), when, visibleText(principal.key_id), actionWords(approval.action)];
+  const rules = evaluation.rules.map(visibleText).join(", ");
+  return [...words, rules, ...taintsOfApprovalLine(approval), ...quorumOf(approval)]
+    .filter((word) => word !== "")
+    .join("  ");
+}
+
+/** `write write_file on files` */
+export function actionWords({
+  capability,
+  tool,
+  target,
+}: Pick<Approval["action"], "capability" | "tool" | "target">): string {
+  return `${capability} ${showWord(tool)} on ${showWord(target)}`;
+}
+
+/** How long until it expires: `29 min`, `40 s`, or `no time`. */
+export function timeLeft({ expires_at: expires }: Approval, nowMs: number): string {
+  const seconds = Math.floor((Date.parse(expires) - nowMs) / 1_000);
+  if (seconds <= 0) return "no time";
+  return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
+}
+
+function endOf({ state, reason }: Approval): string {
+  return reason === undefined ? state : `${state} (${reason})`;
+}
+
+function taintsOfApprovalLine({ tainted }: Approval): readonly string[] {
+  return tainted === undefined ? [] : [`tainted ${tainted.map(visibleText).join(", ")}`];
+}
+
+function quorumOf({ state, required, endorsements }: Approval): readonly string[] {
+  return state === "pending" && required > 1 ? [`${endorsements.length} of ${required} yes`] : [];
+}
+
+export const approvalsPath = "/admin/v1/approvals";
+
+/** The id of an approval, or a mistake in the command line. */
+export function parseApprovalId(text: string): string {
+  if (/^apr_[0-9a-f]{32}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected an approval's id, like `apr_…`");
 }

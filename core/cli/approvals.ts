@@ -1,16 +1,12 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Command, Option } from "commander";
-import type { ApprovalView } from "../ingress/approval-view.ts";
-import { type Approval, approvalScopes } from "../kernel/approval.ts";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { type Approval, approvalScopes } from "../action/approval.ts";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson, type JsonObject } from "../action/json.ts";
+import type { ApprovalView } from "../approval/view.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
-import { approvalLine, timeLeft } from "./approval-line.ts";
-import { approvalsPath, parseApprovalId } from "./approval-path.ts";
-import { describeView } from "./approval-text.ts";
-import { watchPending } from "./approval-watch.ts";
-import { parseCount } from "./count.ts";
-import { printList } from "./list.ts";
+import { approvalLine, approvalsPath, describeView, parseApprovalId, timeLeft } from "./approval-text.ts";
+import { askItems, parseCount, printList } from "./list.ts";
 import { print, say } from "./print.ts";
 
 interface Output {
@@ -135,4 +131,46 @@ async function askAbout<T>(id: string, ask: () => Promise<T>): Promise<T> {
       ? cause
       : new GatewayError(code, `${detail}; ${next.replace("ID", id)}`, { cause, data: { ...data } });
   }
+}
+
+const everyMs = 2_000;
+
+/**
+ * Prints each approval once, as it begins to wait for a reviewer, until SIGINT or SIGTERM. A gateway that does not answer
+ * from the start is an error; one that goes away later is waited for.
+ */
+async function watchPending(options: AdminOptions & { readonly json?: true }): Promise<void> {
+  // At once, whatever is being waited for; and when nobody reads any more.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(0));
+  process.stdout.once("error", () => process.exit(0));
+  let seen: ReadonlySet<string> | undefined;
+  let isAway = false;
+  for (;;) {
+    try {
+      const pending = await readPending(options);
+      if (isAway) say("it answers again");
+      isAway = false;
+      for (const approval of pending.filter(({ id }) => !seen?.has(id))) {
+        print(options.json ? asciiJson(approval) : approvalLine(approval, Date.now()));
+      }
+      seen = new Set(pending.map(({ id }) => id));
+    } catch (error) {
+      if (seen === undefined || !isPassing(GatewayError.from(error))) throw error;
+      if (!isAway) say("no answer; waiting for it to come back");
+      isAway = true;
+    }
+    await sleep(everyMs);
+  }
+}
+
+/** All that wait: ids made in one millisecond are in no order, so none can be skipped by those before it. */
+async function readPending(options: AdminOptions): Promise<readonly Approval[]> {
+  const pending: Approval[] = [];
+  for await (const approval of askItems<Approval>(options, approvalsPath)) pending.push(approval);
+  return pending;
+}
+
+/** Nobody answers, or somebody who says that it is not for long. */
+function isPassing({ code, data }: GatewayError): boolean {
+  return code === "GATEWAY_UNREACHABLE" || Number(data?.status) >= 500;
 }

@@ -1,12 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { Command, Option } from "commander";
-import type { Approval } from "../kernel/approval.ts";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { quoteVisible } from "../kernel/visible-text.ts";
+import type { Approval } from "../action/approval.ts";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson } from "../action/json.ts";
+import { quoteVisible } from "../action/visible-text.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
-import { actionWords } from "./approval-line.ts";
-import { parseApprovalId } from "./approval-path.ts";
+import { actionWords, parseApprovalId } from "./approval-text.ts";
 import { askWhole } from "./list.ts";
 import { print, say } from "./print.ts";
 

@@ -1,10 +1,16 @@
 import { Command } from "commander";
+import { GatewayError } from "../action/error.ts";
 import { configDigest } from "../config/digest.ts";
-import { configJsonSchema, trustJsonSchema } from "../config/json-schema.ts";
 import { loadConfig, readForm } from "../config/load.ts";
-import { configKeys, configReference, trustKeys, trustReference } from "../config/reference.ts";
+import {
+  configJsonSchema,
+  configKeys,
+  configReference,
+  trustJsonSchema,
+  trustKeys,
+  trustReference,
+} from "../config/reference.ts";
 import { hideSecrets, writeShown } from "../config/shown-config.ts";
-import { GatewayError } from "../kernel/error.ts";
 import { print } from "./print.ts";
 
 /** `gateway config`. */

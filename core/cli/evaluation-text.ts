@@ -1,7 +1,9 @@
-import type { Decision } from "../kernel/decision.ts";
-import type { Finding } from "../kernel/policy.ts";
-import type { Explanation } from "../pipeline/explanation.ts";
-import { showText } from "../policy/display.ts";
+import type { Decision } from "../action/decision.ts";
+import type { ExplainedExpression, ExplainedRule } from "../action/explanation.ts";
+import type { Finding } from "../action/policy.ts";
+import { escapeHidden } from "../action/visible-text.ts";
+import type { ExplainedAction, ExplainedPolicy, Explanation, NearMiss } from "../explain/explained-decision.ts";
+import { showText } from "../policy/fault.ts";
 
 /** An evaluation as `POST /admin/v1/test-action` answers it, as far as it is printed. */
 export interface ToldEvaluation {
@@ -47,5 +49,99 @@ function describeVerdict({ policy, decision, findings, error }: ToldVerdict, mod
       (each) =>
         `    ${each.rule} ${each.decision}${each.mode === "shadow" ? " [shadow]" : ""}: ${showText(each.message)}`,
     ),
+  ];
+}
+
+const unasked = { not_asked: "not asked", too_dear: "too dear to ask", not_kept: "" } as const;
+
+/** Why something was decided, to be read: what decided first, then each policy that spoke, then what nearly did. */
+export function describeExplanation(told: Explanation): readonly string[] {
+  const speaking = told.policies.filter(
+    ({ verdict, findings, rules }) => verdict !== "abstain" || findings.length + rules.length > 0,
+  );
+  return [
+    `${told.decision} (risk ${told.risk}): ${told.why}`,
+    ...headOf(told),
+    ...speaking.flatMap((policy) => ["", ...describePolicy(policy)]),
+    ...(told.near.length === 0 ? [] : ["", "nearest rules that did not decide", ...told.near.flatMap(describeNear)]),
+    ...(told.notes.length === 0 ? [] : ["", ...told.notes]),
+  ];
+}
+
+function headOf({ id, time, phase, action }: Explanation): readonly string[] {
+  const { tool, target, capability, principal, session, session_state: state, ticket, task } = action;
+  const words = state === null ? "" : `, risk ${state.risk} after ${state.actions} actions`;
+  const taints = state === null || state.taints.length === 0 ? "" : `, tainted ${state.taints.join(", ")}`;
+  return [
+    `  decision    ${id} at ${time}, phase ${phase}`,
+    `  action      ${escapeHidden(target)}/${escapeHidden(tool)} (${capability}) by ${escapeHidden(principal)}`,
+    `  session     ${session}${words}${taints}`,
+    ...(task === null ? [] : [`  task        ${escapeHidden(task)}`]),
+    ...(ticket === null ? [] : [`  ticket      ${describeTicket(ticket)}`]),
+  ];
+}
+
+function describeTicket({ id, standing }: NonNullable<ExplainedAction["ticket"]>): string {
+  return `${id === null ? "" : `${escapeHidden(id)} `}${standing}`;
+}
+
+function describePolicy({
+  policy,
+  mode,
+  verdict,
+  decided,
+  error,
+  findings,
+  rules,
+}: ExplainedPolicy): readonly string[] {
+  const shadow = mode === "shadow" ? " [shadow]" : "";
+  const failed = error === null ? "" : `; could not answer: ${escapeHidden(error)}`;
+  const read = new Set(rules.map(({ rule }) => rule));
+  return [
+    `${policy.kind} ${policy.name} ${policy.version}${shadow}: ${verdict}${decided ? ", which decided" : ""}${failed}`,
+    ...rules.flatMap((rule) => [...describeRule(rule), ...messageOf(rule, findings)]),
+    ...findings.filter(({ rule }) => !read.has(rule)).flatMap(describeFinding),
+  ];
+}
+
+function describeRule(rule: ExplainedRule): readonly string[] {
+  const { rule: id, decision, mode, outcome, file, line, conditions } = rule;
+  const says = outcome === "failed" ? "could not be evaluated, blocks" : `decides ${decision}`;
+  return [
+    `  ${id} ${says}${mode === "shadow" ? " [shadow]" : ""}  ${file}:${line}`,
+    ...conditions.flatMap(({ name, expression }) => [`    ${name}`, ...describeExpression(expression, "      ")]),
+  ];
+}
+
+function messageOf({ rule }: ExplainedRule, findings: ExplainedPolicy["findings"]): readonly string[] {
+  const message = findings.find((each) => each.rule === rule)?.message ?? null;
+  return message === null ? [] : [`    says: ${escapeHidden(message)}`];
+}
+
+function describeFinding({
+  rule,
+  decision,
+  mode,
+  message,
+  pointer,
+}: ExplainedPolicy["findings"][number]): readonly string[] {
+  const place = pointer === undefined ? "" : ` at ${escapeHidden(pointer)}`;
+  const said = message === null ? "" : `: ${escapeHidden(message)}`;
+  return [`  ${escapeHidden(rule)} ${decision}${mode === "shadow" ? " [shadow]" : ""}${place}${said}`];
+}
+
+function describeNear({ policy, file, line, rule, decision, mode, why }: NearMiss): readonly string[] {
+  const shadow = mode === "shadow" ? " [shadow]" : "";
+  return [`  ${rule} would decide ${decision}${shadow}  ${policy} ${file}:${line}`, `    ${why}`];
+}
+
+/** One line a part, those of one another indented: `<part>  <value>`. */
+function describeExpression(told: ExplainedExpression, indent: string): readonly string[] {
+  const { text, outcome, value, parts, more } = told;
+  const came = outcome === "error" ? `error: ${value}` : (value ?? unasked[outcome as keyof typeof unasked] ?? "");
+  return [
+    `${indent}${text}${came === "" ? "" : `  → ${came}`}`,
+    ...parts.flatMap((part) => describeExpression(part, `${indent}  `)),
+    ...(more ? [`${indent}  …`] : []),
   ];
 }

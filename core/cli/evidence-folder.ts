@@ -1,8 +1,26 @@
+import { randomBytes } from "node:crypto";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
-import { HighWaterFile, type Mark } from "../evidence/high-water.ts";
-import { type EvidenceStore, listTenants } from "../evidence/key-space.ts";
-import { openSnapshot } from "../store/snapshot.ts";
+import { contentDigest } from "../action/canonical-json.ts";
+import { GatewayError } from "../action/error.ts";
+import { judgeList } from "../evidence/chain/chain-table.ts";
+import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
+import { type EvidenceStore, listTenants } from "../evidence/chain/key-space.ts";
+import { KeyFolder } from "../evidence/key/key-folder.ts";
+import { Ledger } from "../evidence/ledger.ts";
+import { WrappingKeyFolder } from "../evidence/private/wrapping-key.ts";
+import {
+  type ChainVerdict,
+  type Flaw,
+  graded,
+  judgeChain,
+  judgeGone,
+  type OutsideTrust,
+} from "../evidence/verify/folder-verdict.ts";
+import { lockWatch } from "../store/folder.ts";
+import { openStore, type Store } from "../store/open.ts";
+import { openSnapshot, removeSnapshots } from "../store/snapshot.ts";
+import { tellProgress } from "./print.ts";
 
 /** The evidence in a data folder on which no gateway runs. Reading it changes nothing in the folder. */
 export interface EvidenceFolder {
@@ -40,4 +58,107 @@ export async function readMarks(path: string, copy: string): Promise<ReadonlyMap
   const file = await HighWaterFile.open(copy);
   await file.close();
   return file.marks;
+}
+
+/**
+ * Opens the ledger of a data folder for one change of a tenant's evidence, in the name of a tool, and closes it again.
+ * Throws STATE_UNUSABLE where a gateway runs on the folder, and where it holds no evidence of the tenant: a folder that
+ * is none must not become one.
+ */
+export async function changeEvidence<T>(
+  dir: string,
+  tenant: string,
+  tool: string,
+  change: (ledger: Ledger, store: Store) => Promise<T>,
+): Promise<T> {
+  await checkTenantThere(dir, tenant);
+  const store = await openStore({ dir, enabled: true });
+  try {
+    await removeSnapshots(dir);
+    const ledger = await openOfflineLedger(store, { dir, keys: join(dir, "keys"), tool });
+    return await change(ledger, store).finally(() => ledger.close());
+  } finally {
+    await store.close();
+  }
+}
+
+/** The ledger of a store in `dir`, whose keys lie in the folder `keys`, in the name of a tool. */
+export function openOfflineLedger(
+  store: Store,
+  { dir, keys, tool }: { readonly dir: string; readonly keys: string; readonly tool: string },
+): Promise<Ledger> {
+  return Ledger.open({
+    store,
+    holdsStore: lockWatch(store, dir, true),
+    highWaterPath: join(dir, "high-water"),
+    keys: new KeyFolder(keys, randomBytes),
+    wrappingKeys: new WrappingKeyFolder(keys, randomBytes),
+    fieldPolicy: { storeValues: false, storeLabels: false, redactFields: [] },
+    clock: Date.now,
+    random: randomBytes,
+    writerId: tool,
+    configDigest: contentDigest(""), // no configuration is in force
+  });
+}
+
+async function checkTenantThere(dir: string, tenant: string): Promise<void> {
+  const folder = await openEvidenceFolder(dir);
+  await folder.close();
+  if (folder.tenants.includes(tenant)) return;
+  throw new GatewayError("STATE_UNUSABLE", `expected a tenant with evidence in \`${dir}\`, got \`${tenant}\``);
+}
+
+/** What `--json` prints of a data folder. */
+export interface FolderReport {
+  readonly exit: number;
+  readonly chains: readonly ChainVerdict[];
+  /** Only where a witness has seen another list of chains. */
+  readonly list?: Pick<ChainVerdict, "verdict" | "exit"> & { readonly first_bad: Flaw };
+}
+
+const progressEvery = 100_000;
+
+/** Every tenant that has evidence here, and those that a witness says had; or the one that is asked for. */
+export async function judgeFolder(folder: EvidenceFolder, trust: OutsideTrust, only?: string): Promise<FolderReport> {
+  const { store, marks } = folder;
+  const { gone, flaw } = await judgeList(store, marks, trust.witnesses);
+  const tenants = only === undefined ? [...new Set([...folder.tenants, ...gone.keys()])].sort() : [only];
+  const chains: ChainVerdict[] = [];
+  for (const tenant of tenants) {
+    const lost = gone.get(tenant);
+    const judge = () => judgeChain(store, tenant, marks.get(tenant), trust, progressOf(tenant));
+    chains.push(lost === undefined ? await judge() : judgeGone(tenant, lost));
+  }
+  if (flaw === undefined || only !== undefined) return { exit: worstOf(chains), chains };
+  const list = { ...graded(flaw.reason), first_bad: flaw };
+  return { exit: worstOf([...chains, list]), chains, list };
+}
+
+/** The worst verdict counts: exit codes grow with what is wrong, and a folder that holds nothing attests to nothing. */
+function worstOf(verdicts: readonly { readonly exit: number }[]): number {
+  return verdicts.reduce((most, { exit }) => Math.max(most, exit), verdicts.length === 0 ? 50 : 0);
+}
+
+/** Prints what was found for a person to read. */
+export function printReport(found: FolderReport): void {
+  for (const chain of found.chains) process.stdout.write(describeChain(chain));
+  if (found.list === undefined) return;
+  const { verdict, first_bad: bad } = found.list;
+  process.stdout.write(`list of chains: ${verdict}, ${bad.reason}: ${bad.detail}\n`);
+}
+
+function describeChain({ tenant, verdict, first_bad: bad, records, first_kept: first }: ChainVerdict): string {
+  const found = `${tenant}: ${verdict}, ${records} records${first === undefined ? "" : `, pruned before ${first}`}`;
+  if (bad === null) return `${found}\n`;
+  const place = bad.seq === undefined ? "" : ` at record ${bad.seq}`;
+  return `${found}, then ${bad.reason}${place}: ${bad.detail}\n`;
+}
+
+function progressOf(tenant: string): (checked: number) => void {
+  let next = progressEvery;
+  return (checked) => {
+    if (checked < next) return;
+    next += progressEvery;
+    tellProgress(`${tenant}: ${checked} records sound so far`);
+  };
 }

@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { readKeyHistory } from "../evidence/attested-head.ts";
-import { type PublishedKeys, publishKeys } from "../evidence/custody.ts";
+import { readKeyHistory } from "../evidence/key/attested-head.ts";
+import { type PublishedKeys, publishKeys } from "../evidence/witness/custody.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
-import { openEvidenceFolder } from "./evidence-folder.ts";
-import { changeEvidence } from "./offline-ledger.ts";
+import { changeEvidence, openEvidenceFolder } from "./evidence-folder.ts";
 
 interface KeyOptions extends AdminOptions {
   readonly data?: string;

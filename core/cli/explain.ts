@@ -1,8 +1,8 @@
 import { Command } from "commander";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import type { Explanation } from "../pipeline/explanation.ts";
+import { asciiJson } from "../action/json.ts";
+import type { Explanation } from "../explain/explained-decision.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
-import { describeExplanation } from "./explanation-text.ts";
+import { describeExplanation } from "./evaluation-text.ts";
 import { print } from "./print.ts";
 
 interface ExplainOptions extends AdminOptions {

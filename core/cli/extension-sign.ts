@@ -1,19 +1,17 @@
-import { readFile, realpath } from "node:fs/promises";
+import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { readExtensionFolder, signatureFiles } from "../extension/folder.ts";
-import { refusalError } from "../extension/refusal.ts";
-import type { SignatureBundle } from "../extension/signature-file.ts";
-import { type ExtensionSigner, readSigner } from "../extension/signing.ts";
-import { statementBytes } from "../extension/statement.ts";
-import { acceptUnverified } from "../extension/unverified.ts";
-import { isRefused, readSigned } from "../extension/verifier.ts";
-import { GatewayError } from "../kernel/error.ts";
-import type { ExtensionKind } from "../kernel/verified-extension.ts";
-import { newStatement, sameStatement } from "./extension-statement.ts";
-import { readForeignBundle } from "./foreign-bundle.ts";
-import { replaceFile } from "./replace-file.ts";
-import { readContent, type SignedContent } from "./signed-content.ts";
+import { GatewayError } from "../action/error.ts";
+import { compilePack } from "../policy/pack.ts";
+import { readPlugin, readPluginTests } from "../policy/plugin-source.ts";
+import { type ExtensionFolder, readExtensionFolder, signatureFiles } from "../trust/folder.ts";
+import { refusalError } from "../trust/refusal.ts";
+import { type SignatureBundle, toSignatureLine } from "../trust/signature-file.ts";
+import { type ExtensionSigner, generateSigner, readSigner } from "../trust/signing.ts";
+import { type Statement, statementBytes } from "../trust/statement.ts";
+import { acceptUnverified, type ExtensionKind, type VerifiedExtension } from "../trust/verified-extension.ts";
+import { isRefused, readSigned } from "../trust/verifier.ts";
+import { replaceFile } from "./print.ts";
 
 interface SignOptions {
   readonly key?: string;
@@ -107,4 +105,135 @@ function parseTime(value: string): string {
   const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(value) ? Date.parse(value) : Number.NaN;
   if (Number.isNaN(time)) throw new InvalidArgumentError("expected a time like `2027-01-01T00:00:00Z`");
   return new Date(time).toISOString();
+}
+
+/** What is signed already. */
+interface Present {
+  readonly payload: Buffer;
+  readonly lines: readonly { readonly keyId: string; readonly text: string }[];
+}
+
+/** What is signed already, where it says just what would be signed now: then all signers vouch for one statement. */
+function sameStatement(
+  folder: ExtensionFolder,
+  content: SignedContent,
+  expires: string | undefined,
+): Present | undefined {
+  const signed = readSigned(folder);
+  if (isRefused(signed)) return undefined;
+  const { statement, bundles } = signed;
+  const same = (["name", "version", "sequence"] as const).every((key) => statement[key] === content[key]);
+  if (!same || (expires !== undefined && expires !== statement.expiresAt)) return undefined;
+  const texts = (folder.signature?.toString("utf8") ?? "").split("\n").filter((line) => line !== "");
+  const lines = bundles.map(({ keyId }, index) => ({ keyId, text: `${texts[index]}\n` }));
+  return { payload: bundles[0].payload, lines };
+}
+
+/** What is signed first. `issuedAt` counts where the manifest does not say when. */
+export function newStatement(
+  folder: ExtensionFolder,
+  content: SignedContent,
+  issuedAt: string,
+  expires: string | undefined,
+): Statement {
+  return {
+    kind: folder.kind,
+    name: content.name,
+    version: content.version,
+    sequence: content.sequence,
+    subjects: folder.fileDigests,
+    issuedAt: content.issuedAt ?? issuedAt,
+    expiresAt: expires ?? content.expiresAt ?? null,
+  };
+}
+
+/** `gateway pack keys` and `gateway plugin keys`: one key signs both kinds. */
+export function signingKeysCommand(): Command {
+  const keys = new Command("keys").description("the keys that sign packs and plugins");
+  keys
+    .command("new")
+    .description("make an Ed25519 key, write its private half to a new file, and print the public half")
+    .argument("<file>", "where the private key goes, readable by this user alone; what is there stays")
+    .option("--json", "print JSON")
+    .action(makeKey);
+  return keys;
+}
+
+async function makeKey(file: string, { json }: { readonly json?: true }): Promise<void> {
+  const { pem, public: known } = generateSigner();
+  try {
+    await writeFile(file, pem, { mode: 0o600, flag: "wx" });
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
+    const reason = code === "EEXIST" ? "there is a file already" : code;
+    throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be written: ${reason}`, { cause });
+  }
+  const told = { key: known.spki, key_id: known.id };
+  process.stdout.write(json ? `${JSON.stringify(told)}\n` : `key: ${known.spki}\nkey_id: ${known.id}\n`);
+}
+
+const maxBytes = 1_048_576;
+
+/**
+ * A line for a folder's signature file, out of a Sigstore bundle that another tool wrote. `statementOf` says what is to
+ * be signed, given when. Throws EXTENSION_INVALID and EXTENSION_REFUSED.
+ */
+async function readForeignBundle(
+  file: string,
+  folder: ExtensionFolder,
+  statementOf: (issuedAt: string) => Buffer,
+): Promise<string> {
+  const line = toSignatureLine(await read(file));
+  if (line === undefined) throw invalid(file, "expected a Sigstore bundle, got something else");
+  const signed = readSigned({ ...folder, signature: Buffer.from(line) });
+  if (isRefused(signed)) throw refusalError(file, signed);
+  if (signed.bundles[0].payload.equals(statementOf(signed.statement.issuedAt))) return line;
+  throw invalid(file, "expected a signature of what `--statement` prints, got one of another statement");
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    const found = await stat(file);
+    if (found.isFile() && found.size <= maxBytes) return await readFile(file, "utf8");
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
+    throw new GatewayError("EXTENSION_INVALID", `\`${file}\` cannot be read: ${reason}`, { cause });
+  }
+  throw invalid(file, `expected a file of at most ${maxBytes} bytes`);
+}
+
+function invalid(file: string, text: string): GatewayError {
+  return new GatewayError("EXTENSION_INVALID", `\`${file}\`: ${text}`);
+}
+
+/** What an extension's manifest says of it. */
+interface SignedContent {
+  readonly name: string;
+  readonly version: string;
+  readonly sequence: number;
+  readonly issuedAt: string | undefined;
+  readonly expiresAt: string | undefined;
+}
+
+/** Reads a manifest, and a pack's rules with it: what is unsound is not worth a signature. Throws as the loader does. */
+export async function readContent(
+  kind: ExtensionKind,
+  path: string,
+  extension: VerifiedExtension,
+): Promise<SignedContent> {
+  if (kind === "plugin") {
+    const { name, version, sequence, settingsSchema } = readPlugin(path, extension, {});
+    await readPluginTests(path, extension, settingsSchema);
+    return { name, version, sequence, issuedAt: undefined, expiresAt: undefined };
+  }
+  const { pack } = await compilePack({
+    extension,
+    path,
+    mode: "enforce",
+    settings: {},
+    shadowRules: [],
+    clock: Date.now,
+  });
+  const { ref, sequence, issuedAt, expiresAt } = pack;
+  return { name: ref.name, version: ref.version, sequence, issuedAt, expiresAt };
 }

@@ -1,13 +1,18 @@
-import { Command } from "commander";
+import { resolve } from "node:path";
+import { Command, InvalidArgumentError } from "commander";
+import { GatewayError } from "../action/error.ts";
+import { VerifyingKey } from "../action/signing-key.ts";
 import { loadTrustFile } from "../config/trust-file.ts";
-import { readExtensionFolder } from "../extension/folder.ts";
-import { type Refused, tellRefusal } from "../extension/refusal.ts";
-import { isRefused, readSigned, verifyExtension } from "../extension/verifier.ts";
-import { GatewayError } from "../kernel/error.ts";
-import type { BuildStatement, ExtensionKind } from "../kernel/verified-extension.ts";
-import { tellBuild, tellIdentity } from "../pipeline/extension-record.ts";
+import type { Witness } from "../evidence/witness/witness.ts";
+import { FileWitness } from "../evidence/witness/witness-file.ts";
+import { HttpWitness } from "../evidence/witness/witness-http.ts";
+import { tellBuild, tellIdentity } from "../policy/policy-load.ts";
+import { readExtensionFolder } from "../trust/folder.ts";
+import { type Refused, tellRefusal } from "../trust/refusal.ts";
+import type { BuildStatement, ExtensionKind } from "../trust/verified-extension.ts";
+import { isRefused, readSigned, verifyExtension } from "../trust/verifier.ts";
+import { readContent } from "./extension-sign.ts";
 import { print } from "./print.ts";
-import { readContent } from "./signed-content.ts";
 
 interface VerifyOptions {
   readonly trust: string;
@@ -99,4 +104,22 @@ function refuseContent(cause: unknown, json: true | undefined): never {
   if (json && /^(?:PACK|PLUGIN)_INVALID$/.test(error.code))
     print(JSON.stringify({ ok: false, check: "content_invalid" }));
   throw error;
+}
+
+/** One more of `--key <base64>`. */
+export function addKey(text: string, keys: readonly VerifyingKey[]): readonly VerifyingKey[] {
+  const key = VerifyingKey.parse(text);
+  if (key === undefined) throw new InvalidArgumentError("expected the base64 of 32 bytes");
+  return [...keys, key];
+}
+
+/** One more text of a repeatable option. */
+export function addText(text: string, texts: readonly string[]): readonly string[] {
+  return [...texts, text];
+}
+
+/** A witness by where it keeps its notes: a folder or URL. */
+export function openWitness(place: string): Witness {
+  const isUrl = /^https?:\/\//.test(place);
+  return isUrl ? new HttpWitness({ name: place, url: place, headers: {} }) : new FileWitness(place, resolve(place));
 }

@@ -1,9 +1,10 @@
-import { asciiJson } from "../kernel/ascii-json.ts";
-import { GatewayError } from "../kernel/error.ts";
+import type { Command } from "commander";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson } from "../action/json.ts";
 import { say } from "./print.ts";
 
 /** How a command ends that did not do what it was asked: scripts tell these apart. `evidence verify` grades beyond them. */
-export const exitCodes = {
+const exitCodes = {
   /** A check failed, or what was asked for was refused. */
   failed: 1,
   /** The command line cannot be understood. */
@@ -33,4 +34,18 @@ export function usageFailure(text: string, hint: string): string {
 
 function errorLine(error: object): string {
   return `${asciiJson({ error })}\n`;
+}
+
+/**
+ * Prepares a command and all below it: a command line that cannot be understood ends with 2 and names the command's own
+ * help, where `json` says so in one line of JSON; help and version end with 0. Returns the command.
+ */
+export function applyUsage(command: Command, json: boolean, parents: readonly string[] = []): Command {
+  const path = [...parents, command.name()];
+  const hint = `(\`${path.join(" ")} --help\` says how it is used)`;
+  command.exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : exitCodes.usage));
+  if (json) command.configureOutput({ outputError: (text, write) => write(usageFailure(text, hint)) });
+  else command.showHelpAfterError(hint);
+  for (const child of command.commands) applyUsage(child, json, path);
+  return command;
 }

@@ -1,9 +1,8 @@
 import { Command } from "commander";
-import type { ProviderView } from "../ingress/provider-view.ts";
-import type { UpstreamHealth } from "../upstream/event.ts";
+import type { ProviderView } from "../provider/view.ts";
+import type { UpstreamHealth } from "../upstream/connection.ts";
 import { type AdminOptions, adminOption } from "./admin-client.ts";
-import { printWhole } from "./list.ts";
-import type { Column } from "./table.ts";
+import { type Column, printWhole } from "./list.ts";
 
 interface Output extends AdminOptions {
   readonly json?: true;

@@ -1,12 +1,27 @@
+import { randomBytes } from "node:crypto";
+import { cp, lstat, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
+import { GatewayError } from "../action/error.ts";
+import type { Json, JsonObject } from "../action/json.ts";
 import { formats } from "../config/format.ts";
-import { quotePosix } from "./completion/quote.ts";
-import { type Installation, makeInstallation } from "./init/installation.ts";
-import type { StarterUpstream } from "./init/starter.ts";
+import { loadConfig } from "../config/load.ts";
+import { annotateConfig, annotateTrust } from "../config/local.ts";
+import type { UpstreamConfig } from "../config/peer-config.ts";
+import { generateKey } from "../identity/key-ring.ts";
+import { makeFolder } from "../store/folder.ts";
+import { stateFault } from "../store/open.ts";
+import { readExtensionFolder, signatureFiles } from "../trust/folder.ts";
+import { type ExtensionSigner, generateSigner, readSigner } from "../trust/signing.ts";
+import { statementBytes } from "../trust/statement.ts";
+import { acceptUnverified } from "../trust/verified-extension.ts";
+import { demoUpstream } from "../upstream/demo/upstream.ts";
+import { quotePosix } from "./completion.ts";
+import { newStatement, readContent } from "./extension-sign.ts";
 import { parseName } from "./keys.ts";
-import { parseFirstPort } from "./port-option.ts";
-import { print } from "./print.ts";
+import { parseFirstPort } from "./local-mode.ts";
+import { installation } from "./pack.ts";
+import { print, replaceFile } from "./print.ts";
 
 interface InitOptions {
   readonly tenant: string;
@@ -101,4 +116,174 @@ function parseUpstream(value: string): StarterUpstream {
 
 function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : quotePosix(text);
+}
+
+interface InstallationOptions extends Omit<Starter, "keyHashes"> {
+  /** Keys go into files of their own; else they are only in what is answered. */
+  readonly keepKeys: boolean;
+}
+
+interface MadeKey {
+  readonly id: string;
+  readonly role: string;
+  /** The key itself, a secret. */
+  readonly key: string;
+  /** Its file, null where it is kept nowhere. */
+  readonly file: string | null;
+}
+
+interface Installation {
+  /** What was made in the folder, in the order of its names. */
+  readonly files: readonly string[];
+  readonly keys: readonly MadeKey[];
+}
+
+/**
+ * Makes an installation in a folder: everything beside it first, loaded once as a gateway would, then moved to its place.
+ * Throws STATE_UNUSABLE where anything of it is there already, or cannot be written; then nothing was made.
+ */
+export async function makeInstallation(folder: string, options: InstallationOptions): Promise<Installation> {
+  const signer = generateSigner();
+  const keys = starterKeys.map(({ id, role }) => {
+    return { id, role, ...generateKey(randomBytes), file: options.keepKeys ? `${id}.key` : null };
+  });
+  const keyHashes = Object.fromEntries(keys.map(({ id, keyHash }) => [id, keyHash]));
+  const texts = {
+    "gateway.yaml": starterConfig({ ...options, keyHashes }),
+    "trust.yaml": starterTrust(signer.public.spki),
+    "signing-key.pem": signer.pem,
+    ...Object.fromEntries(keys.flatMap(({ file, key }) => (file === null ? [] : [[file, `${key}\n`]]))),
+  };
+  const files = [...Object.keys(texts), "data", "policy-packs"].toSorted();
+  await withStage(folder, files, async (stage) => {
+    for (const [name, text] of Object.entries(texts)) {
+      await writeFile(join(stage, name), text, { mode: 0o600, flag: "wx" });
+    }
+    await mkdir(join(stage, "data"), { mode: 0o700 });
+    await mkdir(join(stage, "policy-packs"));
+    for (const name of starterPacks) await copyPack(name, join(stage, "policy-packs", name), readSigner(signer.pem));
+    await loadConfig(join(stage, "gateway.yaml"), process.env);
+  });
+  return { files, keys: keys.map(({ id, role, key, file }) => ({ id, role, key, file })) };
+}
+
+/** Has `fill` make `names` in a folder of its own, and moves them into `folder`. */
+async function withStage(
+  folder: string,
+  names: readonly string[],
+  fill: (stage: string) => Promise<void>,
+): Promise<void> {
+  let stage: string | undefined;
+  const placed: string[] = [];
+  try {
+    await makeFolder(folder);
+    await refusePresent(folder, names);
+    stage = await mkdtemp(join(folder, ".init-"));
+    await fill(stage);
+    await refusePresent(folder, names);
+    for (const name of names) {
+      await rename(join(stage, name), join(folder, name));
+      placed.push(join(folder, name));
+    }
+  } catch (cause) {
+    for (const path of placed) await rm(path, { recursive: true, force: true });
+    throw cause instanceof GatewayError ? cause : stateFault(folder, cause);
+  } finally {
+    if (stage !== undefined) await rm(stage, { recursive: true, force: true });
+  }
+}
+
+async function refusePresent(folder: string, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const path = join(folder, name);
+    const isThere = await lstat(path).then(
+      () => true,
+      (cause: NodeJS.ErrnoException) => {
+        if (cause.code === "ENOENT") return false;
+        throw cause;
+      },
+    );
+    if (isThere)
+      throw new GatewayError("STATE_UNUSABLE", `\`${path}\` is there already; move it away, or choose another folder`);
+  }
+}
+
+/** Copies a shipped pack into a new folder and signs the copy. */
+async function copyPack(name: string, folder: string, signer: ExtensionSigner): Promise<void> {
+  await cp(join(installation, "policy-packs", name), folder, { recursive: true, errorOnExist: true, force: false });
+  const read = await readExtensionFolder(folder, "pack");
+  const content = await readContent("pack", folder, acceptUnverified(read, null));
+  const statement = newStatement(read, content, new Date().toISOString(), undefined);
+  await replaceFile(join(folder, signatureFiles.pack), signer.sign(statementBytes(statement)));
+}
+
+/** Copied from the shipped packs, and signed. */
+const starterPacks = ["baseline", "session-watch"] as const;
+
+/** The keys of a new installation: one for agents, which cannot review what it asks for, and one for who reviews. */
+const starterKeys = [
+  { id: "admin", role: "admin" },
+  { id: "agent", role: "viewer" },
+] as const;
+
+/** An MCP server, by its URL or by the program that is started. */
+type StarterUpstream = { readonly url: string } | { readonly command: string; readonly args: readonly string[] };
+
+interface Starter {
+  readonly tenant: string;
+  readonly firstPort: number;
+  /** By the id of the key. */
+  readonly keyHashes: Readonly<Record<string, string>>;
+  /** Null: the demo server. */
+  readonly upstream: StarterUpstream | null;
+}
+
+const configIntro =
+  "The gateway's configuration, as `gateway init` made it. Relative paths start at this file's folder. " +
+  "`gateway config reference` says everything that can be set, `gateway config check` what is wrong, and " +
+  "`gateway doctor` what is missing, such as `evidence.witnesses` and `resilience`.";
+
+const trustIntro =
+  "Whose signatures count. Whoever may change this file decides what policy the gateway runs. After a change of a pack: " +
+  "`gateway pack sign <folder> --key signing-key.pem`.";
+
+/** The text of `gateway.yaml`. */
+function starterConfig({ tenant, firstPort, keyHashes, upstream }: Starter): string {
+  const step = firstPort === 0 ? 0 : 1;
+  const form: JsonObject = {
+    listen: {
+      host: "127.0.0.1",
+      gateway_port: firstPort,
+      admin_port: firstPort + step,
+      metrics_port: firstPort + 2 * step,
+    },
+    data_dir: "data",
+    state: { enabled: true },
+    keys: starterKeys.map(({ id, role }) => ({ id, tenant, role, key_hash: keyHashes[id] ?? null })),
+    mcp_gateway: { require_auth: true },
+    upstreams: [upstream === null ? demoForm(demoUpstream()) : upstreamForm(upstream)],
+    policy: {
+      packs: starterPacks.map((name) => ({ path: `policy-packs/${name}`, mode: "enforce" })),
+      default_decision: "block",
+    },
+    extensions: { strict: true, trust_policy: "trust.yaml" },
+    log: { level: "info" },
+  };
+  return annotateConfig(form, configIntro);
+}
+
+/** The text of `trust.yaml`: one signer, by its public key. */
+function starterTrust(publicKey: string): string {
+  return annotateTrust({ any_of: { minimum: 1, signers: [{ name: "operator", key: publicKey }] } }, trustIntro);
+}
+
+function upstreamForm(upstream: StarterUpstream): Json {
+  if ("url" in upstream) return { name: "tools", transport: "http", url: upstream.url };
+  return { name: "tools", transport: "stdio", command: upstream.command, args: [...upstream.args] };
+}
+
+function demoForm(demo: UpstreamConfig): Json {
+  if (demo.transport !== "stdio") throw new TypeError("demoForm: expected a process");
+  const { name, transport, command, args, capabilities } = demo;
+  return { name, transport, command, args: [...args], capabilities: { ...capabilities } };
 }

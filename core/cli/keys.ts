@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { stringify } from "yaml";
+import { type Role, roles } from "../action/role.ts";
 import { formats } from "../config/format.ts";
-import { type GeneratedKey, generateKey } from "../identity/generate-key.ts";
-import { type Role, roles } from "../kernel/role.ts";
+import { type GeneratedKey, generateKey } from "../identity/key-ring.ts";
 
 interface NewKeyOptions {
   readonly id?: string;

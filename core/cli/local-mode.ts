@@ -2,12 +2,13 @@ import { randomBytes } from "node:crypto";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { contentDigest } from "../action/canonical-json.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Role } from "../action/role.ts";
 import type { GatewayConfig, KeyConfig } from "../config/gateway-config.ts";
 import { localConfig } from "../config/local.ts";
-import { generateKey } from "../identity/generate-key.ts";
-import { contentDigest } from "../kernel/digest.ts";
-import { GatewayError } from "../kernel/error.ts";
-import type { Role } from "../kernel/role.ts";
+import { generateKey } from "../identity/key-ring.ts";
 import { makeFolder } from "../store/folder.ts";
 import { stateFault } from "../store/open.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
@@ -22,7 +23,7 @@ const generatedKey = /^agw_[A-Za-z0-9_-]{43}$/;
 const localRoles = { agent: "viewer", operator: "operator" } as const;
 
 /** A key of local mode, and the file that keeps it. */
-export interface LocalKey {
+interface LocalKey {
   readonly id: keyof typeof localRoles;
   readonly role: Role;
   readonly path: string;
@@ -31,7 +32,7 @@ export interface LocalKey {
 }
 
 /** A configuration made without a file, and where its keys are kept. */
-export interface LocalMode {
+interface LocalMode {
   readonly config: GatewayConfig;
   readonly keys: readonly LocalKey[];
 }
@@ -109,4 +110,29 @@ async function makeKey(path: string): Promise<string> {
   await writeFile(path, `${key}\n`, { mode: 0o600, flag: "wx" });
   await chmod(path, 0o600);
   return key;
+}
+
+/** `--data` and `--port`: where local mode is. Neither stands beside `--config`. */
+export function takeLocalOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("-d, --data <folder>", "local mode: data folder (default: data)")
+        .env("GATEWAY_DATA_DIR")
+        .conflicts("config"),
+    )
+    .addOption(
+      new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
+        .conflicts("config")
+        .argParser(parseFirstPort),
+    );
+}
+
+/** Three ports in a row. */
+const highestPort = 65_533;
+
+/** The first of three ports in a row, or 0 for any free ones. */
+export function parseFirstPort(value: string): number {
+  const port = /^\d{1,5}$/.test(value) ? Number(value) : Number.NaN;
+  if (port <= highestPort) return port;
+  throw new InvalidArgumentError(`expected 1 to ${highestPort}, or 0 for any free ports`);
 }

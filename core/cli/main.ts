@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-import { tellFailure, wantsJson } from "./failure.ts";
+import { applyUsage, tellFailure, wantsJson } from "./failure.ts";
 import { buildProgram } from "./program.ts";
-import { applyUsage } from "./usage.ts";
 
 // Who reads through a pipe may stop before the end, as `head` does: an end like that of SIGPIPE, and no fault of ours.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

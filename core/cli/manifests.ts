@@ -1,17 +1,17 @@
-import { Command } from "commander";
-import { readConfigFile } from "../config/config-file.ts";
+import { createPrivateKey, type KeyObject } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { Command, InvalidArgumentError } from "commander";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson, type Json } from "../action/json.ts";
 import { FaultList } from "../config/fault.ts";
-import { plainValue, readYamlTree } from "../config/yaml-tree.ts";
-import type { ToldManifest } from "../ingress/manifest-admin.ts";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import type { Json } from "../kernel/json.ts";
-import { readTaskManifest } from "../kernel/task-manifest.ts";
-import { showText } from "../policy/display.ts";
+import { plainValue, readConfigFile, readYamlTree } from "../config/yaml-tree.ts";
+import type { ToldManifest } from "../manifest/operation.ts";
+import { signReference } from "../manifest/reference.ts";
+import { readTaskManifest } from "../manifest/task-manifest.ts";
+import { showText } from "../policy/fault.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { printList } from "./list.ts";
-import { askManifest, manifestsPath, parseTask } from "./manifest-path.ts";
 import { print, say } from "./print.ts";
-import { signReferenceCommand } from "./task-reference.ts";
 
 interface Output extends AdminOptions {
   readonly json?: true;
@@ -104,4 +104,63 @@ function detail(told: ToldManifest): string {
     ["digest", told.digest],
   ];
   return rows.map(([name, text]) => `${name.padEnd(11)}${text}`).join("\n");
+}
+
+interface SignOptions extends AdminOptions {
+  readonly key: string;
+  readonly expiresIn: number;
+  readonly json?: true;
+}
+
+/** `gateway manifests sign-reference`. */
+function signReferenceCommand(): Command {
+  return new Command("sign-reference")
+    .description("print what an agent sends with its first call, so that its session works on a task")
+    .argument("<task>", "as `gateway manifests list` prints it", parseTask)
+    .requiredOption("-k, --key <file>", "unencrypted PEM of an Ed25519 private key, one of `sessions.task_signers`")
+    .option("--expires-in <seconds>", "how long it may be sent, at most 31 days", parseSeconds, 3_600)
+    .addOption(adminOption())
+    .option("--json", "print JSON, with what it says")
+    .action(signTask);
+}
+
+async function signTask(task: string, options: SignOptions): Promise<void> {
+  const key = await readKey(options.key);
+  const { tenant, principal, digest } = await askManifest(options, task);
+  const claims = { tenant, principal, task, manifest: digest, exp: Math.floor(Date.now() / 1_000) + options.expiresIn };
+  const reference = signReference(claims, key);
+  print(options.json ? JSON.stringify({ reference, claims }) : reference);
+}
+
+/** Throws KEY_UNUSABLE, which quotes nothing of the file. */
+async function readKey(file: string): Promise<KeyObject> {
+  const pem = await readFile(file, "utf8").catch((cause: NodeJS.ErrnoException) => {
+    throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be read: ${cause.code ?? String(cause)}`, { cause });
+  });
+  try {
+    const key = createPrivateKey(pem);
+    if (key.asymmetricKeyType === "ed25519") return key;
+  } catch {
+    // What is wrong with it may quote it.
+  }
+  throw new GatewayError("KEY_UNUSABLE", "expected the unencrypted PEM of an Ed25519 private key");
+}
+
+function parseSeconds(text: string): number {
+  const seconds = Number(text);
+  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= 31 * 86_400) return seconds;
+  throw new InvalidArgumentError(`expected a whole number from 1 to ${31 * 86_400}`);
+}
+
+const manifestsPath = "/admin/v1/manifests";
+
+/** The name of a task, or a mistake in the command line. */
+function parseTask(text: string): string {
+  if (/^[a-z0-9][a-z0-9._-]{0,63}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected the name of a task: 1 to 64 of `a-z 0-9 . _ -`");
+}
+
+/** The manifest of a task. Rejects as `askAdmin` does. */
+function askManifest(options: AdminOptions, task: string): Promise<ToldManifest> {
+  return askJson(options, `${manifestsPath}/${task}`);
 }

@@ -1,12 +1,11 @@
 import { Command, InvalidArgumentError } from "commander";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson } from "../action/json.ts";
 import type { UsageDimension, UsageItem, UsagePage, UsageTotals } from "../usage/usage-report.ts";
 import { usageDimensions } from "../usage/usage-report.ts";
 import { type AdminOptions, adminOption } from "./admin-client.ts";
-import { askPages } from "./list.ts";
+import { askPages, type Column, printTable } from "./list.ts";
 import { print, say } from "./print.ts";
-import { type Column, printTable } from "./table.ts";
 
 interface UsageOptions extends AdminOptions {
   readonly from?: string;

@@ -1,10 +1,10 @@
 import { Command } from "commander";
-import { HostCall } from "../extension/host-call.ts";
-import { encodeInput } from "../extension/plugin-input.ts";
-import { PluginMachine } from "../extension/plugin-machine.ts";
-import { tryPlugin } from "../extension/plugin-trial.ts";
-import { readPluginVerdict } from "../extension/plugin-verdict.ts";
+import { encodeInput } from "../plugin/abi.ts";
+import { HostCall } from "../plugin/host-call.ts";
+import { PluginMachine } from "../plugin/plugin-machine.ts";
+import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
 import type { PluginSource } from "../policy/plugin-source.ts";
+import { tryPlugin } from "../policy/plugin-trial.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
 import { type OpenedPlugin, openTestedPlugin } from "./plugin-folder.ts";
 import { print, tellFaults } from "./print.ts";
@@ -28,7 +28,7 @@ interface Measured {
 
 const warmUpMs = 100;
 const measureMs = 300;
-const mostSamples = 20_000;
+const maxSamples = 20_000;
 
 /** `gateway plugin bench`. */
 export function benchCommand(): Command {
@@ -98,7 +98,7 @@ function quantiles(call: () => void): Quantiles {
   const warm = performance.now() + warmUpMs;
   while (performance.now() < warm) call();
   const times: number[] = [];
-  for (let now = performance.now(), end = now + measureMs; now < end && times.length < mostSamples; ) {
+  for (let now = performance.now(), end = now + measureMs; now < end && times.length < maxSamples; ) {
     call();
     const then = performance.now();
     times.push((then - now) * 1_000);

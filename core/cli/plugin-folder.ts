@@ -1,10 +1,10 @@
-import type { CompiledModule } from "../extension/compiled-module.ts";
-import { readExtensionFolder } from "../extension/folder.ts";
-import { admitModule } from "../extension/plugin.ts";
-import { acceptUnverified } from "../extension/unverified.ts";
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
+import type { CompiledModule } from "../plugin/compiled-module.ts";
+import { admitModule } from "../plugin/plugin.ts";
 import { type PluginSource, readPlugin, readPluginTests } from "../policy/plugin-source.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
+import { readExtensionFolder } from "../trust/folder.ts";
+import { acceptUnverified } from "../trust/verified-extension.ts";
 
 /** A plugin that was read, whose tests can be understood, and whose module the sandbox takes. */
 export interface OpenedPlugin {

@@ -1,11 +1,10 @@
 import { Command } from "commander";
-import { failurePlaces } from "../extension/failure-place.ts";
-import { type PluginTestResult, runPluginTests } from "../pipeline/plugin-test.ts";
 import type { PluginSource } from "../policy/plugin-source.ts";
+import { type PluginTestResult, runPluginTests } from "../policy/plugin-trial.ts";
+import { failurePlaces, type Locate, readSourceMap } from "./plugin-build.ts";
 import { openTestedPlugin } from "./plugin-folder.ts";
 import { print, tellFaults } from "./print.ts";
-import { type Locate, readSourceMap } from "./source-map.ts";
-import { repeatOnChange } from "./work-watch.ts";
+import { repeatOnChange } from "./tree-watch.ts";
 
 interface TestOptions {
   readonly watch?: true;

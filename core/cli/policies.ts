@@ -1,10 +1,9 @@
 import { Command } from "commander";
-import type { StandingPolicy } from "../kernel/policy.ts";
-import type { Trial } from "../observe/trial-log.ts";
-import { showText } from "../policy/display.ts";
+import type { StandingPolicy } from "../action/policy.ts";
+import type { Trial } from "../observe/shadow-log.ts";
+import { showText } from "../policy/fault.ts";
 import { type AdminOptions, adminOption } from "./admin-client.ts";
-import { printList, printWhole } from "./list.ts";
-import type { Column } from "./table.ts";
+import { type Column, printList, printWhole } from "./list.ts";
 
 interface Output extends AdminOptions {
   readonly json?: true;

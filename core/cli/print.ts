@@ -1,4 +1,5 @@
-import { GatewayError } from "../kernel/error.ts";
+import { rename, rm, writeFile } from "node:fs/promises";
+import { GatewayError } from "../action/error.ts";
 
 /** One line of data. */
 export function print(text: string): void {
@@ -27,5 +28,18 @@ export async function tellFaults<T>(json: true | undefined, work: () => Promise<
     process.exitCode = 1;
     print(json ? JSON.stringify({ ok: false, message: error.message, ...error.data }) : error.message);
     return undefined;
+  }
+}
+
+/** In one step: a gateway that watches the folder reads the old content or the new. */
+export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
+  const next = `${path}.next`;
+  try {
+    await writeFile(next, content, { flag: "wx" });
+    await rename(next, path);
+  } catch (cause) {
+    await rm(next, { force: true });
+    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
+    throw new GatewayError("EXTENSION_INVALID", `\`${path}\` cannot be written: ${reason}`, { cause });
   }
 }

@@ -1,11 +1,11 @@
 import { Command } from "commander";
-import { identity } from "../instance.ts";
+import { identity } from "../compose/identity.ts";
 import { approvalsCommand } from "./approvals.ts";
 import { backupCommand } from "./backup.ts";
 import { breakGlassCommand } from "./break-glass.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand } from "./config.ts";
-import { doctorCommand } from "./doctor.ts";
+import { doctorCommand } from "./doctor/doctor.ts";
 import { evidenceCommand } from "./evidence.ts";
 import { explainCommand } from "./explain.ts";
 import { providersCommand, upstreamsCommand } from "./fleet.ts";

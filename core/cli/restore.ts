@@ -1,17 +1,28 @@
 import { randomBytes } from "node:crypto";
+import { lstat, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import type { AbstractChainedBatch } from "abstract-level";
 import { Command } from "commander";
-import { endRestored } from "../approval/restored.ts";
-import { type BackupHeader, refuse } from "../evidence/backup/content.ts";
-import { readBackup, type SoundBackup } from "../evidence/backup/read.ts";
-import { KeyFolder } from "../evidence/key-folder.ts";
-import { type StagedBackup, stageBackup } from "./backup-stage.ts";
-import { judgeFolder } from "./folder-report.ts";
-import { openOfflineLedger } from "./offline-ledger.ts";
-import { currentUser, parseText } from "./requester.ts";
-import { findDoubts } from "./restore-doubt.ts";
-import { RestoreTarget } from "./restore-target.ts";
-import { addText, openWitness } from "./trust-option.ts";
+import { GatewayError } from "../action/error.ts";
+import { endRestored } from "../approval/start.ts";
+import { assumeTold, type BackupHeader, refuse } from "../backup/content.ts";
+import { type BackupSink, readBackup, type SoundBackup } from "../backup/read.ts";
+import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
+import { listTenants } from "../evidence/chain/key-space.ts";
+import { KeyFolder } from "../evidence/key/key-folder.ts";
+import { readAllTold } from "../evidence/witness/published-heads.ts";
+import { syncFolder } from "../store/folder.ts";
+import { openStore, type Store } from "../store/open.ts";
+import { isLocked, openSnapshot } from "../store/snapshot.ts";
+import { currentUser, parseText } from "./admin-client.ts";
+import {
+  type EvidenceFolder,
+  type FolderReport,
+  judgeFolder,
+  openOfflineLedger,
+  readMarks,
+} from "./evidence-folder.ts";
+import { addText, openWitness } from "./extension-verify.ts";
 
 interface RestoreOptions {
   readonly data: string;
@@ -136,4 +147,206 @@ function tell(
   process.stderr.write(
     "gateway: a tenant of whom a witness has seen more is refused until that witness's notes are set aside\n",
   );
+}
+
+/** Why something should not be restored. */
+interface Doubt {
+  readonly text: string;
+  /** It may be as old as that, and nothing else: a person who knows why may accept it. */
+  readonly isAge: boolean;
+}
+
+/**
+ * What speaks against restoring a backup: chains that are not sound, witnesses that have seen more, and where a witness
+ * was told of a chain, that none was named. `former` are the marks of the state it replaces; undefined where they cannot
+ * be read.
+ */
+async function findDoubts(
+  staged: StagedBackup,
+  { chains, list }: FolderReport,
+  former: ReadonlyMap<string, Mark> | undefined,
+): Promise<readonly Doubt[]> {
+  const told = new Set((await readAllTold(staged.store)).flat().map(({ chain }) => chain));
+  const doubts: Doubt[] = [];
+  for (const { tenant, verdict, first_bad: bad } of chains) {
+    const chain = staged.marks.get(tenant)?.chain ?? "";
+    // A chain that was named, and held nothing yet.
+    const isUnborn = staged.marks.get(tenant)?.seq === -1 && bad?.reason === "missing_record";
+    if (bad !== null && !isUnborn) {
+      // What a witness says has no place in the chain; what is wrong inside it has.
+      const isAge = bad.reason === "behind_witness" && bad.seq === undefined;
+      doubts.push({ text: `chain of tenant \`${tenant}\`: ${bad.detail}`, isAge });
+    } else if (verdict === "self-attested" && told.has(chain)) {
+      doubts.push({ text: `chain of tenant \`${tenant}\` has a witness; name it with --witness`, isAge: true });
+    }
+  }
+  if (list !== undefined) doubts.push({ text: list.first_bad.detail, isAge: true });
+  return [...doubts, ...formerDoubts(staged.marks, former)];
+}
+
+/** The state that is replaced is a witness too, as long as it says anything. */
+function formerDoubts(
+  marks: ReadonlyMap<string, Mark>,
+  former: ReadonlyMap<string, Mark> | undefined,
+): readonly Doubt[] {
+  if (former === undefined) return [{ text: "the marks of what is replaced cannot be read", isAge: true }];
+  return [...former.values()].flatMap(({ tenant, chain, seq }) => {
+    const mark = marks.get(tenant);
+    const kept = mark?.chain === chain ? mark.seq : -1;
+    if (kept >= seq) return [];
+    const text = `chain of tenant \`${tenant}\`: what is replaced has ${seq + 1} records, the backup ${kept + 1}`;
+    return [{ text, isAge: true }];
+  });
+}
+
+const prefix = ".restore-";
+/** In this order: marks without records are a chain that was cut, which no gateway serves. */
+const parts = ["high-water", "state"] as const;
+
+/**
+ * A data folder that something is restored into. Everything is laid out in a folder inside it, and moved to its place in
+ * the end; until then the data folder is as it was.
+ */
+class RestoreTarget {
+  readonly #data: string;
+  readonly #held: readonly string[];
+  /** Where the new content is laid out. */
+  readonly stage: string;
+
+  private constructor(data: string, held: readonly string[], stage: string) {
+    this.#data = data;
+    this.#held = held;
+    this.stage = stage;
+  }
+
+  /**
+   * Throws BACKUP_REFUSED where the folder holds state and may not `replace` it, and STATE_UNUSABLE where a gateway runs
+   * on it.
+   */
+  static async open(data: string, replace: boolean): Promise<RestoreTarget> {
+    const held: string[] = [];
+    for (const part of parts) if (await isThere(join(data, part))) held.push(part);
+    if (held.length > 0 && !replace) {
+      throw refuse(`\`${data}\` is not empty; choose another folder, or --replace what it holds`);
+    }
+    if (held.includes("state")) await checkIdle(data);
+    for (const name of await readdir(data)) {
+      if (name.startsWith(prefix)) await rm(join(data, name), { recursive: true });
+    }
+    return new RestoreTarget(data, held, await mkdtemp(join(data, prefix)));
+  }
+
+  /** What the state that is replaced promised; undefined where its marks cannot be read. */
+  async formerMarks(): Promise<ReadonlyMap<string, Mark> | undefined> {
+    try {
+      return await readMarks(join(this.#data, "high-water"), join(this.stage, "former-high-water"));
+    } catch (error) {
+      if (error instanceof GatewayError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Moves what was there aside, and the new content to its place. Durable when it resolves. Returns where the old is. */
+  async commit(): Promise<string | undefined> {
+    const aside = this.#held.length === 0 ? undefined : await this.#moveAside();
+    for (const part of parts) {
+      // COMMIT POINT: with the second, the folder holds what was restored.
+      await rename(join(this.stage, part), join(this.#data, part));
+      await syncFolder(this.#data);
+    }
+    await this.abandon();
+    return aside;
+  }
+
+  /** Removes what was laid out. */
+  async abandon(): Promise<void> {
+    await rm(this.stage, { recursive: true, force: true });
+  }
+
+  async #moveAside(): Promise<string> {
+    const aside = join(this.#data, `replaced-${new Date().toISOString().replace(/[-:.]/g, "")}`);
+    await mkdir(aside, { mode: 0o700 });
+    for (const part of this.#held) await rename(join(this.#data, part), join(aside, part));
+    await syncFolder(aside);
+    await syncFolder(this.#data);
+    return aside;
+  }
+}
+
+/** Any other fault of the state is why it is replaced. */
+async function checkIdle(data: string): Promise<void> {
+  try {
+    await (await openSnapshot(data)).close();
+  } catch (error) {
+    if (isLocked(error)) throw error;
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
+}
+
+/** What a backup holds, as a data folder without keys. */
+interface StagedBackup extends EvidenceFolder {
+  readonly store: Store;
+}
+
+/**
+ * Lays a sound backup out in an empty folder: its store in `state`, its marks in `high-water`. Durable when it resolves.
+ * Throws BACKUP_REFUSED where the file is not what `sound` was read from any more.
+ */
+export async function stageBackup(path: string, sound: SoundBackup, dir: string): Promise<StagedBackup> {
+  const sink = new StoreSink(await openStore({ dir, enabled: true }));
+  try {
+    const read = await readBackup(path, { sink });
+    if (read.root !== sound.root || read.lines !== sound.lines) throw refuse("it changed while it was read");
+  } finally {
+    await sink.store.close();
+  }
+  await writeMarks(join(dir, "high-water"), sink.marks);
+  // Opened anew: what the database had only logged becomes tables, and a store of another format is refused.
+  const store = await openStore({ dir, enabled: true });
+  const marks = new Map(sink.marks.map((mark) => [mark.tenant, mark]));
+  const tenants = [...new Set([...marks.keys(), ...(await listTenants(store))])].sort();
+  await assumeTold(store, tenants);
+  return { store, marks, tenants, close: () => store.close() };
+}
+
+async function writeMarks(path: string, marks: readonly Mark[]): Promise<void> {
+  const file = await HighWaterFile.open(path);
+  try {
+    await file.advance(marks);
+  } finally {
+    await file.close();
+  }
+}
+
+class StoreSink implements BackupSink {
+  readonly store: Store;
+  readonly marks: Mark[] = [];
+  #batch: AbstractChainedBatch<Store, string, string>;
+
+  constructor(store: Store) {
+    this.store = store;
+    this.#batch = store.batch();
+  }
+
+  mark(mark: Mark): void {
+    this.marks.push(mark);
+  }
+
+  entry(key: string, value: string): void {
+    this.#batch.put(key, value);
+  }
+
+  async flush(): Promise<void> {
+    await this.#batch.write();
+    this.#batch = this.store.batch();
+  }
 }

@@ -1,15 +1,12 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
+import { GatewayError } from "../action/error.ts";
+import { Gateway, type GatewayPorts } from "../compose/gateway.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
-import { Gateway } from "../gateway.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { crashOf } from "../observe/crash.ts";
-import { type Log, openLog } from "../observe/log.ts";
-import { openLocalMode } from "./local-mode.ts";
-import { takeLocalOptions } from "./local-option.ts";
-import { readyLine, readyText } from "./ready.ts";
-import { watchConfiguration } from "./watch.ts";
+import { crashOf, type Log, openLog } from "../observe/log.ts";
+import { openLocalMode, takeLocalOptions } from "./local-mode.ts";
+import { TreeWatch } from "./tree-watch.ts";
 
 interface ServeOptions {
   readonly config?: string;
@@ -90,4 +87,62 @@ function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
   });
+}
+
+/** The line on standard output that tells a program which ports are open. Its members never change meaning. */
+function readyLine({ gatewayPort, adminPort, metricsPort }: GatewayPorts): string {
+  const ready = { event: "ready", gateway_port: gatewayPort, admin_port: adminPort, metrics_port: metricsPort };
+  return `${JSON.stringify(ready)}\n`;
+}
+
+/** The same for a person at a terminal. */
+function readyText(host: string, { gatewayPort, adminPort, metricsPort }: GatewayPorts): string {
+  const at = host.includes(":") ? `http://[${host}]` : `http://${host}`;
+  return [
+    "gateway: ready; Ctrl-C stops it",
+    `  agents     ${at}:${gatewayPort}/mcp`,
+    `  operators  ${at}:${adminPort}/admin/v1/`,
+    `  metrics    ${at}:${metricsPort}/metrics`,
+    "",
+  ].join("\n");
+}
+
+/** Editors write a file in several steps; a reload waits until they are done, but not for ever. */
+const settleMs = 200;
+const maxWaitMs = 2_000;
+
+/**
+ * Calls `reload` at once on SIGHUP, and soon after the configuration file or a pack changed; never twice at a time.
+ * Returns the function that stops it.
+ */
+function watchConfiguration(config: GatewayConfig, log: Log, reload: () => Promise<void>): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let changedMs: number | undefined;
+  let running: Promise<void> = Promise.resolve();
+  const now = (): void => {
+    clearTimeout(timer);
+    changedMs = undefined;
+    tree.refresh(); // before the reload reads: what changes after this is heard of again
+    running = running.then(reload);
+  };
+  const soon = (): void => {
+    clearTimeout(timer);
+    changedMs ??= performance.now();
+    timer = setTimeout(now, Math.max(0, Math.min(settleMs, changedMs + maxWaitMs - performance.now())));
+  };
+  const tree = new TreeWatch({
+    paths: [
+      ...[...config.policy.packs, ...config.policy.plugins].map(({ path }) => path),
+      ...config.extensions.trustFiles,
+      ...(config.source === null ? [] : [config.source]),
+    ],
+    onChange: soon,
+    onBlind: (path) => log.warn({ path }, "folder cannot be watched: send SIGHUP after a change"),
+  });
+  process.on("SIGHUP", now);
+  return () => {
+    clearTimeout(timer);
+    process.off("SIGHUP", now);
+    tree.close();
+  };
 }

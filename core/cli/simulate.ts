@@ -1,17 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { Command } from "commander";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import { type Decision, isDecision } from "../kernel/decision.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject, type JsonObject } from "../kernel/json.ts";
-import type { Explanation } from "../pipeline/explanation.ts";
-import { showText } from "../policy/display.ts";
-import { Faults } from "../policy/fault.ts";
+import { type Decision, isDecision } from "../action/decision.ts";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson, isJsonObject, type JsonObject } from "../action/json.ts";
+import type { Explanation } from "../explain/explained-decision.ts";
+import { Faults, showText } from "../policy/fault.ts";
 import { readItems, startOf } from "../policy/yaml/file.ts";
 import { toJson, type YamlNode } from "../policy/yaml/node.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
-import { reasonOf, type ToldEvaluation } from "./evaluation-text.ts";
-import { describeExplanation } from "./explanation-text.ts";
+import { describeExplanation, reasonOf, type ToldEvaluation } from "./evaluation-text.ts";
 import { print, tellProgress } from "./print.ts";
 
 interface SimulateOptions extends AdminOptions {
@@ -29,7 +26,7 @@ interface Simulation {
   readonly items: readonly ToldEvaluation[];
 }
 
-const largestPage = 100;
+const maxPage = 100;
 
 /** `gateway simulate`: what policy says of many actions, none of which is carried out. */
 export function simulateCommand(): Command {
@@ -45,9 +42,9 @@ export function simulateCommand(): Command {
 async function simulate(file: string, { admin, explain, json }: SimulateOptions): Promise<void> {
   const actions = await readActions(file);
   let wrong = 0;
-  for (let from = 0; from < actions.length; from += largestPage) {
+  for (let from = 0; from < actions.length; from += maxPage) {
     if (from > 0) tellProgress(`${from} of ${actions.length} actions so far`);
-    const page = actions.slice(from, from + largestPage);
+    const page = actions.slice(from, from + maxPage);
     const why = explain === undefined ? {} : { explain };
     const message = { actions: page.map(({ action }) => action), ...why };
     const { items } = await askJson<Simulation>({ admin }, "/admin/v1/simulate", "POST", message);

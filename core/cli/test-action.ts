@@ -1,12 +1,9 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import { capabilities } from "../kernel/capability.ts";
-import { decisions } from "../kernel/decision.ts";
-import { phases, protocols } from "../kernel/envelope.ts";
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { decisions } from "../action/decision.ts";
+import { capabilities, phases, protocols } from "../action/envelope.ts";
+import { asciiJson, isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
-import { describeEvaluation, type ToldEvaluation } from "./evaluation-text.ts";
-import { describeExplanation } from "./explanation-text.ts";
+import { describeEvaluation, describeExplanation, type ToldEvaluation } from "./evaluation-text.ts";
 import { print } from "./print.ts";
 
 interface TestActionOptions extends AdminOptions {

@@ -1,16 +1,13 @@
 import { Command, InvalidArgumentError } from "commander";
-import { asciiJson } from "../kernel/ascii-json.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { VerifyingKey } from "../kernel/signing-key.ts";
-import { escapeHidden } from "../kernel/visible-text.ts";
-import { ticketId } from "../ticket/claims.ts";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson } from "../action/json.ts";
+import { VerifyingKey } from "../action/signing-key.ts";
+import { escapeHidden } from "../action/visible-text.ts";
+import { headerOf, maxToken, readToken, ticketId } from "../ticket/claims.ts";
+import type { IssuedTicket, TicketView } from "../ticket/ticket-issuer.ts";
 import type { TicketKey } from "../ticket/ticket-keys.ts";
-import type { IssuedTicket } from "../ticket/ticket-office.ts";
-import type { TicketView } from "../ticket/ticket-view.ts";
-import { headerOf, longestToken, readToken } from "../ticket/token.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
-import { parseCount } from "./count.ts";
-import { askWhole, printList } from "./list.ts";
+import { askWhole, parseCount, printList } from "./list.ts";
 import { print, say } from "./print.ts";
 
 interface Output extends AdminOptions {
@@ -105,7 +102,7 @@ async function readStdin(): Promise<string> {
   let text = "";
   for await (const chunk of process.stdin.setEncoding("utf8")) {
     text += String(chunk);
-    if (text.length > longestToken + 2) break;
+    if (text.length > maxToken + 2) break;
   }
   return text;
 }

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from "commander";
-import { asciiJson } from "../kernel/ascii-json.ts";
+import { asciiJson } from "../action/json.ts";
 import type { DeadLetterView } from "../notify/dead-letter.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { printList } from "./list.ts";

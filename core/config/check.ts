@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from "../kernel/json.ts";
-import { suggest } from "../kernel/suggestion.ts";
+import type { Json, JsonObject } from "../action/json.ts";
+import { suggest } from "../action/suggestion.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type {
   ChoiceField,

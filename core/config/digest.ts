@@ -1,8 +1,5 @@
-import { canonicalJson } from "../kernel/canonical-json.ts";
-import { contentDigest } from "../kernel/digest.ts";
-import type { Json, JsonObject } from "../kernel/json.ts";
-import type { ModelRoute } from "../kernel/provider-config.ts";
-import type { TrustedSigner } from "../kernel/trust-policy.ts";
+import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
+import type { Json, JsonObject } from "../action/json.ts";
 import type {
   GatewayConfig,
   ProviderConfig,
@@ -12,6 +9,8 @@ import type {
   WebhookConfig,
   WitnessConfig,
 } from "./gateway-config.ts";
+import type { ModelRoute } from "./peer-config.ts";
+import type { TrustedSigner } from "./trust-policy.ts";
 
 /**
  * `sha256:<hex>` of what the configuration says; equal for equal configurations.

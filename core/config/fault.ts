@@ -1,8 +1,8 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { TextPlace } from "../kernel/yaml-document.ts";
+import { GatewayError } from "../action/error.ts";
+import type { TextPlace } from "./yaml-document.ts";
 
 /** One thing wrong with the configuration. Without a place it is about the file as a whole. */
-export interface Fault {
+interface Fault {
   readonly file: string;
   readonly place: TextPlace | null;
   /** `listen.gateway_port`, `keys[0].id`; empty for the document itself. */
@@ -11,7 +11,7 @@ export interface Fault {
 }
 
 /** More would help no reader; the rest is counted. */
-const mostFaults = 100;
+const maxFaults = 100;
 
 /** Collects every fault of one file, so that the operator reads them all at once. */
 export class FaultList {
@@ -40,7 +40,7 @@ export class FaultList {
   /** Throws CONFIG_INVALID, or another code where the file is no configuration: one line a fault, in the order of the file; the faults themselves in `data`. */
   throwAll(code: "CONFIG_INVALID" | "INVALID_PARAMS" = "CONFIG_INVALID"): never {
     const ordered = this.#faults.toSorted((a, b) => order(a) - order(b) || column(a) - column(b));
-    const faults = ordered.slice(0, mostFaults);
+    const faults = ordered.slice(0, maxFaults);
     const lines = faults.map(formatFault);
     const omitted = ordered.length - faults.length;
     if (omitted > 0) lines.push(`and ${omitted} more`);
@@ -59,16 +59,16 @@ export class FaultList {
 /** `file:line:column: path: text`, without the parts the fault does not have. */
 export function formatFault({ file, place, path, text }: Fault): string {
   const where = place === null ? file : `${file}:${place.line}:${place.column}`;
-  return path === "" ? `${where}: ${text}` : `${where}: ${escapeInvisible(path.slice(0, longestPath))}: ${text}`;
+  return path === "" ? `${where}: ${text}` : `${where}: ${escapeInvisible(path.slice(0, maxPath))}: ${text}`;
 }
 
-const longestQuote = 64;
+const maxQuote = 64;
 /** The schema's own paths are shorter; the operator's keys in them need not be. */
-const longestPath = 256;
+const maxPath = 256;
 
 /** User input as a message may show it: in backticks, nothing invisible or terminal-controlling, at most 64 characters. */
 export function quoteInput(text: string): string {
-  const cut = text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text;
+  const cut = text.length > maxQuote ? `${text.slice(0, maxQuote)}…` : text;
   return `\`${escapeInvisible(cut)}\``;
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../kernel/json.ts";
+import type { JsonObject } from "../action/json.ts";
 import type { FormatName } from "./format.ts";
 
 /** What one key of the file may hold. Validation and the reference are both made from it. */
@@ -21,7 +21,7 @@ interface CommonField {
   readonly only?: { readonly key: string; readonly values: readonly string[] };
 }
 
-export interface BooleanField extends CommonField {
+interface BooleanField extends CommonField {
   readonly type: "boolean";
 }
 
@@ -61,7 +61,7 @@ export interface ObjectField extends CommonField {
 }
 
 /** A JSON object that someone else checks. */
-export interface JsonField extends CommonField {
+interface JsonField extends CommonField {
   readonly type: "json";
 }
 

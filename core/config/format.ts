@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from "node:net";
-import { isTaint } from "../kernel/session-state.ts";
-import { isLoopback } from "./loopback.ts";
+import { isTaint } from "../action/session-state.ts";
+import { isLoopback } from "./repetition.ts";
 
 export type FormatName =
   | "name"
@@ -33,7 +33,7 @@ export type FormatName =
   | "taint";
 
 /** How strings of one kind must look. */
-export interface Format {
+interface Format {
   /** Completes "expected …". */
   readonly expected: string;
   /** Set where even a wrong value may be a secret, pasted into the wrong place: a fault tells its length only. */

@@ -1,16 +1,19 @@
-import type { Decision } from "../kernel/decision.ts";
-import type { Phase } from "../kernel/envelope.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { Mode } from "../kernel/policy.ts";
-import type { ModelRoute, ProviderConfig as ProviderSpec } from "../kernel/provider-config.ts";
-import type { Hint } from "../kernel/request-hint.ts";
-import type { Role } from "../kernel/role.ts";
-import type { TelemetryTarget } from "../kernel/telemetry-config.ts";
-import type { TrustPolicy } from "../kernel/trust-policy.ts";
-import type { UpstreamConfig as UpstreamSpec } from "../kernel/upstream-config.ts";
-import type { UsageConfig } from "../kernel/usage-config.ts";
-import type { WebhookConfig as WebhookSpec } from "../kernel/webhook-config.ts";
-import type { WitnessConfig as WitnessSpec } from "../kernel/witness-config.ts";
+import type { Decision } from "../action/decision.ts";
+import type { Phase } from "../action/envelope.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { Hint } from "../action/model-api.ts";
+import type { Mode } from "../action/policy.ts";
+import type { Role } from "../action/role.ts";
+import type {
+  ModelRoute,
+  ProviderConfig as ProviderSpec,
+  TelemetryTarget,
+  UpstreamConfig as UpstreamSpec,
+  UsageConfig,
+  WebhookConfig as WebhookSpec,
+  WitnessConfig as WitnessSpec,
+} from "./peer-config.ts";
+import type { TrustPolicy } from "./trust-policy.ts";
 
 /** Everything an operator can set, checked, with defaults filled in and every path absolute. Deep-frozen. */
 export interface GatewayConfig {
@@ -38,7 +41,7 @@ export interface GatewayConfig {
   readonly log: { readonly level: LogLevel };
 }
 
-export interface ListenConfig {
+interface ListenConfig {
   /** Address of the gateway port. */
   readonly host: string;
   /** Address of the admin and metrics ports. */
@@ -62,7 +65,7 @@ export interface KeyConfig {
   readonly keyHash: string;
 }
 
-export interface McpGatewayConfig {
+interface McpGatewayConfig {
   readonly requireAuth: boolean;
   /** The tenant of a caller without a key; null exactly where `requireAuth` is true. */
   readonly anonymousTenant: string | null;
@@ -99,7 +102,7 @@ export interface PackConfig {
   readonly shadowRules: readonly string[];
 }
 
-export interface PluginConfig {
+interface PluginConfig {
   /** Absolute path of the plugin's folder. */
   readonly path: string;
   readonly mode: Mode;
@@ -109,7 +112,7 @@ export interface PluginConfig {
   readonly settings: JsonObject;
 }
 
-export interface PolicyConfig {
+interface PolicyConfig {
   readonly packs: readonly PackConfig[];
   readonly plugins: readonly PluginConfig[];
   readonly pluginWorkers: number;
@@ -118,7 +121,7 @@ export interface PolicyConfig {
   readonly deadlineMs: number;
 }
 
-export interface ExtensionConfig {
+interface ExtensionConfig {
   /** What is not trusted is not loaded. Only with a trust policy. */
   readonly strict: boolean;
   /** Null: nothing is trusted. */
@@ -127,7 +130,7 @@ export interface ExtensionConfig {
   readonly trustFiles: readonly string[];
 }
 
-export interface SessionConfig {
+interface SessionConfig {
   /** Whose admins may stop every tenant. Null: nobody may. */
   readonly gatewayTenant: string | null;
   /** 0 reviews: no session is stopped for them. */
@@ -143,7 +146,7 @@ export interface SessionConfig {
   readonly forgetMs: number;
 }
 
-export interface TicketConfig {
+interface TicketConfig {
   /** At most `maxTtlSeconds`. */
   readonly defaultTtlSeconds: number;
   readonly maxTtlSeconds: number;
@@ -152,7 +155,7 @@ export interface TicketConfig {
   readonly allowSelfIssue: boolean;
 }
 
-export interface EvidenceConfig {
+interface EvidenceConfig {
   /** False: of arguments and answers, nothing is kept but what proves them. */
   readonly storeValues: boolean;
   /** False: a session is known by its id alone. */
@@ -169,14 +172,14 @@ export type WitnessConfig = WitnessSpec & {
   readonly origins: Readonly<Record<string, ValueOrigin>>;
 };
 
-export interface ApprovalConfig {
+interface ApprovalConfig {
   /** Time to review, then to use. */
   readonly reviewMs: number;
   readonly useMs: number;
   /** Pending and approved, per tenant. */
-  readonly mostLive: number;
+  readonly maxLive: number;
   /** Held actions of a tenant together. */
-  readonly mostHeldBytes: number;
+  readonly maxHeldBytes: number;
   readonly allowSelfReview: boolean;
   readonly allowBreakGlass: boolean;
   /** 0: a held call is answered at once. */
@@ -191,7 +194,7 @@ export type WebhookConfig = WebhookSpec & {
   readonly secretVariables: readonly string[];
 };
 
-export interface ResilienceConfig {
+interface ResilienceConfig {
   /** Only where the state is on disk. */
   readonly enabled: boolean;
   /** Whose backups they are, whatever tenants they hold; null: nobody's. */
@@ -208,7 +211,7 @@ export type TelemetryConfig = TelemetryTarget & {
   readonly origins: Readonly<Record<string, ValueOrigin>>;
 };
 
-export interface LimitConfig {
+interface LimitConfig {
   readonly bodyBytes: number;
   readonly jsonDepth: number;
   readonly jsonNodes: number;
@@ -228,7 +231,7 @@ export interface LimitConfig {
   readonly drainMs: number;
 }
 
-export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 /** Where the value of one upstream header or variable came from: the file itself, or the named environment variable. */
 export type ValueOrigin = "file" | { readonly variable: string };

@@ -1,19 +1,31 @@
 import { dirname, resolve } from "node:path";
-import { deepFreeze } from "../kernel/json.ts";
-import type { HttpEndpoint, StdioEndpoint } from "../kernel/upstream-config.ts";
-import type { WitnessPlace } from "../kernel/witness-config.ts";
+import { deepFreeze } from "../action/json.ts";
 import { checkDocument } from "./check.ts";
-import { readConfigFile } from "./config-file.ts";
 import { FaultList } from "./fault.ts";
-import type { GatewayConfig, KeyConfig, UpstreamConfig, WebhookConfig, WitnessConfig } from "./gateway-config.ts";
-import { buildModelGateway, buildProvider } from "./provider-build.ts";
+import type {
+  GatewayConfig,
+  KeyConfig,
+  ModelGatewayConfig,
+  ProviderConfig,
+  TelemetryConfig,
+  UpstreamConfig,
+  WebhookConfig,
+  WitnessConfig,
+} from "./gateway-config.ts";
+import type {
+  HttpEndpoint,
+  HttpProvider,
+  MockProvider,
+  ModelRoute,
+  StdioEndpoint,
+  UsageConfig,
+  WitnessPlace,
+} from "./peer-config.ts";
 import { checkRules } from "./rule.ts";
-import type { FileForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
+import type { FileForm, ProviderForm, RouteForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
-import { buildTelemetry } from "./telemetry-build.ts";
 import { loadTrustFile, type TrustFile } from "./trust-file.ts";
-import { buildUsage } from "./usage-build.ts";
-import { readYamlTree } from "./yaml-tree.ts";
+import { readConfigFile, readYamlTree } from "./yaml-tree.ts";
 
 /**
  * Reads, checks and freezes one configuration file; secrets come from `env`.
@@ -129,8 +141,8 @@ export function buildConfig(form: FileForm, secrets: Secrets, source: string, tr
     approvals: {
       reviewMs: approvals.review_seconds * 1_000,
       useMs: approvals.use_seconds * 1_000,
-      mostLive: approvals.max_pending,
-      mostHeldBytes: approvals.max_held_bytes,
+      maxLive: approvals.max_pending,
+      maxHeldBytes: approvals.max_held_bytes,
       allowSelfReview: approvals.allow_self_review,
       allowBreakGlass: approvals.allow_break_glass,
       holdMs: approvals.hold_seconds * 1_000,
@@ -249,4 +261,80 @@ function buildWebhook(form: WebhookForm, secrets: readonly string[] = []): Webho
 
 function absent(key: string): never {
   throw new TypeError(`buildConfig: expected \`${key}\`, which the schema requires`);
+}
+
+/** The part of `buildConfig` about model providers. `apiKey` is null where the provider has none. */
+function buildProvider(form: ProviderForm, apiKey: string | null | undefined): ProviderConfig {
+  if (apiKey === undefined) throw new TypeError(`buildProvider: expected the key of \`${form.name}\``);
+  return {
+    ...buildEndpointProvider(form, apiKey),
+    keyVariable: form.api_key_env,
+    name: form.name,
+    enabled: form.enabled,
+    models: form.models,
+    firstByteTimeoutMs: form.first_byte_timeout_ms,
+    idleTimeoutMs: form.idle_timeout_ms,
+    maxTimeoutMs: form.max_timeout_ms,
+    maxRetries: form.max_retries,
+    maxConnections: form.max_connections,
+    breaker: { failures: form.breaker.failures, restMs: form.breaker.rest_ms },
+  };
+}
+
+function buildEndpointProvider(
+  { name, type, base_url: baseUrl }: ProviderForm,
+  apiKey: string | null,
+): HttpProvider | MockProvider {
+  if (type === "mock") return { type };
+  if (baseUrl === null) throw new TypeError(`buildProvider: expected the address of \`${name}\``);
+  return { type, baseUrl, apiKey };
+}
+
+function buildModelGateway(form: FileForm["model_gateway"]): ModelGatewayConfig {
+  return {
+    toolPassthrough: form.tool_passthrough,
+    maxConcurrent: form.max_concurrent,
+    holdbackBytes: form.holdback_bytes,
+    leaveOut: form.leave_out,
+    routes: form.routes.map(buildRoute),
+  };
+}
+
+function buildRoute({ model, providers, fallback, canary }: RouteForm): ModelRoute {
+  return {
+    model,
+    steps: providers.map((step) => ({ provider: step.name, model: step.model ?? model, weight: step.weight })),
+    fallback,
+    canary:
+      canary.name === null ? null : { provider: canary.name, model: canary.model ?? model, percent: canary.percent },
+  };
+}
+
+/** Where telemetry goes, with the headers that the environment holds. */
+function buildTelemetry(form: FileForm["telemetry"], { values, origins }: SourcedValues): TelemetryConfig {
+  return {
+    endpoint: form.endpoint,
+    protocol: form.protocol,
+    headers: values,
+    origins,
+    timeoutMs: form.timeout_ms,
+    samplePercent: form.sample_percent,
+    maxQueuedSpans: form.max_queued_spans,
+    metricsIntervalMs: form.metrics_interval_ms,
+    exemplars: form.exemplars,
+  };
+}
+
+/** The part of `buildConfig` about what may be asked of models. */
+function buildUsage(form: FileForm["usage"]): UsageConfig {
+  return {
+    requestsPerMinute: form.requests_per_minute,
+    tokensPerMinute: form.tokens_per_minute,
+    budgets: form.budgets.map(({ tenant, key, tokens_per_day: tokensPerDay, tokens_per_month: tokensPerMonth }) => ({
+      tenant,
+      key,
+      tokensPerDay,
+      tokensPerMonth,
+    })),
+  };
 }

@@ -1,7 +1,6 @@
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { Draft } from "./field.ts";
-import { isLoopback } from "./loopback.ts";
-import { refuseRepeats } from "./repetition.ts";
+import { isLoopback, refuseRepeats } from "./repetition.ts";
 import type { FileForm, ProviderForm, RouteForm } from "./schema.ts";
 import { hint } from "./wording.ts";
 

@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net";
 import { type FaultList, quoteInput } from "./fault.ts";
 
 /**
@@ -21,4 +22,9 @@ export function refuseRepeats(
       faults.add(pathOf(index), `expected ${expected}, got ${got} that \`${pathOf(earlier)}\` has`);
     }
   });
+}
+
+/** Whether only this machine reaches the address. Names other than `localhost` may resolve to anything. */
+export function isLoopback(host: string): boolean {
+  return host === "::1" || host.toLowerCase() === "localhost" || (isIPv4(host) && host.startsWith("127."));
 }

@@ -1,15 +1,12 @@
-import { mostTaints } from "../kernel/policy.ts";
-import { checkApprovals } from "./approval-rule.ts";
+import { maxTaints } from "../action/policy.ts";
+import { readPublicKey } from "../action/signing-key.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { Draft } from "./field.ts";
-import { isLoopback } from "./loopback.ts";
+import { isReservedHeader } from "./peer-config.ts";
 import { checkProviders } from "./provider-rule.ts";
-import { refuseRepeats } from "./repetition.ts";
-import type { FileForm } from "./schema.ts";
+import { isLoopback, refuseRepeats } from "./repetition.ts";
+import type { FileForm, UpstreamForm } from "./schema.ts";
 import type { Secrets } from "./secret.ts";
-import { checkSessions } from "./session-rule.ts";
-import { checkUpstreams } from "./upstream-rule.ts";
-import { checkUsage } from "./usage-rule.ts";
 
 /**
  * Checks what no single key can say. Each misfit is a fault.
@@ -107,7 +104,7 @@ function checkPolicy(policy: Draft<FileForm["policy"]>, faults: FaultList): void
 /** A list that is too long is refused with the configuration, not with each answer. */
 function checkTaints(plugin: Draft<FileForm["policy"]["plugins"][number]>, path: string, faults: FaultList): void {
   const { taints = [], phases } = plugin ?? {};
-  if (taints.length > mostTaints) faults.add(path, `expected at most ${mostTaints} taints, got ${taints.length}`);
+  if (taints.length > maxTaints) faults.add(path, `expected at most ${maxTaints} taints, got ${taints.length}`);
   if (taints.length > 0 && phases?.every((phase) => phase === "list"))
     faults.add(path, "expected `input` or `output` among `phases`: what a tool is called taints nobody");
 }
@@ -146,4 +143,179 @@ function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): vo
   const { headers_ms: headers, body_ms: body } = limits ?? {};
   if (headers === undefined || body === undefined || headers <= body) return;
   faults.add("limits.body_ms", `expected at least \`limits.headers_ms\` (${headers}), got ${body}`);
+}
+
+/** The secrets of one webhook: an old and a new one, with room for a mishap. */
+const maxSecrets = 4;
+
+/** The part of `checkRules` about approvals. */
+function checkApprovals({ approvals, keys }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+  const at = (index: number): string => `approvals.webhooks[${index}]`;
+  const webhooks = approvals?.webhooks ?? [];
+  refuseRepeats(
+    webhooks.map((webhook) => webhook?.name),
+    (index) => `${at(index)}.name`,
+    "a name of its own",
+    faults,
+  );
+  const tenants = keys?.map((key) => key?.tenant);
+  webhooks.forEach((webhook, index) => {
+    checkTenant(webhook?.tenant, tenants, `${at(index)}.tenant`, faults);
+    checkSecrets(webhook?.secrets_env ?? [], `${at(index)}.secrets_env`, faults);
+  });
+}
+
+/** Only a caller with a key can be held for review: another tenant is a misspelt one, and nobody would be told. */
+function checkTenant(
+  tenant: string | undefined,
+  known: readonly (string | undefined)[] | undefined,
+  path: string,
+  faults: FaultList,
+): void {
+  if (tenant === undefined || known === undefined || known.includes(undefined) || known.includes(tenant)) return;
+  faults.add(path, `expected the tenant of a key, got ${quoteInput(tenant)}`);
+}
+
+function checkSecrets(variables: readonly (string | undefined)[], path: string, faults: FaultList): void {
+  if (variables.length > maxSecrets)
+    faults.add(path, `expected at most ${maxSecrets} variables, got ${variables.length}`);
+  refuseRepeats(variables, (index) => `${path}[${index}]`, "each variable once", faults);
+}
+
+/** Each is tried in turn on whatever claims to be a reference. */
+const maxSignersOfTenant = 8;
+
+/** The part of `checkRules` about sessions. */
+function checkSessions(sessions: Draft<FileForm["sessions"]>, faults: FaultList): void {
+  const at = (index: number): string => `sessions.task_signers[${index}]`;
+  const signers = sessions?.task_signers ?? [];
+  refuseRepeats(
+    signers.map((signer) => signer?.id),
+    (index) => `${at(index)}.id`,
+    "an id of its own",
+    faults,
+  );
+  const count = new Map<string, number>();
+  signers.forEach((signer, index) => {
+    const { tenant, public_key: key } = signer ?? {};
+    if (key !== undefined && readPublicKey(key)?.key.asymmetricKeyType !== "ed25519") {
+      faults.add(`${at(index)}.public_key`, "expected an Ed25519 public key, got something else");
+    }
+    if (tenant === undefined) return;
+    const others = count.get(tenant) ?? 0;
+    count.set(tenant, others + 1);
+    if (others === maxSignersOfTenant) {
+      faults.add(`${at(index)}.tenant`, `expected at most ${maxSignersOfTenant} signers of a tenant, got more`);
+    }
+  });
+}
+
+const secretHeader = /^(?:authorization|proxy-authorization|cookie|(?:x-)?api-key|.*-(?:token|secret|api-key))$/i;
+const secretVariable = /(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY)$/i;
+
+/** The part of `checkRules` about upstreams. */
+function checkUpstreams(upstreams: Draft<readonly UpstreamForm[]>, faults: FaultList): void {
+  const at = (index: number): string => `upstreams[${index}]`;
+  const names = upstreams?.map((upstream) => upstream?.name) ?? [];
+  refuseRepeats(names, (index) => `${at(index)}.name`, "a name of its own", faults);
+  const prefixes = upstreams?.map((upstream) => upstream?.tool_prefix || undefined) ?? [];
+  refuseRepeats(prefixes, (index) => `${at(index)}.tool_prefix`, "a prefix of its own", faults);
+  upstreams?.forEach((upstream, index) => {
+    if (upstream === undefined) return;
+    checkTimeouts(upstream, at(index), faults);
+    checkVariables(upstream, at(index), faults);
+    checkHeaders(upstream, at(index), faults);
+  });
+}
+
+function checkTimeouts(upstream: NonNullable<Draft<UpstreamForm>>, path: string, faults: FaultList): void {
+  const { timeout_ms: usual, max_timeout_ms: most } = upstream;
+  if (usual === undefined || most === undefined || usual <= most) return;
+  faults.add(`${path}.max_timeout_ms`, `expected at least \`timeout_ms\` (${usual}), got ${most}`);
+}
+
+function checkVariables(upstream: NonNullable<Draft<UpstreamForm>>, path: string, faults: FaultList): void {
+  const literal = Object.keys(upstream.env ?? {});
+  const copied = upstream.env_from ?? [];
+  const pathOf = (index: number): string =>
+    index < literal.length ? `${path}.env.${literal[index]}` : `${path}.env_from[${index - literal.length}]`;
+  refuseRepeats([...literal, ...copied], pathOf, "each variable once", faults);
+  for (const name of literal.filter((name) => secretVariable.test(name))) {
+    faults.add(`${path}.env.${name}`, "expected a secret to come by `env_from`, got its value");
+  }
+}
+
+function checkHeaders(upstream: NonNullable<Draft<UpstreamForm>>, path: string, faults: FaultList): void {
+  const literal = Object.keys(upstream.headers ?? {});
+  const names = [...literal, ...Object.keys(upstream.headers_env ?? {})];
+  const pathOf = (index: number): string =>
+    `${path}.${index < literal.length ? "headers" : "headers_env"}.${names[index]}`;
+  refuseRepeats(
+    names.map((name) => name.toLowerCase()),
+    pathOf,
+    "each header once",
+    faults,
+  );
+  names.forEach((name, index) => {
+    if (!isReservedHeader(name)) return;
+    faults.add(pathOf(index), `expected a header of the operator's, got ${quoteInput(name)}, which the gateway sets`);
+  });
+  for (const name of literal.filter((name) => secretHeader.test(name))) {
+    faults.add(`${path}.headers.${name}`, "expected a secret to come by `headers_env`, got its value");
+  }
+}
+
+type BudgetForm = FileForm["usage"]["budgets"][number];
+
+/** The part of `checkRules` about what may be asked of models. */
+function checkUsage(draft: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+  const at = (index: number): string => `usage.budgets[${index}]`;
+  const budgets = draft.usage?.budgets ?? [];
+  refuseRepeats(
+    budgets.map((budget) => (budget?.tenant === undefined ? undefined : `${budget.tenant}/${budget.key ?? "*"}`)),
+    at,
+    "one budget of each tenant and key",
+    faults,
+  );
+  const known = callersOf(draft);
+  budgets.forEach((budget, index) => {
+    if (budget === undefined) return;
+    checkLimit(budget, at(index), faults);
+    if (known !== undefined) checkSpender(budget, known, at(index), faults);
+  });
+}
+
+interface Caller {
+  readonly tenant: string;
+  readonly key: string;
+}
+
+/** Models are asked with a key alone. Undefined where one of the keys was a fault already. */
+function callersOf({ keys }: NonNullable<Draft<FileForm>>): readonly Caller[] | undefined {
+  const callers: Caller[] = [];
+  for (const key of keys ?? [undefined]) {
+    if (key?.id === undefined || key.tenant === undefined) return undefined;
+    callers.push({ tenant: key.tenant, key: key.id });
+  }
+  return callers;
+}
+
+/** A budget of nobody is one of somebody misspelt, whose tokens nothing would bound. */
+function checkSpender(
+  { tenant, key }: NonNullable<Draft<BudgetForm>>,
+  known: readonly Caller[],
+  path: string,
+  faults: FaultList,
+): void {
+  if (tenant === undefined || key === undefined) return;
+  if (!known.some((caller) => caller.tenant === tenant)) {
+    faults.add(`${path}.tenant`, `expected the tenant of a key, got ${quoteInput(tenant)}`);
+  } else if (key !== null && !known.some((caller) => caller.tenant === tenant && caller.key === key)) {
+    faults.add(`${path}.key`, `expected the id of a key of \`${tenant}\`, got ${quoteInput(key)}`);
+  }
+}
+
+function checkLimit(budget: NonNullable<Draft<BudgetForm>>, path: string, faults: FaultList): void {
+  if (budget.tokens_per_day !== null || budget.tokens_per_month !== null) return;
+  faults.add(path, "expected `tokens_per_day` or `tokens_per_month`, got neither");
 }

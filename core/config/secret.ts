@@ -1,9 +1,9 @@
-import { contentDigest } from "../kernel/digest.ts";
-import { readWebhookSecret } from "../kernel/webhook-config.ts";
+import { contentDigest } from "../action/canonical-json.ts";
 import type { FaultList } from "./fault.ts";
 import type { Draft } from "./field.ts";
 import { formats } from "./format.ts";
 import type { ValueOrigin } from "./gateway-config.ts";
+import { readWebhookSecret } from "./peer-config.ts";
 import type { FileForm, ProviderForm, UpstreamForm } from "./schema.ts";
 
 /** Values by name, each with where it came from. */

@@ -1,5 +1,5 @@
 import { Document, isMap, isScalar, isSeq } from "yaml";
-import type { Json, JsonObject } from "../kernel/json.ts";
+import type { Json, JsonObject } from "../action/json.ts";
 import type { Field } from "./field.ts";
 import type { FormatName } from "./format.ts";
 import { type FileForm, fileSchema } from "./schema.ts";

@@ -1,14 +1,17 @@
 import { dirname, resolve } from "node:path";
-import { deepFreeze } from "../kernel/json.ts";
-import type { TrustPolicy } from "../kernel/trust-policy.ts";
+import type { X509Certificate } from "@sigstore/core";
+import { TrustedRoot } from "@sigstore/protobuf-specs";
+import { toTrustMaterial } from "@sigstore/verify";
+import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { type PublicKey, publicKeyKinds, readPublicKey } from "../action/signing-key.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
 import { checkTree } from "./check.ts";
-import { readConfigFile } from "./config-file.ts";
 import { trustSchema } from "./extension-schema.ts";
 import { FaultList } from "./fault.ts";
 import type { Draft, Form } from "./field.ts";
-import { readTrustedRoot } from "./trusted-root.ts";
-import { SignerLoader } from "./trusted-signer.ts";
-import { readYamlTree } from "./yaml-tree.ts";
+import { refuseRepeats } from "./repetition.ts";
+import type { TrustedIdentity, TrustedKey, TrustedSigner, TrustedSubject, TrustPolicy } from "./trust-policy.ts";
+import { readConfigFile, readYamlTree } from "./yaml-tree.ts";
 
 type TrustForm = Form<typeof trustSchema>;
 
@@ -53,4 +56,198 @@ function checkThreshold(draft: Draft<TrustForm>, faults: FaultList): void {
   const { minimum, signers } = any ?? {};
   if (minimum === undefined || signers === undefined || signers.length === 0 || minimum <= signers.length) return;
   faults.add("any_of.minimum", `expected at most the ${signers.length} signers there are, got ${minimum}`);
+}
+
+type IdentityForm = Form<typeof trustSchema>["all_of"][number]["identity"];
+
+/** Undefined where it is a fault, null where there is none. */
+function readIdentity(draft: Draft<IdentityForm>, path: string, faults: FaultList): TrustedIdentity | null | undefined {
+  if (draft === null) return null;
+  const { equal, prefix } = draft?.subject ?? {};
+  if (equal === undefined || prefix === undefined) return undefined;
+  if ((equal === null) === (prefix === null)) {
+    const got = equal === null ? "neither" : "both";
+    faults.add(`${path}.subject`, `expected either \`equal\` or \`prefix\`, got ${got}`);
+    return undefined;
+  }
+  const subject = equal === null ? prefixSubject(prefix) : equalSubject(equal);
+  const issuer = draft?.issuer;
+  return issuer === undefined || subject === undefined ? undefined : { issuer, subject };
+}
+
+function prefixSubject(prefix: string | null): TrustedSubject | undefined {
+  return prefix === null ? undefined : { kind: "uri", prefix };
+}
+
+function equalSubject(equal: string): TrustedSubject {
+  return { kind: /^[^:@]+:/.test(equal) ? "uri" : "email", equal };
+}
+
+/** An identity that two signers cover would count as both of them: one person would be two. */
+function refuseOverlaps(
+  identities: readonly (TrustedIdentity | undefined)[],
+  pathOf: (index: number) => string,
+  faults: FaultList,
+): void {
+  identities.forEach((identity, index) => {
+    const earlier = identities.findIndex((other, at) => at < index && overlaps(identity, other));
+    if (earlier === -1) return;
+    faults.add(pathOf(index), `expected an identity of its own, got one that \`${pathOf(earlier)}\` shares`);
+  });
+}
+
+function overlaps(one: TrustedIdentity | undefined, other: TrustedIdentity | undefined): boolean {
+  if (one === undefined || other === undefined || one.issuer !== other.issuer) return false;
+  return covers(one.subject, other.subject) || covers(other.subject, one.subject);
+}
+
+function covers(wide: TrustedSubject, narrow: TrustedSubject): boolean {
+  const text = "equal" in narrow ? narrow.equal : narrow.prefix;
+  return "equal" in wide ? "equal" in narrow && wide.equal === text : text.startsWith(wide.prefix);
+}
+
+const bounds = { depth: 12, nodes: 8_192, stringLength: 65_536, reader: "exact" } as const;
+const mediaType = /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;version=0\.[12]|\.v0\.2\+json)$/;
+
+/**
+ * Reads a Sigstore TrustedRoot. What is wrong with it is one fault at `path`; then the answer is undefined.
+ */
+async function readTrustedRoot(file: string, path: string, faults: FaultList): Promise<JsonObject | undefined> {
+  const text = await readConfigFile(file, new FaultList(file));
+  if (text === null) {
+    faults.add(path, "expected a readable file of at most 1 MiB of text");
+    return undefined;
+  }
+  const json = parse(text);
+  const misfit = json === undefined ? "a Sigstore TrustedRoot in JSON, got something else" : misfitOf(json);
+  if (misfit !== undefined) faults.add(path, `expected ${misfit}`);
+  return misfit === undefined ? json : undefined;
+}
+
+/** Only what has no member that the library would skip: a misspelt end of validity would be none. */
+function parse(text: string): JsonObject | undefined {
+  try {
+    const json = parseStrictJson(Buffer.from(text), bounds);
+    if (!isJsonObject(json)) return undefined;
+    const root = TrustedRoot.fromJSON(json);
+    toTrustMaterial(root);
+    const read = TrustedRoot.toJSON(root) as Json;
+    return mediaType.test(root.mediaType) && hasNoMore(json, read) ? json : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function hasNoMore(given: Json, read: Json | undefined): boolean {
+  if (Array.isArray(given)) {
+    const items = Array.isArray(read) ? (read as readonly Json[]) : [];
+    return given.every((item, index) => hasNoMore(item as Json, items[index]));
+  }
+  if (!isJsonObject(given)) return read !== undefined;
+  return isJsonObject(read) && Object.entries(given).every(([key, value]) => hasNoMore(value, memberOf(read, key)));
+}
+
+function memberOf(object: JsonObject, key: string): Json | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** What an identity cannot be proven by; completes "expected …". */
+function misfitOf(json: JsonObject): string | undefined {
+  const { certificateAuthorities, timestampAuthorities, tlogs } = toTrustMaterial(TrustedRoot.fromJSON(json));
+  const authorities = [...certificateAuthorities, ...timestampAuthorities];
+  if (authorities.some(({ certChain }) => certChain.length === 0)) return "certificates in each chain, got none";
+  if (authorities.some(({ certChain }) => certChain.some(hasUnreadLimit))) {
+    return "authorities without a critical extension that is not read, got one";
+  }
+  if (certificateAuthorities.length === 0) return "at least one certificate authority, got none";
+  if (timestampAuthorities.length > 0 || tlogs.length > 0) return undefined;
+  return "a time stamping authority or a transparency log, got neither";
+}
+
+/** Key usage, basic constraints, extended key usage. Limits on names, for one, are not held to by the library. */
+const readWhereCritical: ReadonlySet<string> = new Set(["2.5.29.15", "2.5.29.19", "2.5.29.37"]);
+
+function hasUnreadLimit({ extensions }: X509Certificate): boolean {
+  return extensions.some(
+    ({ subs: [name, , value] }) => value !== undefined && !readWhereCritical.has(name?.toOID() ?? ""),
+  );
+}
+
+type SignerForm = Form<typeof trustSchema>["all_of"][number];
+
+/** Reads the signers of one trust policy. */
+class SignerLoader {
+  /** The key files that were named, absolute. */
+  readonly files: string[] = [];
+  readonly #folder: string;
+  readonly #hasRoot: boolean;
+  readonly #faults: FaultList;
+
+  constructor(folder: string, hasRoot: boolean, faults: FaultList) {
+    this.#folder = folder;
+    this.#hasRoot = hasRoot;
+    this.#faults = faults;
+  }
+
+  /** What is not a fault, in order. One key or identity under two names would be two signers. */
+  async load(drafts: Draft<readonly SignerForm[]>, path: string): Promise<readonly TrustedSigner[]> {
+    const signers: (TrustedSigner | undefined)[] = [];
+    for (const [index, draft] of (drafts ?? []).entries()) {
+      signers.push(await this.#signer(draft, `${path}[${index}]`));
+    }
+    const at = (index: number): string => `${path}[${index}]`;
+    const names = signers.map((signer) => signer?.name);
+    const keys = signers.map((signer) => signer?.key?.keyId);
+    refuseRepeats(names, (index) => `${at(index)}.name`, "a name of its own", this.#faults);
+    refuseRepeats(keys, at, "a key of its own", this.#faults, "the key");
+    const identities = signers.map((signer) => signer?.identity ?? undefined);
+    refuseOverlaps(identities, (index) => `${at(index)}.identity`, this.#faults);
+    return signers.filter((signer) => signer !== undefined);
+  }
+
+  async #signer(draft: Draft<SignerForm>, path: string): Promise<TrustedSigner | undefined> {
+    const key = await this.#key(draft, path);
+    const identity = readIdentity(draft?.identity, `${path}.identity`, this.#faults);
+    if (draft?.identity && !this.#hasRoot) {
+      this.#faults.add(`${path}.identity`, "expected `trusted_root` beside it, which says who proves it, got none");
+    }
+    const { name, not_before: from, not_after: to, tighten_only: tightenOnly } = draft ?? {};
+    if (key === undefined || identity === undefined || name === undefined) return undefined;
+    if (from === undefined || to === undefined || tightenOnly === undefined) return undefined;
+    const [notBefore, notAfter] = [from, to].map((time) => (time === null ? null : new Date(time).toISOString()));
+    if (notBefore === undefined || notAfter === undefined) return undefined;
+    if (notBefore !== null && notAfter !== null && notAfter <= notBefore) {
+      this.#faults.add(`${path}.not_after`, "expected a time after `not_before`");
+    }
+    return { name, key, identity, notBefore, notAfter, tightenOnly };
+  }
+
+  /** Null: the signer has an identity instead. */
+  async #key(draft: Draft<SignerForm>, path: string): Promise<TrustedKey | null | undefined> {
+    const { key, key_file: file, identity } = draft ?? {};
+    if (key === undefined || file === undefined) return undefined;
+    if (key !== null && file !== null) {
+      this.#faults.add(path, "expected either `key` or `key_file`, got both");
+      return undefined;
+    }
+    if (key !== null) return this.#known(readPublicKey(key), `${path}.key`);
+    if (file !== null) return this.#keyFile(resolve(this.#folder, file), `${path}.key_file`);
+    if (identity === null) this.#faults.add(path, "expected `key`, `key_file` or `identity`, got none of them");
+    return null;
+  }
+
+  async #keyFile(file: string, path: string): Promise<TrustedKey | undefined> {
+    this.files.push(file);
+    const own = new FaultList(file);
+    const text = await readConfigFile(file, own);
+    if (text !== null) return this.#known(readPublicKey(text), path);
+    this.#faults.add(path, "expected a readable file of at most 1 MiB of text");
+    return undefined;
+  }
+
+  #known(key: PublicKey | undefined, path: string): TrustedKey | undefined {
+    if (key !== undefined) return { keyId: key.id, spki: key.spki };
+    this.#faults.add(path, `expected ${publicKeyKinds}, got something else`);
+    return undefined;
+  }
 }

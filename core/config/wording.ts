@@ -1,4 +1,4 @@
-import { suggest } from "../kernel/suggestion.ts";
+import { suggest } from "../action/suggestion.ts";
 import { quoteInput } from "./fault.ts";
 import type { YamlTree } from "./yaml-tree.ts";
 

@@ -1,7 +1,9 @@
+import { isUtf8 } from "node:buffer";
+import { readFile, stat } from "node:fs/promises";
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
-import type { Json } from "../kernel/json.ts";
-import { composeYaml, type TextPlace } from "../kernel/yaml-document.ts";
+import type { Json } from "../action/json.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
+import { composeYaml, type TextPlace } from "./yaml-document.ts";
 
 /** A YAML value with the place of each part of it: plain data, and nothing else that YAML knows. */
 export type YamlTree =
@@ -77,4 +79,47 @@ class Grower {
 function scalarValue(value: unknown): string | number | boolean | null {
   if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return value;
   return null;
+}
+
+const maxBytes = 1_048_576;
+
+/**
+ * The text of a configuration file: a regular file of at most 1 MiB of UTF-8 without byte order mark and NUL.
+ * Anything else is a fault, and the answer null.
+ */
+export async function readConfigFile(path: string, faults: FaultList): Promise<string | null> {
+  let bytes: Buffer;
+  try {
+    const found = await stat(path);
+    // A pipe or a device would make the start wait for ever.
+    if (!found.isFile()) return refuse(`a file, got ${found.isDirectory() ? "a directory" : "a special file"}`, faults);
+    if (found.size > maxBytes) return refuse(`at most ${maxBytes} bytes, got ${found.size}`, faults);
+    bytes = await readFile(path);
+  } catch (error) {
+    return refuse(`a readable file, got ${reason(error)}`, faults);
+  }
+  if (!isUtf8(bytes)) return refuse("UTF-8, got invalid bytes", faults);
+  const text = bytes.toString("utf8");
+  if (text.startsWith("\ufeff")) return refuse("no byte order mark, got one", faults);
+  return text.includes("\0") ? refuse("text, got a NUL character", faults) : text;
+}
+
+function refuse(expectedAndGot: string, faults: FaultList): null {
+  faults.add("", `expected ${expectedAndGot}`);
+  return null;
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "no such file",
+  ENOTDIR: "no such file",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  ELOOP: "a loop of symbolic links",
+  ENAMETOOLONG: "a name too long",
+};
+
+/** Throws what is no error of the file system. */
+function reason(error: unknown): string {
+  if (!(error instanceof Error && "code" in error)) throw error;
+  return reasons[String(error.code)] ?? `error ${String(error.code)}`;
 }

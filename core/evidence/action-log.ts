@@ -1,23 +1,20 @@
-import { type ApprovalStep, isConsuming } from "../kernel/approval-step.ts";
-import type { DurableDecision } from "../kernel/authorized-action.ts";
-import type { DecisionCompany } from "../kernel/decision-company.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import type { Evaluation } from "../kernel/evaluation.ts";
-import { fingerprint } from "../kernel/fingerprint.ts";
-import type { Json } from "../kernel/json.ts";
-import type { Operation } from "../kernel/operation.ts";
-import type { Outcome } from "../kernel/outcome.ts";
-import type { Random } from "../kernel/port.ts";
-import type { RecordCompany } from "../kernel/record-company.ts";
-import type { Chain, ChainTable } from "./chain-table.ts";
-import { releaseHeld, sealHeld } from "./held-action.ts";
-import { openKey } from "./key-space.ts";
-import type { OpenDecisions } from "./open-decision.ts";
-import type { FieldHider, HiddenValue } from "./private-field.ts";
-import { decisionBody, outcomeBody } from "./record-body.ts";
-import type { Writer } from "./writer.ts";
+import { type ApprovalStep, isConsuming } from "../action/approval.ts";
+import type { DurableDecision } from "../action/authorized-action.ts";
+import type { DecisionCompany, Operation, RecordCompany } from "../action/commit-hook.ts";
+import type { Evaluation } from "../action/decision.ts";
+import type { ActionEnvelope, Outcome } from "../action/envelope.ts";
+import { fingerprint } from "../action/fingerprint.ts";
+import type { Random } from "../action/id.ts";
+import type { Json } from "../action/json.ts";
+import { releaseHeld, sealHeld } from "./approval-evidence.ts";
+import type { Chain, ChainTable } from "./chain/chain-table.ts";
+import { openKey } from "./chain/key-space.ts";
+import { decisionBody, outcomeBody } from "./chain/record-body.ts";
+import type { OpenDecisions } from "./chain/recovery.ts";
+import type { Writer } from "./chain/writer.ts";
+import type { FieldHider, HiddenValue } from "./private/private-field.ts";
 
-export interface ActionLogParts {
+interface ActionLogParts {
   readonly chains: ChainTable;
   readonly open: OpenDecisions;
   readonly writer: Writer;

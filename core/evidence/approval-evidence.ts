@@ -1,27 +1,36 @@
-import type { ApprovalState, ToldApproval, ToldApprovals } from "../kernel/approval.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { fingerprint, taskFingerprint } from "../kernel/fingerprint.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { Operation } from "../kernel/operation.ts";
-import type { ChainTable } from "./chain-table.ts";
-import { ChainWalk } from "./chain-walk.ts";
-import { isFault } from "./fault.ts";
-import { openHeld, releaseHeld } from "./held-action.ts";
-import type { Mark } from "./high-water.ts";
-import { type EvidenceStore, recordKey, recordRange } from "./key-space.ts";
-import type { EvidenceRecord } from "./record.ts";
-import { isAction } from "./record-text.ts";
-import { readArguments, readTail, type SessionTail } from "./review-evidence.ts";
-import { readFault } from "./store-fault.ts";
+import type { ApprovalState, ToldApproval, ToldApprovals } from "../action/approval.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import { GatewayError } from "../action/error.ts";
+import { fingerprint, taskFingerprint } from "../action/fingerprint.ts";
+import type { Random } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { ChainTable } from "./chain/chain-table.ts";
+import { ChainWalk } from "./chain/chain-walk.ts";
+import type { Mark } from "./chain/high-water.ts";
+import {
+  type EvidenceStore,
+  heldKey,
+  recordKey,
+  recordRange,
+  sessionKey,
+  sessionRecordRange,
+} from "./chain/key-space.ts";
+import type { ActionRecord, EvidenceRecord } from "./chain/record.ts";
+import { isAction, readRecord } from "./chain/record-text.ts";
+import { readSummary, type SessionSummary } from "./chain/session-head.ts";
+import { isFault, readFault } from "./fault.ts";
+import { type DisclosurePlace, discloseRecord } from "./private/disclosure.ts";
+import type { WrappingKey } from "./private/wrapping-key.ts";
+import type { Reader } from "./store-view.ts";
 
 /** What an action binds an approval to, as evidence says it: keyed commitments. */
-export interface CommittedFingerprints {
+interface CommittedFingerprints {
   readonly exact: string;
   readonly task: string;
 }
 
-export interface ApprovalEvidenceParts {
+interface ApprovalEvidenceParts {
   readonly store: EvidenceStore;
   readonly chains: ChainTable;
   /** The last record of a tenant that is durable. */
@@ -139,4 +148,73 @@ function tell(told: Map<string, ToldApproval>, record: EvidenceRecord): void {
   if (record.kind !== "approval" || state === undefined || typeof id !== "string" || typeof bound !== "string") return;
   // INVARIANT: nothing follows a use, whatever is recorded after it.
   if (told.get(id)?.state !== "consumed") told.set(id, { state, fingerprint: bound });
+}
+
+/** A session and the last of its records, in order. */
+interface SessionTail {
+  readonly summary: SessionSummary;
+  readonly records: readonly ActionRecord[];
+}
+
+/** The end of a session; undefined for one that the tenant does not have. Records that are kept no more are left out. */
+async function readTail(
+  store: EvidenceStore,
+  tenant: string,
+  session: string,
+  most: number,
+): Promise<SessionTail | undefined> {
+  const summary = readSummary((await store.get(sessionKey(tenant, session))) ?? "");
+  if (summary === undefined) return undefined;
+  const seqs = await store.values({ ...sessionRecordRange(tenant, session), reverse: true, limit: most }).all();
+  const texts = await store.getMany(seqs.reverse().map((seq) => recordKey(tenant, Number(seq))));
+  const records = texts.flatMap((text) => readAction(text) ?? []);
+  return { summary, records };
+}
+
+/**
+ * The arguments of the action that a decision is about; undefined where not every field of them is kept, or where the
+ * fields do not say whether they were an object. Throws EVIDENCE_UNAVAILABLE where they are damaged.
+ */
+async function readArguments(
+  store: EvidenceStore,
+  wrapping: WrappingKey,
+  { tenant, seq }: Pick<DisclosurePlace, "tenant" | "seq">,
+): Promise<JsonObject | undefined> {
+  const record = readAction(await store.get(recordKey(tenant, seq)));
+  if (record === undefined) return undefined;
+  const fields = (await discloseRecord(store, wrapping, record)).arguments;
+  const members = fields?.flatMap(({ name, value }) => (name && value !== undefined ? [[name, value] as const] : []));
+  if (members === undefined || members.length !== fields?.length) return undefined;
+  return Object.fromEntries(members);
+}
+
+function readAction(text: string | undefined): ActionRecord | undefined {
+  const record = text === undefined ? undefined : readRecord(text);
+  return record === undefined || isFault(record) || !isAction(record) ? undefined : record;
+}
+
+/** Keeps the text of a held action sealed beside the decision that held it: its arguments are private. */
+export function sealHeld(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): Operation {
+  const value = key.wrap(Buffer.from(text), heldPlace(place), random);
+  return { type: "put", key: heldKey(place.tenant, place.seq), value };
+}
+
+/** The text; undefined where it is kept no more. Throws EVIDENCE_UNAVAILABLE for one that the chain's key does not open. */
+async function openHeld(reader: Reader, key: WrappingKey, place: DisclosurePlace): Promise<string | undefined> {
+  const sealed = await reader.get(heldKey(place.tenant, place.seq));
+  if (sealed === undefined) return undefined;
+  const plain = key.unwrap(sealed, heldPlace(place));
+  if (plain !== undefined) return plain.toString();
+  throw new GatewayError(
+    "EVIDENCE_UNAVAILABLE",
+    `the action held at record ${place.seq} of tenant \`${place.tenant}\` is damaged`,
+  );
+}
+
+export function releaseHeld(tenant: string, seq: number): Operation {
+  return { type: "del", key: heldKey(tenant, seq) };
+}
+
+function heldPlace({ chain, seq }: DisclosurePlace): string {
+  return `evidence-held-action-v1\n${chain}\n${seq}`;
 }

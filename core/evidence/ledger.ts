@@ -1,32 +1,32 @@
-import type { DurableDecision } from "../kernel/authorized-action.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { Operation } from "../kernel/operation.ts";
-import { poolRandom } from "../kernel/random-pool.ts";
+import type { DurableDecision } from "../action/authorized-action.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import { type Clock, poolRandom, type Random } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
 import { ActionLog } from "./action-log.ts";
 import { ApprovalEvidence } from "./approval-evidence.ts";
-import { type ChainStatus, ChainTable } from "./chain-table.ts";
-import { type Disclosure, discloseRecord } from "./disclosure.ts";
-import { takeEpoch } from "./epoch.ts";
-import { type Compact, type Erased, Erasure, type ErasureRequest } from "./erasure.ts";
-import { handOver } from "./hand-over.ts";
-import { type HighWater, HighWaterFile, HighWaterMemory } from "./high-water.ts";
-import type { EvidenceStore } from "./key-space.ts";
-import type { LedgerOptions } from "./ledger-options.ts";
-import { OpenDecisions } from "./open-decision.ts";
-import { FieldHider } from "./private-field.ts";
-import type { ActionRecord, EventKind, EvidenceRecord } from "./record.ts";
-import { checkIntegers } from "./record-body.ts";
-import { Recovery } from "./recovery.ts";
-import { Repair } from "./repair.ts";
-import { type Pruned, type PruneRequest, type PruneTools, Retention } from "./retention.ts";
-import type { SessionSummary } from "./session-head.ts";
-import { listRecords, listSessions, type Page, type PageRequest } from "./session-page.ts";
-import { readFault, rootMessage } from "./store-fault.ts";
-import { type VerifyReport, verifyChain } from "./verification.ts";
-import { Writer } from "./writer.ts";
+import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
+import type { CommitObserver } from "./chain/group-commit.ts";
+import { type HighWater, HighWaterFile, HighWaterMemory } from "./chain/high-water.ts";
+import type { EvidenceStore } from "./chain/key-space.ts";
+import type { ActionRecord, EventKind, EvidenceRecord } from "./chain/record.ts";
+import { checkIntegers } from "./chain/record-body.ts";
+import { OpenDecisions, Recovery } from "./chain/recovery.ts";
+import { takeEpoch } from "./chain/seal.ts";
+import type { SessionSummary } from "./chain/session-head.ts";
+import { listRecords, listSessions, type Page, type PageRequest } from "./chain/session-record.ts";
+import { Writer } from "./chain/writer.ts";
+import { readFault, rootMessage } from "./fault.ts";
+import type { KeyStore } from "./key/key-folder.ts";
+import { handOver } from "./key/key-history.ts";
+import { type Disclosure, discloseRecord } from "./private/disclosure.ts";
+import { type Compact, type Erased, Erasure, type ErasureRequest } from "./private/erasure.ts";
+import { FieldHider, type FieldPolicy } from "./private/private-field.ts";
+import type { WrappingKeyStore } from "./private/wrapping-key.ts";
+import { type Pruned, type PruneRequest, type PruneTools, Retention } from "./retention/retention.ts";
+import { type VerifyReport, verifyChain } from "./verify/verification.ts";
 
 /** Kinds that callers record; those that introduce a signing key, or tell of pruning, are the ledger's own. */
-export type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
+type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
 
 const defaultQueueLimit = 10_000;
 const writeFailed = "evidence write failed";
@@ -251,5 +251,72 @@ export class Ledger {
 
   #warn(message: string, fields: object): void {
     this.#options.onWarning?.(message, fields);
+  }
+}
+
+/** What a ledger stands on. */
+export interface LedgerOptions {
+  readonly store: EvidenceStore;
+  /** Whether this process is still the only one that can have the store open. */
+  readonly holdsStore: () => boolean;
+  /** The file of the high-water marks; null with a store in memory. */
+  readonly highWaterPath: string | null;
+  /** The signing keys. */
+  readonly keys: KeyStore;
+  readonly wrappingKeys: WrappingKeyStore;
+  /** What is kept of arguments and answers. */
+  readonly fieldPolicy: FieldPolicy;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Names this installation in every record. */
+  readonly writerId: string;
+  /** `sha256:<hex>` of the configuration in force. */
+  readonly configDigest: string;
+  /** Records that may wait for the disk, and actions that may wait for their outcome; 10,000 unless told. */
+  readonly queueLimit?: number;
+  readonly observer?: CommitObserver;
+  readonly onWarning?: (message: string, fields: object) => void;
+}
+
+interface RepairOptions {
+  readonly clock: Clock;
+  readonly attempt: () => Promise<void>;
+  /** Hears each attempt that failed. */
+  readonly onFailure: (cause: unknown) => void;
+}
+
+const intervalMs = 1_000;
+
+/** Attempts a repair when somebody needs it: one at a time, at most one a second. Needs no timer. */
+class Repair {
+  readonly #options: RepairOptions;
+  #running: Promise<void> | null = null;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: RepairOptions) {
+    this.#options = options;
+  }
+
+  /** Starts an attempt unless one runs or ran just now. A clock set back counts as time passed. */
+  request(): void {
+    const now = this.#options.clock();
+    if (this.#running !== null || Math.abs(now - this.#lastMs) < intervalMs) return;
+    this.#lastMs = now;
+    this.#running = this.#run();
+  }
+
+  /** Resolves when no attempt runs. */
+  async settled(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#options.attempt();
+    } catch (cause) {
+      this.#options.onFailure(cause);
+    } finally {
+      this.#running = null;
+    }
   }
 }

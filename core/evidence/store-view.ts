@@ -1,6 +1,6 @@
 import type { AbstractSnapshot } from "abstract-level";
-import type { KeyRange } from "../kernel/tenant-key.ts";
-import type { EvidenceStore } from "./key-space.ts";
+import type { KeyRange } from "../store/key-range.ts";
+import type { EvidenceStore } from "./chain/key-space.ts";
 
 /** The store, as of one moment. */
 export interface Reader {

@@ -1,7 +1,9 @@
-import { contentDigest } from "../kernel/digest.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { type Principal, principalId } from "../kernel/principal.ts";
-import { type Role, roles } from "../kernel/role.ts";
+import { contentDigest } from "../action/canonical-json.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Random } from "../action/id.ts";
+import { type Principal, principalId } from "../action/principal.ts";
+import { type Role, roles } from "../action/role.ts";
+import { singleHeader } from "./header.ts";
 
 /** One key that may authenticate. The key itself is nowhere in it. */
 export interface KeyEntry {
@@ -71,4 +73,61 @@ function indexKeys(keys: readonly KeyEntry[]): ReadonlyMap<string, Principal> {
     principals.set(keyHash, Object.freeze({ id: principalId(tenant, keyHash), tenant, role, keyId: id }));
   }
   return principals;
+}
+
+/**
+ * The caller without a key in `tenant`: one for all such callers, and the least of roles.
+ * `anonymous` is no hash, so no key has the same identifier.
+ */
+export function anonymousPrincipal(tenant: string): Principal {
+  return Object.freeze({ id: principalId(tenant, "anonymous"), tenant, role: "viewer", keyId: "anonymous" });
+}
+
+const maxKey = 512;
+/** What a `Bearer` token can have in it (RFC 6750). */
+const keyText = /^[A-Za-z0-9._~+/=-]+$/;
+
+/**
+ * The key a request presents in `X-API-Key` or `Authorization: Bearer`, or null where it presents none.
+ * Throws DUPLICATE_HEADER and, for two different keys, INVALID_HEADER; KEY_UNKNOWN for what no key can look like.
+ * A header that is there but unfit is never "no key": that would let it fall back to the anonymous caller.
+ */
+export function presentedKey(rawHeaders: readonly string[]): string | null {
+  const authorization = singleHeader(rawHeaders, "authorization");
+  const apiKey = singleHeader(rawHeaders, "x-api-key");
+  const bearer = authorization === undefined ? undefined : checkKey(bearerToken(authorization));
+  const direct = apiKey === undefined ? undefined : checkKey(apiKey);
+  if (bearer !== undefined && direct !== undefined && bearer !== direct) {
+    throw new GatewayError("INVALID_HEADER", "expected one key, got another in `authorization` than in `x-api-key`");
+  }
+  return bearer ?? direct ?? null;
+}
+
+function bearerToken(authorization: string): string {
+  const space = authorization.indexOf(" ");
+  if (authorization.slice(0, space).toLowerCase() !== "bearer") throw new GatewayError("KEY_UNKNOWN");
+  return authorization.slice(space + 1);
+}
+
+function checkKey(text: string): string {
+  if (text.length > maxKey || !keyText.test(text)) throw new GatewayError("KEY_UNKNOWN");
+  return text;
+}
+
+/** A new key, and what the configuration stores in its place. */
+export interface GeneratedKey {
+  /** `agw_` and 43 base64url characters: 256 bits. */
+  readonly key: string;
+  /** `sha256:<64 hex>`. */
+  readonly keyHash: string;
+}
+
+const keyBytes = 32;
+
+/** Makes a key. The caller shows it once; it cannot be had from the hash. */
+export function generateKey(random: Random): GeneratedKey {
+  const bytes = random(keyBytes);
+  if (bytes.length !== keyBytes) throw new TypeError(`generateKey: expected ${keyBytes} bytes, got ${bytes.length}`);
+  const key = `agw_${Buffer.from(bytes).toString("base64url")}`;
+  return { key, keyHash: contentDigest(key) };
 }

@@ -1,9 +1,9 @@
 import { type KeyObject, sign, verify } from "node:crypto";
-import { canonicalJson } from "../kernel/canonical-json.ts";
-import { decodeBase64url, encodeBase64url, splitJws } from "../kernel/compact-jws.ts";
-import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject, type Json } from "../kernel/json.ts";
-import { parseStrictJson } from "../kernel/strict-json.ts";
+import { canonicalJson } from "../action/canonical-json.ts";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject, type Json } from "../action/json.ts";
+import { decodeBase64url, encodeBase64url, splitJws } from "../action/signing-key.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
 
 /** What a reference says: whose sessions may name which manifest as theirs, and until when. */
 export interface TaskClaims {
@@ -26,16 +26,16 @@ export interface TaskSigner {
 }
 
 /** A reference that is good: who signed it. */
-export interface VerifiedReference {
+interface VerifiedReference {
   readonly claims: TaskClaims;
   readonly signer: string;
 }
 
 /** The one header there is. Whoever writes it otherwise is refused: no other algorithm is ever looked for. */
 const header = encodeBase64url('{"alg":"EdDSA","typ":"gateway-task+jwt"}');
-const longestToken = 4_096;
+const maxToken = 4_096;
 const bounds = { depth: 1, nodes: 16, stringLength: 1_024, reader: "exact" } as const;
-const longestLifeSeconds = 31 * 86_400;
+const maxLifeSeconds = 31 * 86_400;
 
 /** A JWS in its compact form, signed with an Ed25519 private key. */
 export function signReference(claims: TaskClaims, key: KeyObject): string {
@@ -53,7 +53,7 @@ export function readReference(
   tenant: string,
   now: number,
 ): VerifiedReference {
-  const jws = splitJws(token, longestToken);
+  const jws = splitJws(token, maxToken);
   if (jws?.header !== header) throw refused("expected a signed token of type `gateway-task+jwt`");
   const { signed, signature, payload } = jws;
   const signer = signers.find(
@@ -64,7 +64,7 @@ export function readReference(
   if (claims.tenant !== tenant) throw refused("it is for another tenant");
   const left = claims.exp - now / 1_000;
   if (left <= 0) throw refused("it is expired");
-  if (left > longestLifeSeconds) throw refused("expected it to expire within 31 days");
+  if (left > maxLifeSeconds) throw refused("expected it to expire within 31 days");
   return { claims, signer: signer.id };
 }
 

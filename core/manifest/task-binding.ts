@@ -1,10 +1,9 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { Clock } from "../kernel/port.ts";
-import type { Principal } from "../kernel/principal.ts";
-import { RecentMap } from "../kernel/recent-map.ts";
-import type { SessionScope } from "../kernel/session-scope.ts";
-import { tenantPrefix } from "../kernel/tenant-key.ts";
-import type { ManifestBook, ManifestLog, ManifestStore } from "./manifest-book.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { Principal, SessionScope } from "../action/principal.ts";
+import { RecentMap } from "../action/recent-map.ts";
+import { tenantPrefix } from "../store/key-range.ts";
+import type { ManifestBook, ManifestLog, ManifestStore } from "./manifest-store.ts";
 import { readReference, refused, type TaskSigner } from "./reference.ts";
 
 export interface TaskBindingOptions {
@@ -23,7 +22,7 @@ interface Held {
   readonly recorded: Promise<void>;
 }
 
-const mostRemembered = 10_000;
+const maxRemembered = 10_000;
 
 /**
  * Which task a session works on: the one that a signed reference bound it to, else that of the manifest for it.
@@ -97,7 +96,7 @@ export class TaskBinding {
 
   #remember(key: string, task: string | null): void {
     this.#remembered.set(key, task);
-    this.#remembered.forgetOldest(mostRemembered);
+    this.#remembered.forgetOldest(maxRemembered);
   }
 }
 

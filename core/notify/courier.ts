@@ -1,10 +1,18 @@
-import type { Clock, Random } from "../kernel/port.ts";
-import { type RetryDelays, retryDelay } from "../kernel/retry.ts";
-import type { Outbox } from "./outbox.ts";
-import type { DeathReason, Parcel } from "./parcel.ts";
+import type { Clock, Random } from "../action/id.ts";
+import { type RetryDelays, retryDelay } from "../action/retry.ts";
+import type { Journal, NotifyStore, Operation } from "./journal.ts";
+import {
+  type DeathReason,
+  outboxKey,
+  outboxRange,
+  type Parcel,
+  readParcel,
+  sequenceOf,
+  writeParcel,
+} from "./parcel.ts";
 import type { Answer, Receiver } from "./receiver.ts";
 
-export interface CourierOptions {
+interface CourierOptions {
   readonly outbox: Outbox;
   readonly receiver: Receiver;
   readonly maxAttempts: number;
@@ -19,9 +27,9 @@ export interface CourierOptions {
 }
 
 /** Attempts that may run beside the one that is a parcel's first. */
-const mostRetries = 4;
+const maxRetries = 4;
 /** So that a receiver's pool has a connection for each. */
-export const mostConnections: number = 1 + mostRetries;
+export const maxConnections: number = 1 + maxRetries;
 
 /**
  * Takes the parcels of one outbox to one receiver. First attempts are made one after another, in order: while all goes
@@ -43,7 +51,7 @@ export class Courier {
     this.#options = options;
     for (const [seq, { attempts, notBefore }] of options.outbox.parcels) {
       if (attempts === 0) this.#fresh.add(seq);
-      else this.#wait(seq, Math.min(Math.max(0, notBefore - options.clock()), options.delays.longestMs));
+      else this.#wait(seq, Math.min(Math.max(0, notBefore - options.clock()), options.delays.maxMs));
     }
     this.#wake();
   }
@@ -87,7 +95,7 @@ export class Courier {
     if (!this.#leading) this.#lead();
     const retries = (): number => this.#running.size - (this.#leading ? 1 : 0);
     for (const seq of this.#due) {
-      if (retries() >= mostRetries) return;
+      if (retries() >= maxRetries) return;
       this.#due.delete(seq);
       void this.#attempt(seq).then(() => this.#proceed());
     }
@@ -144,5 +152,74 @@ export class Courier {
       this.#proceed();
     }, delayMs);
     this.#timers.set(seq, timer.unref());
+  }
+}
+
+const maxParcels = 10_000;
+const maxBytes = 16_777_216;
+
+/** What one webhook has not been told yet, by turn: in memory, and in the store as soon as the journal has written it. */
+export class Outbox {
+  readonly #tenant: string;
+  readonly #webhook: string;
+  readonly #journal: Journal;
+  readonly #parcels: Map<number, Parcel>;
+  #nextSeq: number;
+  #bytes = 0;
+
+  private constructor(tenant: string, webhook: string, journal: Journal, parcels: Map<number, Parcel>) {
+    this.#tenant = tenant;
+    this.#webhook = webhook;
+    this.#journal = journal;
+    this.#parcels = parcels;
+    this.#nextSeq = ([...parcels.keys()].at(-1) ?? -1) + 1;
+    for (const { body } of parcels.values()) this.#bytes += body.length;
+  }
+
+  /** With what an earlier process has left in it. */
+  static async open(store: NotifyStore, journal: Journal, tenant: string, webhook: string): Promise<Outbox> {
+    const entries = await store.iterator(outboxRange(tenant, webhook)).all();
+    const parcels = new Map(entries.map(([key, text]) => [sequenceOf(key), readParcel(text)]));
+    return new Outbox(tenant, webhook, journal, parcels);
+  }
+
+  /** By their turns. */
+  get parcels(): ReadonlyMap<number, Parcel> {
+    return this.#parcels;
+  }
+
+  /** Adds a parcel behind all others, and returns its turn. `also`: what must happen in the store together with it. */
+  add(parcel: Parcel, also: readonly Operation[] = []): number {
+    const seq = this.#nextSeq++;
+    this.#bytes += parcel.body.length;
+    this.#put(seq, parcel, also);
+    return seq;
+  }
+
+  /** Notes an attempt. */
+  replace(seq: number, parcel: Parcel): void {
+    this.#put(seq, parcel, []);
+  }
+
+  remove(seq: number, also: readonly Operation[] = []): void {
+    this.#bytes -= this.#parcels.get(seq)?.body.length ?? 0;
+    this.#parcels.delete(seq);
+    this.#journal.write([{ type: "del", key: this.#key(seq) }, ...also]);
+  }
+
+  /** The turn of the oldest parcel where there is one too many; one that is `spared` stays. */
+  excess(spared: ReadonlySet<number>): number | undefined {
+    if (this.#parcels.size <= maxParcels && this.#bytes <= maxBytes) return undefined;
+    for (const seq of this.#parcels.keys()) if (!spared.has(seq)) return seq;
+    return undefined;
+  }
+
+  #put(seq: number, parcel: Parcel, also: readonly Operation[]): void {
+    this.#parcels.set(seq, parcel);
+    this.#journal.write([{ type: "put", key: this.#key(seq), value: writeParcel(parcel) }, ...also]);
+  }
+
+  #key(seq: number): string {
+    return outboxKey(this.#tenant, this.#webhook, seq);
   }
 }

@@ -1,8 +1,14 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
+import { GatewayError } from "../action/error.ts";
+import type { JsonObject } from "../action/json.ts";
 import type { Journal, NotifyStore, Operation } from "./journal.ts";
-import { deadLetterKey, deadLetterRange, sequenceOf } from "./key-space.ts";
-import { type DeadLetter, type DeathReason, readDeadLetter } from "./parcel.ts";
+import {
+  type DeadLetter,
+  type DeathReason,
+  deadLetterKey,
+  deadLetterRange,
+  readDeadLetter,
+  sequenceOf,
+} from "./parcel.ts";
 
 /** A dead letter as its tenant's operators may see it. */
 export interface DeadLetterView {
@@ -24,10 +30,10 @@ export interface DeadLetterPage {
   readonly next: string | null;
 }
 
-const mostLetters = 1_000;
+const maxLetters = 1_000;
 
 /** Operations of an atomic batch, and how many letters they drop for good. */
-export interface Burial {
+interface Burial {
   readonly operations: readonly Operation[];
   readonly dropped: number;
 }
@@ -61,7 +67,7 @@ export class DeadLetters {
     const operations: Operation[] = [{ type: "put", key: this.#key(seq), value: JSON.stringify(letter) }];
     this.#turns.set(letter.id, seq);
     const [oldest] = this.#turns;
-    if (this.#turns.size <= mostLetters || oldest === undefined) return { operations, dropped: 0 };
+    if (this.#turns.size <= maxLetters || oldest === undefined) return { operations, dropped: 0 };
     this.#turns.delete(oldest[0]);
     return { operations: [...operations, { type: "del", key: this.#key(oldest[1]) }], dropped: 1 };
   }

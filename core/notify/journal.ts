@@ -12,7 +12,7 @@ export type Operation =
 /** The abstract interface does not name `sync`; both engines take it. */
 const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
 
-const mostChangesABatch = 256;
+const maxChangesABatch = 256;
 const pauseMs = 1_000;
 /** What an operation takes in memory beside its text. */
 const operationBytes = 256;
@@ -54,7 +54,7 @@ export class Journal {
   async settled(): Promise<void> {
     if (this.#running === null) return;
     // The batch on its way may have begun before the latest change; what waits behind it takes a known number of turns.
-    for (let turns = Math.ceil(this.#waiting.length / mostChangesABatch) + 1; turns > 0; turns--) await this.#turn;
+    for (let turns = Math.ceil(this.#waiting.length / maxChangesABatch) + 1; turns > 0; turns--) await this.#turn;
   }
 
   /** Writes what waits, as far as the store takes it, and stops. */
@@ -87,7 +87,7 @@ export class Journal {
   }
 
   async #commit(): Promise<void> {
-    const changes = this.#waiting.slice(0, mostChangesABatch);
+    const changes = this.#waiting.slice(0, maxChangesABatch);
     await this.#store.batch(changes.flat() as Operation[], durably);
     // COMMIT POINT: only now may they be forgotten. Written twice, they come to the same.
     this.#waiting.splice(0, changes.length);

@@ -1,9 +1,9 @@
+import { createHmac } from "node:crypto";
 import { type Dispatcher, Pool } from "undici";
-import type { Clock } from "../kernel/port.ts";
-import { readRetryAfter } from "../kernel/retry.ts";
-import { readWebhookSecret, type WebhookConfig } from "../kernel/webhook-config.ts";
+import type { Clock } from "../action/id.ts";
+import { readRetryAfter } from "../action/retry.ts";
+import { readWebhookSecret, type WebhookConfig } from "../config/peer-config.ts";
 import type { Parcel } from "./parcel.ts";
-import { signedHeaders } from "./signature.ts";
 
 /** What one attempt came to. Nothing else of an answer is believed, or kept. */
 export interface Answer {
@@ -18,7 +18,7 @@ export interface Answer {
 }
 
 /** Beyond this an answer's body is not read to its end: its connection is closed. */
-const mostAnswerBytes = 65_536;
+const maxAnswerBytes = 65_536;
 const plainHeaders = { "content-type": "application/json", "user-agent": "agent-governance-gateway" };
 const passingClientErrors: ReadonlySet<number> = new Set([408, 425, 429]);
 
@@ -87,7 +87,7 @@ export class Receiver {
 
 /** The status has said all; an answer that does not end must not hold the next attempt up, nor fill the memory. */
 async function discard(body: Dispatcher.ResponseData["body"], signal: AbortSignal): Promise<void> {
-  await body.dump({ limit: mostAnswerBytes, signal }).catch(() => undefined);
+  await body.dump({ limit: maxAnswerBytes, signal }).catch(() => undefined);
 }
 
 function verdictOf(status: number): Answer["verdict"] {
@@ -105,4 +105,17 @@ function keyOf(secret: string): Buffer {
   const key = readWebhookSecret(secret);
   if (key === undefined) throw new TypeError("webhook: expected a secret that the configuration has checked");
   return key;
+}
+
+/**
+ * The headers that Standard Webhooks asks for: who holds one of the keys knows that the body is ours, and from when. The
+ * time is that of this attempt, because receivers refuse old ones.
+ */
+function signedHeaders({ id, body }: Parcel, keys: readonly Buffer[], nowMs: number): Record<string, string> {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const signatures = keys.map((key) => {
+    const mac = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
+    return `v1,${mac}`;
+  });
+  return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures.join(" ") };
 }

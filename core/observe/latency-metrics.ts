@@ -1,8 +1,7 @@
-import type { Registry } from "prom-client";
-import type { Phase, Protocol } from "../kernel/envelope.ts";
-import type { TraceContext } from "../kernel/trace-context.ts";
-import { LatencyHistogram } from "./latency-histogram.ts";
-import type { RegistryMetric } from "./registry-metric.ts";
+import { Histogram, type HistogramConfiguration, type Registry } from "prom-client";
+import type { Phase, Protocol } from "../action/envelope.ts";
+import type { TraceContext } from "../action/trace.ts";
+import type { Exemplar, RegistryMetric, RegistryValue } from "./metrics.ts";
 
 const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.005, 0.025, 0.25];
 
@@ -56,4 +55,38 @@ export class LatencyMetrics {
     const latency = [this.#policy, this.#dispatch].find(({ name }) => name === metric.name);
     return latency === undefined ? metric : { ...metric, values: latency.annotate(metric.values) };
   }
+}
+
+/** Durations, each bucket with the trace of the latest where that is asked for: of prom-client only OpenMetrics has them. */
+class LatencyHistogram<Label extends string> {
+  readonly name: string;
+  readonly #histogram: Histogram<string>;
+  readonly #bounds: readonly number[];
+  /** One a bucket of a series; null where none are kept. */
+  readonly #exemplars: Map<string, Exemplar> | null;
+
+  constructor(config: HistogramConfiguration<Label> & { readonly buckets: number[] }, exemplars: boolean) {
+    this.name = config.name;
+    this.#histogram = new Histogram<string>(config as HistogramConfiguration<string>);
+    this.#bounds = config.buckets;
+    this.#exemplars = exemplars ? new Map() : null;
+  }
+
+  /** A trace that nobody is told of is no exemplar: whoever looked it up would find nothing. */
+  observe(labels: Readonly<Record<Label, string>>, seconds: number, trace: TraceContext | undefined): void {
+    this.#histogram.observe(labels, seconds);
+    if (this.#exemplars === null || trace?.sampled !== true) return;
+    const le = this.#bounds.find((bound) => seconds <= bound) ?? "+Inf";
+    const labelSet = { trace_id: trace.traceId, span_id: trace.spanId };
+    this.#exemplars.set(keyOf({ ...labels, le }), { labelSet, value: seconds, timestamp: Date.now() / 1000 });
+  }
+
+  /** The same values, each bucket's with its exemplar. */
+  annotate(values: readonly RegistryValue[]): RegistryMetric["values"] {
+    return values.map((value) => ({ ...value, exemplar: this.#exemplars?.get(keyOf(value.labels)) }));
+  }
+}
+
+function keyOf(labels: RegistryValue["labels"]): string {
+  return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

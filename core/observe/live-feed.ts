@@ -1,13 +1,11 @@
-import type { Decision } from "../kernel/decision.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { LiveChannel, LiveEvent } from "../kernel/live-event.ts";
-import type { Clock } from "../kernel/port.ts";
-import { DecisionRate } from "./decision-rate.ts";
+import type { Decision } from "../action/decision.ts";
+import type { Clock } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
 
-const mostLatest = 200;
+const maxLatest = 200;
 
 /** Hears of each event once, as it happens; must not throw. */
-export type LiveListener = (event: LiveEvent) => void;
+type LiveListener = (event: LiveEvent) => void;
 
 interface Subscription {
   readonly tenant: string;
@@ -54,13 +52,13 @@ export class LiveFeed {
     const event = this.#tell("decisions", data);
     const latest = this.#latest.get(tenant) ?? [];
     this.#latest.set(tenant, latest);
-    if (latest.push(event) > 2 * mostLatest) latest.splice(0, mostLatest);
+    if (latest.push(event) > 2 * maxLatest) latest.splice(0, maxLatest);
     for (const listener of this.#listeners(tenant, "decisions")) listener(event);
   }
 
   /** The last decisions, the latest first. */
   latest(tenant: string): readonly LiveEvent[] {
-    return (this.#latest.get(tenant) ?? []).slice(-mostLatest).reverse();
+    return (this.#latest.get(tenant) ?? []).slice(-maxLatest).reverse();
   }
 
   /** What the channel `metrics` tells. */
@@ -90,5 +88,39 @@ export class LiveFeed {
     const rate = this.#rates.get(tenant) ?? new DecisionRate();
     this.#rates.set(tenant, rate);
     return rate;
+  }
+}
+
+/** What can be watched while it happens. */
+export const liveChannels = ["decisions", "approvals", "risk", "metrics"] as const;
+export type LiveChannel = (typeof liveChannels)[number];
+
+/** Something that happened to a tenant. It tells no argument and no answer. */
+export interface LiveEvent {
+  readonly channel: LiveChannel;
+  /** RFC 3339, milliseconds, UTC. */
+  readonly time: string;
+  readonly data: JsonObject;
+}
+
+const maxDurations = 512;
+
+/** How many decisions a tenant got since the start, and how long the last of them took. */
+class DecisionRate {
+  readonly #counts: Record<Decision, number> = { allow: 0, review: 0, block: 0 };
+  readonly #durations: number[] = [];
+  #total = 0;
+
+  count(decision: Decision, durationUs: number): void {
+    this.#counts[decision]++;
+    this.#durations[this.#total % maxDurations] = durationUs;
+    this.#total++;
+  }
+
+  /** Totals, and percentiles of the policy time of the last 512; null before the first. */
+  summary(): JsonObject {
+    const sorted = this.#durations.toSorted((a, b) => a - b);
+    const at = (share: number): number | null => sorted[Math.floor(share * (sorted.length - 1))] ?? null;
+    return { ...this.#counts, total: this.#total, policy_p50_us: at(0.5), policy_p99_us: at(0.99) };
   }
 }

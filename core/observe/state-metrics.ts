@@ -6,7 +6,7 @@ const breakerStates = ["closed", "open", "half_open"] as const;
 const approvalStates = ["pending", "approved"] as const;
 
 /** How the parts stand, read at each scrape. They are counted, not named: a series is a state, never a tenant's. */
-export interface StateSource {
+interface StateSource {
   readonly evidence: () => {
     readonly writable: boolean;
     /** `seq` of its last record, −1 for none. */

@@ -1,8 +1,7 @@
-import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
-import type { ActionEnvelope, Phase, Protocol } from "../kernel/envelope.ts";
-import type { Evaluation, PolicyVerdict } from "../kernel/evaluation.ts";
-import type { Finding, Policy, PolicyRef, StandingPolicy, Verdict } from "../kernel/policy.ts";
-import { mergeRedactions } from "../kernel/redaction.ts";
+import { type Decision, type Evaluation, isDecision, type PolicyVerdict, strictest } from "../action/decision.ts";
+import type { ActionEnvelope, Phase, Protocol } from "../action/envelope.ts";
+import type { Finding, Policy, PolicyRef, StandingPolicy, Verdict } from "../action/policy.ts";
+import { mergeRedactions } from "../action/redaction.ts";
 import { determiningFindings, readVerdict, requiredApprovals } from "./verdict.ts";
 
 export interface ChainOptions {
@@ -17,7 +16,7 @@ export interface ChainOptions {
 }
 
 /** The rule a finding names where a policy could not answer at all. */
-export const policyErrorRule = "policy_error";
+const policyErrorRule = "policy_error";
 
 /**
  * Asks every policy about an action and combines the answers: the strictest wins, in any order.
@@ -134,7 +133,7 @@ function addTaints(findings: readonly Finding[], words: readonly string[] = []):
 }
 
 /** The strictest decision given, or undefined where every policy abstained. */
-export function combineVerdicts(verdicts: readonly Verdict[]): Decision | undefined {
+function combineVerdicts(verdicts: readonly Verdict[]): Decision | undefined {
   let decision: Decision | undefined;
   for (const verdict of verdicts) {
     if (verdict.decision === "abstain") continue;
@@ -148,7 +147,7 @@ export function combineVerdicts(verdicts: readonly Verdict[]): Decision | undefi
  * Seeing a tool's name does nothing, and an answer belongs to an action that was allowed already; both are allowed
  * unless a rule of their own phase says otherwise.
  */
-export function defaultOf(phase: Phase, configured: Decision): Decision {
+function defaultOf(phase: Phase, configured: Decision): Decision {
   return phase === "input" ? configured : "allow";
 }
 

@@ -1,4 +1,5 @@
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
+import { escapeHidden } from "../action/visible-text.ts";
 
 /** Where something stands in a pack: a path inside its folder, line and column counted from 1. */
 export interface Place {
@@ -8,7 +9,7 @@ export interface Place {
 }
 
 /** One thing wrong with a pack. */
-export interface Fault extends Place {
+interface Fault extends Place {
   readonly message: string;
 }
 
@@ -16,7 +17,7 @@ export interface Fault extends Place {
 export type FaultCode = "PACK_INVALID" | "PLUGIN_INVALID" | "INVALID_REQUEST";
 
 /** Faults beyond this many are counted, not listed. */
-const mostListed = 100;
+const maxListed = 100;
 
 /** Collects every fault of a pack, so that its author sees them all at once. */
 export class Faults {
@@ -33,9 +34,9 @@ export class Faults {
   /** Throws `code` with one `file:line:column: message` a line; `data.faults` holds the same as data. */
   throwIfAny(pack: string, code: FaultCode = "PACK_INVALID"): void {
     if (this.#list.length === 0) return;
-    const listed = this.#list.toSorted(byPlace).slice(0, mostListed);
+    const listed = this.#list.toSorted(byPlace).slice(0, maxListed);
     const lines = listed.map((fault) => `${fault.file}:${fault.line}:${fault.column}: ${fault.message}`);
-    if (this.#list.length > mostListed) lines.push(`and ${this.#list.length - mostListed} more`);
+    if (this.#list.length > maxListed) lines.push(`and ${this.#list.length - maxListed} more`);
     throw new GatewayError(code, `\`${pack}\`\n${lines.join("\n")}`, { data: { faults: listed } });
   }
 }
@@ -43,4 +44,23 @@ export class Faults {
 function byPlace(a: Fault, b: Fault): number {
   if (a.file !== b.file) return a.file < b.file ? -1 : 1;
   return a.line - b.line || a.column - b.column;
+}
+
+/** Control, format (bidi, zero-width, tag) and surrogate characters, private use, line and paragraph separators. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+const maxShown = 256;
+
+/**
+ * Text from an action, fit to be read by a person: at most 256 characters, and nothing in it that a terminal or
+ * a reader's eye would take for something else (`\u{202e}` in place of the character).
+ */
+export function showText(text: string): string {
+  const characters = Array.from(text.slice(0, maxShown * 2 + 2));
+  const cut = characters.length > maxShown ? `${characters.slice(0, maxShown).join("")}…` : text;
+  return escapeHidden(cut);
+}
+
+/** Whether a text of an author holds a character that is not seen. */
+export function hasUnprintable(text: string): boolean {
+  return text.search(unprintable) !== -1;
 }

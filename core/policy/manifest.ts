@@ -1,4 +1,4 @@
-import type { JsonObject } from "../kernel/json.ts";
+import type { JsonObject } from "../action/json.ts";
 import type { Faults, Place } from "./fault.ts";
 import { compileSettings, noSettings, type SettingsSchema } from "./settings.ts";
 import type { YamlNode } from "./yaml/node.ts";

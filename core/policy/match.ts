@@ -1,10 +1,17 @@
-import { type Capability, capabilities } from "../kernel/capability.ts";
-import { type ActionEnvelope, type Phase, type Protocol, phases, protocols } from "../kernel/envelope.ts";
-import type { Mismatch } from "../kernel/explanation.ts";
-import { compileGlob, type Glob } from "../kernel/glob.ts";
-import { type Role, roles } from "../kernel/role.ts";
-import type { Transport } from "../kernel/session-scope.ts";
-import { didYouMean } from "../kernel/suggestion.ts";
+import {
+  type ActionEnvelope,
+  type Capability,
+  capabilities,
+  type Phase,
+  type Protocol,
+  phases,
+  protocols,
+} from "../action/envelope.ts";
+import type { Mismatch } from "../action/explanation.ts";
+import { compileGlob, type Glob } from "../action/glob.ts";
+import type { Transport } from "../action/principal.ts";
+import { type Role, roles } from "../action/role.ts";
+import { didYouMean } from "../action/suggestion.ts";
 import type { Faults } from "./fault.ts";
 import { describeNode, type YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
@@ -29,9 +36,9 @@ export interface Match {
   readonly identity: string;
 }
 
-const longestGlob = 256;
+const maxGlob = 256;
 /** Of what a key expects, so much is told. */
-const mostNamed = 8;
+const maxNamed = 8;
 
 /**
  * Reads a rule's `match`; none means every action of phase `input`. A key's value is a name, a glob or a list of
@@ -74,9 +81,9 @@ function parseTexts(key: string, value: YamlNode, faults: Faults): readonly Plac
     faults.add(value.place, `expected \`${key}\` to name something, got an empty list: the rule is dead`);
   return nodes.flatMap((node) => {
     const text = node.kind === "scalar" && typeof node.value === "string" ? node.value : "";
-    if (text !== "" && text.length <= longestGlob) return [{ text, node }];
+    if (text !== "" && text.length <= maxGlob) return [{ text, node }];
     const got = text === "" ? describeNode(node) : `${text.length} characters`;
-    faults.add(node.place, `expected \`${key}\` to be a name of 1 to ${longestGlob} characters, got ${got}`);
+    faults.add(node.place, `expected \`${key}\` to be a name of 1 to ${maxGlob} characters, got ${got}`);
     return [];
   });
 }
@@ -130,13 +137,13 @@ export function mismatches(match: Match, action: ActionEnvelope): readonly Misma
     ["session.transport", match.transports, action.session.transport],
   ] as const;
   const others = choices.flatMap(([key, expected, got]) =>
-    (expected as readonly string[]).includes(got) ? [] : [{ key, expected: expected.slice(0, mostNamed), got }],
+    (expected as readonly string[]).includes(got) ? [] : [{ key, expected: expected.slice(0, maxNamed), got }],
   );
   const names = Array.from(match.names, ([key, globs]) => ({ key, globs, got: nameOf(action, key) }));
   return [
     ...others,
     ...names
       .filter(({ globs, got }) => !globs.some((glob) => glob.test(got)))
-      .map(({ key, globs, got }) => ({ key, expected: globs.slice(0, mostNamed).map(({ pattern }) => pattern), got })),
+      .map(({ key, globs, got }) => ({ key, expected: globs.slice(0, maxNamed).map(({ pattern }) => pattern), got })),
   ];
 }

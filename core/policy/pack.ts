@@ -1,18 +1,22 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { Mode, Policy, PolicyRef } from "../kernel/policy.ts";
-import type { Clock } from "../kernel/port.ts";
-import type { VerifiedExtension } from "../kernel/verified-extension.ts";
+import { GatewayError } from "../action/error.ts";
+import { compileGlob } from "../action/glob.ts";
+import type { Clock } from "../action/id.ts";
+import { deepFreeze, type Json, type JsonObject } from "../action/json.ts";
+import type { Mode, Policy, PolicyRef } from "../action/policy.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
+import { VerifiedExtension } from "../trust/verified-extension.ts";
+import { CelEngine } from "./cel/engine.ts";
 import { packVariables } from "./cel/scope.ts";
-import { checkClaim } from "./claim.ts";
-import { Faults } from "./fault.ts";
-import type { Manifest } from "./manifest.ts";
+import { recordShape, type Shape, shapeOf } from "./cel/syntax.ts";
+import { Faults, type Place } from "./fault.ts";
+import { type Manifest, parseManifest } from "./manifest.ts";
 import { PackPolicy } from "./pack-policy.ts";
-import { readSource } from "./pack-source.ts";
-import type { Rule } from "./rule.ts";
-import { runCase, type TestResult } from "./test-case.ts";
-import { mergeTestSettings, type ReadyTest, requirePassed } from "./test-file.ts";
+import { parseRule, type Rule, type RuleContext } from "./rule.ts";
+import { checkRules } from "./rule-set.ts";
+import { runCase, type TestCase, type TestResult } from "./test-case.ts";
+import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
 import { tryRules } from "./trial.ts";
+import { readItems, readYamlFile, startOf } from "./yaml/file.ts";
 
 export interface PackOptions {
   /** The pack's files, as they were verified or accepted: nothing else is read. */
@@ -29,7 +33,7 @@ export interface PackOptions {
 }
 
 /** What a reviewer or an operator may want to know of a rule; the policy itself does not need it. */
-export type RuleSummary = Pick<
+type RuleSummary = Pick<
   Rule,
   "id" | "title" | "decision" | "severity" | "risk" | "mode" | "remediation" | "references" | "expires"
 >;
@@ -162,4 +166,120 @@ function describe(
     issuedAt: manifest.issuedAt,
     expiresAt: manifest.expiresAt,
   };
+}
+
+/** Everything a pack's files say. */
+interface PackSource {
+  readonly manifest: Manifest;
+  readonly engine: CelEngine;
+  readonly rules: readonly Rule[];
+  readonly tests: readonly TestCase[];
+  readonly data: JsonObject;
+}
+
+const maxRules = 10_000;
+const dataBounds = { depth: 32, nodes: 100_000, stringLength: 65_536, reader: "exact" } as const;
+
+type Files = ReadonlyMap<string, Buffer>;
+
+/**
+ * Reads a pack's files. What is wrong goes to `faults`, and with a fault nothing read may be used; undefined where there
+ * is no manifest to begin with.
+ */
+export async function readSource(
+  extension: VerifiedExtension,
+  now: string,
+  faults: Faults,
+): Promise<PackSource | undefined> {
+  const files = VerifiedExtension.open(extension);
+  const manifest = readManifest(files, now, faults);
+  if (manifest === undefined) return undefined;
+  const engine = new CelEngine();
+  const data = readData(files, faults);
+  const context = {
+    namespace: manifest.namespace,
+    engine,
+    settings: manifest.settings.shape,
+    data: dataShape(data),
+    faults,
+  };
+  const rules = await readRules(files, manifest, context);
+  checkRules(rules, now, faults);
+  const tests = await readTests(files, "envelope", faults);
+  return { manifest, engine, rules, tests, data };
+}
+
+function readManifest(files: Files, now: string, faults: Faults): Manifest | undefined {
+  const bytes = files.get("pack.yaml");
+  if (bytes === undefined) {
+    faults.add(startOf("pack.yaml"), "expected a manifest, got no such file");
+    return undefined;
+  }
+  const root = readYamlFile("pack.yaml", bytes, faults);
+  return root === undefined ? undefined : parseManifest(root, now, faults);
+}
+
+async function readRules(files: Files, manifest: Manifest, context: RuleContext): Promise<readonly Rule[]> {
+  const globs = manifest.rules.map(compileGlob);
+  const rules: Rule[] = [];
+  for (const [file, bytes] of files) {
+    const named = file.endsWith(".yaml") && globs.some((glob) => glob.test(file));
+    if (named) {
+      const nodes = await readItems(file, bytes, "rules", context.faults);
+      for (const node of nodes) rules.push(parseRule(node, rules.length, context));
+    } else if (file.startsWith("rules/")) {
+      // A rule nobody reads would look like protection.
+      context.faults.add(
+        startOf(file),
+        `expected a file named by ${manifest.rules.join(", ")}; this one would be ignored`,
+      );
+    }
+  }
+  if (rules.length === 0 && context.faults.count === 0) {
+    context.faults.add(manifest.place, "expected at least one rule, got none");
+  }
+  if (rules.length > maxRules) {
+    context.faults.add(manifest.place, `expected at most ${maxRules} rules, got ${rules.length}`);
+  }
+  return rules;
+}
+
+/** `data/<name>.json` by name. */
+function readData(files: Files, faults: Faults): JsonObject {
+  const data: Record<string, Json> = {};
+  for (const [file, bytes] of files) {
+    if (!file.startsWith("data/")) continue;
+    const name = /^data\/([a-z][a-z0-9_]*)\.json$/.exec(file)?.[1];
+    if (name === undefined) {
+      faults.add(startOf(file), "expected `data/<name>.json`, the name of a–z, 0–9 and `_`");
+      continue;
+    }
+    try {
+      data[name] = deepFreeze(parseStrictJson(bytes, dataBounds));
+    } catch (error) {
+      faults.add(startOf(file), GatewayError.from(error).message);
+    }
+  }
+  return data;
+}
+
+function dataShape(data: JsonObject): Shape {
+  return recordShape(Object.fromEntries(Object.keys(data).map((name) => [name, shapeOf.json])));
+}
+
+/** What a manifest says of itself. */
+interface Claimed {
+  readonly name: string;
+  readonly version: string;
+  readonly sequence: number;
+  readonly place: Place;
+}
+
+/** What was signed under one name must not be loaded under another: signers and sequences go by it. */
+export function checkClaim(manifest: Claimed, { claim }: VerifiedExtension, faults: Faults): void {
+  if (claim === null) return;
+  for (const key of ["name", "version", "sequence"] as const) {
+    if (manifest[key] === claim[key]) continue;
+    faults.add(manifest.place, `expected \`${key}\` as it was signed, \`${claim[key]}\`, got \`${manifest[key]}\``);
+  }
 }

@@ -1,19 +1,18 @@
 import { isUtf8 } from "node:buffer";
-import { contentDigest } from "../kernel/digest.ts";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import { VerifiedExtension } from "../kernel/verified-extension.ts";
-import { checkClaim } from "./claim.ts";
+import { contentDigest } from "../action/canonical-json.ts";
+import { GatewayError } from "../action/error.ts";
+import type { JsonObject } from "../action/json.ts";
+import { VerifiedExtension } from "../trust/verified-extension.ts";
 import { Faults } from "./fault.ts";
 import { metadataKeys, nameRule, parseSettings, versionRule } from "./manifest.ts";
+import { checkClaim } from "./pack.ts";
 import type { SettingsSchema } from "./settings.ts";
 import { mergeTestSettings, type ReadyTest, readTests } from "./test-file.ts";
-import { startOf } from "./yaml/file.ts";
-import { parseYaml } from "./yaml/parse.ts";
+import { parseYaml, startOf } from "./yaml/file.ts";
 import { MapReader } from "./yaml/reader.ts";
 
 /** What one call of a plugin may spend. */
-export interface PluginLimits {
+interface PluginLimits {
   /** Units of work; a simple instruction is one. */
   readonly fuel: number;
   /** Pages of 64 KiB. */
@@ -49,7 +48,7 @@ const manifestKeys = [
 const moduleRule = { max: 64, pattern: /^[a-z0-9][a-z0-9-]*\.wasm$/, shape: "a file name like `plugin.wasm`" } as const;
 const digestRule = { max: 71, pattern: /^sha256:[0-9a-f]{64}$/, shape: "`sha256:` and 64 hex digits" } as const;
 const fuelBounds = { min: 10_000, max: 50_000_000, usual: 5_000_000 } as const;
-const mostTests = 10_000;
+const maxTests = 10_000;
 const pageBounds = { min: 1, max: 256, usual: 64 } as const;
 
 /**
@@ -85,8 +84,8 @@ export async function readPluginTests(
 ): Promise<readonly ReadyTest[]> {
   const faults = new Faults();
   const tests = await readTests(VerifiedExtension.open(extension), "action", faults);
-  if (tests.length > mostTests) {
-    faults.add(startOf("tests"), `expected at most ${mostTests} cases, got ${tests.length}`);
+  if (tests.length > maxTests) {
+    faults.add(startOf("tests"), `expected at most ${maxTests} cases, got ${tests.length}`);
   }
   const ready = mergeTestSettings(tests, schema, faults);
   faults.throwIfAny(path, "PLUGIN_INVALID");

@@ -1,4 +1,4 @@
-import { strictest } from "../kernel/decision.ts";
+import { strictest } from "../action/decision.ts";
 import type { Faults } from "./fault.ts";
 import type { Rule } from "./rule.ts";
 

@@ -1,13 +1,20 @@
-import { type Decision, decisions } from "../kernel/decision.ts";
-import type { Finding, Mode, Severity } from "../kernel/policy.ts";
-import { modes, mostApprovals, mostTaints, severities } from "../kernel/policy.ts";
-import type { CelEngine, Expression } from "./cel/engine.ts";
-import { ruleScope, type Scope } from "./cel/scope.ts";
-import type { Shape } from "./cel/shape.ts";
-import type { ExpressionFault } from "./cel/syntax.ts";
-import type { Faults, Place } from "./fault.ts";
+import type { CelValue } from "@bufbuild/cel";
+import { type Decision, decisions } from "../action/decision.ts";
+import {
+  type Finding,
+  type Mode,
+  maxApprovals,
+  maxTaints,
+  modes,
+  type Severity,
+  severities,
+} from "../action/policy.ts";
+import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
+import { ruleScope, type Scope, type Variables } from "./cel/scope.ts";
+import type { ExpressionFault, Shape } from "./cel/syntax.ts";
+import { writeValue } from "./cel/tracer.ts";
+import { type Faults, type Place, showText } from "./fault.ts";
 import { type Match, parseMatch } from "./match.ts";
-import { compileMessage, type Message } from "./message.ts";
 import type { YamlNode, YamlScalar } from "./yaml/node.ts";
 import { MapReader, type TextRule } from "./yaml/reader.ts";
 
@@ -137,15 +144,15 @@ function parseApprovals(rule: MapReader, decision: Decision, faults: Faults): nu
   if (decision !== "review") rule.fault("approvals", "expected `approvals` only on a rule that decides review");
   const reader = new MapReader(node, "`approvals`", ["required"], faults);
   if (node.kind === "map" && reader.get("required") === undefined) {
-    reader.fault("required", `expected \`required\` to be a whole number from 1 to ${mostApprovals}, got nothing`);
+    reader.fault("required", `expected \`required\` to be a whole number from 1 to ${maxApprovals}, got nothing`);
   }
-  return reader.integer("required", 1, mostApprovals, 1);
+  return reader.integer("required", 1, maxApprovals, 1);
 }
 
 /** What a tool's name tells taints nobody: only what is asked, or what comes back. */
 function parseTaints(rule: MapReader, { phases }: Match): readonly string[] {
   const taints = rule.texts("taints", taintRule);
-  if (taints.length > mostTaints) rule.fault("taints", `expected at most ${mostTaints} taints, got ${taints.length}`);
+  if (taints.length > maxTaints) rule.fault("taints", `expected at most ${maxTaints} taints, got ${taints.length}`);
   if (taints.length > 0 && phases.includes("list"))
     rule.fault("taints", "expected `taints` only on a rule of phase `input` or `output`");
   return taints;
@@ -237,4 +244,49 @@ export function failureOf(rule: Rule): Finding {
   const message = `rule \`${rule.id}\` could not be evaluated, so the action is blocked`;
   const { id, severity, risk, mode, taints } = rule;
   return { rule: id, decision: "block", message, severity, risk, mode, ...(taints.length === 0 ? {} : { taints }) };
+}
+
+const maxInterpolations = 16;
+const unevaluated = "[this message could not be evaluated]";
+
+/** A rule's message: fixed text around values of the action. */
+interface Message {
+  /** The message for one action; where a value cannot be had, the text as written with a marker, never an error. */
+  render(variables: Variables): string;
+}
+
+/** Parses `text {{ expression }} text`; an expression ends at the first `}}`. */
+export function compileMessage(text: string, engine: CelEngine, scope: Scope): Message | readonly ExpressionFault[] {
+  const faults: ExpressionFault[] = [];
+  const parts: (string | Expression)[] = [];
+  let at = 0;
+  for (let open = text.indexOf("{{"); open !== -1; open = text.indexOf("{{", at)) {
+    const close = text.indexOf("}}", open);
+    if (close === -1) return [{ offset: open, message: "expected `}}` after `{{`, got the end of the message" }];
+    const source = text.slice(open + 2, close);
+    const compiled = engine.compile(source.trim(), scope);
+    const start = open + 2 + (source.length - source.trimStart().length);
+    if ("faults" in compiled)
+      faults.push(...compiled.faults.map((fault) => ({ ...fault, offset: start + fault.offset })));
+    else parts.push(text.slice(at, open), compiled.expression);
+    at = close + 2;
+  }
+  parts.push(text.slice(at));
+  if (parts.length > maxInterpolations * 2 + 1) {
+    faults.push({ offset: 0, message: `expected at most ${maxInterpolations} expressions in a message, got more` });
+  }
+  return faults.length > 0 ? faults : { render: (variables) => render(text, parts, variables) };
+}
+
+function render(text: string, parts: readonly (string | Expression)[], variables: Variables): string {
+  try {
+    return parts.map((part) => (typeof part === "string" ? part : showValue(part.evaluate(variables)))).join("");
+  } catch (error) {
+    if (error instanceof ExpressionError) return `${text} ${unevaluated}`;
+    throw error;
+  }
+}
+
+function showValue(value: CelValue): string {
+  return showText(typeof value === "string" ? value : writeValue(value));
 }

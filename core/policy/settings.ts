@@ -1,8 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
-import type { JsonObject } from "../kernel/json.ts";
-import { isJsonObject } from "../kernel/json.ts";
+import { isJsonObject, type JsonObject } from "../action/json.ts";
 import { compilePattern } from "./cel/pattern.ts";
-import { recordShape, type Shape, shapeOf } from "./cel/shape.ts";
+import { recordShape, type Shape, shapeOf } from "./cel/syntax.ts";
 
 /** What a pack lets its operator tune. */
 export interface SettingsSchema {

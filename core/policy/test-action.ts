@@ -1,10 +1,19 @@
-import { type Capability, capabilities } from "../kernel/capability.ts";
-import { ticketStandings } from "../kernel/capability-ticket.ts";
-import { type ActionEnvelope, phases, protocols, sealEnvelope } from "../kernel/envelope.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import { roles } from "../kernel/role.ts";
+import { ticketStandings } from "../action/capability-ticket.ts";
+import { decisions } from "../action/decision.ts";
+import {
+  type ActionEnvelope,
+  type Capability,
+  capabilities,
+  phases,
+  protocols,
+  sealEnvelope,
+} from "../action/envelope.ts";
+import { findActionFacts } from "../action/fact.ts";
+import type { JsonObject } from "../action/json.ts";
+import { roles } from "../action/role.ts";
+import { type ActionFacts, maxPastActions, type PastAction, type Taint } from "../action/session-state.ts";
 import type { Faults } from "./fault.ts";
-import { parseTestSession } from "./test-session.ts";
+import { taintRule } from "./rule.ts";
 import { toJson, type YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
 
@@ -113,4 +122,87 @@ function toolDefinition(node: YamlNode | undefined, faults: Faults): Pick<Action
       annotations: annotations === undefined ? {} : (toJson(annotations) as JsonObject),
     },
   };
+}
+
+type Seen = Pick<ActionEnvelope, "facts" | "session_state" | "history">;
+
+const nameTestSession = { max: 256 } as const;
+const most = Number.MAX_SAFE_INTEGER;
+const oldest = 31_536_000;
+const maxTaints = 64;
+
+/**
+ * What a case says of the session before its action: ages are whole seconds before the action's `time`. What it does not
+ * say is a session that begins; facts are found in the arguments, as they are in those of a call.
+ */
+function parseTestSession(reader: MapReader, action: ActionEnvelope, faults: Faults): Seen {
+  const now = Date.parse(action.time);
+  const reaches = action.protocol !== "model" && action.phase !== "list";
+  const facts = reader.get("facts");
+  const state = reader.get("session_state");
+  const history = reader.items("history");
+  if (history.length > maxPastActions)
+    reader.fault("history", `expected at most ${maxPastActions} actions, got ${history.length}`);
+  return {
+    ...(facts === undefined ? {} : { facts: parseFacts(facts, faults) }),
+    ...(facts === undefined && reaches ? { facts: findActionFacts(action.arguments) } : {}),
+    ...(state === undefined ? {} : { session_state: parseState(state, now, faults) }),
+    ...(history.length === 0 ? {} : { history: history.map((node) => parsePast(node, now, faults)) }),
+  };
+}
+
+function parseFacts(node: YamlNode, faults: Faults): ActionFacts {
+  const reader = new MapReader(node, "`facts`", ["hosts", "paths", "more"], faults);
+  return {
+    hosts: reader.texts("hosts", nameTestSession),
+    paths: reader.texts("paths", nameTestSession),
+    more: reader.flag("more", false),
+  };
+}
+
+function parseState(node: YamlNode, now: number, faults: Faults): NonNullable<ActionEnvelope["session_state"]> {
+  const keys = ["risk", "actions", "reviews", "tools", "new_tool", "taints"];
+  const reader = new MapReader(node, "`session_state`", keys, faults);
+  const taints = reader.items("taints");
+  if (taints.length > maxTaints) reader.fault("taints", `expected at most ${maxTaints} taints, got ${taints.length}`);
+  return {
+    risk: reader.integer("risk", 0, most, 0),
+    actions: reader.integer("actions", 0, most, 0),
+    reviews: reader.integer("reviews", 0, most, 0),
+    tools: reader.integer("tools", 0, most, 0),
+    new_tool: reader.flag("new_tool", true),
+    taints: taints.map((taint) => parseTaint(taint, now, faults)),
+  };
+}
+
+function parseTaint(node: YamlNode, now: number, faults: Faults): Taint {
+  const reader = new MapReader(node, "a taint", ["name", "target", "tool", "action", "age"], faults);
+  return {
+    name: reader.text("name", taintRule),
+    target: reader.optionalText("target", nameTestSession) ?? "upstream",
+    tool: reader.optionalText("tool", nameTestSession) ?? "tool",
+    action: reader.optionalText("action", nameTestSession) ?? "019b7600-0000-7000-8000-000000000001",
+    at: timeOf(reader, now),
+  };
+}
+
+function parsePast(node: YamlNode, now: number, faults: Faults): PastAction {
+  const keys = ["age", "protocol", "tool", "target", "capability", "decision", "dispatched", "hosts", "paths"];
+  const reader = new MapReader(node, "an action of `history`", keys, faults);
+  const decision = reader.choice("decision", decisions, "allow");
+  return {
+    at: timeOf(reader, now),
+    protocol: reader.choice("protocol", protocols, "mcp"),
+    tool: reader.optionalText("tool", nameTestSession) ?? "tool",
+    target: reader.optionalText("target", nameTestSession) ?? "upstream",
+    capability: reader.choice<Capability>("capability", capabilities, "execute"),
+    decision,
+    dispatched: reader.flag("dispatched", decision === "allow"),
+    hosts: reader.texts("hosts", nameTestSession),
+    paths: reader.texts("paths", nameTestSession),
+  };
+}
+
+function timeOf(reader: MapReader, now: number): number {
+  return now - reader.integer("age", 0, oldest, 0) * 1_000;
 }

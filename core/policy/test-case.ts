@@ -1,10 +1,10 @@
-import { type Decision, decisions } from "../kernel/decision.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import { mostApprovals, type Policy, type Verdict } from "../kernel/policy.ts";
+import { type Decision, decisions } from "../action/decision.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import type { JsonObject } from "../action/json.ts";
+import { maxApprovals, type Policy, type Redaction, type Verdict } from "../action/policy.ts";
+import { redactedText } from "../action/redaction.ts";
 import type { Faults, Place } from "./fault.ts";
 import { parseTestAction, type Subject } from "./test-action.ts";
-import { compareRedactions, type ExpectedRedaction, parseExpectedRedaction } from "./test-redaction.ts";
 import { determiningFindings, requiredApprovals } from "./verdict.ts";
 import type { YamlMap, YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
@@ -40,7 +40,7 @@ export interface TestResult {
   readonly failures: readonly string[];
 }
 
-const mostRows = 1_000;
+const maxRows = 1_000;
 const expectKeys = ["decision", "rules", "not_rules", "errors", "message", "approvals", "redactions"] as const;
 const verdicts = [...decisions, "abstain"] as const;
 const name = { max: 256 } as const;
@@ -54,9 +54,9 @@ export function parseCase(node: YamlNode, subject: Subject, faults: Faults): rea
   const expect = parseExpectation(reader.get("expect"), reader.place, faults);
   const base = reader.get(subject);
   const rows = reader.get("each") === undefined ? [undefined] : reader.items("each");
-  if (rows.length === 0 || rows.length > mostRows)
-    reader.fault("each", `expected 1 to ${mostRows} rows, got ${rows.length}`);
-  return rows.slice(0, mostRows).map((row, index) => ({
+  if (rows.length === 0 || rows.length > maxRows)
+    reader.fault("each", `expected 1 to ${maxRows} rows, got ${rows.length}`);
+  return rows.slice(0, maxRows).map((row, index) => ({
     name: row === undefined ? title : `${title} #${index + 1}`,
     place: row?.place ?? reader.place,
     envelope: parseTestAction(mergeMaps(base, row, reader.place), subject, faults),
@@ -77,7 +77,7 @@ function parseExpectation(node: YamlNode | undefined, place: Place, faults: Faul
     notRules: reader.texts("not_rules", name),
     errors: reader.integer("errors", 0, 1, 0),
     message: reader.optionalText("message", { max: 1_024 }),
-    approvals: asked ? reader.integer("approvals", 1, mostApprovals, 1) : undefined,
+    approvals: asked ? reader.integer("approvals", 1, maxApprovals, 1) : undefined,
     redactions:
       reader.get("redactions") === undefined
         ? undefined
@@ -128,4 +128,54 @@ function compare(expected: Expectation, verdict: Verdict): readonly string[] {
 
 function list(words: readonly string[]): string {
   return words.length === 0 ? "none" : words.map((word) => `\`${word}\``).join(", ");
+}
+
+/** One place that an author expects to be redacted: each member that is given must hold. */
+interface ExpectedRedaction {
+  readonly rule: string | undefined;
+  readonly pointer: string | undefined;
+  /** What stands there. */
+  readonly text: string | undefined;
+  readonly replacement: string | undefined;
+}
+
+const keys = ["rule", "pointer", "text", "replacement"];
+const long = { max: 1_024 } as const;
+
+function parseExpectedRedaction(node: YamlNode, faults: Faults): ExpectedRedaction {
+  const reader = new MapReader(node, "a redaction", keys, faults);
+  const expected = {
+    rule: reader.optionalText("rule", long),
+    pointer: reader.optionalText("pointer", long),
+    text: reader.optionalText("text", long),
+    replacement: reader.optionalText("replacement", long),
+  };
+  if (Object.values(expected).every((member) => member === undefined)) {
+    faults.add(node.place, `expected a redaction to have ${keys.join(", ")}, or some of them`);
+  }
+  return expected;
+}
+
+/** What differs: the expected redactions are all there are, each once, in whatever order. */
+function compareRedactions(
+  expected: readonly ExpectedRedaction[],
+  { redactions = [] }: Verdict,
+  { output = null }: ActionEnvelope,
+): readonly string[] {
+  const left = redactions.map((redaction) => ({ ...redaction, text: redactedText(output, redaction) }));
+  const missing = expected.filter((each) => {
+    const found = left.findIndex((redaction) => fits(each, redaction));
+    if (found !== -1) left.splice(found, 1);
+    return found === -1;
+  });
+  return [
+    ...missing.map((each) => `expected a redaction ${JSON.stringify(each)}, got none such`),
+    ...left.map((each) => `expected no redaction of \`${each.text}\` at ${each.pointer} by \`${each.rule}\``),
+  ];
+}
+
+function fits(expected: ExpectedRedaction, got: Redaction & { readonly text: string }): boolean {
+  return (["rule", "pointer", "text", "replacement"] as const).every(
+    (key) => expected[key] === undefined || expected[key] === got[key],
+  );
 }

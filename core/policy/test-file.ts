@@ -1,4 +1,4 @@
-import type { JsonObject } from "../kernel/json.ts";
+import type { JsonObject } from "../action/json.ts";
 import { type FaultCode, Faults } from "./fault.ts";
 import type { SettingsSchema } from "./settings.ts";
 import type { Subject } from "./test-action.ts";

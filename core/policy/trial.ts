@@ -1,5 +1,5 @@
-import { compileGlob } from "../kernel/glob.ts";
-import { didYouMean } from "../kernel/suggestion.ts";
+import { compileGlob } from "../action/glob.ts";
+import { didYouMean } from "../action/suggestion.ts";
 import type { Faults, Place } from "./fault.ts";
 import type { Rule } from "./rule.ts";
 

@@ -1,21 +1,20 @@
-import { isCovered } from "../kernel/capability-ticket.ts";
-import { type Decision, isDecision, strictest } from "../kernel/decision.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
+import { isCovered } from "../action/capability-ticket.ts";
+import { type Decision, isDecision, strictest } from "../action/decision.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
 import {
   type Finding,
+  maxApprovals,
+  maxTaints,
   modes,
-  mostApprovals,
-  mostTaints,
   type Redaction,
   severities,
   type Verdict,
-} from "../kernel/policy.ts";
-import { findRedactionFault } from "../kernel/redacted-output.ts";
-import { mostRedactions, readRedaction } from "../kernel/redaction.ts";
-import { isTaint } from "../kernel/session-state.ts";
+} from "../action/policy.ts";
+import { findRedactionFault, maxRedactions, readRedaction } from "../action/redaction.ts";
+import { isTaint } from "../action/session-state.ts";
 
-const mostFindings = 10_000;
-const longestError = 2_048;
+const maxFindings = 10_000;
+const maxError = 2_048;
 
 /** The findings that made a decision what it is. */
 export function determiningFindings(findings: readonly Finding[], decision: Verdict["decision"]): readonly Finding[] {
@@ -37,7 +36,7 @@ export function readVerdict(answer: unknown, action: ActionEnvelope): Verdict | 
   const { decision, findings, risk, error } = answer;
   if (decision !== "abstain" && !isDecision(decision)) return "unknown decision";
   if (!isRisk(risk)) return "expected `risk` from 0 to 100";
-  if (!Array.isArray(findings) || findings.length > mostFindings) return "expected `findings` to be a list";
+  if (!Array.isArray(findings) || findings.length > maxFindings) return "expected `findings` to be a list";
   if (error !== undefined && typeof error !== "string") return "expected `error` to be a text";
   const read: Finding[] = [];
   for (const each of findings as unknown[]) {
@@ -56,13 +55,13 @@ export function readVerdict(answer: unknown, action: ActionEnvelope): Verdict | 
     findings: Object.freeze(read),
     risk,
     ...(redactions.length === 0 ? {} : { redactions }),
-    ...(error === undefined ? {} : { error: error.slice(0, longestError) }),
+    ...(error === undefined ? {} : { error: error.slice(0, maxError) }),
   });
 }
 
 function readRedactions(value: unknown, { phase, output }: ActionEnvelope): readonly Redaction[] | string {
   if (value === undefined) return [];
-  if (!Array.isArray(value) || value.length > mostRedactions) return "expected `redactions` to be a list";
+  if (!Array.isArray(value) || value.length > maxRedactions) return "expected `redactions` to be a list";
   if (phase !== "output" || output === undefined) return "expected `redactions` in phase `output` only";
   const read: Redaction[] = [];
   for (const each of value as unknown[]) {
@@ -126,13 +125,13 @@ function extrasOf({ pointer, approvals, session_risk, taints, ticket }: Extras):
 }
 
 function isApprovals(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostApprovals;
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= maxApprovals;
 }
 
 function areTaints(value: unknown): value is readonly string[] {
   return (
     Array.isArray(value) &&
-    value.length <= mostTaints &&
+    value.length <= maxTaints &&
     value.every((taint) => typeof taint === "string" && isTaint(taint))
   );
 }

@@ -1,4 +1,4 @@
-import type { BreakerConfig } from "../kernel/provider-config.ts";
+import type { BreakerConfig } from "../config/peer-config.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 

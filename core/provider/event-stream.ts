@@ -1,12 +1,11 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { ModelApi } from "../kernel/model-api.ts";
+import { GatewayError } from "../action/error.ts";
+import type { ModelApi } from "../action/model-api.ts";
 import type { Exchange } from "./exchange.ts";
-import type { ProviderSecret } from "./secret.ts";
-import { doneData, type WireEvent } from "./wire/event.ts";
-import { EventReader } from "./wire/event-reader.ts";
-import type { StreamTranslator } from "./wire/stream-translator.ts";
+import type { ProviderSecret } from "./outgoing.ts";
+import { doneData, EventReader, type WireEvent } from "./wire/event-reader.ts";
+import type { StreamTranslator } from "./wire/translate.ts";
 
-export interface EventStreamParts {
+interface EventStreamParts {
   readonly exchange: Exchange;
   /** What was read of the body so far. */
   readonly first: Uint8Array;

@@ -1,23 +1,21 @@
-import { randomBytes } from "node:crypto";
-import { AuthorizedAction } from "../kernel/authorized-action.ts";
-import type { JsonObject } from "../kernel/json.ts";
-import type { ModelApi } from "../kernel/model-api.ts";
-import type { Clock, Random } from "../kernel/port.ts";
-import type { ModelRoute, ProviderConfig } from "../kernel/provider-config.ts";
-import type { Hint } from "../kernel/request-hint.ts";
-import type { RetryDelays } from "../kernel/retry.ts";
-import type { ModelAnswer } from "./answer.ts";
+import { createHash, randomBytes } from "node:crypto";
+import { AuthorizedAction } from "../action/authorized-action.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock, Random } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { Hint, ModelApi } from "../action/model-api.ts";
+import type { RetryDelays } from "../action/retry.ts";
+import { didYouMean } from "../action/suggestion.ts";
+import type { ModelRoute, ProviderConfig, RouteStep } from "../config/peer-config.ts";
 import type { AnswerBounds } from "./attempt.ts";
-import type { ProviderEventSink, ProviderHealth } from "./event.ts";
-import type { Endpoint } from "./exchange.ts";
+import type { Endpoint, ModelAnswer, ProviderEventSink, ProviderHealth } from "./exchange.ts";
 import { HttpEndpoint } from "./http-endpoint.ts";
 import { MockEndpoint } from "./mock/endpoint.ts";
 import { type Candidate, type ModelCall, makeRequest } from "./outgoing.ts";
 import { Provider, type ProviderPorts } from "./provider.ts";
-import { RouteTable } from "./route-table.ts";
 import { translateRequest } from "./wire/translate.ts";
 
-export interface ProviderFleetOptions {
+interface ProviderFleetOptions {
   readonly providers: readonly ProviderConfig[];
   readonly routes: readonly ModelRoute[];
   /** Members of a request that are left behind where a provider's API has no words for them. */
@@ -31,10 +29,10 @@ export interface ProviderFleetOptions {
   readonly delays?: RetryDelays;
 }
 
-const usualDelays: RetryDelays = { firstMs: 500, longestMs: 8_000 };
+const usualDelays: RetryDelays = { firstMs: 500, maxMs: 8_000 };
 
 /** What a client asks for, in its own API. */
-export interface CandidateRequest {
+interface CandidateRequest {
   readonly api: ModelApi;
   readonly model: string;
   readonly body: JsonObject;
@@ -163,4 +161,58 @@ function translatable(
   });
   if (able.length === 0) throw faults[0];
   return able;
+}
+
+/** Which providers serve which model. What no route names is never asked. */
+export class RouteTable {
+  readonly #routes: ReadonlyMap<string, ModelRoute>;
+
+  constructor(routes: readonly ModelRoute[]) {
+    this.#routes = new Map(routes.map((route) => [route.model, route]));
+  }
+
+  /** The models that clients may ask for, in the order of the configuration. */
+  get models(): readonly string[] {
+    return [...this.#routes.keys()];
+  }
+
+  /**
+   * Who serves the model for this session, in order; one alone unless the route allows fallback. The same session is
+   * led the same way as long as the route stays as it is. Throws MODEL_UNKNOWN.
+   */
+  steps(model: string, session: string): readonly RouteStep[] {
+    const route = this.#routes.get(model);
+    if (route === undefined) {
+      const shown = model.slice(0, maxShown);
+      throw new GatewayError("MODEL_UNKNOWN", `got \`${shown}\`${didYouMean(model, this.#routes.keys())}`);
+    }
+    const ordered = canaryFirst(route, session) ?? byWeight(route, session);
+    return route.fallback ? ordered : ordered.slice(0, 1);
+  }
+}
+
+const maxShown = 256;
+
+function canaryFirst(route: ModelRoute, session: string): readonly RouteStep[] | undefined {
+  const { canary, model } = route;
+  if (canary === null || lot("canary", model, session) * 100 >= canary.percent) return undefined;
+  return [canary, ...byWeight(route, session)];
+}
+
+function byWeight({ model, steps }: ModelRoute, session: string): readonly RouteStep[] {
+  const total = steps.reduce((sum, { weight }) => sum + (weight ?? 0), 0);
+  let left = lot("weight", model, session) * total;
+  const chosen = steps.find(({ weight }) => {
+    left -= weight ?? 0;
+    return left < 0;
+  });
+  return chosen === undefined ? steps : [chosen, ...steps.filter((step) => step !== chosen)];
+}
+
+/** A number from 0 up to but not 1, always the same for the same words. */
+function lot(...words: readonly string[]): number {
+  const digest = createHash("sha256")
+    .update(JSON.stringify(["model-route-v1", ...words]))
+    .digest();
+  return digest.readUIntBE(0, 6) / 2 ** 48;
 }

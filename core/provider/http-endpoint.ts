@@ -1,9 +1,9 @@
-import { Pool } from "undici";
-import { GatewayError } from "../kernel/error.ts";
-import type { ModelApi } from "../kernel/model-api.ts";
-import { apiOf, type HttpProviderConfig } from "../kernel/provider-config.ts";
-import type { Endpoint, Exchange, OutgoingRequest } from "./exchange.ts";
-import { HttpExchange } from "./http-exchange.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import { type Dispatcher, Pool } from "undici";
+import { GatewayError } from "../action/error.ts";
+import type { ModelApi } from "../action/model-api.ts";
+import { apiOf, type HttpProviderConfig } from "../config/peer-config.ts";
+import type { Endpoint, Exchange, Head, OutgoingRequest } from "./exchange.ts";
 
 const connectMs = 10_000;
 const paths: Readonly<Record<ModelApi, string>> = { chat: "/chat/completions", messages: "/v1/messages" };
@@ -16,13 +16,13 @@ export class HttpEndpoint implements Endpoint {
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
   /** Given up or not: who is gone still waits in the pool until there is a connection, or none to be had. */
-  readonly #mostQueued: number;
+  readonly #maxQueued: number;
   #queued = 0;
 
   constructor(config: HttpProviderConfig) {
     this.api = apiOf(config.type);
     const url = new URL(config.baseUrl);
-    this.#mostQueued = config.maxConnections * 2;
+    this.#maxQueued = config.maxConnections * 2;
     this.#path = url.pathname.replace(/\/$/, "") + paths[this.api] + url.search;
     this.#headers = {
       "content-type": "application/json",
@@ -41,7 +41,7 @@ export class HttpEndpoint implements Endpoint {
     const exchange = new HttpExchange(() => {
       this.#queued--;
     });
-    if (this.#queued >= this.#mostQueued) {
+    if (this.#queued >= this.#maxQueued) {
       exchange.fail(new GatewayError("PROVIDER_UNAVAILABLE", "too many requests wait for a connection"));
       return exchange;
     }
@@ -63,4 +63,122 @@ export class HttpEndpoint implements Endpoint {
 function ownHeaders(api: ModelApi, { apiKey }: HttpProviderConfig): Readonly<Record<string, string>> {
   if (api === "chat") return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
   return { "anthropic-version": usualVersion, ...(apiKey === null ? {} : { "x-api-key": apiKey }) };
+}
+
+/** What is kept of a body that nobody reads; the socket is left unread beyond that. */
+const maxBufferedBytes = 65_536;
+
+/** An exchange over HTTP, on undici's lowest interface: no streams, and no timeout of its own. */
+class HttpExchange implements Dispatcher.DispatchHandler, Exchange {
+  readonly #chunks: Buffer[] = [];
+  readonly #head: Promise<Head>;
+  #begin!: (head: Head) => void;
+  #refuse!: (error: GatewayError) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #buffered = 0;
+  #ended = false;
+  #error: GatewayError | undefined;
+  #reader: Reader | undefined;
+  readonly #onTaken: () => void;
+  #queued = true;
+
+  /** `onTaken` is told once, when the request no longer waits for a connection. */
+  constructor(onTaken: () => void) {
+    this.#onTaken = onTaken;
+    this.#head = new Promise((resolve, reject) => {
+      this.#begin = resolve;
+      this.#refuse = reject;
+    });
+    // Whoever reads the body first learns of the fault there.
+    this.#head.catch(() => undefined);
+  }
+
+  get reached(): boolean {
+    return this.#controller !== undefined;
+  }
+
+  head(): Promise<Head> {
+    return this.#head;
+  }
+
+  read(): Promise<Uint8Array | undefined> {
+    const chunk = this.#chunks.shift();
+    if (chunk !== undefined) {
+      this.#buffered -= chunk.length;
+      if (this.#buffered === 0) this.#controller?.resume();
+      return Promise.resolve(chunk);
+    }
+    if (this.#error !== undefined) return Promise.reject(this.#error);
+    if (this.#ended) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      this.#reader = { resolve, reject };
+    });
+  }
+
+  fail(error: GatewayError): void {
+    if (this.#ended || this.#error !== undefined) return;
+    this.#chunks.length = 0;
+    this.#settle(error);
+    this.#controller?.abort(error);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // INVARIANT: undici calls this right before it writes the request to an open connection.
+    this.#leaveQueue();
+    if (this.#error !== undefined) controller.abort(this.#error);
+    else this.#controller = controller;
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status >= 200) this.#begin({ status, headers });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#error !== undefined) return;
+    if (this.#reader !== undefined) {
+      this.#take()?.resolve(chunk);
+      return;
+    }
+    this.#chunks.push(chunk);
+    this.#buffered += chunk.length;
+    if (this.#buffered >= maxBufferedBytes) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    this.#ended = true;
+    this.#take()?.resolve(undefined);
+  }
+
+  onResponseError(_: Dispatcher.DispatchController | undefined, error: Error): void {
+    this.#leaveQueue();
+    if (!this.#ended && this.#error === undefined) this.#settle(unavailable(error));
+  }
+
+  #leaveQueue(): void {
+    if (this.#queued) this.#onTaken();
+    this.#queued = false;
+  }
+
+  #settle(error: GatewayError): void {
+    this.#error = error;
+    this.#refuse(error);
+    this.#take()?.reject(error);
+  }
+
+  #take(): Reader | undefined {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    return reader;
+  }
+}
+
+interface Reader {
+  resolve(chunk: Uint8Array | undefined): void;
+  reject(error: GatewayError): void;
+}
+
+/** A connection error with its code and without the address, which is the operator's. */
+function unavailable(error: Error): GatewayError {
+  const code = (error as NodeJS.ErrnoException).code ?? error.name;
+  return new GatewayError("PROVIDER_UNAVAILABLE", `the connection failed (${code})`, { cause: error });
 }

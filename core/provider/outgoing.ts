@@ -1,7 +1,8 @@
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { isJsonObject, type JsonObject } from "../kernel/json.ts";
-import { type ModelApi, modelTool } from "../kernel/model-api.ts";
-import type { AnswerOptions } from "./wire/answer-option.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { type ModelApi, modelTool } from "../action/model-api.ts";
+import type { AnswerOptions } from "./wire/content.ts";
 import { translateRequest } from "./wire/translate.ts";
 
 /** One way to serve a request. */
@@ -27,7 +28,7 @@ export interface ModelCall {
 }
 
 /** What leaves for the provider, and what its answer has to know of the question. */
-export interface MadeRequest {
+interface MadeRequest {
   /** JSON, in the provider's API. */
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -82,4 +83,30 @@ function passedHeaders(
   if (candidate.api !== "messages" || api !== "messages") return {};
   const passed = ["anthropic-version", "anthropic-beta"].map((name) => [name, continuation?.[name]] as const);
   return Object.fromEntries(passed.filter((entry): entry is readonly [string, string] => typeof entry[1] === "string"));
+}
+
+/** Keeps the key of one provider out of whatever goes to clients. */
+export class ProviderSecret {
+  readonly #key: string | null;
+
+  constructor(key: string | null) {
+    this.#key = key;
+  }
+
+  /** The same value without the key. */
+  remove(value: Json): Json {
+    if (this.#key === null) return value;
+    // No character of a key is ever escaped in JSON.
+    return JSON.parse(JSON.stringify(value).replaceAll(this.#key, "[key]")) as Json;
+  }
+
+  /** Throws PROVIDER_INVALID for an answer that shows the key. */
+  refuse(bytes: Uint8Array): void {
+    if (this.#key === null || !asBuffer(bytes).includes(this.#key)) return;
+    throw new GatewayError("PROVIDER_INVALID", "expected an answer without the gateway's own key, got it");
+  }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -1,18 +1,13 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { ModelApi } from "../kernel/model-api.ts";
-import type { Clock, Random } from "../kernel/port.ts";
-import type { ProviderConfig } from "../kernel/provider-config.ts";
-import { type RetryDelays, retryDelay } from "../kernel/retry.ts";
-import type { ModelAnswer } from "./answer.ts";
-import { type AnswerBounds, readAnswer } from "./attempt.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock, Random } from "../action/id.ts";
+import type { ModelApi } from "../action/model-api.ts";
+import { type RetryDelays, retryDelay } from "../action/retry.ts";
+import type { ProviderConfig } from "../config/peer-config.ts";
+import { type AnswerBounds, type Failure, notSent, readAnswer } from "./attempt.ts";
 import { CircuitBreaker } from "./breaker.ts";
-import type { ProviderEventSink } from "./event.ts";
-import type { Endpoint } from "./exchange.ts";
-import { type Failure, notSent } from "./failure.ts";
-import { pause } from "./pause.ts";
-import { ProviderSecret } from "./secret.ts";
-import { TimedExchange } from "./timed-exchange.ts";
-import type { AnswerOptions } from "./wire/answer-option.ts";
+import type { Endpoint, Exchange, Head, ModelAnswer, ProviderEventSink } from "./exchange.ts";
+import { ProviderSecret } from "./outgoing.ts";
+import type { AnswerOptions } from "./wire/content.ts";
 
 export interface ProviderPorts {
   readonly bounds: AnswerBounds;
@@ -24,7 +19,7 @@ export interface ProviderPorts {
 }
 
 /** A request as one provider takes it. */
-export interface ProviderRequest {
+interface ProviderRequest {
   /** JSON, in the provider's API. */
   readonly body: string;
   readonly stream: boolean;
@@ -134,4 +129,102 @@ export class Provider {
 
 function mayRepeat({ again }: Failure, { approved }: ProviderRequest): boolean {
   return again === "always" || (again === "unapproved" && !approved);
+}
+
+interface TimeLimits {
+  readonly firstByteTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  readonly maxTimeoutMs: number;
+}
+
+/**
+ * An exchange that ends in time: PROVIDER_TIMEOUT, or CANCELLED where `signal` says that nobody wants it any more.
+ * Silence counts only while somebody waits for the next bytes: a reader that takes its time is not the provider's fault.
+ */
+class TimedExchange implements Exchange {
+  readonly #exchange: Exchange;
+  readonly #limits: TimeLimits;
+  readonly #signal: AbortSignal;
+  readonly #onReleased: () => void;
+  readonly #onAbort = (): void => this.fail(new GatewayError("CANCELLED", "nobody waits for the answer any more"));
+  readonly #longest: NodeJS.Timeout;
+  #silence: NodeJS.Timeout;
+  #begun = false;
+  #released = false;
+
+  /** `onReleased` is told once, when the connection is no longer needed. */
+  constructor(exchange: Exchange, limits: TimeLimits, signal: AbortSignal, onReleased: () => void) {
+    this.#exchange = exchange;
+    this.#limits = limits;
+    this.#signal = signal;
+    this.#onReleased = onReleased;
+    this.#longest = this.#expire("in all", limits.maxTimeoutMs);
+    this.#silence = this.#expire("to the first byte", limits.firstByteTimeoutMs);
+    signal.addEventListener("abort", this.#onAbort);
+    if (signal.aborted) this.#onAbort();
+  }
+
+  get reached(): boolean {
+    return this.#exchange.reached;
+  }
+
+  async head(): Promise<Head> {
+    try {
+      return await this.#exchange.head();
+    } catch (error) {
+      this.#release();
+      throw error;
+    }
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    if (this.#begun) this.#silence = this.#expire("since the last byte", this.#limits.idleTimeoutMs);
+    try {
+      const chunk = await this.#exchange.read();
+      if (chunk === undefined) this.#release();
+      return chunk;
+    } catch (error) {
+      this.#release();
+      throw error;
+    } finally {
+      this.#begun = true;
+      clearTimeout(this.#silence);
+    }
+  }
+
+  fail(error: GatewayError): void {
+    this.#release();
+    this.#exchange.fail(error);
+  }
+
+  #expire(since: string, ms: number): NodeJS.Timeout {
+    return setTimeout(
+      () => this.fail(new GatewayError("PROVIDER_TIMEOUT", `expected more within ${ms} ms ${since}`)),
+      ms,
+    );
+  }
+
+  #release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    clearTimeout(this.#longest);
+    clearTimeout(this.#silence);
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#onReleased();
+  }
+}
+
+/** Waits; false where the signal says that nobody waits any more. */
+export function pause(ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (waited: boolean): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+      resolve(waited);
+    };
+    const onAbort = (): void => end(false);
+    const timer = setTimeout(() => end(true), ms);
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) end(false);
+  });
 }

@@ -1,12 +1,15 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { Operation } from "../kernel/operation.ts";
-import { RecentMap } from "../kernel/recent-map.ts";
-import type { SessionStore } from "./kill-index.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import { GatewayError } from "../action/error.ts";
+import type { JsonObject } from "../action/json.ts";
+import { RecentMap } from "../action/recent-map.ts";
+import { type Kill, killKey, killTold, targetTold } from "../kill/kill.ts";
+import type { SessionStore } from "../kill/kill-store.ts";
+import type { KillSwitch } from "../kill/kill-switch.ts";
 import type { RiskLimit } from "./risk-meter.ts";
 import { SessionEntry } from "./session-entry.ts";
 import { headKey, readHead, type SessionHead, writeHead } from "./session-head.ts";
 
-export interface SessionBookOptions {
+interface SessionBookOptions {
   readonly store: SessionStore;
   readonly limit: RiskLimit;
   /** Sessions kept in memory, beside those in use. */
@@ -128,4 +131,43 @@ export class SessionBook {
     this.#historySize += size - (this.#counted.get(entry) ?? 0);
     this.#counted.set(entry, size);
   }
+}
+
+/** An event of kind `session`, and when it was recorded. */
+export interface SessionEvent {
+  readonly time: string;
+  readonly detail: JsonObject;
+}
+
+interface RestoreParts {
+  /** Those whose evidence is not refused. */
+  readonly tenants: readonly string[];
+  /** A tenant's session events in the order of its chain. */
+  readonly events: (tenant: string) => AsyncIterable<SessionEvent>;
+  /** Called for a tenant whose events cannot be read: nobody knows what of it is stopped. */
+  readonly refuse: (tenant: string, reason: string) => void;
+}
+
+/**
+ * Stops again what a tenant's chain says is stopped and the store has no entry of. Where the two disagree, the stricter
+ * holds: an entry without its event stops what it names too. Where one tenant has the whole gateway stopped, all have.
+ */
+export async function restoreKills(killSwitch: KillSwitch, parts: RestoreParts): Promise<void> {
+  for (const tenant of parts.tenants) {
+    try {
+      await killSwitch.restore(tenant, await readKills(tenant, parts.events(tenant)));
+    } catch (cause) {
+      parts.refuse(tenant, `what is stopped cannot be read: ${GatewayError.from(cause).message}`);
+    }
+  }
+  await killSwitch.welcomeTenants();
+}
+
+async function readKills(tenant: string, events: AsyncIterable<SessionEvent>): Promise<Iterable<Kill>> {
+  const kills = new Map<string, Kill>();
+  for await (const { time, detail } of events) {
+    if (detail.event === "released") kills.delete(killKey(tenant, targetTold(detail)));
+    if (detail.event === "killed") kills.set(killKey(tenant, targetTold(detail)), killTold(detail, time));
+  }
+  return kills.values();
 }

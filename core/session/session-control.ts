@@ -1,23 +1,20 @@
-import type { Clock } from "../kernel/port.ts";
-import type { Kill } from "./kill.ts";
-import type { SessionLog } from "./kill-book.ts";
-import type { SessionStore } from "./kill-index.ts";
-import { KillSwitch } from "./kill-switch.ts";
-import { restoreKills, type SessionEvent } from "./restore.ts";
-import { ReviewFlood } from "./review-flood.ts";
-import type { RiskLimit } from "./risk-meter.ts";
-import { SessionBook } from "./session-book.ts";
+import type { Clock } from "../action/id.ts";
+import type { Kill } from "../kill/kill.ts";
+import type { SessionLog, SessionStore } from "../kill/kill-store.ts";
+import { KillSwitch } from "../kill/kill-switch.ts";
+import { ReviewFlood, type RiskLimit } from "./risk-meter.ts";
+import { restoreKills, SessionBook, type SessionEvent } from "./session-book.ts";
 import { SessionDirectory } from "./session-directory.ts";
 import { SessionSweep } from "./session-sweep.ts";
 import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
 
 /** The evidence, as far as sessions need it. */
-export interface SessionLedger extends SessionLog {
+interface SessionLedger extends SessionLog {
   status(): readonly { readonly tenant: string; readonly state: "ready" | "failed" | "refused" }[];
   refuse(tenant: string, reason: string): void;
 }
 
-export interface SessionControlOptions {
+interface SessionControlOptions {
   readonly store: SessionStore;
   readonly ledger: SessionLedger;
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };

@@ -1,8 +1,7 @@
-import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject } from "../kernel/json.ts";
-import { parseKept } from "../kernel/kept-json.ts";
-import type { Taint } from "../kernel/session-state.ts";
-import { lastPart, tenantPrefix } from "../kernel/tenant-key.ts";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject, parseKept } from "../action/json.ts";
+import type { Taint } from "../action/session-state.ts";
+import { lastPart, tenantPrefix } from "../store/key-range.ts";
 import type { CountedRisk } from "./risk-meter.ts";
 
 /** What the store keeps of a session: the whole of it that neither a restart nor a silence undoes. */

@@ -1,14 +1,13 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { Operation } from "../kernel/operation.ts";
-import type { Clock } from "../kernel/port.ts";
-import { rangeOf } from "../kernel/tenant-key.ts";
-import type { SessionLog } from "./kill-book.ts";
-import type { SessionStore } from "./kill-index.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { SessionLog, SessionStore } from "../kill/kill-store.ts";
+import { rangeOf } from "../store/key-range.ts";
 import type { SessionBook } from "./session-book.ts";
+import { addSummary, type ForgottenSessions, readSummary, summaryKey } from "./session-directory.ts";
 import { headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
-import { addSummary, type ForgottenSessions, readSummary, summaryKey } from "./session-summary.ts";
 
-export interface SessionSweepOptions {
+interface SessionSweepOptions {
   readonly store: SessionStore;
   readonly book: SessionBook;
   readonly log: SessionLog;
@@ -31,7 +30,7 @@ interface Candidate {
 
 const intervalMs = 3_600_000;
 /** How many are forgotten in one turn of the event loop. */
-const mostAtOnce = 200;
+const maxAtOnce = 200;
 
 /** Forgets sessions that are long silent: of all of a tenant's a summary stays. In small steps, each of them on record. */
 export class SessionSweep {
@@ -73,7 +72,7 @@ export class SessionSweep {
       if (this.#closed) return;
       const candidate = candidateOf(key, text);
       if (candidate !== null && candidate.head.last < before) silent.push(candidate);
-      if (silent.length < mostAtOnce) continue;
+      if (silent.length < maxAtOnce) continue;
       await this.#forget(tenant, silent, before);
       silent = [];
     }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
 import { Level } from "level";
 import { MemoryLevel } from "memory-level";
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
 import { makeFolder } from "./folder.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */

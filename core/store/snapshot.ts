@@ -1,12 +1,12 @@
 import { link, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
 import { openStore, type Store, stateFault } from "./open.ts";
 
 const prefix = ".snapshot-";
 
 /** A store as it was at one moment. Whatever is done to it, the folder it was taken from does not change. */
-export interface StoreSnapshot {
+interface StoreSnapshot {
   readonly store: Store;
   /** A folder for other files of the snapshot; gone when it is closed. */
   readonly folder: string;

@@ -1,7 +1,18 @@
-import { type Capability, capabilities } from "../kernel/capability.ts";
-import type { TicketStanding } from "../kernel/capability-ticket.ts";
-import { compileGlob } from "../kernel/glob.ts";
-import { isJsonObject, type Json } from "../kernel/json.ts";
+import { canonicalJson } from "../action/canonical-json.ts";
+import type { TicketStanding } from "../action/capability-ticket.ts";
+import { type Capability, capabilities } from "../action/envelope.ts";
+import { GatewayError } from "../action/error.ts";
+import { compileGlob } from "../action/glob.ts";
+import { isJsonObject, type Json } from "../action/json.ts";
+import {
+  type CompactJws,
+  decodeBase64url,
+  encodeBase64url,
+  type SigningKey,
+  splitJws,
+  type VerifyingKey,
+} from "../action/signing-key.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
 
 /** Names, or globs of names, and what is done by them. */
 export interface TicketScope {
@@ -26,7 +37,7 @@ export interface TicketClaims extends TicketScope {
 }
 
 export const scopeBounds = { items: 16, characters: 128 } as const;
-export const mostUses = 1_000;
+export const maxUses = 1_000;
 export const ticketId: RegExp = /^tkt_[0-9a-f]{32}$/;
 
 const nonceShape = /^[A-Za-z0-9_-]{22}$/;
@@ -40,7 +51,7 @@ const shapes: Readonly<Record<keyof TicketClaims, (value: Json) => boolean>> = {
   tools: isPatterns,
   targets: isPatterns,
   capabilities: (value) => isPatterns(value) && (value as readonly Json[]).every(isCapability),
-  max_uses: (value) => isCount(value) && value >= 1 && value <= mostUses,
+  max_uses: (value) => isCount(value) && value >= 1 && value <= maxUses,
   nonce: (value) => typeof value === "string" && nonceShape.test(value),
   iat: isCount,
   exp: isCount,
@@ -76,7 +87,7 @@ export function isPatterns(value: Json): boolean {
   return Array.isArray(value) && value.length >= 1 && value.length <= scopeBounds.items && value.every(isPattern);
 }
 
-export function isCapability(value: Json): boolean {
+function isCapability(value: Json): boolean {
   return capabilities.some((known) => known === value);
 }
 
@@ -86,4 +97,58 @@ function isPattern(value: Json): boolean {
 
 function isCount(value: Json): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/** Characters. What is longer is no token. */
+export const maxToken = 8_192;
+
+const bounds = { depth: 2, nodes: 128, stringLength: 1_024, reader: "exact" } as const;
+
+/** Stands in for what is no token, so that looking at one takes the same steps. */
+const noToken: CompactJws = { header: "", payload: "", signed: ".", signature: Buffer.alloc(64) };
+
+/**
+ * The protected header of every token that a key signs, byte for byte. A reader compares it and takes nothing from it:
+ * what a token says of its algorithm chooses nothing.
+ */
+export function headerOf(keyId: string): string {
+  return encodeBase64url(`{"alg":"EdDSA","typ":"gateway-ticket+jwt","kid":"${keyId}"}`);
+}
+
+/** The token of a ticket: JWS compact (RFC 7515), EdDSA over Ed25519 (RFC 8037). Throws INVALID_PARAMS for one too long. */
+export function writeToken(claims: TicketClaims, key: SigningKey): string {
+  const signed = `${headerOf(key.id)}.${encodeBase64url(canonicalJson(claims as unknown as Json))}`;
+  const token = `${signed}.${key.sign(signed).toString("base64url")}`;
+  if (token.length <= maxToken) return token;
+  throw new GatewayError("INVALID_PARAMS", `expected a ticket of at most ${maxToken} characters, got more`);
+}
+
+/** Whose key a header names; undefined for a header that no key of this gateway has. */
+type FindKey<Owner> = (header: string) => { readonly key: VerifyingKey; readonly owner: Owner } | undefined;
+
+/**
+ * The claims of a token and the owner of the key that signed it; undefined for a forged one. Every token costs one
+ * verification: how long this takes tells nothing of which part was wrong. `decoy` verifies where no key fits.
+ */
+export function readToken<Owner>(
+  token: string,
+  find: FindKey<Owner>,
+  decoy: VerifyingKey,
+): { readonly claims: TicketClaims; readonly owner: Owner } | undefined {
+  const { header, payload, signed, signature } = splitJws(token, maxToken) ?? noToken;
+  const found = find(header);
+  const isSigned = (found?.key ?? decoy).verify(signed, signature);
+  if (found === undefined || !isSigned) return undefined;
+  const claims = readPayload(payload);
+  return claims === undefined ? undefined : { claims, owner: found.owner };
+}
+
+function readPayload(payload: string): TicketClaims | undefined {
+  const bytes = decodeBase64url(payload);
+  if (bytes === undefined) return undefined;
+  try {
+    return readClaims(parseStrictJson(bytes, bounds));
+  } catch {
+    return undefined;
+  }
 }

@@ -1,11 +1,10 @@
-import type { JsonObject } from "../kernel/json.ts";
-import type { Operation } from "../kernel/operation.ts";
-import type { Clock } from "../kernel/port.ts";
-import { SigningKey, VerifyingKey } from "../kernel/signing-key.ts";
-import { lastPart, rangeOf, tenantPrefix } from "../kernel/tenant-key.ts";
-import type { TicketClaims } from "./claims.ts";
-import type { TicketStore } from "./ticket-book.ts";
-import { headerOf, readToken } from "./token.ts";
+import type { Operation } from "../action/commit-hook.ts";
+import type { Clock } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
+import { SigningKey, VerifyingKey } from "../action/signing-key.ts";
+import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
+import { headerOf, readToken, type TicketClaims } from "./claims.ts";
+import type { TicketStore } from "./ticket-store.ts";
 
 /** Where an event and what it tells of become durable together, or not at all. */
 export interface TicketLog {
@@ -29,7 +28,7 @@ export interface TicketKey {
   readonly created_at: string;
 }
 
-export interface TicketKeysParts {
+interface TicketKeysParts {
   readonly store: TicketStore;
   readonly log: TicketLog;
   readonly keys: TicketKeyStore;

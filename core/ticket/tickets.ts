@@ -1,16 +1,16 @@
-import type { TicketObserver } from "../kernel/capability-ticket.ts";
-import type { Clock, Random } from "../kernel/port.ts";
-import { TicketBook, type TicketStore } from "./ticket-book.ts";
-import { TicketDesk } from "./ticket-desk.ts";
+import type { TicketObserver } from "../action/capability-ticket.ts";
+import type { Clock, Random } from "../action/id.ts";
+import { TicketOffice, type TicketRule } from "./ticket-issuer.ts";
 import { type TicketKeyStore, TicketKeys, type TicketLog } from "./ticket-keys.ts";
-import { TicketOffice, type TicketRule } from "./ticket-office.ts";
+import { TicketBook, type TicketStore } from "./ticket-store.ts";
+import { TicketDesk } from "./ticket-verifier.ts";
 
 /** The evidence, as far as tickets need it. */
-export interface TicketLedger extends TicketLog {
+interface TicketLedger extends TicketLog {
   status(): readonly { readonly tenant: string }[];
 }
 
-export interface TicketsParts {
+interface TicketsParts {
   readonly store: TicketStore;
   readonly ledger: TicketLedger;
   readonly keys: TicketKeyStore;

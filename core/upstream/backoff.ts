@@ -1,10 +1,10 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { Clock, Random } from "../kernel/port.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock, Random } from "../action/id.ts";
 
 const firstDelayMs = 200;
-const longestDelayMs = 10_000;
+const maxDelayMs = 10_000;
 /** Who needs the next attempt waits this long rather than fail. */
-const longestWaitMs = 1_000;
+const maxWaitMs = 1_000;
 /** What held this long was good: the failures before it are forgotten. */
 const provenMs = 10_000;
 
@@ -33,8 +33,7 @@ export class Backoff {
   /** Resolves when an attempt is allowed. Rejects with UPSTREAM_UNAVAILABLE where that takes more than a second. */
   async pass(): Promise<void> {
     const waitMs = this.remainingMs;
-    if (waitMs > longestWaitMs)
-      throw new GatewayError("UPSTREAM_UNAVAILABLE", `it failed; tried again in ${waitMs} ms`);
+    if (waitMs > maxWaitMs) throw new GatewayError("UPSTREAM_UNAVAILABLE", `it failed; tried again in ${waitMs} ms`);
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
 
@@ -48,7 +47,7 @@ export class Backoff {
     const proven = this.#openedAt !== undefined && now - this.#openedAt >= provenMs;
     this.#openedAt = undefined;
     this.#failures = proven ? 1 : this.#failures + 1;
-    const ceiling = Math.min(longestDelayMs, firstDelayMs * 2 ** (this.#failures - 1));
+    const ceiling = Math.min(maxDelayMs, firstDelayMs * 2 ** (this.#failures - 1));
     const jitter = (this.#random(1)[0] as number) / 256;
     const delayMs = Math.round((ceiling / 2) * (1 + jitter));
     this.#notBefore = now + delayMs;

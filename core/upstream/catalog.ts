@@ -1,10 +1,7 @@
-import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject, type JsonObject } from "../kernel/json.ts";
-import type { Clock } from "../kernel/port.ts";
-import { CachedList } from "./cached-list.ts";
-import type { UpstreamConnection } from "./connection.ts";
-import type { EventSink, Withheld } from "./event.ts";
-import { readList } from "./list-pages.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import { isJsonObject, type JsonObject } from "../action/json.ts";
+import type { EventSink, UpstreamConnection, Withheld } from "./connection.ts";
 import type { ListedTool, ToolReader } from "./tool-reader.ts";
 
 /** A prompt, resource or resource template of one upstream. */
@@ -41,9 +38,9 @@ const changedBy: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/prompts/list_changed": ["prompts"],
   "notifications/resources/list_changed": ["resources", "resourceTemplates"],
 };
-const longestKey = 8_192;
+const maxKey = 8_192;
 
-export interface CatalogOptions {
+interface CatalogOptions {
   readonly upstream: string;
   readonly tools: ToolReader;
   readonly clock: Clock;
@@ -98,11 +95,11 @@ export class Catalog {
     const { upstream } = this.#options;
     return this.#load(list, (definition) => {
       const key = definition[keys[list]];
-      if (typeof key === "string" && key.length <= longestKey) return { key, item: { upstream, key, definition } };
+      if (typeof key === "string" && key.length <= maxKey) return { key, item: { upstream, key, definition } };
       return {
         upstream,
         name: `(${list})`,
-        reason: `its \`${keys[list]}\` is no string of at most ${longestKey} characters`,
+        reason: `its \`${keys[list]}\` is no string of at most ${maxKey} characters`,
       };
     });
   }
@@ -136,5 +133,129 @@ export class Catalog {
       this.#reported.add(key);
       this.#options.onEvent({ kind: "withheld", ...one });
     }
+  }
+}
+
+const maxPages = 100;
+const maxItems = 5_000;
+const maxCharacters = 16 * 1024 * 1024;
+
+/**
+ * Reads a list to its last page. Rejects with UPSTREAM_INVALID beyond 100 pages, 5,000 items or 16 Mi characters, for a
+ * cursor that repeats, and for a page that is no list; nothing is cut short.
+ */
+async function readList(
+  connection: UpstreamConnection,
+  method: string,
+  member: string,
+): Promise<readonly JsonObject[]> {
+  const items: JsonObject[] = [];
+  const cursors: Set<string> = new Set();
+  let characters = 0;
+  for (let cursor: string | undefined, page = 1; ; page++) {
+    const result = await readPage(connection, method, cursor);
+    const listed = result[member];
+    if (!Array.isArray(listed) || !listed.every(isJsonObject))
+      throw invalid(`expected \`${member}\` to be a list of objects`);
+    items.push(...listed);
+    characters += JSON.stringify(listed).length;
+    cursor = typeof result.nextCursor === "string" && result.nextCursor !== "" ? result.nextCursor : undefined;
+    if (items.length > maxItems) throw invalid(`\`${method}\`: expected at most ${maxItems} items`);
+    if (characters > maxCharacters) throw invalid(`\`${method}\`: expected at most ${maxCharacters} characters`);
+    if (cursor === undefined) return items;
+    if (page >= maxPages) throw invalid(`\`${method}\`: expected at most ${maxPages} pages`);
+    if (cursors.has(cursor)) throw invalid(`\`${method}\`: the same cursor came twice`);
+    cursors.add(cursor);
+  }
+}
+
+async function readPage(
+  connection: UpstreamConnection,
+  method: string,
+  cursor: string | undefined,
+): Promise<JsonObject> {
+  const response = await connection.request({ method, ...(cursor === undefined ? {} : { params: { cursor } }) });
+  if ("result" in response) return response.result;
+  throw invalid(`\`${method}\` was answered with error ${response.error.code}`);
+}
+
+function invalid(detail: string): GatewayError {
+  return new GatewayError("UPSTREAM_INVALID", detail);
+}
+
+const freshMs = 60_000;
+const shortestIntervalMs = 1_000;
+
+/**
+ * A list that is read again when it is a minute old or known to have changed. A failed reading keeps the last good
+ * list, and no reading follows a failed one within a second.
+ */
+export class CachedList<T> {
+  readonly #load: () => Promise<T>;
+  readonly #clock: Clock;
+  readonly #onFault: (error: unknown) => void;
+  #good: T | undefined;
+  #readAt: number = Number.NEGATIVE_INFINITY;
+  #changed = false;
+  #failed = false;
+  #reading: Promise<T | undefined> | undefined;
+
+  constructor(load: () => Promise<T>, clock: Clock, onFault: (error: unknown) => void) {
+    this.#load = load;
+    this.#clock = clock;
+    this.#onFault = onFault;
+  }
+
+  /** The last good list. */
+  get good(): T | undefined {
+    return this.#good;
+  }
+
+  /** Whether the list is known to have changed since it was read, and nothing is known against reading it. */
+  get changed(): boolean {
+    return this.#changed && !this.#failed;
+  }
+
+  /** The list has changed: it is read again before it is shown again. */
+  invalidate(): void {
+    this.#changed = true;
+    this.#failed = false;
+  }
+
+  /**
+   * The list, read again where it is stale. Undefined where it could never be read; never rejects.
+   * Where the last reading failed nobody waits for the next one: a source that hangs must not hold up the others.
+   */
+  read(): T | undefined | Promise<T | undefined> {
+    const age = this.#clock() - this.#readAt;
+    const stale = this.#good === undefined || this.#changed || age >= freshMs;
+    if (!stale) return this.#good;
+    const read = this.refresh();
+    return this.#failed ? this.#good : read;
+  }
+
+  /** Reads the list again, unless that was done within the last second and nothing is known to have changed. */
+  refresh(): T | undefined | Promise<T | undefined> {
+    if (this.#reading !== undefined) return this.#reading;
+    const soon = this.#clock() - this.#readAt < shortestIntervalMs;
+    if (soon && (this.#failed || !this.#changed)) return this.#good;
+    this.#reading = this.#read();
+    return this.#reading;
+  }
+
+  async #read(): Promise<T | undefined> {
+    this.#readAt = this.#clock();
+    this.#changed = false;
+    try {
+      this.#good = await this.#load();
+      this.#failed = false;
+    } catch (error) {
+      this.#failed = true;
+      this.#changed = true;
+      this.#onFault(error);
+    } finally {
+      this.#reading = undefined;
+    }
+    return this.#good;
   }
 }

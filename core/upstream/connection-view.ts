@@ -1,9 +1,7 @@
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import type { JsonRpcNotification, JsonRpcResponse } from "../kernel/json-rpc.ts";
-import { type McpEra, metaKey } from "../kernel/mcp.ts";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { type JsonRpcNotification, type JsonRpcResponse, type McpEra, metaKey } from "../action/json-rpc.ts";
 import type { Exchange, OutgoingRequest, ServerDescription, UpstreamConnection } from "./connection.ts";
-import { adaptResponse } from "./translation.ts";
-import { UriWatch } from "./uri-watch.ts";
 
 const done: JsonRpcResponse = { jsonrpc: "2.0", id: 0, result: {} };
 
@@ -66,4 +64,102 @@ export class ConnectionView implements UpstreamConnection {
 function withLogLevel(exchange: Exchange | undefined, level: Json): Exchange {
   const meta: JsonObject = isJsonObject(exchange?.meta) ? exchange.meta : {};
   return { ...exchange, meta: { ...meta, [metaKey.logLevel]: level } };
+}
+
+const cacheable: ReadonlySet<string> = new Set([
+  "tools/list",
+  "prompts/list",
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+  "server/discover",
+]);
+
+/**
+ * A result in the words of the other era: the stateless revision says of each result what type it is, and of some how
+ * long they may be kept; the older ones know neither. A result that asks for input has no older form:
+ * CLIENT_CAPABILITY_MISSING.
+ */
+export function adaptResult(result: JsonObject, from: McpEra, to: McpEra, method: string): JsonObject {
+  if (from === to) return result;
+  if (to === "modern") {
+    const cache = cacheable.has(method) ? { ttlMs: 0, cacheScope: "private" } : {};
+    return { ...cache, ...result, resultType: "complete" };
+  }
+  const { resultType, ...rest } = result;
+  if (resultType === "input_required") {
+    throw new GatewayError(
+      "CLIENT_CAPABILITY_MISSING",
+      "the upstream asks for input, which needs a client of protocol revision 2026-07-28",
+    );
+  }
+  if (!cacheable.has(method)) return rest;
+  const { ttlMs: _ttl, cacheScope: _scope, ...legacy } = rest;
+  return legacy;
+}
+
+/** A response in the words of the other era; errors are the same in both. */
+function adaptResponse(response: JsonRpcResponse, from: McpEra, to: McpEra, method: string): JsonRpcResponse {
+  if (from === to || !("result" in response)) return response;
+  return { ...response, result: adaptResult(response.result, from, to, method) };
+}
+
+const maxUris = 1_000;
+
+/** The resource subscriptions of a legacy caller at a stateless upstream: one stream for all of them, opened anew at each change. */
+class UriWatch {
+  readonly #connection: UpstreamConnection;
+  readonly #deliver: (notification: JsonRpcNotification) => void;
+  readonly #uris: Set<string> = new Set();
+  #stream: AbortController | undefined;
+
+  constructor(connection: UpstreamConnection, deliver: (notification: JsonRpcNotification) => void) {
+    this.#connection = connection;
+    this.#deliver = deliver;
+  }
+
+  /**
+   * Resolves when the upstream acknowledged the changed set. Rejects with INVALID_PARAMS beyond 1,000 URIs, and with the
+   * request's own fault.
+   */
+  async change(uri: string, wanted: boolean): Promise<void> {
+    if (wanted && this.#uris.size >= maxUris) {
+      throw new GatewayError("INVALID_PARAMS", `expected at most ${maxUris} subscriptions`);
+    }
+    if (wanted) this.#uris.add(uri);
+    else this.#uris.delete(uri);
+    const previous = this.#stream;
+    this.#stream = undefined;
+    try {
+      if (this.#uris.size > 0) await this.#open();
+    } finally {
+      previous?.abort(new GatewayError("UPSTREAM_UNAVAILABLE", "the subscription was replaced"));
+    }
+  }
+
+  stop(): void {
+    this.#stream?.abort(new GatewayError("UPSTREAM_UNAVAILABLE", "the connection was closed"));
+    this.#stream = undefined;
+  }
+
+  #open(): Promise<void> {
+    const stream = new AbortController();
+    this.#stream = stream;
+    return new Promise((resolve, reject) => {
+      const params = { notifications: { resourceSubscriptions: [...this.#uris] } };
+      const onNotification = (notification: JsonRpcNotification): void => {
+        if (notification.method === "notifications/subscriptions/acknowledged") resolve();
+        else if (notification.method === "notifications/resources/updated") this.#deliver(notification);
+      };
+      this.#connection
+        .request({ method: "subscriptions/listen", params }, { signal: stream.signal, onNotification })
+        .then((response) => {
+          if ("result" in response) resolve();
+          else
+            reject(
+              new GatewayError("UPSTREAM_INVALID", `a subscription was refused with error ${response.error.code}`),
+            );
+        }, reject);
+    });
+  }
 }

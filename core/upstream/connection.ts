@@ -1,6 +1,6 @@
-import type { JsonObject } from "../kernel/json.ts";
-import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../kernel/json-rpc.ts";
-import type { McpEra } from "../kernel/mcp.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, McpEra } from "../action/json-rpc.ts";
+import type { Catalog } from "./catalog.ts";
 
 /** What the upstream said of itself in the handshake. */
 export interface ServerDescription {
@@ -16,7 +16,7 @@ export interface OutgoingRequest {
   readonly params?: JsonObject;
 }
 
-export type ServerRequestHandler = (request: JsonRpcRequest, signal: AbortSignal) => Promise<JsonRpcResponse>;
+type ServerRequestHandler = (request: JsonRpcRequest, signal: AbortSignal) => Promise<JsonRpcResponse>;
 
 /** One request in flight, as its caller sees it. */
 export interface Exchange {
@@ -59,4 +59,55 @@ export interface UpstreamConnection {
   notify(notification: OutgoingRequest): Promise<void>;
   /** Resolves when the upstream's process or stream is gone. */
   close(): Promise<void>;
+}
+
+/** One upstream as one group uses it: a connection that is opened when needed, and what can be had there. */
+export interface Link {
+  readonly upstream: string;
+  readonly catalog: Catalog;
+  /** Whether the last attempt to reach the upstream failed. */
+  readonly failing: boolean;
+  /** The open connection, or a promise of it. Rejects where it cannot be had. */
+  connection(): UpstreamConnection | Promise<UpstreamConnection>;
+  close(): Promise<void>;
+}
+
+/** For whom a group of connections is opened. */
+export interface GroupScope {
+  /** What the client speaks; answers come in its words, whatever the upstream speaks. */
+  readonly era: McpEra;
+  readonly clientInfo: JsonObject;
+  readonly capabilities: JsonObject;
+  readonly listener: ConnectionListener;
+}
+
+/** What the fleet reports to the operator's log. */
+export type UpstreamEvent =
+  | { readonly kind: "connected"; readonly upstream: string; readonly era: string; readonly revision: string }
+  | { readonly kind: "closed"; readonly upstream: string; readonly reason: string }
+  | { readonly kind: "restarting"; readonly upstream: string; readonly delayMs: number; readonly failures: number }
+  /** Something the upstream offers is not shown to clients. */
+  | { readonly kind: "withheld"; readonly upstream: string; readonly name: string; readonly reason: string }
+  /** A connection could not be opened, or a list could not be read. */
+  | { readonly kind: "refused"; readonly upstream: string; readonly reason: string }
+  /** A line of the process's standard error, or what it wrote to standard output that is no message. */
+  | { readonly kind: "log"; readonly upstream: string; readonly line: string };
+
+export type EventSink = (event: UpstreamEvent) => void;
+
+export interface UpstreamHealth {
+  readonly name: string;
+  readonly transport: "stdio" | "http" | "sse";
+  /** `idle`: nothing asked for it yet; `down`: the last attempt failed or the last connection was lost. */
+  readonly state: "idle" | "up" | "down";
+  readonly connections: number;
+  readonly failures: number;
+  /** Why it is down. */
+  readonly reason?: string;
+}
+
+export interface Withheld {
+  readonly upstream: string;
+  readonly name: string;
+  readonly reason: string;
 }

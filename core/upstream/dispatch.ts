@@ -1,8 +1,7 @@
-import { AuthorizedAction } from "../kernel/authorized-action.ts";
-import type { ActionEnvelope } from "../kernel/envelope.ts";
-import { isJsonObject } from "../kernel/json.ts";
-import type { JsonRpcResponse } from "../kernel/json-rpc.ts";
-import { toolNamePattern } from "../kernel/mcp.ts";
+import { AuthorizedAction } from "../action/authorized-action.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import { isJsonObject } from "../action/json.ts";
+import { type JsonRpcResponse, toolNamePattern } from "../action/json-rpc.ts";
 import type { Exchange, OutgoingRequest, UpstreamConnection } from "./connection.ts";
 
 /**

@@ -1,20 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonRpcNotification } from "../kernel/json-rpc.ts";
-import type { McpEra } from "../kernel/mcp.ts";
-import type { Clock, Random } from "../kernel/port.ts";
-import type { JsonBounds } from "../kernel/strict-json.ts";
-import type { UpstreamConfig } from "../kernel/upstream-config.ts";
-import type { ConnectionListener } from "./connection.ts";
-import type { EventSink, UpstreamHealth } from "./event.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock, Random } from "../action/id.ts";
+import type { JsonRpcNotification, McpEra } from "../action/json-rpc.ts";
+import type { JsonBounds } from "../action/strict-json.ts";
+import type { UpstreamConfig } from "../config/peer-config.ts";
+import type { ConnectionListener, EventSink, GroupScope, UpstreamHealth } from "./connection.ts";
 import { type NotificationHandler, UpstreamGroup } from "./group.ts";
 import { type LinkPorts, OwnLink } from "./own-link.ts";
-import type { GroupScope } from "./scope.ts";
-import { SharedConnection } from "./shared-connection.ts";
-import { SharedLink } from "./shared-link.ts";
+import { SharedConnection, SharedLink } from "./shared-connection.ts";
 import { Upstream } from "./upstream.ts";
 
-export interface FleetOptions {
+interface FleetOptions {
   readonly configs: readonly UpstreamConfig[];
   readonly replyBounds: JsonBounds;
   /** Of one message. */

@@ -1,16 +1,11 @@
-import { isJsonObject } from "../kernel/json.ts";
-import type { JsonRpcNotification } from "../kernel/json-rpc.ts";
-import type { CachedList } from "./cached-list.ts";
-import { type ListedItem, type Listing, type ListName, listNames } from "./catalog.ts";
-import type { UpstreamConnection } from "./connection.ts";
-import type { EventSink, Withheld } from "./event.ts";
-import type { Link } from "./link.ts";
-import { MergedList } from "./merged-list.ts";
+import { isJsonObject } from "../action/json.ts";
+import type { JsonRpcNotification } from "../action/json-rpc.ts";
+import { type CachedList, type ListedItem, type Listing, type ListName, listNames } from "./catalog.ts";
+import type { EventSink, Link, UpstreamConnection, Withheld } from "./connection.ts";
 import type { ListedTool } from "./tool-reader.ts";
-import { matchesTemplate } from "./uri-template.ts";
 
 export type { ListedItem } from "./catalog.ts";
-export type { GroupScope } from "./scope.ts";
+export type { GroupScope } from "./connection.ts";
 export type { ListedTool } from "./tool-reader.ts";
 
 export type NotificationHandler = (notification: JsonRpcNotification, upstream: string) => void;
@@ -154,4 +149,72 @@ async function openLink(link: Link): Promise<UpstreamConnection | undefined> {
   const { failing } = link;
   const opening = Promise.resolve(link.connection()).catch(() => undefined); // the fault is in the events
   return failing ? undefined : opening;
+}
+
+/** The lists of several upstreams as one, in configuration order. A name that two claim is the earlier one's. */
+class MergedList<T extends { readonly upstream: string }> {
+  readonly #keyOf: (item: T) => string;
+  #sources: readonly (Listing<T> | undefined)[] = [];
+  #items: readonly T[] = [];
+  #byKey: ReadonlyMap<string, T> = new Map();
+  #withheld: readonly Withheld[] = [];
+
+  constructor(keyOf: (item: T) => string) {
+    this.#keyOf = keyOf;
+  }
+
+  get items(): readonly T[] {
+    return this.#items;
+  }
+
+  /** Everything the sources withhold, and the names claimed twice. */
+  get withheld(): readonly Withheld[] {
+    return this.#withheld;
+  }
+
+  find(key: string): T | undefined {
+    return this.#byKey.get(key);
+  }
+
+  /** Takes the lists as they are now; does nothing when they are the same ones. Returns the names newly in conflict. */
+  update(sources: readonly (Listing<T> | undefined)[]): readonly Withheld[] {
+    if (sources.length === this.#sources.length && sources.every((one, at) => one === this.#sources[at])) return [];
+    this.#sources = sources;
+    const byKey: Map<string, T> = new Map();
+    const conflicts: Withheld[] = [];
+    for (const item of sources.flatMap((source) => source?.items ?? [])) {
+      const key = this.#keyOf(item);
+      const owner = byKey.get(key);
+      if (owner === undefined) byKey.set(key, item);
+      else
+        conflicts.push({ upstream: item.upstream, name: key, reason: `upstream \`${owner.upstream}\` has it already` });
+    }
+    this.#byKey = byKey;
+    this.#items = [...byKey.values()];
+    this.#withheld = [...sources.flatMap((source) => source?.withheld ?? []), ...conflicts];
+    return conflicts;
+  }
+}
+
+const maxUri = 8_192;
+
+/**
+ * Whether a URI could have been expanded from an RFC 6570 template: the literal parts occur in order, at the start and
+ * at the end of the URI where the template has them there, and each expression stands for one character at least.
+ * Linear in the URI's length. An answer is only ever used to choose between upstreams.
+ */
+export function matchesTemplate(uri: string, template: string): boolean {
+  if (uri.length > maxUri || template.length > maxUri) return false;
+  const literals = template.split(/\{[^{}]*\}/);
+  const first = literals[0] as string;
+  const last = literals.at(-1) as string;
+  if (literals.length === 1) return uri === template;
+  if (!uri.startsWith(first) || !uri.endsWith(last)) return false;
+  let at = first.length;
+  for (const literal of literals.slice(1, -1)) {
+    const found = uri.indexOf(literal, at + 1);
+    if (found === -1) return false;
+    at = found + literal.length;
+  }
+  return uri.length - last.length > at;
 }

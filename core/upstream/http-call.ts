@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
 import { type SseEvent, SseReader } from "./sse-reader.ts";
 
 /** What becomes of a response's body. `push` may throw a GatewayError, which ends the call with it. */
@@ -9,7 +9,7 @@ export interface BodyReader {
   end(): void;
 }
 
-export interface CallListener {
+interface CallListener {
   /** Called once with the final status; chooses the body's reader. May throw a GatewayError. */
   onResponse(status: number, headers: IncomingHttpHeaders): BodyReader;
   /** The call ended without a complete response. Not called after `stop`. */

@@ -1,22 +1,21 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../kernel/json-rpc.ts";
-import type { Clock } from "../kernel/port.ts";
-import type { Flight } from "./flight.ts";
-import { FloodGate } from "./flood-gate.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
+import { FloodGate } from "./change-watch.ts";
+import type { Transport, TransportListener } from "./duplex-transport.ts";
+import type { Flight, ReplyBounds } from "./flight.ts";
 import { type BodyReader, HttpCall, statusError, WholeBody } from "./http-call.ts";
 import type { HttpClient } from "./http-client.ts";
 import { mirrorHeaders, type ParamHeader } from "./mcp-header.ts";
-import type { ReplyBounds } from "./reply.ts";
 import { RequestStream } from "./request-stream.ts";
 import { ServerStream } from "./server-stream.ts";
-import type { Transport, TransportListener } from "./transport.ts";
 
 const ignoredBodyBytes = 65_536;
 const deleteGraceMs = 1_000;
 const sessionPattern = /^[\x21-\x7e]{1,1024}$/;
 
-export interface HttpTransportOptions {
+interface HttpTransportOptions {
   readonly client: HttpClient;
   readonly bounds: ReplyBounds;
   readonly clock: Clock;

@@ -1,6 +1,5 @@
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import type { JsonRpcRequest } from "../kernel/json-rpc.ts";
-import { mcpNameSource, metaKey } from "../kernel/mcp.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { type JsonRpcRequest, mcpNameSource, metaKey } from "../action/json-rpc.ts";
 
 /** A parameter that a tool's schema wants repeated as `Mcp-Param-<header>`. */
 export interface ParamHeader {
@@ -41,13 +40,13 @@ export function mirroredParams(args: Json | undefined, paramHeaders: readonly Pa
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 const mirroredTypes: ReadonlySet<Json | undefined> = new Set(["string", "integer", "boolean"]);
-const mostHeaders = 32;
+const maxHeaders = 32;
 
 /** The `x-mcp-header` declarations of an input schema: primitive properties, reached through `properties` alone. */
 export function paramHeadersOf(inputSchema: Json | undefined): readonly ParamHeader[] {
   const found: ParamHeader[] = [];
   const visit = (schema: Json | undefined, path: readonly string[]): void => {
-    if (!isJsonObject(schema) || found.length >= mostHeaders) return;
+    if (!isJsonObject(schema) || found.length >= maxHeaders) return;
     const header = schema["x-mcp-header"];
     if (typeof header === "string" && path.length > 0 && token.test(header) && mirroredTypes.has(schema.type)) {
       found.push({ path, header });

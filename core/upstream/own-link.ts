@@ -1,14 +1,11 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { Clock, Random } from "../kernel/port.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock, Random } from "../action/id.ts";
 import { Backoff } from "./backoff.ts";
 import { Catalog } from "./catalog.ts";
 import { watchChanges, withoutSubscription } from "./change-watch.ts";
-import type { ConnectionListener, UpstreamConnection } from "./connection.ts";
+import type { ConnectionListener, EventSink, GroupScope, Link, UpstreamConnection } from "./connection.ts";
 import { ConnectionView } from "./connection-view.ts";
-import type { EventSink } from "./event.ts";
-import type { Link } from "./link.ts";
 import type { RpcConnection } from "./rpc-connection.ts";
-import type { GroupScope } from "./scope.ts";
 import type { Upstream } from "./upstream.ts";
 
 export interface LinkPorts {

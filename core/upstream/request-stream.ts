@@ -1,10 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonRpcMessage, JsonRpcResponse } from "../kernel/json-rpc.ts";
-import type { Flight } from "./flight.ts";
-import type { FloodGate } from "./flood-gate.ts";
+import { GatewayError } from "../action/error.ts";
+import type { JsonRpcMessage, JsonRpcResponse } from "../action/json-rpc.ts";
+import type { FloodGate } from "./change-watch.ts";
+import { type Flight, type ReplyBounds, readReply } from "./flight.ts";
 import { type BodyReader, EventBody, HttpCall, mediaType, statusError, WholeBody } from "./http-call.ts";
-import { type ReplyBounds, readReply } from "./reply.ts";
 import { eventId, isMessage, ServerStream } from "./server-stream.ts";
 import type { SseEvent } from "./sse-reader.ts";
 
@@ -12,7 +11,7 @@ const errorBodyBytes = 65_536;
 /** An answered stream may take this long to end, so that its socket can be used again. */
 const lingerMs = 1_000;
 
-export interface RequestStreamListener {
+interface RequestStreamListener {
   /** A notification or request beside the answer. */
   onMessage(message: JsonRpcMessage): void;
   onInitialized(headers: IncomingHttpHeaders): void;

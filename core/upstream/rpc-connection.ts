@@ -1,8 +1,13 @@
-import { GatewayError } from "../kernel/error.ts";
-import { isJsonObject, type JsonObject } from "../kernel/json.ts";
-import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, RequestId } from "../kernel/json-rpc.ts";
-import { metaKey } from "../kernel/mcp.ts";
-import type { Clock } from "../kernel/port.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import { isJsonObject, type JsonObject } from "../action/json.ts";
+import {
+  type JsonRpcNotification,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  metaKey,
+  type RequestId,
+} from "../action/json-rpc.ts";
 import type {
   ConnectionListener,
   Exchange,
@@ -10,15 +15,13 @@ import type {
   ServerDescription,
   UpstreamConnection,
 } from "./connection.ts";
+import type { Transport, TransportListener } from "./duplex-transport.ts";
 import { Flight, type FlightLimits } from "./flight.ts";
-import { InboundRequests } from "./inbound.ts";
-import { modernEnvelope, progressTokenOf, wireParams } from "./request-meta.ts";
-import { SessionRenewal } from "./session-renewal.ts";
-import type { Transport, TransportListener } from "./transport.ts";
+import { modernEnvelope, progressTokenOf, wireParams } from "./handshake.ts";
 
-const mostInFlight = 1_024;
+const maxInFlight = 1_024;
 
-export interface RpcOptions {
+interface RpcOptions {
   readonly upstream: string;
   readonly transport: Transport;
   readonly clock: Clock;
@@ -89,8 +92,8 @@ export class RpcConnection implements UpstreamConnection, TransportListener {
   call(request: OutgoingRequest, exchange: Exchange, limits: FlightLimits): Promise<JsonRpcResponse> {
     if (this.#ended) return Promise.reject(new GatewayError("UPSTREAM_UNAVAILABLE", "the connection was closed"));
     if (exchange.signal?.aborted === true) return Promise.reject(exchange.signal.reason);
-    if (this.#flights.size >= mostInFlight) {
-      return Promise.reject(new GatewayError("UPSTREAM_BUSY", `expected at most ${mostInFlight} requests in flight`));
+    if (this.#flights.size >= maxInFlight) {
+      return Promise.reject(new GatewayError("UPSTREAM_BUSY", `expected at most ${maxInFlight} requests in flight`));
     }
     const flight = this.#flight(request, exchange, limits);
     this.#lastUsedMs = this.#options.clock();
@@ -242,4 +245,100 @@ function sendsOnItsOwn(server: ServerDescription, clientCapabilities: JsonObject
     (area) => isJsonObject(area) && (area.listChanged === true || area.subscribe === true),
   );
   return changes || logging !== undefined || Object.keys(clientCapabilities).length > 0;
+}
+
+const maxOpen = 64;
+
+/** The requests an upstream has open with us: each answered once, a limited number at a time, and cancellable. */
+class InboundRequests {
+  readonly #open: Map<RequestId, AbortController> = new Map();
+  readonly #answer: (response: JsonRpcResponse) => void;
+
+  constructor(answer: (response: JsonRpcResponse) => void) {
+    this.#answer = answer;
+  }
+
+  /** Hands a request to `handle` and its answer, with the request's own id, to the upstream. */
+  async serve(request: JsonRpcRequest, handle: (signal: AbortSignal) => Promise<JsonRpcResponse>): Promise<void> {
+    const { id } = request;
+    if (this.#open.has(id) || this.#open.size >= maxOpen) {
+      this.#answer(
+        refusal(
+          id,
+          new GatewayError("INVALID_REQUEST", `expected at most ${maxOpen} open requests, each with its own id`),
+        ),
+      );
+      return;
+    }
+    const controller = new AbortController();
+    this.#open.set(id, controller);
+    try {
+      const response = await handle(controller.signal);
+      if (!controller.signal.aborted) this.#answer({ ...response, id });
+    } catch (error) {
+      if (!controller.signal.aborted) this.#answer(refusal(id, GatewayError.from(error)));
+    } finally {
+      this.#open.delete(id);
+    }
+  }
+
+  /** Returns whether there was such a request. A cancelled one is not answered. */
+  cancel(id: RequestId): boolean {
+    const controller = this.#open.get(id);
+    controller?.abort(new GatewayError("UPSTREAM_UNAVAILABLE", "the upstream cancelled its request"));
+    return controller !== undefined;
+  }
+
+  cancelAll(reason: GatewayError): void {
+    for (const controller of this.#open.values()) controller.abort(reason);
+  }
+}
+
+function refusal(id: RequestId, error: GatewayError): JsonRpcResponse {
+  return { jsonrpc: "2.0", id, error: { code: error.row.jsonRpc, message: error.publicMessage } };
+}
+
+/** Does the handshake again when the upstream lost the session, once for all requests that find out. */
+class SessionRenewal {
+  readonly #transport: Transport;
+  readonly #handshake: () => Promise<void>;
+  readonly #onFault: (error: unknown) => void;
+  #running: Promise<void> | undefined;
+
+  constructor(transport: Transport, handshake: () => Promise<void>, onFault: (error: unknown) => void) {
+    this.#transport = transport;
+    this.#handshake = handshake;
+    this.#onFault = onFault;
+  }
+
+  /** While it runs, requests wait: without a session they would be refused. */
+  get running(): boolean {
+    return this.#running !== undefined;
+  }
+
+  /** Starts, where it does not run yet; the flight that found out is sent again after it. */
+  start(flight: Flight | undefined): void {
+    this.#running ??= this.#run();
+    if (flight === undefined) return;
+    flight.resent = true;
+    this.resend(flight);
+  }
+
+  /** Sends the flight's request when the session is there again. */
+  resend(flight: Flight): void {
+    void this.#running?.then(() => {
+      if (!flight.settled) this.#transport.send(flight);
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#transport.forgetSession();
+    try {
+      await this.#handshake();
+    } catch (error) {
+      this.#onFault(error);
+    } finally {
+      this.#running = undefined;
+    }
+  }
 }

@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { GatewayError } from "../kernel/error.ts";
-import type { JsonRpcMessage } from "../kernel/json-rpc.ts";
+import { GatewayError } from "../action/error.ts";
+import type { JsonRpcMessage } from "../action/json-rpc.ts";
+import { type ReplyBounds, readReply } from "./flight.ts";
 import { EventBody, HttpCall, mediaType, statusError } from "./http-call.ts";
-import { type ReplyBounds, readReply } from "./reply.ts";
 import type { SseEvent } from "./sse-reader.ts";
 
 const shortestRetryMs = 100;
 const firstRetryMs = 1_000;
-const longestRetryMs = 30_000;
-const longestEventId = 1_024;
+const maxRetryMs = 30_000;
+const maxEventId = 1_024;
 const eventIdPattern = /^[\x21-\x7e]+$/;
 
-export interface ServerStreamOptions {
+interface ServerStreamOptions {
   readonly bounds: ReplyBounds;
   /** Opens the stream: a GET with this `Last-Event-ID`, if any. */
   readonly open: (lastEventId: string | undefined, call: HttpCall) => void;
@@ -84,8 +84,8 @@ export class ServerStream {
 
   #retry(askedMs: number | undefined): void {
     if (this.#stopped) return;
-    const ownMs = Math.min(longestRetryMs, firstRetryMs * 2 ** this.#failures++);
-    const delayMs = Math.min(longestRetryMs, Math.max(shortestRetryMs, askedMs ?? ownMs));
+    const ownMs = Math.min(maxRetryMs, firstRetryMs * 2 ** this.#failures++);
+    const delayMs = Math.min(maxRetryMs, Math.max(shortestRetryMs, askedMs ?? ownMs));
     this.#timer = setTimeout(() => this.#connect(), delayMs);
   }
 }
@@ -93,7 +93,7 @@ export class ServerStream {
 /** An event's id where it can go into a header again. */
 export function eventId(event: SseEvent): string | undefined {
   const { id } = event;
-  return id !== undefined && id.length <= longestEventId && eventIdPattern.test(id) ? id : undefined;
+  return id !== undefined && id.length <= maxEventId && eventIdPattern.test(id) ? id : undefined;
 }
 
 /** Other event names are other people's; an event without data only carries an id. */

@@ -1,12 +1,12 @@
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
+import type { ReplyBounds } from "./flight.ts";
 import { EventBody, HttpCall, mediaType, statusError, WholeBody } from "./http-call.ts";
 import type { HttpClient } from "./http-client.ts";
-import type { ReplyBounds } from "./reply.ts";
 import type { SseEvent } from "./sse-reader.ts";
 
 const ignoredBodyBytes = 65_536;
-const longestEndpoint = 4_096;
+const maxEndpoint = 4_096;
 
 /** The HTTP+SSE transport: one event stream for all answers, and a POST for each message to the address it announced. */
 export class SsePipe implements Pipe {
@@ -83,7 +83,7 @@ export class SsePipe implements Pipe {
   /** The announced address must stay on the stream's own origin: a hostile one would be sent our credentials. */
   #endpoint(text: string): string {
     const { url } = this.#client;
-    const readable = text.length <= longestEndpoint && URL.canParse(text, url.href);
+    const readable = text.length <= maxEndpoint && URL.canParse(text, url.href);
     const target = readable ? new URL(text, url) : undefined;
     if (target === undefined || target.origin !== url.origin) {
       throw new GatewayError("UPSTREAM_INVALID", "expected an endpoint on the upstream's own origin");

@@ -1,6 +1,6 @@
 import { TextDecoder } from "node:util";
 import { createParser, type EventSourceParser } from "eventsource-parser";
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
 
 export interface SseEvent {
   readonly event?: string | undefined;

@@ -1,12 +1,9 @@
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { GatewayError } from "../kernel/error.ts";
-import type { Clock } from "../kernel/port.ts";
-import type { StdioConfig } from "../kernel/upstream-config.ts";
-import { startProcess, stopProcess } from "./child-process.ts";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { StdioConfig } from "../config/peer-config.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
-import { LineFramer } from "./line-framer.ts";
-import { LogLines } from "./log-line.ts";
-import type { ReplyBounds } from "./reply.ts";
+import type { ReplyBounds } from "./flight.ts";
 
 /** What a process may leave unread in its standard input. */
 const unreadBytes = 8 * 1024 * 1024;
@@ -102,4 +99,225 @@ export class StdioPipe implements Pipe {
     await stopProcess(this.#child);
     stdout.destroy();
   }
+}
+
+const endGraceMs = 300;
+const termGraceMs = 2_000;
+const inherited = ["PATH", "HOME", "LANG", "TMPDIR"] as const;
+
+/** Process groups that are alive; a gateway that exits takes them with it. */
+const groups: Set<number> = new Set();
+process.on("exit", () => {
+  for (const group of groups) signalGroup(group, "SIGKILL");
+});
+
+/**
+ * Starts an upstream's process: no shell, its own process group, and an environment of PATH, HOME, LANG, TMPDIR and
+ * what is configured, so that the gateway's own secrets cannot leak. A failed start is an `error` event.
+ */
+function startProcess(config: StdioConfig): ChildProcessWithoutNullStreams {
+  const child = spawn(config.command, config.args, {
+    ...(config.cwd === undefined ? {} : { cwd: config.cwd }),
+    env: { ...minimalEnvironment(), ...config.env },
+    detached: true,
+    shell: false,
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  const { pid } = child;
+  if (pid === undefined) return child;
+  groups.add(pid);
+  child.once("exit", () => {
+    signalGroup(pid, "SIGKILL"); // what it started and left behind
+    groups.delete(pid);
+  });
+  return child;
+}
+
+/** Ends the process and its group: end of input, then SIGTERM, then SIGKILL. Resolves when it is gone. */
+async function stopProcess(child: ChildProcessWithoutNullStreams): Promise<void> {
+  const { pid } = child;
+  if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise<true>((resolve) => child.once("exit", () => resolve(true)));
+  child.stdin.end();
+  if (await within(exited, endGraceMs)) return;
+  signalGroup(pid, "SIGTERM");
+  if (await within(exited, termGraceMs)) return;
+  signalGroup(pid, "SIGKILL");
+  await exited;
+}
+
+function minimalEnvironment(): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const name of inherited) {
+    const value = process.env[name];
+    if (value !== undefined) env[name] = value;
+  }
+  return env;
+}
+
+function signalGroup(group: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-group, signal);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // Already gone is what we want; what runs as another user by now is not ours to end, and no reason to end ourselves.
+    if (code !== "ESRCH" && code !== "EPERM") throw error;
+  }
+}
+
+async function within(event: Promise<true>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const first = await Promise.race([event, late]);
+  clearTimeout(timer);
+  return first;
+}
+
+const maxLine = 2_048;
+const linesPerSecond = 50;
+
+/**
+ * Turns a process's standard error into log lines: the first 2,048 bytes of each, 50 a second at most.
+ * What is left out is counted and said.
+ */
+export class LogLines {
+  readonly #clock: Clock;
+  readonly #sink: (line: string) => void;
+  #parts: Buffer[] = [];
+  #size = 0;
+  #second = 0;
+  #sent = 0;
+  #dropped = 0;
+
+  constructor(clock: Clock, sink: (line: string) => void) {
+    this.#clock = clock;
+    this.#sink = sink;
+  }
+
+  push(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, start)) {
+      this.#keep(chunk.subarray(start, end));
+      this.flush();
+      start = end + 1;
+    }
+    this.#keep(chunk.subarray(start));
+  }
+
+  /** The line so far is all there is of it. */
+  flush(): void {
+    if (this.#size === 0) return;
+    const text = Buffer.concat(this.#parts).toString("utf8").trimEnd();
+    this.#parts = [];
+    this.#size = 0;
+    if (text !== "") this.write(text);
+  }
+
+  /** A line from elsewhere, under the same limits. */
+  write(line: string): void {
+    const second = Math.floor(this.#clock() / 1_000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#sent = 0;
+      if (this.#dropped > 0) this.#sink(`(${this.#dropped} lines left out)`);
+      this.#dropped = 0;
+    }
+    if (++this.#sent <= linesPerSecond) this.#sink(line.slice(0, maxLine));
+    else this.#dropped++;
+  }
+
+  #keep(part: Buffer): void {
+    const room = maxLine - this.#size;
+    if (room <= 0 || part.length === 0) return;
+    const kept = Buffer.from(part.subarray(0, room));
+    this.#parts.push(kept);
+    this.#size += kept.length;
+  }
+}
+
+const newline = 0x0a;
+const carriageReturn = 0x0d;
+const edge = 256;
+
+interface LineListener {
+  /** One line without its line end; never empty. The bytes are the listener's to keep. */
+  onLine(line: Buffer): void;
+  /** A line longer than the bound has ended; `head` and `tail` are its first and last bytes, at most 256 each. */
+  onLongLine(head: Buffer, tail: Buffer): void;
+  /** A line went on past everything that may be skipped. The framer must not be fed again. */
+  onEndlessLine(): void;
+}
+
+/**
+ * Cuts a byte stream into lines. Keeps at most `maxBytes` of one; what is longer is skipped to its end, up to
+ * eight times as much.
+ */
+export class LineFramer {
+  readonly #maxBytes: number;
+  readonly #listener: LineListener;
+  #parts: Buffer[] = [];
+  #size = 0;
+  #head: Buffer = Buffer.alloc(0);
+  #tail: Buffer = Buffer.alloc(0);
+  #ended = false;
+
+  constructor(maxBytes: number, listener: LineListener) {
+    this.#maxBytes = maxBytes;
+    this.#listener = listener;
+  }
+
+  push(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
+      this.#add(chunk.subarray(start, end));
+      this.#finish();
+      start = end + 1;
+      if (this.#ended) return;
+    }
+    if (start < chunk.length) this.#add(chunk.subarray(start));
+  }
+
+  #add(part: Buffer): void {
+    this.#size += part.length;
+    if (this.#size <= this.#maxBytes) {
+      this.#parts.push(part);
+      return;
+    }
+    this.#skip(part);
+    if (this.#size > this.#maxBytes * 8 && !this.#ended) {
+      this.#ended = true;
+      this.#listener.onEndlessLine();
+    }
+  }
+
+  #skip(part: Buffer): void {
+    if (this.#head.length === 0) {
+      const kept = Buffer.concat([...this.#parts, part.subarray(0, edge)]);
+      this.#head = Buffer.from(kept.subarray(0, edge));
+      this.#tail = Buffer.from(kept.subarray(-edge));
+      this.#parts = [];
+    }
+    this.#tail = Buffer.from(Buffer.concat([this.#tail, part.subarray(-edge)]).subarray(-edge));
+  }
+
+  #finish(): void {
+    const long = this.#size > this.#maxBytes;
+    const line = long
+      ? undefined
+      : withoutReturn(this.#parts.length === 1 ? this.#parts[0] : Buffer.concat(this.#parts));
+    const [head, tail] = [this.#head, this.#tail];
+    this.#parts = [];
+    this.#size = 0;
+    this.#head = this.#tail = Buffer.alloc(0);
+    if (this.#ended) return;
+    if (line === undefined) this.#listener.onLongLine(head, tail);
+    else if (line.length > 0) this.#listener.onLine(line);
+  }
+}
+
+function withoutReturn(line: Buffer | undefined): Buffer {
+  if (line === undefined) return Buffer.alloc(0);
+  return line.at(-1) === carriageReturn ? line.subarray(0, -1) : line;
 }

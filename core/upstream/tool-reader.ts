@@ -1,12 +1,11 @@
-import { canonicalJson } from "../kernel/canonical-json.ts";
-import { type Capability, resolveCapability } from "../kernel/capability.ts";
-import { contentDigest } from "../kernel/digest.ts";
-import { compileGlob } from "../kernel/glob.ts";
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
-import { toolNamePattern } from "../kernel/mcp.ts";
-import type { UpstreamSettings } from "../kernel/upstream-config.ts";
+import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
+import { type Capability, resolveCapability } from "../action/envelope.ts";
+import { compileGlob } from "../action/glob.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { valueAt } from "../action/json-pointer.ts";
+import { toolNamePattern } from "../action/json-rpc.ts";
+import type { UpstreamSettings } from "../config/peer-config.ts";
 import { type ParamHeader, paramHeadersOf } from "./mcp-header.ts";
-import { schemaFault } from "./tool-schema.ts";
 
 /** A tool as clients may see and call it. */
 export interface ListedTool {
@@ -25,9 +24,9 @@ export interface ListedTool {
   readonly paramHeaders: readonly ParamHeader[];
 }
 
-const longestDefinition = 1024 * 1024;
-const mostKept = 10_000;
-const mostKeptCharacters = 32 * 1024 * 1024;
+const maxDefinition = 1024 * 1024;
+const maxKept = 10_000;
+const maxKeptCharacters = 32 * 1024 * 1024;
 
 /** Reads the tool definitions of one upstream, each different text once for all of its sessions. */
 export class ToolReader {
@@ -43,13 +42,13 @@ export class ToolReader {
   /** The tool, or why clients must not see it. */
   read(definition: JsonObject): ListedTool | string {
     const text = JSON.stringify(definition);
-    if (text.length > longestDefinition) return `its definition is longer than ${longestDefinition} characters`;
+    if (text.length > maxDefinition) return `its definition is longer than ${maxDefinition} characters`;
     const key = contentDigest(text);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const read = this.#judge(definition);
     this.#keptCharacters += text.length;
-    if (this.#known.size >= mostKept || this.#keptCharacters > mostKeptCharacters) {
+    if (this.#known.size >= maxKept || this.#keptCharacters > maxKeptCharacters) {
       this.#known.clear();
       this.#keptCharacters = text.length;
     }
@@ -73,7 +72,7 @@ export class ToolReader {
     const fault = schemaFault(inputSchema) ?? (outputSchema === undefined ? undefined : schemaFault(outputSchema));
     if (fault !== undefined) return fault;
     const annotations = isJsonObject(definition.annotations) ? definition.annotations : {};
-    if (this.#paramHeaders.size >= mostKept) this.#paramHeaders.clear();
+    if (this.#paramHeaders.size >= maxKept) this.#paramHeaders.clear();
     const paramHeaders = paramHeadersOf(inputSchema);
     this.#paramHeaders.set(name, paramHeaders);
     return {
@@ -112,4 +111,113 @@ function hints(annotations: JsonObject): { readonly readOnlyHint?: boolean; read
     ...(readOnlyHint === undefined ? {} : { readOnlyHint }),
     ...(destructiveHint === undefined ? {} : { destructiveHint }),
   };
+}
+
+const maxSubschemas = 10_000;
+const deepest = 64;
+
+/** Keywords whose subschemas judge the same instance: following them makes no progress through the data. */
+const inPlace: readonly string[] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+const references: readonly string[] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/**
+ * Why a JSON Schema must not be handed to clients; undefined when it may.
+ * A reference to anything but the schema itself is refused, and so is one that only ever leads back to itself: clients
+ * fetch the first and never finish the second. Nothing is fetched here.
+ */
+export function schemaFault(schema: Json): string | undefined {
+  const survey = new SchemaSurvey();
+  const fault = survey.walk(schema, 0);
+  return fault ?? survey.cycle(schema);
+}
+
+class SchemaSurvey {
+  readonly #referring: JsonObject[] = [];
+  readonly #anchors: Map<string, JsonObject> = new Map();
+  #count = 0;
+
+  /** Visits every object once and remembers those that refer. Returns the first fault. */
+  walk(value: Json, depth: number): string | undefined {
+    if (typeof value !== "object" || value === null) return undefined;
+    if (depth > deepest) return `its schema is more than ${deepest} levels deep`;
+    if (isJsonObject(value)) {
+      if (++this.#count > maxSubschemas) return `its schema has more than ${maxSubschemas} subschemas`;
+      const fault = this.#noteReferences(value);
+      if (fault !== undefined) return fault;
+    }
+    for (const member of Object.values(value)) {
+      const fault = this.walk(member as Json, depth + 1);
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  }
+
+  #noteReferences(schema: JsonObject): string | undefined {
+    for (const keyword of references) {
+      const target = schema[keyword];
+      if (typeof target !== "string") continue;
+      if (!target.startsWith("#")) return "its schema refers to another document";
+      if (!this.#referring.includes(schema)) this.#referring.push(schema);
+    }
+    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
+      const anchor = schema[keyword];
+      if (typeof anchor === "string") this.#anchors.set(anchor, schema);
+    }
+    return undefined;
+  }
+
+  /** Looks for a way from a schema back to itself through references and in-place keywords alone. */
+  cycle(root: Json): string | undefined {
+    const done: Set<JsonObject> = new Set();
+    const onPath: Set<JsonObject> = new Set();
+    for (const start of this.#referring) {
+      const stack: { readonly schema: JsonObject; readonly next: readonly JsonObject[]; at: number }[] = [];
+      const enter = (schema: JsonObject): void => {
+        onPath.add(schema);
+        stack.push({ schema, next: this.#edges(root, schema), at: 0 });
+      };
+      if (!done.has(start)) enter(start);
+      for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+        const next = top.next[top.at++];
+        if (next === undefined) {
+          onPath.delete(top.schema);
+          done.add(top.schema);
+          stack.pop();
+        } else if (onPath.has(next)) return "its schema has a reference that leads back to itself";
+        else if (!done.has(next)) enter(next);
+      }
+    }
+    return undefined;
+  }
+
+  #edges(root: Json, schema: JsonObject): readonly JsonObject[] {
+    const targets: (Json | undefined)[] = [];
+    for (const keyword of references) {
+      const target = schema[keyword];
+      if (typeof target === "string") targets.push(this.#resolve(root, target));
+    }
+    for (const keyword of inPlace) {
+      const below = schema[keyword];
+      if (keyword === "dependentSchemas" && isJsonObject(below)) targets.push(...Object.values(below));
+      else if (Array.isArray(below)) targets.push(...below);
+      else targets.push(below);
+    }
+    return targets.filter(isJsonObject);
+  }
+
+  /** The place a local reference points to; undefined where there is none, which harms nobody. */
+  #resolve(root: Json, reference: string): Json | undefined {
+    const fragment = safeDecode(reference.slice(1));
+    if (fragment === "") return root;
+    if (!fragment.startsWith("/")) return this.#anchors.get(fragment);
+    return valueAt(root, fragment);
+  }
+}
+
+function safeDecode(fragment: string): string {
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    return fragment; // not percent-encoding, so it stands for itself
+  }
 }

@@ -1,32 +1,30 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { McpEra } from "../kernel/mcp.ts";
-import type { Clock, Random } from "../kernel/port.ts";
-import type { UpstreamConfig } from "../kernel/upstream-config.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock, Random } from "../action/id.ts";
+import type { McpEra } from "../action/json-rpc.ts";
+import type { UpstreamConfig } from "../config/peer-config.ts";
 import { Backoff } from "./backoff.ts";
-import type { ConnectionListener } from "./connection.ts";
-import { DuplexTransport } from "./duplex-transport.ts";
-import type { EventSink, UpstreamHealth } from "./event.ts";
+import type { ConnectionListener, EventSink, UpstreamHealth } from "./connection.ts";
+import { DuplexTransport, type Transport } from "./duplex-transport.ts";
+import type { ReplyBounds } from "./flight.ts";
 import { type Introduction, OtherEraError, shakeHands } from "./handshake.ts";
 import { HttpClient } from "./http-client.ts";
 import { HttpTransport } from "./http-transport.ts";
-import type { ReplyBounds } from "./reply.ts";
 import { RpcConnection } from "./rpc-connection.ts";
 import { SsePipe } from "./sse-pipe.ts";
 import { StdioPipe } from "./stdio-pipe.ts";
 import { ToolReader } from "./tool-reader.ts";
-import type { Transport } from "./transport.ts";
 
 /** What a process may take to answer a request it may not know. */
-const longestProbeMs = 2_000;
+const maxProbeMs = 2_000;
 
-export interface UpstreamOptions {
+interface UpstreamOptions {
   readonly bounds: ReplyBounds;
   readonly clock: Clock;
   readonly random: Random;
   readonly onEvent: EventSink;
 }
 
-export interface OpenOptions extends Introduction {
+interface OpenOptions extends Introduction {
   /** The era to try first where the upstream may speak both. */
   readonly prefers: McpEra;
   readonly listener: ConnectionListener;
@@ -120,7 +118,7 @@ export class Upstream {
       if (connection === undefined || connection.ended) connection = this.#start(options);
       const left = Math.max(1, end - this.#options.clock());
       const probing = this.config.transport === "stdio" && index < eras.length - 1;
-      const timeoutMs = probing ? Math.min(longestProbeMs, left / 2) : left;
+      const timeoutMs = probing ? Math.min(maxProbeMs, left / 2) : left;
       try {
         await shakeHands(connection, era, options, { timeoutMs, maxTimeoutMs: timeoutMs });
         return connection;

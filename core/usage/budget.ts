@@ -1,8 +1,8 @@
-import { GatewayError } from "../kernel/error.ts";
-import type { Clock } from "../kernel/port.ts";
-import type { Principal } from "../kernel/principal.ts";
-import type { BudgetConfig } from "../kernel/usage-config.ts";
-import { type Day, dayOf, nextPeriod, type PeriodUnit, periodOf } from "./day.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { Principal } from "../action/principal.ts";
+import type { BudgetConfig } from "../config/peer-config.ts";
+import { type Day, dayOf, nextPeriod, type PeriodUnit, periodOf } from "./usage-row.ts";
 
 /** Whose tokens one limit counts. */
 type Spender = Pick<Principal, "tenant" | "keyId">;
@@ -26,10 +26,7 @@ interface Account {
 }
 
 /** What the running period of each budget has seen so far: `from` is its first day. */
-export type SpentSince = (
-  spender: { readonly tenant: string; readonly key: string | null },
-  from: Day,
-) => Promise<number>;
+type SpentSince = (spender: { readonly tenant: string; readonly key: string | null }, from: Day) => Promise<number>;
 
 /**
  * Tokens a day and a month, for tenants and keys. What is held counts as spent, so that however many ask at once, no

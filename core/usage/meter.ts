@@ -1,25 +1,23 @@
-import type { GatewayError } from "../kernel/error.ts";
-import type { Clock } from "../kernel/port.ts";
-import type { Principal } from "../kernel/principal.ts";
-import type { TokenUsage } from "../kernel/token-usage.ts";
-import type { BudgetConfig, UsageConfig } from "../kernel/usage-config.ts";
-import { UsageBook, type UsageStore } from "./book.ts";
+import type { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { TokenUsage } from "../action/model-api.ts";
+import type { Principal } from "../action/principal.ts";
+import type { BudgetConfig, UsageConfig } from "../config/peer-config.ts";
 import { Budgets, type Hold } from "./budget.ts";
-import { type Day, dayOf } from "./day.ts";
-import { RateLimit, type RateUnit } from "./rate-limit.ts";
-import { rateLimitHeaders } from "./rate-limit-header.ts";
+import { RateLimit, type RateUnit, rateLimitHeaders } from "./rate-limit.ts";
 import { reportUsage, type UsagePage, type UsageQuery } from "./usage-report.ts";
-import type { UsageRow } from "./usage-row.ts";
+import { type Day, dayOf, type UsageRow } from "./usage-row.ts";
+import { UsageBook, type UsageStore } from "./usage-store.ts";
 
 /** Why a request was not let in. */
-export type UsageRefusal = RateUnit | "budget" | "principals";
+type UsageRefusal = RateUnit | "budget" | "principals";
 
-export interface UsageObserver {
+interface UsageObserver {
   tokensUsed(direction: "input" | "output", count: number): void;
   usageRefused(reason: UsageRefusal): void;
 }
 
-export interface UsageMeterOptions {
+interface UsageMeterOptions {
   readonly config: UsageConfig;
   readonly store: UsageStore;
   readonly clock: Clock;
@@ -37,14 +35,14 @@ export interface Reservation {
 }
 
 /** Who answered, by the names of the configuration, and what it took. */
-export interface ServedUsage {
+interface ServedUsage {
   readonly provider: string;
   readonly model: string;
   readonly usage: TokenUsage;
 }
 
 /** No request takes more in one direction: what a provider says beyond it is not believed. */
-const mostTokens = 10_000_000;
+const maxTokens = 10_000_000;
 
 /** Lets model requests in by their principal's limits and the budgets, and keeps count of what they took. */
 export class UsageMeter {
@@ -150,6 +148,6 @@ function hasBudget(budgets: readonly BudgetConfig[], tenant: string, keyId: stri
 
 /** A count that is none would make every comparison false, and every limit none. */
 function within(tokens: number): number {
-  if (tokens >= 0) return Math.min(Math.ceil(tokens), mostTokens);
+  if (tokens >= 0) return Math.min(Math.ceil(tokens), maxTokens);
   throw new TypeError(`UsageMeter: expected a count of tokens, got ${tokens}`);
 }

@@ -1,19 +1,19 @@
-import { Allowance } from "../kernel/allowance.ts";
-import { GatewayError } from "../kernel/error.ts";
+import { GatewayError } from "../action/error.ts";
+import { Allowance } from "../action/token-bucket.ts";
 
 export type RateUnit = "requests" | "tokens";
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   readonly requestsPerMinute: number;
   readonly tokensPerMinute: number;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
   /** Principals at once whose allowance is not full again; 50,000 unless told. */
-  readonly mostPrincipals?: number;
+  readonly maxPrincipals?: number;
 }
 
 /** Where one principal stands with one limit. */
-export interface RateState {
+interface RateState {
   readonly limit: number;
   /** Whole, and never below zero. */
   readonly remaining: number;
@@ -21,7 +21,7 @@ export interface RateState {
   readonly resetS: number;
 }
 
-export type RateStates = Readonly<Record<RateUnit, RateState>>;
+type RateStates = Readonly<Record<RateUnit, RateState>>;
 
 interface Allowances {
   readonly requests: Allowance;
@@ -30,7 +30,7 @@ interface Allowances {
 
 const usualPrincipals = 50_000;
 /** In one turn, for one that is full again. */
-const mostLookedAt = 16;
+const maxLookedAt = 16;
 
 /**
  * Requests and tokens a minute, for each principal, in memory: a start begins anew.
@@ -98,9 +98,9 @@ export class RateLimit {
 
   /** Whether there is no room for one more, those forgotten that are full again. */
   #isCrowded(now: number): boolean {
-    const most = this.#options.mostPrincipals ?? usualPrincipals;
+    const most = this.#options.maxPrincipals ?? usualPrincipals;
     if (this.#used.size < most) return false;
-    for (const [principal, allowances] of firstOf(this.#used, mostLookedAt)) {
+    for (const [principal, allowances] of firstOf(this.#used, maxLookedAt)) {
       this.#used.delete(principal);
       if (!isFull(allowances, now)) this.#used.set(principal, allowances);
     }
@@ -138,4 +138,23 @@ function refuse(unit: RateUnit, allowance: Allowance, waitMs: number, now: numbe
 function crowded(): GatewayError {
   const data = { reason: "principals", retry_after_s: 60 };
   return new GatewayError("RATE_LIMITED", "too many keys ask at once; try again in 60 s", { data });
+}
+
+/**
+ * Both limits as structured fields (`RateLimit`, `RateLimit-Policy`: a policy's quota `q`, window `w` in seconds, rest
+ * `r`, time to reset `t`), and the nearer of the two in the three headers that many clients read.
+ */
+export function rateLimitHeaders({ requests, tokens }: RateStates): Readonly<Record<string, string>> {
+  const nearer = share(requests) <= share(tokens) ? requests : tokens;
+  return {
+    "ratelimit-policy": `"requests";q=${requests.limit};w=60, "tokens";q=${tokens.limit};w=60`,
+    ratelimit: `"requests";r=${requests.remaining};t=${requests.resetS}, "tokens";r=${tokens.remaining};t=${tokens.resetS}`,
+    "ratelimit-limit": String(nearer.limit),
+    "ratelimit-remaining": String(nearer.remaining),
+    "ratelimit-reset": String(nearer.resetS),
+  };
+}
+
+function share({ limit, remaining }: RateState): number {
+  return remaining / limit;
 }

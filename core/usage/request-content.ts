@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from "../kernel/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 
 /** What a model reads of a request in either API. */
 export interface RequestContent {

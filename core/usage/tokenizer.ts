@@ -3,13 +3,13 @@ import type { RequestContent } from "./request-content.ts";
 type CountTokens = (text: string, options: { readonly disallowedSpecial: Set<string> }) => number;
 
 /** UTF-16 code units; so many are counted one by one, of more only some. */
-const mostCounted = 32_768;
+const maxCounted = 32_768;
 /** Merging costs the square of a run of letters, and a run may be a whole text: none is longer than this. */
 const pieceLength = 64;
 /** What asking about a text costs beside its length, in code units. */
 const pieceCost = 32;
 /** No text that is not counted whole has fewer tokens than one for so many code units. */
-const mostPerToken = 8;
+const maxPerToken = 8;
 /** What looks like a control token is text like any other. */
 const plain = { disallowedSpecial: new Set<string>() };
 
@@ -51,7 +51,7 @@ export class Tokenizer {
    */
   #count(texts: readonly string[]): number {
     const length = texts.reduce((sum, text) => sum + text.length, 0);
-    const step = Math.ceil((length + texts.length * pieceCost) / mostCounted);
+    const step = Math.ceil((length + texts.length * pieceCost) / maxCounted);
     let tokens = 0;
     let counted = 0;
     let index = 0;
@@ -60,7 +60,7 @@ export class Tokenizer {
       tokens += this.#countTokens(piece, plain);
       counted += piece.length;
     }
-    return step <= 1 ? tokens : Math.ceil(Math.max((tokens * length) / counted, length / mostPerToken));
+    return step <= 1 ? tokens : Math.ceil(Math.max((tokens * length) / counted, length / maxPerToken));
   }
 }
 

@@ -1,5 +1,4 @@
-import type { Day } from "./day.ts";
-import { addCounts, type UsageCount, type UsageRow } from "./usage-row.ts";
+import { addCounts, type Day, type UsageCount, type UsageRow } from "./usage-row.ts";
 
 /** What counts can be told apart by, in the order in which they are sorted. */
 export const usageDimensions = ["day", "principal", "provider", "model"] as const;

@@ -1,8 +1,8 @@
 import { PluginFault } from "./fault.ts";
 import { LentMemory } from "./memory.ts";
 
-const largestOutput = 262_144;
-const mostLogBytes = 4_096;
+const maxOutput = 262_144;
+const maxLogBytes = 4_096;
 
 /** The module that a plugin's imports name. */
 export const abiModule = "extism:host/env";
@@ -61,8 +61,8 @@ export class Host {
   }
 
   #setOutput(offset: number, length: number): void {
-    if (length > largestOutput) {
-      throw new PluginFault("output_cap", `expected at most ${largestOutput} bytes of output, got more`);
+    if (length > maxOutput) {
+      throw new PluginFault("output_cap", `expected at most ${maxOutput} bytes of output, got more`);
     }
     this.#output = this.#memory.copy(offset, length);
   }
@@ -70,8 +70,8 @@ export class Host {
   #say(level: Parameters<Log>[0], offset: number): void {
     const length = this.#memory.lengthOf(offset);
     this.#logged += length;
-    if (this.#logged > mostLogBytes) {
-      throw new PluginFault("log_cap", `expected at most ${mostLogBytes} bytes of log a call, got more`);
+    if (this.#logged > maxLogBytes) {
+      throw new PluginFault("log_cap", `expected at most ${maxLogBytes} bytes of log a call, got more`);
     }
     this.#log(level, new TextDecoder().decode(this.#memory.copy(offset, length)));
   }

@@ -1,26 +1,26 @@
 import { PluginFault } from "./fault.ts";
 
-const mostBytes = 1_048_576;
-const mostBlocks = 4_096;
+const maxBytes = 1_048_576;
+const maxBlocks = 4_096;
 /** No block begins at 0, which stands for "none". */
 const firstOffset = 8;
 
 /** Memory that the host lends a plugin for one call, in blocks that begin at multiples of 8. */
 export class LentMemory {
-  readonly bytes: Uint8Array = new Uint8Array(mostBytes);
+  readonly bytes: Uint8Array = new Uint8Array(maxBytes);
   readonly view: DataView = new DataView(this.bytes.buffer);
   readonly #lengths = new Map<number, number>();
   #end = firstOffset;
 
   /** The offset of a new block, 0 for one of no length. */
   alloc(length: number): number {
-    if (length < 0 || length > mostBytes - this.#end || this.#lengths.size === mostBlocks) {
-      throw new PluginFault("host_call", `expected \`alloc\` within ${mostBytes} bytes and ${mostBlocks} blocks`);
+    if (length < 0 || length > maxBytes - this.#end || this.#lengths.size === maxBlocks) {
+      throw new PluginFault("host_call", `expected \`alloc\` within ${maxBytes} bytes and ${maxBlocks} blocks`);
     }
     if (length === 0) return 0;
     const offset = this.#end;
     this.#lengths.set(offset, length);
-    this.#end = Math.min(mostBytes, offset + Math.ceil(length / 8) * 8);
+    this.#end = Math.min(maxBytes, offset + Math.ceil(length / 8) * 8);
     return offset;
   }
 

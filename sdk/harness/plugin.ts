@@ -18,7 +18,7 @@ export interface LoadedPlugin {
   evaluate(action: ActionEnvelope): Verdict;
 }
 
-const largestInput = 4_194_304;
+const maxInput = 4_194_304;
 
 /**
  * Loads a plugin out of its folder, or a module by itself, which then has the name of its file. Rejects where the module
@@ -46,7 +46,7 @@ export async function loadPlugin(
 /** What one export answers, in a new instance. */
 function callOnce(module: WebAssembly.Module, entry: string, input: Partial<PluginInput>, log: Log): Uint8Array {
   const bytes = new TextEncoder().encode(JSON.stringify(input));
-  if (bytes.length > largestInput) throw new PluginFault("input_cap", `expected at most ${largestInput} bytes`);
+  if (bytes.length > maxInput) throw new PluginFault("input_cap", `expected at most ${maxInput} bytes`);
   const host = new Host(bytes, log);
   const run = begin(module, host)[entry];
   if (typeof run !== "function") throw new TypeError(`expected the module to export \`${entry}\``);

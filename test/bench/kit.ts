@@ -1,5 +1,5 @@
-import { compileModule } from "../../core/extension/compiled-module.ts";
-import { PluginMachine } from "../../core/extension/plugin-machine.ts";
+import { compileModule } from "../../core/plugin/compiled-module.ts";
+import { PluginMachine } from "../../core/plugin/plugin-machine.ts";
 import { makeAction } from "../support/action.ts";
 import { buildAssembly } from "../support/assembly.ts";
 

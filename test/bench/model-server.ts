@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import type { ModelApi } from "../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../core/action/model-api.ts";
 import { answerEvents, answerOf, type ModelReply } from "../fixture/model-reply.ts";
 
 /**

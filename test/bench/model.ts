@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import type { ModelApi } from "../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../core/action/model-api.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { type LoadResult, measureLoad } from "./load.ts";

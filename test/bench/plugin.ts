@@ -1,10 +1,10 @@
-import { compileModule } from "../../core/extension/compiled-module.ts";
-import { HostCall } from "../../core/extension/host-call.ts";
-import { compilePlugin } from "../../core/extension/plugin.ts";
-import { encodeInput } from "../../core/extension/plugin-input.ts";
-import { PluginMachine } from "../../core/extension/plugin-machine.ts";
-import { type ActionEnvelope, phases } from "../../core/kernel/envelope.ts";
-import type { Json } from "../../core/kernel/json.ts";
+import { type ActionEnvelope, phases } from "../../core/action/envelope.ts";
+import type { Json } from "../../core/action/json.ts";
+import { encodeInput } from "../../core/plugin/abi.ts";
+import { compileModule } from "../../core/plugin/compiled-module.ts";
+import { HostCall } from "../../core/plugin/host-call.ts";
+import { compilePlugin } from "../../core/plugin/plugin.ts";
+import { PluginMachine } from "../../core/plugin/plugin-machine.ts";
 import { makeAction } from "../support/action.ts";
 import { buildAssembly } from "../support/assembly.ts";
 import { openPool, portsOfOneThread } from "../support/plugin-port.ts";

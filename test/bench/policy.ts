@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
-import type { Policy } from "../../core/kernel/policy.ts";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import type { Policy } from "../../core/action/policy.ts";
 import { Chain } from "../../core/policy/chain.ts";
 import { loadPack } from "../../core/policy/pack.ts";
 import { repositoryRoot } from "../check/source-tree.ts";

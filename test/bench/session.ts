@@ -1,8 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
-import { withOutput } from "../../core/kernel/envelope.ts";
-import type { Evaluation } from "../../core/kernel/evaluation.ts";
+import type { Evaluation } from "../../core/action/decision.ts";
+import { type ActionEnvelope, withOutput } from "../../core/action/envelope.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 import { findIn, SessionWorld } from "../support/session-world.ts";
 

@@ -21,8 +21,8 @@ function tree(files: Readonly<Record<string, string>>): SourceTree {
 describe("the architecture", () => {
   it("is read from a tree that is there", () => {
     expect([...product.keys()])
-      .to.include("core/kernel/envelope.ts")
-      .and.to.include("core/pipeline/gate.ts");
+      .to.include("core/action/envelope.ts")
+      .and.to.include("core/road/authorize.ts");
   });
 
   describe("layers", () => {
@@ -32,18 +32,18 @@ describe("the architecture", () => {
 
     it("see an import that points up, however it is written", () => {
       const upwards = {
-        "core/kernel/a.ts": 'import type { Road } from "../pipeline/road.ts";',
+        "core/action/a.ts": 'import type { Road } from "../pipeline/road.ts";',
         "core/policy/b.ts": 'export { Road } from "../pipeline/road.ts";',
-        "core/pipeline/c.ts": 'const app = await import("../ingress/app.ts");',
+        "core/road/c.ts": 'const app = await import("../ingress/app.ts");',
         "core/store/d.ts": 'import "../gateway.ts";',
-        "core/ingress/e.ts": 'import {\n  serve,\n} from "../cli/serve.ts";',
+        "core/http/e.ts": 'import {\n  serve,\n} from "../cli/serve.ts";',
       };
       expect(layerFaults(tree(upwards))).to.deep.equal([
-        "core/kernel/a.ts: imports core/pipeline/road.ts, which is above it",
-        "core/policy/b.ts: imports core/pipeline/road.ts, which is above it",
-        "core/pipeline/c.ts: imports core/ingress/app.ts, which is above it",
-        "core/store/d.ts: imports core/gateway.ts, which is above it",
-        "core/ingress/e.ts: imports core/cli/serve.ts, which is above it",
+        "core/action/a.ts: imports core/road/run.ts, which is above it",
+        "core/policy/b.ts: imports core/road/run.ts, which is above it",
+        "core/road/c.ts: imports core/http/app.ts, which is above it",
+        "core/store/d.ts: imports core/compose/gateway.ts, which is above it",
+        "core/http/e.ts: imports core/cli/serve.ts, which is above it",
       ]);
     });
 
@@ -51,22 +51,23 @@ describe("the architecture", () => {
       const files = {
         "core/policy/a.ts": 'import type { Store } from "../store/open.ts";',
         "core/common/b.ts": "export const b = 1;\nimport { x } from './x.ts';",
-        "core/ingress/c.ts": 'import { fake } from "../../test/fake.ts";',
+        "core/http/c.ts": 'import { fake } from "../../test/fake.ts";',
         "core/cli/d.ts": "await import(name);",
       };
       expect(layerFaults(tree(files))).to.deep.equal([
         "core/policy/a.ts: imports its sibling core/store/open.ts",
         "core/common/b.ts: is in no layer of the design",
-        "core/ingress/c.ts: imports test/fake.ts, which is in no layer of the design",
+        "core/http/c.ts: imports test/fake.ts, which is in no layer of the design",
         "core/cli/d.ts: imports a module whose name is computed",
       ]);
     });
 
     it("let through what points down, stays in its folder, or comes from a package or the sdk", () => {
       const files = {
-        "core/gateway.ts": 'import { openStore } from "./store/open.ts";\nimport { main } from "./cli/main.ts";',
-        "core/ingress/mcp/call.ts": 'import type { Road } from "../../pipeline/road.ts";\nimport Koa from "koa";',
-        "core/extension/load.ts": 'import { abi } from "../../sdk/abi.ts";\nimport { row } from "./row.ts";',
+        "core/compose/gateway.ts":
+          'import { openStore } from "./store/open.ts";\nimport { main } from "./cli/main.ts";',
+        "core/gateway/mcp/call.ts": 'import type { Road } from "../../pipeline/road.ts";\nimport Koa from "koa";',
+        "core/plugin/load.ts": 'import { abi } from "../../sdk/abi.ts";\nimport { row } from "./row.ts";',
       };
       expect(layerFaults(tree(files))).to.deep.equal([]);
     });
@@ -79,21 +80,21 @@ describe("the architecture", () => {
 
     it("may not reach for the world, the clock or chance", () => {
       const files = {
-        "core/kernel/a.ts":
+        "core/action/a.ts":
           'import { readFileSync } from "node:fs";\nimport net from "node:net";\nimport level from "level";',
-        "core/kernel/b.ts": "/** Runs in any process. */\nexport const now = () => Date.now() + new Date().getTime();",
-        "core/kernel/c.ts": 'import { randomBytes } from "node:crypto";\nsetTimeout(wake, 1);\nprocess.exit();',
-        "core/kernel/d.ts": "export const day = (ms: number) => new Date(ms).toISOString();",
+        "core/action/b.ts": "/** Runs in any process. */\nexport const now = () => Date.now() + new Date().getTime();",
+        "core/action/c.ts": 'import { randomBytes } from "node:crypto";\nsetTimeout(wake, 1);\nprocess.exit();',
+        "core/action/d.ts": "export const day = (ms: number) => new Date(ms).toISOString();",
       };
       expect(kernelFaults(tree(files))).to.deep.equal([
-        "core/kernel/a.ts: imports `node:fs`",
-        "core/kernel/a.ts: imports `node:net`",
-        "core/kernel/a.ts: imports `level`",
-        "core/kernel/b.ts: uses `Date.now`",
-        "core/kernel/b.ts: uses `new Date()`",
-        "core/kernel/c.ts: uses `randomBytes`",
-        "core/kernel/c.ts: uses `setTimeout`",
-        "core/kernel/c.ts: uses `process`",
+        "core/action/a.ts: imports `node:fs`",
+        "core/action/a.ts: imports `node:net`",
+        "core/action/a.ts: imports `level`",
+        "core/action/b.ts: uses `Date.now`",
+        "core/action/b.ts: uses `new Date()`",
+        "core/action/c.ts: uses `randomBytes`",
+        "core/action/c.ts: uses `setTimeout`",
+        "core/action/c.ts: uses `process`",
       ]);
     });
   });
@@ -105,13 +106,13 @@ describe("the architecture", () => {
 
     it("is seen elsewhere, its router and its types too", () => {
       const files = {
-        "core/ingress/app.ts": 'import Koa from "koa";',
-        "core/pipeline/a.ts": 'import type { Context } from "koa";',
-        "core/gateway.ts": 'import Router from "@koa/router";',
+        "core/http/app.ts": 'import Koa from "koa";',
+        "core/road/a.ts": 'import type { Context } from "koa";',
+        "core/compose/gateway.ts": 'import Router from "@koa/router";',
       };
       expect(koaFaults(tree(files))).to.deep.equal([
-        "core/pipeline/a.ts: imports `koa`",
-        "core/gateway.ts: imports `@koa/router`",
+        "core/road/a.ts: imports `koa`",
+        "core/compose/gateway.ts: imports `@koa/router`",
       ]);
     });
   });
@@ -123,7 +124,7 @@ describe("the architecture", () => {
 
     it("may not lean on core", () => {
       const files = { "sdk/plugin.ts": 'import type { Verdict } from "../core/kernel/policy.ts";\nimport "./abi.ts";' };
-      expect(sdkFaults(tree(files))).to.deep.equal(["sdk/plugin.ts: imports core/kernel/policy.ts"]);
+      expect(sdkFaults(tree(files))).to.deep.equal(["sdk/plugin.ts: imports core/action/policy.ts"]);
     });
   });
 
@@ -140,18 +141,18 @@ describe("the architecture", () => {
         "core/upstream/c.ts": "const { authorize: make } = AuthorizedAction;",
         "core/upstream/d.ts": "const make = (0, AuthorizedAction)\n  .authorize;",
         "core/upstream/e.ts": "new AuthorizedAction(action, evaluation); AuthorizedAction.spend(permission);",
-        "core/pipeline/gate.ts": "return AuthorizedAction.authorize(action, evaluation, durable);",
+        "core/road/authorize.ts": "return AuthorizedAction.authorize(action, evaluation, durable);",
         "core/approval/review.ts": "ApprovalGrant.grantUse(id, action);",
         "core/approval/queue.ts": "ApprovalGrant.grantUse(id, action);",
         "core/policy/pack.ts": "VerifiedExtension.admitTrusted(files, vouching);",
-        "core/pipeline/load.ts": "VerifiedExtension.admitUnverified(files, vouching);",
-        "core/extension/verifier.ts": "VerifiedExtension.admitTrusted(files, vouching);",
+        "core/road/load.ts": "VerifiedExtension.admitUnverified(files, vouching);",
+        "core/trust/verifier.ts": "VerifiedExtension.admitTrusted(files, vouching);",
       };
       expect(permissionFaults(tree(files))).to.deep.equal([
         ...["a", "b", "c", "d"].map((name) => `core/upstream/${name}.ts: calls \`authorize\``),
         "core/approval/review.ts: calls `grantUse`",
         "core/policy/pack.ts: calls `admitTrusted`",
-        "core/pipeline/load.ts: calls `admitUnverified`",
+        "core/road/load.ts: calls `admitUnverified`",
       ]);
     });
   });
@@ -163,14 +164,14 @@ describe("the architecture", () => {
 
     it("are seen when the pipeline or the ingress makes its own", () => {
       const files = {
-        "core/ingress/a.ts": 'import { KeyRing } from "../identity/key-ring.ts";\nconst ring = new KeyRing([]);',
-        "core/pipeline/b.ts": 'import { openStore } from "../store/open.ts";\nconst store = await openStore(dir);',
-        "core/ingress/c.ts": 'import type { KeyRing } from "../identity/key-ring.ts";\nclass Access { ring: KeyRing }',
-        "core/gateway.ts": 'import { KeyRing } from "./identity/key-ring.ts";\nconst ring = new KeyRing([]);',
+        "core/http/a.ts": 'import { KeyRing } from "../identity/key-ring.ts";\nconst ring = new KeyRing([]);',
+        "core/road/b.ts": 'import { openStore } from "../store/open.ts";\nconst store = await openStore(dir);',
+        "core/http/c.ts": 'import type { KeyRing } from "../identity/key-ring.ts";\nclass Access { ring: KeyRing }',
+        "core/compose/gateway.ts": 'import { KeyRing } from "./identity/key-ring.ts";\nconst ring = new KeyRing([]);',
       };
       expect(compositionFaults(tree(files))).to.deep.equal([
-        "core/ingress/a.ts: makes its own part with `KeyRing`",
-        "core/pipeline/b.ts: makes its own part with `openStore`",
+        "core/http/a.ts: makes its own part with `KeyRing`",
+        "core/road/b.ts: makes its own part with `openStore`",
       ]);
     });
   });
@@ -251,7 +252,7 @@ describe("the architecture", () => {
         "core/policy/a.ts": "",
         "core/store/b.ts": "",
         "core/store/README.md": "",
-        "core/gateway.ts": "",
+        "core/compose/gateway.ts": "",
       };
       expect(readmeFaults(tree(files))).to.deep.equal(["core/policy: has no README.md"]);
     });

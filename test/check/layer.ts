@@ -43,10 +43,10 @@ export function layerFaults(tree: SourceTree): readonly string[] {
 /** The kernel names no module but its own, pure parts of Node and pure packages; and no clock, timer or chance. */
 export function kernelFaults(tree: SourceTree): readonly string[] {
   const pure = new Set(["node:crypto", "node:buffer", "canonicalize", "yaml"]);
-  const modules = edgesOf(tree, "core/kernel/")
+  const modules = edgesOf(tree, "core/action/")
     .filter(({ to }) => to.path === undefined && !pure.has(to.name))
     .map(({ from, to }) => `${from}: imports \`${to.name}\``);
-  const uses = filesBelow(tree, "core/kernel/").flatMap(([path, source]) =>
+  const uses = filesBelow(tree, "core/action/").flatMap(([path, source]) =>
     [...withoutCommentLines(source).matchAll(impure)].map(([word]) => `${path}: uses \`${word}\``),
   );
   return [...modules, ...uses];
@@ -59,10 +59,10 @@ function withoutCommentLines(source: string): string {
   return source.replace(/^\s*(?:\/\/|\/?\*).*$/gm, "");
 }
 
-/** Koa is named in `core/ingress` alone. */
+/** Koa is named in `core/http` alone. */
 export function koaFaults(tree: SourceTree): readonly string[] {
   return edgesOf(tree, "core/")
-    .filter(({ from, to }) => /^@?koa\b/.test(to.name) && !from.startsWith("core/ingress/"))
+    .filter(({ from, to }) => /^@?koa\b/.test(to.name) && !from.startsWith("core/http/"))
     .map(({ from, to }) => `${from}: imports \`${to.name}\``);
 }
 

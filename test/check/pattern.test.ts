@@ -1,11 +1,11 @@
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import { notePattern } from "../../core/evidence/checkpoint.ts";
+import { notePattern } from "../../core/evidence/tree/checkpoint.ts";
 import { hostileTexts, hostileTextsFor, leastMilliseconds } from "../support/hostile-text.ts";
 import { patternsIn } from "../support/regular-expression.ts";
 import { readSourceTree } from "./source-tree.ts";
 
-const mostMs = 50;
+const maxMs = 50;
 /** For all texts of one pattern: one that backtracks without end is not waited for. */
 const givenUpMs = 2_000;
 
@@ -19,7 +19,7 @@ function isQuick(pattern: RegExp, texts: readonly string[]): boolean {
     texts.every((text) => {
       const started = performance.now();
       read(text);
-      return performance.now() - started < mostMs || leastMilliseconds(() => read(text)) < mostMs;
+      return performance.now() - started < maxMs || leastMilliseconds(() => read(text)) < maxMs;
     });
   try {
     return runInNewContext("readAll()", { readAll }, { timeout: givenUpMs }) as boolean;

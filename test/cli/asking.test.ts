@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examplesOf } from "../../core/cli/example.ts";
+import { examplesOf } from "../../core/cli/help.ts";
 import { buildProgram } from "../../core/cli/program.ts";
 import { makeSigner } from "../support/trust-world.ts";
 import { type Finished, runGateway } from "../unit/cli/run.ts";

@@ -5,10 +5,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Command, Option } from "commander";
-import { bashScript } from "../../core/cli/completion/bash.ts";
-import { fishScript } from "../../core/cli/completion/fish.ts";
-import { shapeOf } from "../../core/cli/completion/shape.ts";
-import { zshScript } from "../../core/cli/completion/zsh.ts";
+import { bashScript, fishScript, shapeOf, zshScript } from "../../core/cli/completion.ts";
 import { buildProgram } from "../../core/cli/program.ts";
 
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));

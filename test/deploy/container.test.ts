@@ -53,7 +53,7 @@ describe("the Containerfile", function () {
     expect(top).to.have.members(["core", "dist", "node_modules", "package.json", "plugins", "policy-packs", "sdk"]);
     // Of the sources, what a browser is given.
     const sources = Object.keys(await filesOf(join(built, "core")));
-    const elsewhere = sources.filter((path) => !path.startsWith(join(built, "core/ingress/dashboard/asset/")));
+    const elsewhere = sources.filter((path) => !path.startsWith(join(built, "core/admin/console/asset/")));
     expect([sources.length > 0, elsewhere]).to.deep.equal([true, []]);
   });
 

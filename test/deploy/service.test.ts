@@ -13,7 +13,7 @@ import { readCalls, siteConfig, siteFiles, siteKey } from "../support/site.ts";
 const unitPath = join(repositoryRoot, "core/cli/deploy/gateway.service");
 const unit = readFileSync(unitPath, "utf8");
 /** In tenths, as `systemd-analyze security` counts: 10 is a service that may do anything, 1.5 one of the tightest. */
-const mostExposure = 15;
+const maxExposure = 15;
 /** Debian's: the binding to libseccomp is its package. */
 const confined = ["/usr/bin/python3", join(repositoryRoot, "test/fixture/confined.py"), unitPath];
 
@@ -44,7 +44,7 @@ describe("the systemd unit", function () {
   });
 
   it("leaves the service little to do harm with", async () => {
-    const exposure = ["security", "--offline=true", `--threshold=${mostExposure}`];
+    const exposure = ["security", "--offline=true", `--threshold=${maxExposure}`];
     expect((await analyze(exposure)).code).to.equal(0);
     for (const line of ["SystemCallFilter=@system-service\n", "CapabilityBoundingSet=\n"]) {
       expect(unit, line).to.include(line);

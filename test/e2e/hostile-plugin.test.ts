@@ -8,7 +8,7 @@ import {
   ordinaryBytes,
 } from "../support/hostile-world.ts";
 
-const mostGrowth = 384 * 1_048_576;
+const maxGrowth = 384 * 1_048_576;
 const rounds = 5;
 const windowMs = 500;
 const windows = 8;
@@ -60,9 +60,9 @@ describe("a gateway with every hostile plugin at once", function () {
       expect((await hostile.call(hostileBytes(call % hostileCalls.length))).isBlocked).to.equal(true);
     }
     const grown = (await world.peakMemory()) - memoryAtStart;
-    const [from, by, cap] = [memoryAtStart, grown, mostGrowth].map((bytes) => Math.round(bytes / 2 ** 20));
+    const [from, by, cap] = [memoryAtStart, grown, maxGrowth].map((bytes) => Math.round(bytes / 2 ** 20));
     process.stdout.write(`      memory: ${from} MiB at the start, ${by} MiB more at most, of ${cap} MiB\n`);
-    expect(grown).to.be.lessThan(mostGrowth);
+    expect(grown).to.be.lessThan(maxGrowth);
   });
 
   it("[S35] answers others as quickly as it did: their p99 within twice its quiet value", async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { ActionRecord } from "../../core/evidence/record.ts";
+import type { ActionRecord } from "../../core/evidence/chain/record.ts";
 import type { Answer } from "../support/agent.ts";
 import { HeldSite, overHttp } from "../support/held-site.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
@@ -15,9 +15,9 @@ import { type Recorder, startRecorder } from "../support/recorder.ts";
 const rounds = Number(process.env.FAULT_ROUNDS ?? 15);
 const races = 200;
 const retries = 64;
-const mostRetries = 200;
+const maxRetries = 200;
 /** Long enough for some kills to come after everything was answered. */
-const longestRoundMs = 120;
+const maxRoundMs = 120;
 
 describe("approvals under retries and kills", function () {
   this.timeout(60_000);
@@ -42,11 +42,11 @@ describe("approvals under retries and kills", function () {
   it(`of ${retries} retries at once over as many sockets one is dispatched, ${races} times [S44] [R3.1-5] [R8-1]`, async function () {
     this.timeout(30_000 + races * 1_000);
     await site.start();
-    const agents = Array.from({ length: mostRetries }, () => site.agent());
+    const agents = Array.from({ length: maxRetries }, () => site.agent());
     for (let race = 0; race < races; race++) {
       const mark = `race ${race}`;
       const id = await site.holdAndApprove("echo", { mark });
-      const at = race % 20 === 0 ? mostRetries : retries;
+      const at = race % 20 === 0 ? maxRetries : retries;
       const answers = await Promise.all(agents.slice(0, at).map((agent) => agent.call("echo", { mark })));
       const passed = answers.filter(({ result }) => result?.isError !== true);
       expect([at, passed.length], mark).to.deep.equal([at, 1]);
@@ -84,14 +84,14 @@ describe("approvals under retries and kills", function () {
     const marks = Array.from({ length: 24 }, (_, index) => `${label} ${index}`);
     const said = new Map<string, { id?: string; approved?: true }>();
     const asking = marks.map(async (mark) => {
-      await sleep(Math.random() * longestRoundMs * 0.5);
+      await sleep(Math.random() * maxRoundMs * 0.5);
       const id = await site.hold("echo", args(mark), "agent", label);
       said.set(mark, { id });
       await site.approve(id);
       said.set(mark, { id, approved: true });
     });
     const asked = Promise.allSettled(asking);
-    await sleep(Math.random() * longestRoundMs);
+    await sleep(Math.random() * maxRoundMs);
     await site.kill9();
     await asked;
     await site.start();
@@ -117,7 +117,7 @@ describe("approvals under retries and kills", function () {
     const marks = Array.from({ length: 8 }, (_, index) => `${label} ${index}`);
     const ids = await Promise.all(marks.map((mark) => site.holdAndApprove("echo", args(mark), "agent", label)));
     const retrying = marks.flatMap((mark) => Array.from({ length: 4 }, () => retry(mark, label)));
-    await sleep(Math.random() * longestRoundMs);
+    await sleep(Math.random() * maxRoundMs);
     await site.kill9();
     await Promise.all(retrying);
     await site.start();
@@ -142,7 +142,7 @@ describe("approvals under retries and kills", function () {
 
   async function retry(mark: string, label: string): Promise<void> {
     const agent = site.agent("agent", label);
-    await sleep(Math.random() * longestRoundMs * 0.5);
+    await sleep(Math.random() * maxRoundMs * 0.5);
     await agent.call("echo", args(mark)).catch(() => undefined);
   }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { Approval } from "../../core/kernel/approval.ts";
+import type { Approval } from "../../core/action/approval.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
 import { HeldSite, overHttp, toldOf } from "../support/held-site.ts";
 import { MoodyUpstream } from "../support/moody-upstream.ts";

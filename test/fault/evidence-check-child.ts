@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { GatewayError } from "../../core/kernel/error.ts";
+import { GatewayError } from "../../core/action/error.ts";
 import { LedgerWorld, makeEvaluation, newAction } from "../support/ledger-world.ts";
 import { type FolderContent, readContent } from "./evidence-content.ts";
 

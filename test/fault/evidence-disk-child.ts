@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { KeyFolder } from "../../core/evidence/key-folder.ts";
+import { GatewayError } from "../../core/action/error.ts";
+import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
-import { WrappingKeyFolder } from "../../core/evidence/wrapping-key-folder.ts";
-import { GatewayError } from "../../core/kernel/error.ts";
+import { WrappingKeyFolder } from "../../core/evidence/private/wrapping-key.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { ActionRecord } from "../../core/evidence/record.ts";
+import type { ActionRecord } from "../../core/evidence/chain/record.ts";
 import { Agent } from "../support/agent.ts";
 import { EvidenceReader } from "../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
@@ -13,7 +13,7 @@ import { readCalls, siteConfig, siteFiles, siteKey } from "../support/site.ts";
 /** How often the gateway is killed; `FAULT_ROUNDS=5` for a short run. */
 const rounds = Number(process.env.FAULT_ROUNDS ?? 50);
 const agents = 24;
-const longestRoundMs = 400;
+const maxRoundMs = 400;
 
 /** The tools an agent calls in turn, and what the chain has to say of each once it was answered. */
 const turns = [
@@ -95,7 +95,7 @@ async function loadAndKill(gateway: RunningGateway, prefix: string): Promise<rea
   const killed = new AbortController();
   await warm(gateway.url);
   const working = Promise.all(errands.map((errand) => work(gateway.url, errand, killed.signal)));
-  await sleep(Math.random() * longestRoundMs);
+  await sleep(Math.random() * maxRoundMs);
   killed.abort();
   await gateway.kill9();
   await working;

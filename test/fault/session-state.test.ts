@@ -15,7 +15,7 @@ import { send } from "../support/wire.ts";
 /** How often the gateway is killed; `FAULT_ROUNDS=5` for a short run. */
 const rounds = Number(process.env.FAULT_ROUNDS ?? 20);
 const agents = 12;
-const longestRoundMs = 400;
+const maxRoundMs = 400;
 /** What a risky call adds. */
 const points = 10;
 /** No session is stopped, and in a week next to nothing drains. */
@@ -91,7 +91,7 @@ async function loadAndKill(gateway: RunningGateway, prefix: string): Promise<rea
   });
   const killed = new AbortController();
   const working = Promise.all(errands.map((errand) => work(gateway.url, errand, killed.signal)));
-  await sleep(Math.random() * longestRoundMs);
+  await sleep(Math.random() * maxRoundMs);
   killed.abort();
   await gateway.kill9();
   await working;

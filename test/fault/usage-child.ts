@@ -1,5 +1,5 @@
 import { openStore } from "../../core/store/open.ts";
-import { UsageBook } from "../../core/usage/book.ts";
+import { UsageBook } from "../../core/usage/usage-store.ts";
 
 /** Counts requests without end in the data folder that it is given, and prints how many it knows to be written. */
 const [dir = "."] = process.argv.slice(2);

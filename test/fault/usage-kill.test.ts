@@ -7,8 +7,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { openStore } from "../../core/store/open.ts";
-import { UsageBook } from "../../core/usage/book.ts";
 import type { UsageRow } from "../../core/usage/usage-row.ts";
+import { UsageBook } from "../../core/usage/usage-store.ts";
 
 const child = fileURLToPath(new URL("usage-child.js", import.meta.url));
 const [rounds, batch] = [5, 100];

@@ -1,4 +1,4 @@
-import { type ActionEnvelope, sealEnvelope } from "../../core/kernel/envelope.ts";
+import { type ActionEnvelope, sealEnvelope } from "../../core/action/envelope.ts";
 
 /** A plausible action, with what a test changes about it. */
 export function makeAction(changed: Partial<ActionEnvelope> = {}): ActionEnvelope {

@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import { isJsonObject, type Json, type JsonObject } from "../../core/kernel/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../core/action/json.ts";
 
 /** How one operation of the document answers with a status. */
 interface Response {

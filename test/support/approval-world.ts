@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
+import type { Approval } from "../../core/action/approval.ts";
+import type { Evaluation } from "../../core/action/decision.ts";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import { uuidV7 } from "../../core/action/id.ts";
+import { type Principal, principalId } from "../../core/action/principal.ts";
+import type { Role } from "../../core/action/role.ts";
 import { Approvals, type ApprovalsParts } from "../../core/approval/approvals.ts";
 import type { FormerApproval } from "../../core/approval/former-approval.ts";
-import type { Approval } from "../../core/kernel/approval.ts";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
-import type { Evaluation } from "../../core/kernel/evaluation.ts";
-import { type Principal, principalId } from "../../core/kernel/principal.ts";
-import type { Role } from "../../core/kernel/role.ts";
-import { uuidV7 } from "../../core/kernel/uuid.ts";
-import { type Gated, passGate } from "../../core/pipeline/gate.ts";
-import { JoinedVisit, type SessionWatch, type TicketDesk } from "../../core/pipeline/visit.ts";
+import { type Gated, passGate } from "../../core/road/authorize.ts";
+import { JoinedVisit, type SessionWatch, type TicketDesk } from "../../core/road/participant.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
 
 /** A reviewer of tenant `acme`, or of another. */
@@ -54,7 +54,7 @@ export class ApprovalWorld {
     this.#approvals = await Approvals.open({
       store: this.ledger.store,
       journal: ledger.approvals,
-      limits: { reviewMs: 1_800_000, useMs: 900_000, mostLive: 1_000, mostHeldBytes: 64 * 1024 * 1024 },
+      limits: { reviewMs: 1_800_000, useMs: 900_000, maxLive: 1_000, maxHeldBytes: 64 * 1024 * 1024 },
       rule: { allowSelfReview: false, allowBreakGlass: false },
       clock: this.ledger.clock.now,
       monotonicMs: () => this.monotonicMs,

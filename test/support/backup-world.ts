@@ -3,9 +3,9 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BackupOptions, Backups, type BackupView } from "../../core/evidence/backup/backups.ts";
-import { KeyFolder } from "../../core/evidence/key-folder.ts";
-import { type Principal, principalId } from "../../core/kernel/principal.ts";
+import { type Principal, principalId } from "../../core/action/principal.ts";
+import { type BackupOptions, Backups, type BackupView } from "../../core/backup/backups.ts";
+import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
 import { LedgerWorld } from "./ledger-world.ts";
 
 export const admin: Principal = {

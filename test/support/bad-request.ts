@@ -1,10 +1,8 @@
-import type { OperationId } from "../../core/ingress/admin-port.ts";
-import type { Operation, QueryParameter, RequestBody } from "../../core/ingress/api/operation.ts";
-import { operations } from "../../core/ingress/api/table.ts";
-import { routes } from "../../core/ingress/route.ts";
-import type { ErrorCode } from "../../core/kernel/error.ts";
-import { errorTable } from "../../core/kernel/error.ts";
-import type { Json, JsonObject } from "../../core/kernel/json.ts";
+import { type ErrorCode, errorTable } from "../../core/action/error.ts";
+import type { Json, JsonObject } from "../../core/action/json.ts";
+import type { OperationId } from "../../core/admin/admin-port.ts";
+import { operations } from "../../core/admin/api/table.ts";
+import { type Operation, type QueryParameter, type RequestBody, routes } from "../../core/operation/operation.ts";
 import { faultsOf } from "./schema-fault.ts";
 
 /** A request that an operation takes. */

@@ -1,4 +1,4 @@
-import type { Redaction } from "../../core/kernel/policy.ts";
+import type { Redaction } from "../../core/action/policy.ts";
 import { abstain, folderOf, imports, type PluginFiles } from "./wasm-plugin.ts";
 
 /** A text, and what the plugin says of an action whose JSON holds it, once it ran this code. */

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AnySchema, ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import type { Json } from "../../core/kernel/json.ts";
+import type { Json } from "../../core/action/json.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 
 /** A schema of the SDK's contract. */

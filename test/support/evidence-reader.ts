@@ -1,6 +1,6 @@
-import type { ActionRecord } from "../../core/evidence/record.ts";
-import type { SessionSummary } from "../../core/evidence/session-head.ts";
-import type { VerifyReport } from "../../core/evidence/verification.ts";
+import type { ActionRecord } from "../../core/evidence/chain/record.ts";
+import type { SessionSummary } from "../../core/evidence/chain/session-head.ts";
+import type { VerifyReport } from "../../core/evidence/verify/verification.ts";
 
 interface Page<T> {
   readonly items: readonly T[];

@@ -1,18 +1,16 @@
+import { canonicalJson, contentDigest, sha256Hex } from "../../core/action/canonical-json.ts";
+import type { Json } from "../../core/action/json.ts";
+import { SigningKey } from "../../core/action/signing-key.ts";
 import {
   type BundleContent,
   buildBundle,
   type ShownField,
   type ShownFields,
 } from "../../core/evidence/bundle/build.ts";
-import { signCheckpoint } from "../../core/evidence/checkpoint.ts";
-import { rootOf } from "../../core/evidence/compact-range.ts";
-import { fieldCommitment, fieldsDigest } from "../../core/evidence/field-commitment.ts";
-import { consistencyPath, inclusionPath, type LeafRange, leafHash } from "../../core/evidence/merkle.ts";
-import { genesisDetail, rotationDetail } from "../../core/evidence/rotation.ts";
-import { canonicalJson } from "../../core/kernel/canonical-json.ts";
-import { contentDigest, sha256Hex } from "../../core/kernel/digest.ts";
-import type { Json } from "../../core/kernel/json.ts";
-import { SigningKey } from "../../core/kernel/signing-key.ts";
+import { genesisDetail, rotationDetail } from "../../core/evidence/key/key-history.ts";
+import { fieldCommitment, fieldsDigest } from "../../core/evidence/private/private-field.ts";
+import { signCheckpoint } from "../../core/evidence/tree/checkpoint.ts";
+import { consistencyPath, inclusionPath, type LeafRange, leafHash, rootOf } from "../../core/evidence/tree/merkle.ts";
 
 /** A record before it has a place; what a forger may change. */
 export interface Draft {

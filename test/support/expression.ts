@@ -1,8 +1,8 @@
-import type { Phase } from "../../core/kernel/envelope.ts";
-import type { Json } from "../../core/kernel/json.ts";
+import type { Phase } from "../../core/action/envelope.ts";
+import type { Json } from "../../core/action/json.ts";
 import { CelEngine, ExpressionError } from "../../core/policy/cel/engine.ts";
 import { bindVariables, packVariables, ruleScope, type Scope } from "../../core/policy/cel/scope.ts";
-import { recordShape, shapeOf } from "../../core/policy/cel/shape.ts";
+import { recordShape, shapeOf } from "../../core/policy/cel/syntax.ts";
 import { makeAction } from "./action.ts";
 
 const pack = packVariables({ limit: 3, paths: ["/etc/*"] }, { names: { ada: true } });

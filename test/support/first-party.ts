@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { JsonObject } from "../../core/kernel/json.ts";
+import type { JsonObject } from "../../core/action/json.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { openPlugin } from "./plugin.ts";
 import type { ImmediatePolicy } from "./plugin-port.ts";

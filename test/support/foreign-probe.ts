@@ -1,6 +1,6 @@
 import { type GraphQLField, getNamedType, isObjectType } from "graphql";
-import { schema } from "../../core/ingress/graphql/schema.ts";
-import { type AdminRouteId, routes } from "../../core/ingress/route.ts";
+import { schema } from "../../core/admin/graphql/schema.ts";
+import { type AdminRouteId, routes } from "../../core/operation/operation.ts";
 import { hourAhead, type Kind, kinds } from "./foreign-world.ts";
 
 type AnyField = GraphQLField<unknown, unknown>;

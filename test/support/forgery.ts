@@ -1,6 +1,6 @@
+import { canonicalJson } from "../../core/action/canonical-json.ts";
+import type { SigningKey } from "../../core/action/signing-key.ts";
 import { type BundleContent, sealBundle } from "../../core/evidence/bundle/build.ts";
-import { canonicalJson } from "../../core/kernel/canonical-json.ts";
-import type { SigningKey } from "../../core/kernel/signing-key.ts";
 import {
   bundleOf,
   contentOf,

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
-import { refusalMetaKey } from "../../core/ingress/refusal.ts";
-import { principalId } from "../../core/kernel/principal.ts";
-import type { Role } from "../../core/kernel/role.ts";
+import { principalId } from "../../core/action/principal.ts";
+import type { Role } from "../../core/action/role.ts";
+import { refusalMetaKey } from "../../core/http/refusal.ts";
 import { Agent, type Answer } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import { type RunningGateway, startGateway } from "./gateway.ts";

@@ -1,4 +1,4 @@
-import type { BreachReason } from "../../core/extension/breach.ts";
+import type { BreachReason } from "../../core/plugin/breach.ts";
 import { abstain, answerOf, moduleOf } from "./wasm-plugin.ts";
 
 /** What a module does when it is called, and the one way in which such a call ends. */

@@ -7,7 +7,7 @@ export function hostileTexts(): ReadonlyMap<string, string> {
   );
 }
 
-const mostSigns = 10;
+const maxSigns = 10;
 const classes: readonly (readonly [inSource: RegExp, member: string])[] = [
   [/\\d|0-9/, "0"],
   [/\\w|a-z/, "a"],
@@ -24,7 +24,7 @@ const classes: readonly (readonly [inSource: RegExp, member: string])[] = [
 export function hostileTextsFor({ source }: Pick<RegExp, "source">): readonly string[] {
   const literals = source.replace(/\\[dDwWsSbBpPuxnrtfv0]|[\^$()[\]{}|?*+\\]/g, "");
   const members = classes.filter(([inSource]) => inSource.test(source)).map(([, member]) => member);
-  const signs = [...new Set([...members, "x", ...literals])].slice(0, mostSigns);
+  const signs = [...new Set([...members, "x", ...literals])].slice(0, maxSigns);
   const units = signs.flatMap((first) => signs.map((second) => (first === second ? first : first + second)));
   const [, beginning = ""] = /^\^?((?:\\[^\w]|[\w@:/ #"'<>=-])+)/.exec(source) ?? [];
   const start = beginning.replace(/\\(.)/g, "$1");

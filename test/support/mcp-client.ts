@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../core/kernel/json.ts";
+import type { JsonObject } from "../../core/action/json.ts";
 import { connectV1 } from "./v1-client.ts";
 import { connectV2 } from "./v2-client.ts";
 

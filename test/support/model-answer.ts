@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { isJsonObject, type Json, type JsonObject } from "../../core/kernel/json.ts";
-import type { ModelApi } from "../../core/kernel/model-api.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../core/action/json.ts";
+import type { ModelApi } from "../../core/action/model-api.ts";
 import { readUsage } from "../../core/provider/wire/usage.ts";
 import { type Call, call, chatCall, messagesCall } from "./model-conversation.ts";
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Json, JsonObject } from "../../core/kernel/json.ts";
+import type { Json, JsonObject } from "../../core/action/json.ts";
 
 /** A conversation in the words of neither API, which the two renderers write in both. */
 export interface Conversation {

@@ -1,12 +1,11 @@
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
-import type { Json, JsonObject } from "../../core/kernel/json.ts";
-import type { ModelApi } from "../../core/kernel/model-api.ts";
-import type { AnswerOptions } from "../../core/provider/wire/answer-option.ts";
-import type { WireEvent } from "../../core/provider/wire/event.ts";
-import { EventReader } from "../../core/provider/wire/event-reader.ts";
+import type { Json, JsonObject } from "../../core/action/json.ts";
+import type { ModelApi } from "../../core/action/model-api.ts";
+import type { AnswerOptions } from "../../core/provider/wire/content.ts";
+import { EventReader, type WireEvent } from "../../core/provider/wire/event-reader.ts";
 import { StreamReader } from "../../core/provider/wire/stream-reader.ts";
-import { StreamTranslator } from "../../core/provider/wire/stream-translator.ts";
+import { StreamTranslator } from "../../core/provider/wire/translate.ts";
 import { type Answer, chatUsage, detailsOf, messagesUsage, stopReasonOf } from "./model-answer.ts";
 
 /** How a provider cuts an answer into events. */

@@ -1,6 +1,6 @@
-import { canonicalJson } from "../../core/kernel/canonical-json.ts";
-import { isJsonObject, type Json } from "../../core/kernel/json.ts";
-import { killScopes } from "../../core/session/kill.ts";
+import { canonicalJson } from "../../core/action/canonical-json.ts";
+import { isJsonObject, type Json } from "../../core/action/json.ts";
+import { killScopes } from "../../core/kill/kill.ts";
 import { type Draft, event, otherSession, session } from "./evidence-world.ts";
 import { distort, forgeChain, goodWitness, meddle, type OpenLines, type Presented, resign } from "./forgery.ts";
 

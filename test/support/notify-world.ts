@@ -2,18 +2,22 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { uuidV7 } from "../../core/kernel/uuid.ts";
-import { noticeTypes, type WebhookConfig } from "../../core/kernel/webhook-config.ts";
+import { uuidV7 } from "../../core/action/id.ts";
+import { noticeTypes, type WebhookConfig } from "../../core/config/peer-config.ts";
 import type { DeadLetterView } from "../../core/notify/dead-letter.ts";
-import { WebhookFeed, type WebhookFeedOptions } from "../../core/notify/feed.ts";
-import type { DeliveryResult, Notice } from "../../core/notify/notifier.ts";
+import {
+  type DeliveryResult,
+  type Notice,
+  WebhookFeed,
+  type WebhookFeedOptions,
+} from "../../core/notify/webhook-feed.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
 import { until } from "./webhook-receiver.ts";
 
 export const webhookSecret: string = `whsec_${randomBytes(32).toString("base64")}`;
 
 /** Attempts 20 to 40 ms apart, then up to 80 ms. */
-export const quickDelays = { firstMs: 40, longestMs: 80 } as const;
+export const quickDelays = { firstMs: 40, maxMs: 80 } as const;
 
 export function makeWebhook(url: string, over: Partial<WebhookConfig> = {}): WebhookConfig {
   return {

@@ -1,6 +1,6 @@
-import { ApprovalGrant } from "../../core/kernel/approval-grant.ts";
-import { AuthorizedAction } from "../../core/kernel/authorized-action.ts";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
+import { ApprovalGrant } from "../../core/action/approval.ts";
+import { AuthorizedAction } from "../../core/action/authorized-action.ts";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
 
 /** The gate's permission for an action: for one that was allowed, or whose review was approved. */
 export function permit(action: ActionEnvelope, approved = false): AuthorizedAction {

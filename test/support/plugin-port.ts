@@ -1,7 +1,7 @@
-import { PluginPool } from "../../core/extension/plugin-pool.ts";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
-import type { Policy, Verdict } from "../../core/kernel/policy.ts";
-import type { PluginPorts } from "../../core/pipeline/plugin-load.ts";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import type { Policy, Verdict } from "../../core/action/policy.ts";
+import { PluginPool } from "../../core/plugin/plugin-pool.ts";
+import type { PluginPorts } from "../../core/policy/plugin-load.ts";
 
 /** A pool that starts no thread before it is called. */
 export function openPool(threads = 2, deadlineMs = 60_000): PluginPool {

@@ -1,8 +1,8 @@
-import { readExtensionFolder } from "../../core/extension/folder.ts";
-import { acceptUnverified } from "../../core/extension/unverified.ts";
-import { phases } from "../../core/kernel/envelope.ts";
-import type { JsonObject } from "../../core/kernel/json.ts";
-import { loadPlugin } from "../../core/pipeline/plugin-load.ts";
+import { phases } from "../../core/action/envelope.ts";
+import type { JsonObject } from "../../core/action/json.ts";
+import { loadPlugin } from "../../core/policy/plugin-load.ts";
+import { readExtensionFolder } from "../../core/trust/folder.ts";
+import { acceptUnverified } from "../../core/trust/verified-extension.ts";
 import { type ImmediatePolicy, immediate, portsOfOneThread } from "./plugin-port.ts";
 
 /** A plugin's folder, loaded as the gateway loads it. */

@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { readExtensionFolder } from "../../core/extension/folder.ts";
-import { acceptUnverified } from "../../core/extension/unverified.ts";
-import { GatewayError } from "../../core/kernel/error.ts";
-import type { JsonObject } from "../../core/kernel/json.ts";
-import type { Mode } from "../../core/kernel/policy.ts";
+import { GatewayError } from "../../core/action/error.ts";
+import type { JsonObject } from "../../core/action/json.ts";
+import type { Mode } from "../../core/action/policy.ts";
 import { type LoadedPack, loadPack, type PackOptions } from "../../core/policy/pack.ts";
+import { readExtensionFolder } from "../../core/trust/folder.ts";
+import { acceptUnverified } from "../../core/trust/verified-extension.ts";
 import { rejection } from "./ledger-world.ts";
 
 export type PackFiles = Readonly<Record<string, string | Buffer>>;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ModelApi } from "../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../core/action/model-api.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 
 const folder = join(repositoryRoot, "test", "fixture", "model");

@@ -1,11 +1,11 @@
+import { errorTable } from "../../core/action/error.ts";
+import { buildDocument } from "../../core/admin/api/document.ts";
+import { identity } from "../../core/compose/identity.ts";
 import { configReference, trustReference } from "../../core/config/reference.ts";
 import { reasons } from "../../core/evidence/bundle/reason.ts";
-import { buildDocument } from "../../core/ingress/api/document.ts";
-import { mcpMethods } from "../../core/ingress/mcp/method.ts";
-import { routes } from "../../core/ingress/route.ts";
-import { identity } from "../../core/instance.ts";
-import { errorTable } from "../../core/kernel/error.ts";
+import { mcpMethods } from "../../core/gateway/mcp/method.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
+import { routes } from "../../core/operation/operation.ts";
 import { detectionReference } from "./detection/table.ts";
 
 const notice = "<!-- Generated from the code by `npm run reference`; a test compares. -->\n";
@@ -14,9 +14,9 @@ const notice = "<!-- Generated from the code by `npm run reference`; a test comp
 export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ["core/config/REFERENCE.md", `${configReference().replace("\n\n", `\n\n${notice}\n`)}\n${trustReference()}`],
-    ["core/kernel/REFERENCE.md", errorReference()],
-    ["core/ingress/REFERENCE.md", routeReference()],
-    ["core/ingress/api/openapi.json", `${JSON.stringify(buildDocument(identity.version), null, 2)}\n`],
+    ["core/action/REFERENCE.md", errorReference()],
+    ["core/http/REFERENCE.md", routeReference()],
+    ["core/admin/api/openapi.json", `${JSON.stringify(buildDocument(identity.version), null, 2)}\n`],
     ["core/observe/REFERENCE.md", await metricReference()],
     ["plugins/DETECTION.md", await detectionReference()],
     ["sdk/evidence/REASONS.md", reasonReference()],

@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from "../../core/kernel/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../core/action/json.ts";
 
 /** A value that a schema does not let through, and what is wrong with it. */
 export interface SchemaFault {

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../core/kernel/json.ts";
+import type { JsonObject } from "../../core/action/json.ts";
 import { folderOf, moduleOfFirstParty, openFirstParty } from "./first-party.ts";
 import type { ImmediatePolicy } from "./plugin-port.ts";
 

@@ -1,14 +1,13 @@
-import { readEvents } from "../../core/evidence/event-reader.ts";
+import type { Evaluation } from "../../core/action/decision.ts";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import type { JsonObject } from "../../core/action/json.ts";
+import type { Finding } from "../../core/action/policy.ts";
+import { readEvents } from "../../core/evidence/chain/session-record.ts";
 import type { Ledger } from "../../core/evidence/ledger.ts";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
-import type { Evaluation } from "../../core/kernel/evaluation.ts";
-import type { JsonObject } from "../../core/kernel/json.ts";
-import type { Finding } from "../../core/kernel/policy.ts";
-import type { KillSwitch } from "../../core/session/kill-switch.ts";
+import type { KillSwitch } from "../../core/kill/kill-switch.ts";
 import type { RiskLimit } from "../../core/session/risk-meter.ts";
 import { openSessionControl, type SessionControl } from "../../core/session/session-control.ts";
-import type { SessionVisit } from "../../core/session/session-visit.ts";
-import type { SessionWatch } from "../../core/session/session-watch.ts";
+import type { SessionVisit, SessionWatch } from "../../core/session/session-watch.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
 
 export interface SessionSettings {

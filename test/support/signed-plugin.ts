@@ -1,7 +1,7 @@
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
-import { readExtensionFolder } from "../../core/extension/folder.ts";
-import { statementBytes } from "../../core/extension/statement.ts";
+import { readExtensionFolder } from "../../core/trust/folder.ts";
+import { statementBytes } from "../../core/trust/statement.ts";
 import { type FirstParty, folderOf } from "./first-party.ts";
 import { type Signer, signBundle, type TrustWorld } from "./trust-world.ts";
 

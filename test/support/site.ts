@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import type { Role } from "../../core/kernel/role.ts";
+import type { Role } from "../../core/action/role.ts";
 import { allowEverything } from "./pack.ts";
 
 export interface SiteOptions {

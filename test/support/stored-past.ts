@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../core/kernel/json.ts";
+import type { JsonObject } from "../../core/action/json.ts";
 import { Agent, type Answer } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import type { RunningGateway } from "./gateway.ts";

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { principalId } from "../../core/kernel/principal.ts";
-import type { Role } from "../../core/kernel/role.ts";
+import { principalId } from "../../core/action/principal.ts";
+import type { Role } from "../../core/action/role.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { runProgram } from "./program.ts";
 

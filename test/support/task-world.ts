@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, type KeyObject, randomBytes } from "no
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ToldManifest } from "../../core/ingress/manifest-admin.ts";
+import type { ToldManifest } from "../../core/manifest/operation.ts";
 import { signReference, type TaskClaims } from "../../core/manifest/reference.ts";
 import { Agent } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";

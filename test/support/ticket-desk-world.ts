@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
-import type { DecisionCompany } from "../../core/kernel/decision-company.ts";
-import type { ActionEnvelope } from "../../core/kernel/envelope.ts";
-import type { Evaluation } from "../../core/kernel/evaluation.ts";
-import { SigningKey } from "../../core/kernel/signing-key.ts";
-import { uuidV7 } from "../../core/kernel/uuid.ts";
-import { type AskedTicket, orderOf } from "../../core/ticket/order.ts";
-import type { IssuedTicket, TicketRule } from "../../core/ticket/ticket-office.ts";
+import type { DecisionCompany } from "../../core/action/commit-hook.ts";
+import type { Evaluation } from "../../core/action/decision.ts";
+import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import { uuidV7 } from "../../core/action/id.ts";
+import { SigningKey } from "../../core/action/signing-key.ts";
+import { type AskedTicket, type IssuedTicket, orderOf, type TicketRule } from "../../core/ticket/ticket-issuer.ts";
 import { Tickets } from "../../core/ticket/tickets.ts";
 import { reviewer } from "./approval-world.ts";
 import { LedgerWorld, makeEvaluation, newAction } from "./ledger-world.ts";

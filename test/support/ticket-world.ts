@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { ActionRecord } from "../../core/evidence/record.ts";
-import { type PresentedTicket, ticketMetaKey } from "../../core/kernel/capability-ticket.ts";
-import type { JsonObject } from "../../core/kernel/json.ts";
-import { principalId } from "../../core/kernel/principal.ts";
-import type { Role } from "../../core/kernel/role.ts";
-import type { TicketView } from "../../core/ticket/ticket-view.ts";
+import { type PresentedTicket, ticketMetaKey } from "../../core/action/capability-ticket.ts";
+import type { JsonObject } from "../../core/action/json.ts";
+import { principalId } from "../../core/action/principal.ts";
+import type { Role } from "../../core/action/role.ts";
+import type { ActionRecord } from "../../core/evidence/chain/record.ts";
+import type { TicketView } from "../../core/ticket/ticket-issuer.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import { type RunningGateway, startGateway } from "./gateway.ts";
 import { type ClientKind, connectClient, type McpClient, type ToolResult } from "./mcp-client.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { JsonObject } from "../../core/kernel/json.ts";
+import type { JsonObject } from "../../core/action/json.ts";
 import { ModelProvider } from "../fixture/model-provider.ts";
 import { Collector } from "./collector.ts";
 import { type RunningGateway, startGateway } from "./gateway.ts";

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { bundleToJSON, toDSSEBundle } from "@sigstore/bundle";
 import { dsse } from "@sigstore/core";
-import { recordRange } from "../../core/evidence/key-space.ts";
-import type { EventRecord, EvidenceRecord } from "../../core/evidence/record.ts";
-import { readExtensionFolder } from "../../core/extension/folder.ts";
-import { payloadType, type Statement, statementBytes } from "../../core/extension/statement.ts";
-import type { JsonObject } from "../../core/kernel/json.ts";
-import { publicKeyOf } from "../../core/kernel/public-key.ts";
+import type { JsonObject } from "../../core/action/json.ts";
+import { publicKeyOf } from "../../core/action/signing-key.ts";
+import { recordRange } from "../../core/evidence/chain/key-space.ts";
+import type { EventRecord, EvidenceRecord } from "../../core/evidence/chain/record.ts";
 import { openStore } from "../../core/store/open.ts";
+import { readExtensionFolder } from "../../core/trust/folder.ts";
+import { payloadType, type Statement, statementBytes } from "../../core/trust/statement.ts";
 import { siteFiles } from "./site.ts";
 
 /** A key pair of a signer. */

@@ -11,7 +11,7 @@ import {
   ListRootsRequestSchema,
   type ListRootsResult,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { JsonObject } from "../../core/kernel/json.ts";
+import type { JsonObject } from "../../core/action/json.ts";
 import type { ClientSide, Endpoint, McpClient, Notification, ToolResult } from "./mcp-client.ts";
 
 /** A client of SDK 1, which speaks the revisions with a handshake. */

@@ -7,8 +7,8 @@ import {
   StreamableHTTPClientTransport,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import type { JsonObject } from "../../core/kernel/json.ts";
-import { modernRevision } from "../../core/kernel/mcp.ts";
+import type { JsonObject } from "../../core/action/json.ts";
+import { modernRevision } from "../../core/action/json-rpc.ts";
 import type { ClientSide, Endpoint, McpClient, Notification, ToolResult } from "./mcp-client.ts";
 
 /** A client of SDK 2: with a handshake, or pinned to the stateless revision. */

@@ -1,8 +1,8 @@
 import wabt from "wabt";
-import type { BreachReason } from "../../core/extension/breach.ts";
-import { compilePlugin, type PluginOptions } from "../../core/extension/plugin.ts";
-import { contentDigest } from "../../core/kernel/digest.ts";
-import { phases } from "../../core/kernel/envelope.ts";
+import { contentDigest } from "../../core/action/canonical-json.ts";
+import { phases } from "../../core/action/envelope.ts";
+import type { BreachReason } from "../../core/plugin/breach.ts";
+import { compilePlugin, type PluginOptions } from "../../core/plugin/plugin.ts";
 import { type ImmediatePolicy, immediate, portsOfOneThread } from "./plugin-port.ts";
 
 const assembler = await wabt();

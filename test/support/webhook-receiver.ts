@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { NoticeType } from "../../core/kernel/webhook-config.ts";
+import type { NoticeType } from "../../core/config/peer-config.ts";
 
 /** One request as it arrived. */
 export interface Delivery {
@@ -31,7 +31,7 @@ export interface TlsIdentity {
 export class WebhookReceiver {
   readonly deliveries: Delivery[] = [];
   /** Most requests that were open at once. */
-  mostOpen = 0;
+  maxOpen = 0;
   respond: Respond = (response) => answer(response, 204);
   readonly #server: Server;
   #open = 0;
@@ -74,7 +74,7 @@ export class WebhookReceiver {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.mostOpen = Math.max(this.mostOpen, ++this.#open);
+    this.maxOpen = Math.max(this.maxOpen, ++this.#open);
     response.once("close", () => this.#open--);
     const body = await text(request);
     const headers = request.headers as Readonly<Record<string, string>>;

@@ -5,7 +5,7 @@ import { holdCall, messageHeaders, openWorld, post } from "../e2e/wire/world.ts"
 import { launchBrowser, openProxy, urlOf } from "./dashboard-browser.ts";
 
 /** Writes the pictures of the dashboard that README shows: a gateway at work, light and dark. */
-const folder = fileURLToPath(new URL("../../../core/ingress/dashboard/picture/", import.meta.url));
+const folder = fileURLToPath(new URL("../../../core/admin/console/picture/", import.meta.url));
 
 const world = await openWorld();
 const proxy = await openProxy(world.gateway.metricsUrl, "operator");

@@ -1,5 +1,5 @@
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import type { LockHolder } from "./lock-holder.ts";
+import type { LockHolder } from "./port.ts";
 
 export type Status = "ok" | "warn" | "fail";
 

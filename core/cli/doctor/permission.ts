@@ -1,13 +1,13 @@
 import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import { quotePosix } from "../completion/quote.ts";
+import { quotePosix } from "../completion.ts";
 import { type Examine, type Finding, fail, ok } from "./finding.ts";
 
 const forOthers = 0o077;
 const writableByAll = 0o002;
 /** Entries of one folder that are looked at. */
-const mostEntries = 1_000;
+const maxEntries = 1_000;
 
 /** What others on this machine may read of secrets, and change of what decides. */
 export const examinePermissions: Examine = async ({ config }) => {
@@ -59,7 +59,7 @@ async function modeOf(path: string): Promise<{ readonly bits: number; readonly i
 
 async function entriesOf(folder: string, recursive: boolean = false): Promise<readonly string[]> {
   const names = await readdir(folder, { recursive }).catch(() => []);
-  return names.slice(0, mostEntries);
+  return names.slice(0, maxEntries);
 }
 
 function octal(bits: number): string {

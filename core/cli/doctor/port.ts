@@ -1,6 +1,8 @@
+import { readdir, readFile, readlink, stat } from "node:fs/promises";
 import { createServer } from "node:net";
+import { join } from "node:path";
+import { escapeHidden } from "../../action/visible-text.ts";
 import { type Examine, type Finding, fail, ok, type Patient } from "./finding.ts";
-import { portOwner } from "./port-owner.ts";
 
 /** Whether the three ports can be opened, by opening them for a moment; and who has them where not. */
 export const examinePorts: Examine = async (patient) => {
@@ -43,4 +45,78 @@ function tryListening(host: string, port: number): Promise<string | undefined> {
     server.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code ?? "unknown"));
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
   });
+}
+
+/** A process that listens on a port. */
+interface PortOwner {
+  readonly pid: number;
+  readonly name: string;
+}
+
+const listening = "0A";
+
+/** Who listens on a port of this machine; undefined where the system does not tell this user. */
+async function portOwner(port: number): Promise<PortOwner | undefined> {
+  const sockets = await listeningSockets(port);
+  if (sockets.size === 0) return undefined;
+  const pids = (await readdir("/proc").catch(() => [])).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids) {
+    if (await holdsSocket(pid, sockets)) return { pid: Number(pid), name: await processName(Number(pid)) };
+  }
+  return undefined;
+}
+
+/** `sl local_address rem_address st … inode`, the port in hex behind the colon. */
+async function listeningSockets(port: number): Promise<ReadonlySet<string>> {
+  const tables = await Promise.all(
+    ["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8").catch(() => "")),
+  );
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const rows = tables.flatMap((table) => table.split("\n").map((line) => line.trim().split(/\s+/)));
+  const held = rows.filter(([, local, , state]) => local?.endsWith(wanted) && state === listening);
+  return new Set(held.map((row) => `socket:[${row[9]}]`));
+}
+
+async function holdsSocket(pid: string, sockets: ReadonlySet<string>): Promise<boolean> {
+  const folder = `/proc/${pid}/fd`;
+  const files = await readdir(folder).catch(() => []);
+  for (const file of files) {
+    if (sockets.has(await readlink(`${folder}/${file}`).catch(() => ""))) return true;
+  }
+  return false;
+}
+
+/** The process that holds a data folder's state. */
+export interface LockHolder {
+  readonly pid: number;
+  /** As the system calls it. */
+  readonly name: string;
+}
+
+/**
+ * Who holds the state in a data folder, without opening it. Null where nobody does; undefined where the system does not
+ * tell: then somebody may.
+ */
+export async function lockHolder(dataDir: string): Promise<LockHolder | null | undefined> {
+  const lock = await stat(join(dataDir, "state", "LOCK")).catch(() => undefined);
+  if (lock === undefined) return null;
+  const locks = await readFile("/proc/locks", "utf8").catch(() => undefined);
+  if (locks === undefined) return undefined;
+  const pid = holderOf(locks, lock.ino);
+  return pid === undefined ? null : { pid, name: await processName(pid) };
+}
+
+/** `1: POSIX  ADVISORY  WRITE 4711 fe:01:1234 0 EOF`. One that waits has `->` in it, and holds nothing. */
+function holderOf(locks: string, inode: number): number | undefined {
+  for (const line of locks.split("\n")) {
+    const [, pid, ino] = /^\d+: (?:POSIX|OFDLCK)\s+\S+\s+WRITE\s+(\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /.exec(line) ?? [];
+    if (Number(ino) === inode) return Number(pid);
+  }
+  return undefined;
+}
+
+/** What the system calls a process, printable; `?` where it does not tell. */
+async function processName(pid: number): Promise<string> {
+  const name = await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "?");
+  return escapeHidden(name.trim());
 }

@@ -1,16 +1,21 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { GatewayError } from "../../action/error.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import { readExtensionFolder } from "../../extension/folder.ts";
-import { readSigner } from "../../extension/signing.ts";
-import { isRefused, readSigned } from "../../extension/verifier.ts";
-import type { TrustedSigner } from "../../kernel/trust-policy.ts";
-import type { ExtensionKind } from "../../kernel/verified-extension.ts";
-import { type Examine, type Finding, fail, ok, warn } from "./finding.ts";
+import type { TrustedSigner } from "../../config/trust-policy.ts";
+import { measureFuelRate } from "../../plugin/fuel-rate.ts";
+import { PluginPool } from "../../plugin/plugin-pool.ts";
+import { loadPolicies } from "../../policy/policy-load.ts";
+import { readExtensionFolder } from "../../trust/folder.ts";
+import { tellRefusal } from "../../trust/refusal.ts";
+import { readSigner } from "../../trust/signing.ts";
+import type { ExtensionKind } from "../../trust/verified-extension.ts";
+import { isRefused, readSigned } from "../../trust/verifier.ts";
+import { count, type Examine, type Finding, fail, ok, warn } from "./finding.ts";
 
 const soonMs = 30 * 86_400_000;
-const mostFiles = 100;
-const longestPem = 65_536;
+const maxFiles = 100;
+const maxPem = 65_536;
 
 /** Whose signatures count, until when, and whether the keys that make them are where they should be. */
 export const examineTrust: Examine = async ({ config }) => {
@@ -69,7 +74,7 @@ async function findPrivateKeys(
   if (source === null) return [];
   const trusted = new Set(signers.map(({ key }) => key?.keyId));
   const folder = dirname(source);
-  const names = (await readdir(folder)).filter((name) => name.endsWith(".pem")).slice(0, mostFiles);
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".pem")).slice(0, maxFiles);
   const found: Finding[] = [];
   for (const name of names) {
     if (!trusted.has(await keyIdOf(join(folder, name)))) continue;
@@ -82,9 +87,58 @@ async function findPrivateKeys(
 async function keyIdOf(path: string): Promise<string | undefined> {
   try {
     const found = await stat(path);
-    if (!found.isFile() || found.size > longestPem) return undefined;
+    if (!found.isFile() || found.size > maxPem) return undefined;
     return readSigner(await readFile(path, "utf8")).public.id;
   } catch {
     return undefined;
+  }
+}
+
+const elapsedMs = (): number => performance.now();
+const ignore = (): void => undefined;
+
+/** Loads the packs and plugins as the gateway does, their own tests included. What it saw of them before is not asked. */
+export const examineExtensions: Examine = async ({ config }) => {
+  const { packs, plugins } = config.policy;
+  if (packs.length + plugins.length === 0) {
+    return [
+      warn(`there is none: every action gets \`${config.policy.defaultDecision}\``, "name a pack in `policy.packs`"),
+    ];
+  }
+  const found: Finding[] = [];
+  try {
+    await load(config, (path, text) => {
+      const mend = `\`gateway pack sign ${path}\` with a key that \`extensions.trust_policy\` names, or leave it out`;
+      found.push(warn(`\`${path}\` is loaded although nobody trusted vouches for it: ${text}`, mend));
+    });
+    found.unshift(
+      ok(`${count(packs.length, "pack")} and ${count(plugins.length, "plugin")} load, and pass their tests`),
+    );
+  } catch (cause) {
+    found.unshift(fail(GatewayError.from(cause).message, "`gateway pack lint` and `gateway pack inspect` say more"));
+  }
+  return found;
+};
+
+async function load(config: GatewayConfig, onUntrusted: (path: string, text: string) => void): Promise<void> {
+  const { packs, plugins, pluginWorkers, deadlineMs } = config.policy;
+  const pool = new PluginPool({ threads: pluginWorkers, deadlineMs, observer: { threads: ignore, waiting: ignore } });
+  try {
+    await loadPolicies({
+      packs,
+      plugins,
+      strict: config.extensions.strict,
+      trustPolicy: config.extensions.trustPolicy,
+      clock: Date.now,
+      elapsedMs,
+      pool,
+      sliceFuel: measureFuelRate(elapsedMs),
+      observer: { spent: ignore, breached: ignore, resting: ignore },
+      lookUp: async () => undefined,
+      onUntrusted: (path, refused) => onUntrusted(path, tellRefusal(refused)),
+      onRefused: async () => undefined,
+    });
+  } finally {
+    await pool.close();
   }
 }

@@ -1,14 +1,12 @@
-import { canonicalJson } from "../../kernel/canonical-json.ts";
-import type { Json } from "../../kernel/json.ts";
-import { ApprovalRules } from "../approval-rule.ts";
-import { KillRules } from "../kill-rule.ts";
-import type { ActionRecord, EventRecord, RecordedAction } from "../record.ts";
-import { noHash } from "../record.ts";
-import { isAction } from "../record-text.ts";
-import { TicketRules } from "../ticket-rule.ts";
-import { Breach } from "./breach.ts";
+import { canonicalJson } from "../../action/canonical-json.ts";
+import type { Json } from "../../action/json.ts";
+import { ApprovalRules } from "../../approval/evidence-rule.ts";
+import { KillRules } from "../../kill/evidence-rule.ts";
+import { TicketRules } from "../../ticket/evidence-rule.ts";
+import { type ActionRecord, type EventRecord, noHash, type RecordedAction } from "../chain/record.ts";
+import { isAction } from "../chain/record-text.ts";
 import type { BundledEntry } from "./bundle-line.ts";
-import type { Reason } from "./reason.ts";
+import { Breach, type Reason } from "./reason.ts";
 
 /** Something found that does not end the verification: what is missing, or merely odd. */
 export interface Remark {

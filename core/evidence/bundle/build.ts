@@ -1,10 +1,10 @@
-import { canonicalJson } from "../../kernel/canonical-json.ts";
-import type { Json } from "../../kernel/json.ts";
-import type { SigningKey } from "../../kernel/signing-key.ts";
-import { type Checkpoint, parseCheckpoint } from "../checkpoint.ts";
-import { fieldText } from "../field-commitment.ts";
-import type { PrivateMember } from "../private-field.ts";
-import type { EvidenceRecord } from "../record.ts";
+import { canonicalJson } from "../../action/canonical-json.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { Json } from "../../action/json.ts";
+import type { SigningKey } from "../../action/signing-key.ts";
+import type { EvidenceRecord } from "../chain/record.ts";
+import { fieldText, type PrivateMember } from "../private/private-field.ts";
+import { type Checkpoint, parseCheckpoint } from "../tree/checkpoint.ts";
 import { type BundleHead, type BundleSeal, bundleSchema, type Consistency, sealedBytes } from "./bundle-line.ts";
 
 /** A field as a bundle shows it: whole, or its commitment alone. */
@@ -81,4 +81,54 @@ function entryOf({ fields, proofs }: BundleContent, text: string): string {
   const shown = fields.get(seq)?.[kind === "decision" ? "arguments" : "output"] ?? [];
   const texts = shown.map((field) => ("salt" in field ? fieldText(field) : field.commitment));
   return `{"fields":${canonicalJson(texts)},"proof":${canonicalJson(proofs.get(seq) ?? [])},"record":${text}}`;
+}
+
+/** A field that an export withholds. */
+export interface Redaction {
+  readonly seq: number;
+  readonly member: "arguments" | "output";
+  readonly field: string;
+}
+
+const most = 1_000;
+const shape = /^(\d{1,15})\.(arguments|output)\.(.{0,512})$/su;
+
+/** Reads `<seq>.<member>.<field>`, each. Throws INVALID_PARAMS. */
+export function parseRedactions(texts: readonly string[]): readonly Redaction[] {
+  if (texts.length > most) {
+    throw new GatewayError("INVALID_PARAMS", `expected at most ${most} fields to redact, got ${texts.length}`);
+  }
+  return texts.map((text) => {
+    const [, seq, member, field] = shape.exec(text) ?? [];
+    if (seq === undefined || field === undefined) {
+      throw new GatewayError("INVALID_PARAMS", `expected \`<seq>.<arguments|output>.<field>\`, got \`${cut(text)}\``);
+    }
+    return { seq: Number(seq), member: member as Redaction["member"], field };
+  });
+}
+
+/** The fields with those withheld. Throws INVALID_PARAMS for one that is not there: a slip must not disclose it. */
+export function withhold(
+  fields: ReadonlyMap<number, ShownFields>,
+  redactions: readonly Redaction[],
+): ReadonlyMap<number, ShownFields> {
+  const result = new Map(fields);
+  for (const { seq, member, field } of redactions) {
+    const shown = result.get(seq);
+    const list = shown?.[member];
+    if (list?.some((each) => isNamed(each, field)) !== true) {
+      throw new GatewayError("INVALID_PARAMS", `no field \`${seq}.${member}.${cut(field)}\` to redact`);
+    }
+    const kept = list.map((each) => (isNamed(each, field) ? { commitment: each.commitment } : each));
+    result.set(seq, { ...shown, [member]: kept });
+  }
+  return result;
+}
+
+function isNamed(field: ShownField, name: string): boolean {
+  return "name" in field && field.name === name;
+}
+
+function cut(text: string): string {
+  return text.slice(0, 64).toWellFormed();
 }

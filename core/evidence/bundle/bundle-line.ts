@@ -1,11 +1,103 @@
-import { canonicalJson } from "../../kernel/canonical-json.ts";
-import { sha256Hex } from "../../kernel/digest.ts";
-import type { Json } from "../../kernel/json.ts";
-import type { EvidenceRecord } from "../record.ts";
-import { Breach } from "./breach.ts";
-import { readCanonicalJson } from "./canonical-line.ts";
-import { recordShape } from "./record-shape.ts";
-import { closedObject, count, digest, exactly, listOf, matching, objectWith, oneOf, text, time } from "./shape.ts";
+import { isUtf8 } from "node:buffer";
+import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
+import { isJsonObject, type Json } from "../../action/json.ts";
+import { type EvidenceRecord, effects, eventKinds, recordSchema } from "../chain/record.ts";
+import { Breach, type BreachPlace, type BundlePart } from "./reason.ts";
+
+/** Whether a value is of a kind; undefined is a member that is not there. */
+type Shape = (value: Json | undefined) => boolean;
+
+const text: Shape = (value) => typeof value === "string";
+
+/** An integer from 0 to 2^53 − 1. */
+const count: Shape = (value) => isCount(value);
+
+/** SHA-256 in lower-case hex. */
+const digest: Shape = (value) => isDigest(value);
+
+/** RFC 3339, milliseconds, UTC. */
+const time: Shape = matching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+function matching(pattern: RegExp): Shape {
+  return (value) => typeof value === "string" && pattern.test(value);
+}
+
+function exactly(expected: Json | undefined): Shape {
+  return (value) => value === expected;
+}
+
+function oneOf(...shapes: readonly Shape[]): Shape {
+  return (value) => shapes.some((shape) => shape(value));
+}
+
+function listOf(shape: Shape): Shape {
+  return (value) => Array.isArray(value) && value.every(shape);
+}
+
+/** An object with at least these members. */
+function objectWith(members: Readonly<Record<string, Shape>>): Shape {
+  const shapes = Object.entries(members);
+  return (value) => isJsonObject(value) && shapes.every(([name, shape]) => shape(own(value, name)));
+}
+
+/** An object with these members and no other. */
+function closedObject(members: Readonly<Record<string, Shape>>): Shape {
+  const shape = objectWith(members);
+  return (value) => shape(value) && Object.keys(value as object).length === Object.keys(members).length;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+export function isDigest(value: unknown): value is string {
+  return typeof value === "string" && /^[0-9a-f]{64}$/.test(value);
+}
+
+function own(value: { readonly [member: string]: Json }, name: string): Json | undefined {
+  return Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+const absent = exactly(undefined);
+const evaluation = objectWith({ decision: text });
+const approvalEvent = objectWith({
+  event: text,
+  id: text,
+  session: text,
+  scope: oneOf(absent, exactly("exact"), exactly("task")),
+});
+const otherEvent = objectWith({ ticket: oneOf(absent, text) });
+const otherKinds = eventKinds.filter((kind) => kind !== "genesis" && kind !== "approval");
+const frame = {
+  chain: text,
+  prev_hash: digest,
+  schema: exactly(recordSchema),
+  seq: count,
+  tenant: text,
+  time,
+  writer: objectWith({ epoch: count }),
+} as const;
+const step = {
+  ...frame,
+  action: objectWith({ arguments_digest: text, fingerprint: text, id: text, output_digest: oneOf(absent, text) }),
+  approval: oneOf(absent, objectWith({ fingerprint: text, id: text, state: text })),
+  principal: objectWith({ id: text }),
+  session: objectWith({ id: text, index: count, prev_hash: digest }),
+  ticket: oneOf(absent, objectWith({ id: oneOf(absent, text), of: oneOf(absent, count), use: oneOf(absent, count) })),
+} as const;
+
+/** What the rules will read of a record. */
+const recordShape: Shape = oneOf(
+  objectWith({ ...step, kind: exactly("decision"), effect: oneOf(...effects.slice(0, 2).map(exactly)), evaluation }),
+  objectWith({
+    ...step,
+    kind: exactly("outcome"),
+    effect: oneOf(...effects.slice(2).map(exactly)),
+  }),
+  objectWith({ ...frame, kind: exactly("genesis"), detail: objectWith({}) }),
+  objectWith({ ...frame, kind: exactly("approval"), detail: approvalEvent }),
+  objectWith({ ...frame, kind: oneOf(...otherKinds.map(exactly)), detail: otherEvent }),
+);
 
 /** The name of the format, and what its seal's signature begins with. A reader refuses any other. */
 export const bundleSchema = "evidence-bundle-v1";
@@ -33,7 +125,7 @@ export interface Consistency {
 }
 
 /** A line between the first and the last: a record, and what belongs to it. */
-export interface BundleEntry {
+interface BundleEntry {
   /** The fields its digest is over, as the texts that were hashed; of withheld ones the hash. */
   readonly fields: readonly string[];
   /** Inclusion proof (hex) in the checkpoint's tree. */
@@ -129,4 +221,61 @@ function splitLines(bytes: Uint8Array): Uint8Array[] {
     at = end + 1;
   }
   return lines;
+}
+
+/** Levels of nesting: beyond it, two parsers may fail in two ways. */
+const deepest = 128;
+
+/**
+ * Reads JSON that has only one spelling: its bytes are the RFC 8785 text of what they say. So no member is read twice,
+ * and no two readers see two things. Throws Breach `malformed`, `not_canonical` or `bad_schema`. The caller vouches that `T` says no more than `shape`.
+ */
+function readCanonicalJson<T>(bytes: Uint8Array, file: BundlePart, shape: Shape): T {
+  const text = readText(bytes, { file });
+  const value = parse(text, { file });
+  if (!isCanonical(value, text)) throw new Breach("not_canonical", { file });
+  if (!shape(value)) throw new Breach("bad_schema", { file });
+  return value as T;
+}
+
+/** Throws Breach `malformed` for what is not UTF-8. */
+function readText(bytes: Uint8Array, place: BreachPlace): string {
+  if (!isUtf8(bytes)) throw new Breach("malformed", place);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+}
+
+function parse(text: string, place: BreachPlace): Json {
+  if (depthOf(text) > deepest) throw new Breach("malformed", place);
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new Breach("malformed", place);
+  }
+}
+
+function isCanonical(value: Json, text: string): boolean {
+  try {
+    return hasPlainNumbers(value) && canonicalJson(value) === text;
+  } catch {
+    return false; // says what RFC 8785 cannot: an overflowing number, a lone surrogate
+  }
+}
+
+/** Integers of at most 15 digits: every language reads and prints these alike. */
+function hasPlainNumbers(value: Json): boolean {
+  if (typeof value === "number") return Number.isSafeInteger(value) && String(value).length < 16;
+  return typeof value !== "object" || value === null || Object.values(value).every(hasPlainNumbers);
+}
+
+/** The deepest nesting, found before anything is built. Texts that are no JSON get some number. */
+function depthOf(text: string): number {
+  let [depth, most, inString] = [0, 0, false];
+  for (let at = 0; at < text.length; at++) {
+    const sign = text[at];
+    if (sign === '"') inString = !inString;
+    else if (inString) at += sign === "\\" ? 1 : 0;
+    else if (sign === "[" || sign === "{") most = Math.max(most, ++depth);
+    else if (sign === "]" || sign === "}") depth--;
+  }
+  return most;
 }

@@ -1,7 +1,7 @@
 /** How bad a reason is; each is one verdict, but for `warning`, which changes none. */
-export type Grade = "invalid" | "diverged" | "incomplete" | "stale" | "warning";
+type Grade = "invalid" | "diverged" | "incomplete" | "stale" | "warning";
 
-export interface ReasonRow {
+interface ReasonRow {
   readonly grade: Grade;
   readonly text: string;
 }
@@ -74,3 +74,25 @@ export const exitCodes = {
   incomplete: 50,
 } as const;
 export type Verdict = keyof typeof exitCodes;
+
+/** The parts of a bundle that a verdict can name, the bundle itself, and the witness that an auditor brings along. */
+export type BundlePart = `line ${number}` | "bundle" | "checkpoint" | "consistency" | "records" | "seal" | "witness";
+
+/** Where a bundle breaks: a part of it, and which record. */
+export interface BreachPlace {
+  readonly file: BundlePart;
+  readonly seq?: number | undefined;
+}
+
+/** Ends a verification. Thrown and caught inside this folder: it never leaves `verifyBundle`. */
+export class Breach extends Error {
+  readonly reason: Reason;
+  readonly place: BreachPlace;
+
+  constructor(reason: Reason, place: BreachPlace) {
+    super(reason);
+    this.name = "Breach";
+    this.reason = reason;
+    this.place = place;
+  }
+}

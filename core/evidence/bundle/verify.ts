@@ -1,16 +1,23 @@
-import type { VerifyingKey } from "../../kernel/signing-key.ts";
-import { parseCheckpoint, type SignedCheckpoint } from "../checkpoint.ts";
-import type { KeyHistory } from "../key-history.ts";
+import { sha256Hex } from "../../action/canonical-json.ts";
+import type { VerifyingKey } from "../../action/signing-key.ts";
+import { isAction } from "../chain/record-text.ts";
+import { KeyHistory } from "../key/key-history.ts";
+import { fieldsDigest } from "../private/private-field.ts";
+import {
+  type Checkpoint,
+  checkpointKeyName,
+  checkpointOrigin,
+  notePattern,
+  parseCheckpoint,
+  type SignedCheckpoint,
+} from "../tree/checkpoint.ts";
+import { leafHash, verifyConsistency, verifyInclusion } from "../tree/merkle.ts";
 import { ActionStory, type Remark } from "./action-story.ts";
-import { Breach, type BundlePart } from "./breach.ts";
-import { type BundledEntry, type BundleHead, readBundle } from "./bundle-line.ts";
-import { checkCheckpointSignatures, checkSeal, checkTrusted, readKeyHistory } from "./key-check.ts";
-import { checkEntry, checkHead, readEarlierTree } from "./proof-check.ts";
-import { exitCodes, type Reason, reasons, type Verdict } from "./reason.ts";
-import { checkWitness, outsideWitness } from "./witness-check.ts";
+import { type BundledEntry, type BundleHead, isDigest, type OpenBundle, readBundle } from "./bundle-line.ts";
+import { Breach, type BundlePart, exitCodes, type Reason, reasons, type Verdict } from "./reason.ts";
 
 /** What an auditor brings along; nothing in a bundle can vouch for the bundle. */
-export interface Trust {
+interface Trust {
   /** First keys of chains, as the operator published them. With none, the verdict is `self-attested` at best. */
   readonly keys: readonly VerifyingKey[];
   /** The witness's notes. */
@@ -20,7 +27,7 @@ export interface Trust {
   readonly maxAgeMs?: number;
 }
 
-export interface FirstBad {
+interface FirstBad {
   readonly reason: Reason;
   /** Which part of the bundle, or the witness. */
   readonly file: BundlePart;
@@ -152,4 +159,140 @@ function tellStory(entries: readonly BundledEntry[], head: BundleHead, signed: S
   }
   story.finish();
   return story.remarks;
+}
+
+/**
+ * The keys of the chain as its own records introduce them. Throws Breach `missing_record` without a genesis,
+ * `bad_schema` where it names no key, and `bad_rotation` where a key was not handed on by its elder.
+ */
+function readKeyHistory(entries: readonly BundledEntry[]): KeyHistory {
+  const history = new KeyHistory();
+  if (entries[0]?.record.kind !== "genesis") throw new Breach("missing_record", { file: "records" });
+  for (const { record } of entries) {
+    if (history.accept(record)) continue;
+    throw new Breach(record.kind === "genesis" ? "bad_schema" : "bad_rotation", { file: "records", seq: record.seq });
+  }
+  return history;
+}
+
+/** The first key is the one an auditor was told of beforehand; where none was told, any will do, and is not trusted. */
+function checkTrusted(history: KeyHistory, trusted: readonly VerifyingKey[]): void {
+  const first = history.tenures[0]?.key;
+  if (trusted.length === 0 || trusted.some((key) => key.id === first?.id && key.text === first.text)) return;
+  throw new Breach("unknown_key", { file: "records", seq: 0 });
+}
+
+/** Throws Breach where the bundle is not sealed by a key valid at the size of its checkpoint. */
+function checkSeal(history: KeyHistory, { size }: Checkpoint, { seal, sealed }: OpenBundle): void {
+  const key = keyAt(history, seal.key_id, size, "seal");
+  if (!key.verify(sealed, Buffer.from(seal.signature, "base64"))) throw new Breach("bad_signature", { file: "seal" });
+}
+
+/** Throws Breach where a note is not signed by every key valid at its size, or by any other. */
+function checkCheckpointSignatures(history: KeyHistory, checkpoint: SignedCheckpoint, file: BundlePart): void {
+  const { note, size } = checkpoint;
+  // By name: the hint of a key in a signature line proves nothing.
+  const signers = note.signatures.map(({ name }) => keyAt(history, keyIdIn(name, checkpoint), size, file));
+  const areSound = note.signatures.every(({ signature }, at) => signers[at]?.verify(note.text, signature));
+  const isComplete = new Set(signers).size === signers.length && signers.length === history.keysAt(size).length;
+  if (!areSound || !isComplete) throw new Breach("bad_signature", { file });
+}
+
+function keyIdIn(name: string, { chain }: Checkpoint): string {
+  const prefix = checkpointKeyName(chain, "");
+  return name.startsWith(prefix) ? name.slice(prefix.length) : "";
+}
+
+function keyAt(history: KeyHistory, id: string, size: number, file: BundlePart): VerifyingKey {
+  const key = history.keysAt(size).find((valid) => valid.id === id);
+  if (key !== undefined) return key;
+  const isKnown = history.tenures.some((tenure) => tenure.key.id === id);
+  throw new Breach(isKnown ? "key_out_of_range" : "unknown_key", { file });
+}
+
+/** A tree of the chain at one of its sizes. */
+type Tree = Pick<Checkpoint, "root" | "size">;
+
+/** The checkpoint's head is the last leaf of its tree. Throws Breach `head_mismatch`. */
+function checkHead(checkpoint: Checkpoint, { head_proof: proof }: BundleHead): void {
+  if (isIncluded(checkpoint.head, checkpoint.size - 1, checkpoint, proof)) return;
+  throw new Breach("head_mismatch", { file: "checkpoint" });
+}
+
+/** The tree that a witness saw last, proven to be the beginning of the checkpoint's. Throws Breach `bad_consistency`. */
+function readEarlierTree(checkpoint: Tree, { consistency }: BundleHead): Tree {
+  const earlier = { root: Buffer.from(consistency.root, "hex"), size: consistency.first };
+  const proof = bytesOf(consistency.proof);
+  if (verifyConsistency(earlier.size, earlier.root, checkpoint.size, checkpoint.root, proof)) return earlier;
+  throw new Breach("bad_consistency", { file: "consistency" });
+}
+
+/**
+ * A record is of this chain, in the checkpoint's tree at its own number, and its fields are those it commits to.
+ * Throws Breach `foreign_tenant`, `foreign_chain`, `bad_inclusion` or `bad_disclosure`, `seq_gap` for a number beyond the
+ * tree, and `bad_schema` for a genesis that is not the first record, or a first record that is none.
+ */
+function checkEntry(entry: BundledEntry, head: BundleHead, checkpoint: Checkpoint): void {
+  const { chain, kind, seq, tenant } = entry.record;
+  const place = { file: "records", seq } as const;
+  if (seq >= checkpoint.size) throw new Breach("seq_gap", place);
+  if ((kind === "genesis") !== (seq === 0)) throw new Breach("bad_schema", place);
+  if (tenant !== head.tenant) throw new Breach("foreign_tenant", place);
+  if (chain !== head.chain) throw new Breach("foreign_chain", place);
+  if (!isIncluded(entry.hash, seq, checkpoint, entry.proof)) throw new Breach("bad_inclusion", place);
+  if (!areFieldsDue(entry)) throw new Breach("bad_disclosure", place);
+}
+
+/** A decision's fields are its arguments, an outcome's its output; they stand in the order of their commitments. */
+function areFieldsDue({ fields, record }: BundledEntry): boolean {
+  const { arguments_digest: args, output_digest: output } = isAction(record) ? record.action : {};
+  const due = record.kind === "decision" ? args : output;
+  if (due === undefined) return fields.length === 0;
+  const commitments = fields.map((field) => (isDigest(field) ? field : sha256Hex(field)));
+  const isOrdered = commitments.every((each, at) => at === 0 || (commitments[at - 1] as string) < each);
+  return isOrdered && fieldsDigest(commitments) === due;
+}
+
+function isIncluded(digest: string, seq: number, { size, root }: Checkpoint, proof: readonly string[]): boolean {
+  return verifyInclusion(leafHash(digest), seq, size, bytesOf(proof), root);
+}
+
+function bytesOf(hashes: readonly string[]): readonly Buffer[] {
+  return hashes.map((hash) => Buffer.from(hash, "hex"));
+}
+
+/** What a breach names where the witness given from outside is the place. */
+const outsideWitness = "witness" as const;
+
+/**
+ * Compares a bundle with what a witness kept of its chain. `known` are the trees the bundle can vouch for: the largest
+ * first, then one that it proves to be the beginning of it. True where the witness kept one of them.
+ * Throws Breach `forked` where it kept another of the same size, `behind_witness` where it had seen more of the chain
+ * before the bundle was made, `bad_checkpoint` for a note that is none, and the reasons of a checkpoint's signatures.
+ */
+function checkWitness(notes: string, head: BundleHead, known: readonly [Tree, Tree], history: KeyHistory): boolean {
+  let isKept = false;
+  for (const note of readNotes(notes, head.chain)) {
+    if (note.size > known[0].size && note.time < head.created) throw new Breach("behind_witness", place);
+    const same = known.find(({ size }) => size === note.size);
+    if (same === undefined) continue;
+    if (!same.root.equals(note.root)) throw new Breach("forked", place);
+    checkCheckpointSignatures(history, note, outsideWitness);
+    isKept = true;
+  }
+  return isKept;
+}
+
+const place = { file: outsideWitness };
+
+/**
+ * A witness's file: notes among comment lines. Other chains' notes are not read, and one that a crash cut off is passed
+ * over; a file with nothing else of this chain is no witness.
+ */
+function readNotes(text: string, chain: string): readonly SignedCheckpoint[] {
+  const notes = [...text.matchAll(notePattern)].map(([note]) => parseCheckpoint(note));
+  const own = notes.filter((note) => note !== undefined).filter((note) => note.chain === chain);
+  if (own.length === 0 && `\n${text}`.includes(`\n${checkpointOrigin(chain)}\n`))
+    throw new Breach("bad_checkpoint", place);
+  return own;
 }

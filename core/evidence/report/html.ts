@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { escapeHidden } from "../../kernel/visible-text.ts";
+import { escapeHidden } from "../../action/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
 import {

@@ -1,4 +1,4 @@
-import { escapeHidden } from "../../kernel/visible-text.ts";
+import { escapeHidden } from "../../action/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
 import {

@@ -1,14 +1,21 @@
-import type { Json, JsonObject } from "../../kernel/json.ts";
+import { canonicalJson } from "../../action/canonical-json.ts";
+import type { JsonObject } from "../../action/json.ts";
 import type { ShownField } from "../bundle/build.ts";
-import { parseCheckpoint } from "../checkpoint.ts";
-import type { ActionRecord, EventRecord, RecordedRedaction, RecordedTrial } from "../record.ts";
-import { isAction } from "../record-text.ts";
-import type { CollectedSession } from "../session-export.ts";
-import { listApprovals, type ReportedApproval } from "./approval-story.ts";
-import { listProvenance, type Provenance } from "./provenance.ts";
+import type { BundledRecord } from "../bundle/bundle-line.ts";
+import type { CollectedSession } from "../bundle/session-export.ts";
+import type {
+  ActionRecord,
+  EventRecord,
+  EvidenceRecord,
+  RecordedPolicy,
+  RecordedRedaction,
+  RecordedTrial,
+} from "../chain/record.ts";
+import { isAction, isApprovalEvent } from "../chain/record-text.ts";
+import { parseCheckpoint } from "../tree/checkpoint.ts";
 
 /** The name of the report's JSON shape. */
-export const reportSchema = "evidence-report-v1";
+const reportSchema = "evidence-report-v1";
 
 /** A policy as it took part in one decision. */
 export interface ReportedPolicy {
@@ -63,7 +70,7 @@ export interface ReportedAction {
   readonly dispatched: boolean;
 }
 
-export interface ReportedEvent {
+interface ReportedEvent {
   readonly seq: number;
   readonly time: string;
   readonly kind: string;
@@ -184,7 +191,99 @@ function summarize(actions: readonly ReportedAction[]): SessionReport["summary"]
   };
 }
 
-/** The report as JSON. */
-export function reportJson(report: SessionReport): Json {
-  return report as unknown as Json;
+/** One thing that happened to an approval. */
+export interface ReportedApprovalStep {
+  readonly event: string;
+  readonly seq: number;
+  readonly time: string;
+  /** The principal who said so; null where nobody did, as when it expired. */
+  readonly by: string | null;
+  readonly scope: string | null;
+  /** What was said with it: a comment, why it expired, or the text of a post-mortem. */
+  readonly text: string | null;
+}
+
+/** The approval that an action was held for or used, from first to last. */
+interface ReportedApproval {
+  readonly id: string;
+  /** The record of the decision that held an action for it; null where the chain shows none. */
+  readonly held: number | null;
+  readonly steps: readonly ReportedApprovalStep[];
+  readonly break_glass: { readonly reason: string; readonly post_mortem: ReportedApprovalStep | null } | null;
+  /** The record of the decision that used it. */
+  readonly used: number | null;
+}
+
+/** The approvals of a session's records, by id. */
+function listApprovals(records: readonly EvidenceRecord[]): ReadonlyMap<string, ReportedApproval> {
+  const decisions = records
+    .filter(isAction)
+    .filter(({ kind, approval }) => kind === "decision" && approval !== undefined);
+  const events = records.filter(isApprovalEvent);
+  const ids = new Set([
+    ...decisions.map((decision) => decision.approval?.id),
+    ...events.map(({ detail }) => detail.id),
+  ]);
+  const approvals = [...ids].filter((id) => typeof id === "string").map((id) => tellStory(id, decisions, events));
+  return new Map(approvals.map((approval) => [approval.id, approval]));
+}
+
+function tellStory(id: string, decisions: readonly ActionRecord[], events: readonly EventRecord[]): ReportedApproval {
+  const own = decisions.filter(({ approval }) => approval?.id === id);
+  const happened = events.filter(({ detail }) => detail.id === id);
+  const steps = happened.map(reportStep);
+  const glass = happened.find(({ detail }) => detail.event === "approved")?.detail.break_glass as
+    | JsonObject
+    | undefined;
+  const postMortem = steps.find(({ event }) => event === "post_mortem") ?? null;
+  return {
+    id,
+    held: own.find(({ approval }) => approval?.state === "pending")?.seq ?? null,
+    steps,
+    break_glass: glass === undefined ? null : { reason: textOf(glass.reason) ?? "", post_mortem: postMortem },
+    used: own.find(({ approval }) => approval?.state === "consumed")?.seq ?? null,
+  };
+}
+
+function reportStep({ detail, seq, time }: EventRecord): ReportedApprovalStep {
+  return {
+    event: textOf(detail.event) ?? "",
+    seq,
+    time,
+    by: textOf(detail.reviewer) ?? textOf(detail.by),
+    scope: textOf(detail.scope),
+    text: textOf(detail.comment) ?? textOf(detail.text) ?? textOf(detail.reason),
+  };
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+/** An extension that took part, and what vouched for it. */
+interface Provenance {
+  readonly digest: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly signer: string | null;
+  /** What the gateway made of the signer when it loaded the extension. */
+  readonly trust: "signed" | "unsigned";
+  readonly version: string;
+}
+
+/** Every extension that took part in judging these records, each once, in the order of their canonical texts. */
+function listProvenance(records: readonly BundledRecord[]): readonly Provenance[] {
+  const found = new Map<string, Provenance>();
+  for (const { record } of records) {
+    const evaluation = isAction(record) ? record.evaluation : undefined;
+    for (const policy of [...(evaluation?.policies ?? []), ...(evaluation?.shadow ?? [])]) {
+      const provenance = provenanceOf(policy);
+      found.set(canonicalJson({ ...provenance }), provenance);
+    }
+  }
+  return [...found.keys()].sort().map((key) => found.get(key) as Provenance);
+}
+
+function provenanceOf({ digest, kind, name, signer, version }: RecordedPolicy): Provenance {
+  return { digest, kind, name, signer, trust: signer === null ? "unsigned" : "signed", version };
 }

@@ -1,6 +1,12 @@
 import type { ShownField } from "../bundle/build.ts";
-import type { ReportedApprovalStep } from "./approval-story.ts";
-import type { ReportedAction, ReportedDecision, ReportedOutcome, ReportedPolicy, SessionReport } from "./model.ts";
+import type {
+  ReportedAction,
+  ReportedApprovalStep,
+  ReportedDecision,
+  ReportedOutcome,
+  ReportedPolicy,
+  SessionReport,
+} from "./model.ts";
 
 /** What a person is told, in words; both renderers escape it as a whole. */
 

@@ -1,13 +1,27 @@
+import type { Meter } from "@opentelemetry/api";
+import { JsonMetricsSerializer, ProtobufMetricsSerializer } from "@opentelemetry/otlp-transformer";
+import type { Resource } from "@opentelemetry/resources";
+import {
+  MeterProvider,
+  type MetricProducer,
+  PeriodicExportingMetricReader,
+  type PushMetricExporter,
+  type ResourceMetrics,
+} from "@opentelemetry/sdk-metrics";
+import type { ReadableSpan, SpanProcessor } from "@opentelemetry/sdk-trace";
 import { Pool } from "undici";
-import type { TelemetryTarget } from "../../kernel/telemetry-config.ts";
+import type { Random } from "../../action/id.ts";
+import { type RetryDelays, retryDelay } from "../../action/retry.ts";
+import type { TelemetryTarget } from "../../config/peer-config.ts";
+import type { TellResult } from "../feature-metrics.ts";
 
 /** `again`: the same may be taken later. `refused`: it never will. */
 export type Delivery = "sent" | "again" | "refused";
 
-export type SenderTarget = Pick<TelemetryTarget, "protocol" | "headers" | "timeoutMs"> & { readonly endpoint: string };
+type SenderTarget = Pick<TelemetryTarget, "protocol" | "headers" | "timeoutMs"> & { readonly endpoint: string };
 
 /** What is read of an answer; nothing in it changes what is done. */
-const mostAnswerBytes = 65_536;
+const maxAnswerBytes = 65_536;
 /** Spans and metrics, one request of each at a time. */
 const connections = 2;
 /** What the protocol names as worth another attempt. */
@@ -44,7 +58,7 @@ export class OtlpSender {
         body,
         signal: AbortSignal.timeout(this.#timeoutMs),
       });
-      await answer.dump({ limit: mostAnswerBytes });
+      await answer.dump({ limit: maxAnswerBytes });
       if (statusCode >= 200 && statusCode < 300) return "sent";
       this.#onFault(`status ${statusCode}`);
       return passing.has(statusCode) ? "again" : "refused";
@@ -64,4 +78,158 @@ export class OtlpSender {
 function faultName(cause: unknown): string {
   if (!(cause instanceof Error)) return "unknown";
   return "code" in cause && typeof cause.code === "string" ? cause.code : cause.name;
+}
+
+interface ReporterOptions {
+  readonly target: Pick<TelemetryTarget, "protocol" | "timeoutMs" | "metricsIntervalMs">;
+  readonly resource: Resource;
+  readonly sender: OtlpSender;
+  readonly bridge: MetricProducer;
+  readonly count: (result: TellResult) => void;
+}
+
+const closeMs = 3_000;
+
+/**
+ * Reports metrics now and then: what a report did not bring, the next one does. One is under way at a time, and none is
+ * kept.
+ */
+export class Reporter {
+  readonly #provider: MeterProvider;
+
+  constructor({ target, resource, bridge, ...way }: ReporterOptions) {
+    const { metricsIntervalMs, timeoutMs, protocol } = target;
+    const reader = new PeriodicExportingMetricReader({
+      exporter: exporterOf(protocol, way),
+      exportIntervalMillis: metricsIntervalMs,
+      exportTimeoutMillis: Math.min(timeoutMs, metricsIntervalMs),
+      metricProducers: [bridge],
+    });
+    this.#provider = new MeterProvider({ resource, readers: [reader] });
+  }
+
+  meter(name: string, version: string): Meter {
+    return this.#provider.getMeter(name, version);
+  }
+
+  /** Reports once more, for at most 3 s. */
+  async close(): Promise<void> {
+    await this.#provider.shutdown({ timeoutMillis: closeMs }).catch(() => undefined);
+  }
+}
+
+function exporterOf(
+  protocol: TelemetryTarget["protocol"],
+  { sender, count }: Pick<ReporterOptions, "sender" | "count">,
+): PushMetricExporter {
+  const serializer = protocol === "http/json" ? JsonMetricsSerializer : ProtobufMetricsSerializer;
+  const tell = async (metrics: ResourceMetrics): Promise<void> => {
+    const body = serializer.serializeRequest(metrics);
+    const isSent = body !== undefined && (await sender.post("/v1/metrics", body)) === "sent";
+    count(isSent ? "sent" : "failed");
+  };
+  return {
+    // Whoever asks for the report does nothing about one that failed; it is counted here.
+    export: (metrics, done) => void tell(metrics).finally(() => done({ code: 0 })),
+    forceFlush: () => Promise.resolve(),
+    shutdown: () => Promise.resolve(),
+  };
+}
+
+interface SpanQueueOptions {
+  /** Spans that wait. */
+  readonly most: number;
+  /** Never rejects. */
+  readonly send: (spans: ReadableSpan[]) => Promise<Delivery>;
+  readonly count: (result: TellResult, spans: number) => void;
+  readonly random: Random;
+  readonly delays?: RetryDelays;
+}
+
+/** Writing so many into one request takes the event loop no longer than a call does. */
+const maxTogether = 256;
+/** From the first span that waits to the request that takes it along. */
+const gatherMs = 1_000;
+const maxAttempts = 4;
+const usualDelays: RetryDelays = { firstMs: 1_000, maxMs: 8_000 };
+
+/**
+ * Spans on their way to the collector. At most `most` wait; one request is under way at a time. What comes beyond, what a
+ * collector refuses, and what it does not take in four attempts is gone, and counted.
+ */
+export class SpanQueue implements SpanProcessor {
+  readonly #options: SpanQueueOptions;
+  #waiting: ReadableSpan[] = [];
+  #gathering: NodeJS.Timeout | undefined;
+  #draining: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+
+  constructor(options: SpanQueueOptions) {
+    this.#options = options;
+  }
+
+  onStart(): void {
+    // A span is told of once it has ended.
+  }
+
+  onEnd(span: ReadableSpan): void {
+    if (this.#closing.signal.aborted || this.#waiting.length >= this.#options.most) {
+      this.#options.count("dropped", 1);
+      return;
+    }
+    this.#waiting.push(span);
+    if (this.#waiting.length >= maxTogether) void this.forceFlush();
+    else this.#gathering ??= setTimeout(() => void this.forceFlush(), gatherMs).unref();
+  }
+
+  /** Resolves once nothing waits. */
+  forceFlush(): Promise<void> {
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
+    this.#draining ??= this.#drain().finally(() => {
+      this.#draining = undefined;
+    });
+    return this.#draining;
+  }
+
+  /** Gives what waits one more chance, for at most 3 s; the rest is dropped. */
+  async shutdown(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    const patience = pause(closeMs, undefined);
+    await Promise.race([this.forceFlush(), patience.over]);
+    patience.end();
+    this.#options.count("dropped", this.#waiting.splice(0).length);
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, maxTogether);
+      this.#options.count((await this.#deliver(batch)) ? "sent" : "failed", batch.length);
+    }
+  }
+
+  async #deliver(batch: ReadableSpan[]): Promise<boolean> {
+    const { send, random, delays = usualDelays } = this.#options;
+    for (let attempt = 1; ; attempt++) {
+      const delivery = await send(batch);
+      if (delivery !== "again") return delivery === "sent";
+      if (attempt === maxAttempts || this.#closing.signal.aborted) return false;
+      await pause(retryDelay(attempt, 0, delays, random), this.#closing.signal).over;
+    }
+  }
+}
+
+/** A time that keeps no process alive, and is over early where `signal` aborts. */
+function pause(ms: number, signal: AbortSignal | undefined): { readonly over: Promise<void>; end(): void } {
+  let end = (): void => undefined;
+  const over = new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms).unref();
+    end = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    signal?.addEventListener("abort", end, { once: true });
+  });
+  return { over: over.finally(() => signal?.removeEventListener("abort", end)), end };
 }

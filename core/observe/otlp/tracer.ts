@@ -1,4 +1,14 @@
-import { type Tracer as ApiTracer, ROOT_CONTEXT, type SpanContext, SpanKind, trace } from "@opentelemetry/api";
+import {
+  type Span as ApiSpan,
+  type Tracer as ApiTracer,
+  type Attributes,
+  ROOT_CONTEXT,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer as TracerApi,
+  trace,
+} from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import {
   ParentBasedSampler,
@@ -7,12 +17,23 @@ import {
   type SpanProcessor,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
-import type { Random } from "../../kernel/port.ts";
-import type { Span, TracedRequest, Tracer } from "../../kernel/span.ts";
-import type { TraceContext } from "../../kernel/trace-context.ts";
-import { RoadSpan, type SpanPorts } from "./road-span.ts";
+import type { Evaluation } from "../../action/decision.ts";
+import type { ActionEnvelope } from "../../action/envelope.ts";
+import type { ErrorCode } from "../../action/error.ts";
+import type { Random } from "../../action/id.ts";
+import { toolNamePattern } from "../../action/json-rpc.ts";
+import type { TokenUsage } from "../../action/model-api.ts";
+import {
+  noSpan,
+  type Span,
+  type SpanFacts,
+  type SpanStep,
+  type TraceContext,
+  type TracedRequest,
+  type Tracer,
+} from "../../action/trace.ts";
 
-export interface TracerOptions extends Omit<SpanPorts, "tracer"> {
+interface TracerOptions extends Omit<SpanPorts, "tracer"> {
   readonly resource: Resource;
   readonly processor: SpanProcessor;
   readonly samplePercent: number;
@@ -67,4 +88,177 @@ function sampleByChance(percent: number, random: Random): Sampler {
     toString: () => `chance of ${percent} %`,
   };
   return new ParentBasedSampler({ root: chance, remoteParentSampled: chance, remoteParentNotSampled: chance });
+}
+
+/** What one question to a model came to. */
+export interface ModelAsked {
+  readonly attributes: Attributes;
+  readonly seconds: number;
+  readonly usage: TokenUsage | undefined;
+}
+
+interface SpanPorts {
+  readonly tracer: TracerApi;
+  readonly providers: ProviderTypes;
+  /** Told of each question to a model, sampled or not. */
+  readonly onModelAsked: (asked: ModelAsked) => void;
+}
+
+/** What the spans of one request have in common. */
+interface TracedCall {
+  readonly method: string;
+  /** `tracestate` of the client. */
+  readonly state: string | undefined;
+  /** Of the latest action. */
+  description: Description | undefined;
+  /** Steps of which there may be any number. */
+  judged: number;
+}
+
+/** A streamed answer is judged piece by piece; of one request, so many are told. */
+const maxJudged = 32;
+
+const stepNames: Readonly<Record<SpanStep, string>> = {
+  evaluate: "evaluate",
+  record_decision: "record decision",
+  dispatch: "dispatch",
+  judge_output: "judge output",
+  record_outcome: "record outcome",
+};
+
+type Kind = "request" | SpanStep;
+
+/** A span of the road, made by the SDK and told what `attribute.ts` lets through. */
+class RoadSpan implements Span {
+  readonly context: TraceContext;
+  readonly #ports: SpanPorts;
+  readonly #call: TracedCall;
+  readonly #span: ApiSpan;
+  readonly #kind: Kind;
+  readonly #begun = performance.now();
+  #error: SpanFacts["error"];
+  #evaluation: Evaluation | undefined;
+  #usage: TokenUsage | undefined;
+  #ended = false;
+
+  constructor(ports: SpanPorts, call: TracedCall, span: ApiSpan, kind: Kind) {
+    this.#ports = ports;
+    this.#call = call;
+    this.#span = span;
+    this.#kind = kind;
+    const { traceId, spanId, traceFlags } = span.spanContext();
+    const { state } = call;
+    this.context = { traceId, spanId, sampled: (traceFlags & 1) === 1, ...(state === undefined ? {} : { state }) };
+  }
+
+  begin(step: SpanStep): Span {
+    if (step === "judge_output" && ++this.#call.judged > maxJudged) return noSpan;
+    // What went wrong before this attempt is no longer how the request ends.
+    if (step === "evaluate") this.#error = undefined;
+    const { name, attributes } = this.#describeStep(step);
+    const kind = step === "dispatch" ? SpanKind.CLIENT : SpanKind.INTERNAL;
+    const parent = trace.setSpan(ROOT_CONTEXT, this.#span);
+    const span = this.#ports.tracer.startSpan(name, { kind, attributes }, parent);
+    return new RoadSpan(this.#ports, this.#call, span, step);
+  }
+
+  tell({ action, evaluation, passed, error, usage }: SpanFacts): void {
+    if (action !== undefined && this.#kind === "request")
+      this.#describe(describeAction(action, this.#call.method, this.#ports.providers));
+    // Of a request that went on, the decision about the action is told; of its answer, that policy let it go is no news.
+    const isNews = this.#kind !== "request" || evaluation?.phase !== "output" || evaluation.decision !== "allow";
+    if (evaluation !== undefined && isNews) {
+      this.#evaluation = evaluation;
+      this.#span.setAttributes(evaluationAttributes(evaluation));
+    }
+    if (usage !== undefined) this.#usage = usage;
+    if (error !== undefined) this.#error = error;
+    if (passed !== undefined) {
+      this.#span.setAttribute("gateway.passage", passed);
+      if (passed !== "answered") this.#error = refusalOf(this.#evaluation);
+    }
+  }
+
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    const failed: Attributes = this.#error === undefined ? {} : { "error.type": this.#error };
+    if (this.#error !== undefined) this.#span.setAttributes(failed).setStatus({ code: SpanStatusCode.ERROR });
+    if (this.#usage !== undefined) this.#span.setAttributes(usageAttributes(this.#usage));
+    this.#span.end();
+    const attributes = this.#call.description?.attributes ?? {};
+    if (this.#kind !== "dispatch" || attributes["gen_ai.operation.name"] !== "chat") return;
+    const seconds = (performance.now() - this.#begun) / 1000;
+    this.#ports.onModelAsked({ attributes: { ...attributes, ...failed }, seconds, usage: this.#usage });
+  }
+
+  #describe(description: Description): void {
+    this.#call.description = description;
+    this.#span.updateName(description.name).setAttributes(description.attributes);
+  }
+
+  #describeStep(step: SpanStep): Description {
+    const { description } = this.#call;
+    return step === "dispatch" && description !== undefined ? description : { name: stepNames[step], attributes: {} };
+  }
+}
+
+function refusalOf(evaluation: Evaluation | undefined): ErrorCode {
+  return evaluation?.decision === "review" ? "REVIEW_REQUIRED" : "POLICY_BLOCKED";
+}
+
+// All that a span ever says is made in this file. None of it is an argument, an answer, a key or a session's id.
+
+/** The vendors' names by the names of their providers in the configuration. */
+export type ProviderTypes = ReadonlyMap<string, string>;
+
+/** What an action is called, and what the conventions say of it. */
+interface Description {
+  readonly name: string;
+  readonly attributes: Attributes;
+}
+
+/**
+ * A tool's name is one that an upstream lists, a model's one that a route names: both come from a bounded set, in
+ * characters that mean nothing to a terminal or a page.
+ */
+function describeAction(action: ActionEnvelope, method: string, providers: ProviderTypes): Description {
+  if (action.protocol === "model") return describeModel(action, providers);
+  const isTool = toolNamePattern.test(action.tool);
+  const tool = isTool ? { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": action.tool } : {};
+  return {
+    name: isTool ? `${method} ${action.tool}` : method,
+    attributes: { ...commonOf(action), "mcp.method.name": method, ...tool },
+  };
+}
+
+function describeModel(action: ActionEnvelope, providers: ProviderTypes): Description {
+  const [provider = "", ...rest] = action.target.split("/");
+  const model = rest.join("/");
+  return {
+    name: `chat ${model}`,
+    attributes: { ...commonOf(action), ...modelAttributes(providers.get(provider) ?? provider, model) },
+  };
+}
+
+/** Of a request to a model, in spans and in metrics. */
+function modelAttributes(provider: string, model: string): Attributes {
+  return { "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": model };
+}
+
+function commonOf({ id, tenant, target }: ActionEnvelope): Attributes {
+  return { "gateway.action.id": id, "gateway.tenant": tenant, "gateway.target": target };
+}
+
+const rulePattern = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/;
+const maxRules = 8;
+
+/** What was decided, and the rules that made it so. What a rule says of it may repeat the arguments, and stays here. */
+function evaluationAttributes({ id, decision, determining }: Evaluation): Attributes {
+  const rules = [...new Set(determining.map(({ rule }) => rule))].filter((rule) => rulePattern.test(rule));
+  return { "gateway.evaluation.id": id, "gateway.decision": decision, "gateway.rule": rules.slice(0, maxRules) };
+}
+
+function usageAttributes({ inputTokens, outputTokens }: TokenUsage): Attributes {
+  return { "gen_ai.usage.input_tokens": inputTokens, "gen_ai.usage.output_tokens": outputTokens };
 }

@@ -2,6 +2,7 @@ import {
   type CelFunc,
   type CelInput,
   type CelList,
+  type CelMap,
   CelScalar,
   type CelValue,
   celEnv,
@@ -10,11 +11,11 @@ import {
   celList,
   celMethod,
   isCelError,
+  isCelList,
+  isCelMap,
   listType,
   mapType,
 } from "@bufbuild/cel";
-import { celEquals, type Equality, hasEqual } from "./equality.ts";
-import { listFunctions } from "./list-function.ts";
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
 import { textFunctions } from "./text-function.ts";
@@ -42,7 +43,7 @@ const dearer: Readonly<Record<string, number>> = {
 };
 
 /** The longest text a conversion reads: no number or time is longer, and reading a vast one is quadratic. */
-const longestNumeral = 64;
+const maxNumeral = 64;
 
 /**
  * The functions of the language, each paying `meter` for work that grows with its arguments.
@@ -154,8 +155,8 @@ function conversionFunctions(meter: Meter): CelFunc[] {
 }
 
 function checkNumeral(value: CelValue): void {
-  if (typeof value === "string" && value.length > longestNumeral) {
-    throw new RangeError(`expected a text of at most ${longestNumeral} characters, got ${value.length}`);
+  if (typeof value === "string" && value.length > maxNumeral) {
+    throw new RangeError(`expected a text of at most ${maxNumeral} characters, got ${value.length}`);
   }
 }
 
@@ -176,4 +177,106 @@ function settle(result: ReturnType<CelFunc["call"]>): CelValue {
   if (result === undefined) throw celError("no such overload");
   if (isCelError(result)) throw result;
   return result;
+}
+
+const listFunction = listType(CelScalar.DYN);
+
+/** The functions over lists, named as in the language's extension for them. */
+function listFunctions(meter: Meter, equality: Equality): CelFunc[] {
+  return [
+    celMethod("distinct", listFunction, [], listFunction, function () {
+      return distinct(this, meter, equality);
+    }),
+    celMethod("flatten", listFunction, [], listFunction, function () {
+      return flatten(this, meter);
+    }),
+  ];
+}
+
+/** Each value once, where it came first. Texts are looked up; what else there is gets compared with one another. */
+function distinct(items: CelList, meter: Meter, equality: Equality): CelList {
+  const texts = new Set<string>();
+  const others: CelValue[] = [];
+  const found: CelValue[] = [];
+  for (const item of items) {
+    if (typeof item === "string") {
+      meter.chargeText(item.length);
+      if (texts.has(item)) continue;
+      texts.add(item);
+    } else {
+      meter.charge(1);
+      if (hasEqual(item, others, equality)) continue;
+      others.push(item);
+    }
+    found.push(item);
+  }
+  return celList(found);
+}
+
+/** The lists in a list laid end to end, one level deep; what is no list stays where it is. */
+function flatten(items: CelList, meter: Meter): CelList {
+  const flat: CelValue[] = [];
+  for (const item of items) {
+    meter.charge(isCelList(item) ? 1 + item.size : 1);
+    if (isCelList(item)) for (const inner of item) flat.push(inner);
+    else flat.push(item);
+  }
+  return celList(flat);
+}
+
+/** Compares what is neither scalar, list nor map: times, durations. */
+type Other = (a: CelValue, b: CelValue) => boolean;
+
+/**
+ * CEL equality, paid by the node: lists and maps that share their parts can be small to build and vast to compare.
+ * Numbers compare across `int` and `double`; values of different types are unequal.
+ */
+function celEquals(a: CelValue, b: CelValue, meter: Meter, other: Other): boolean {
+  meter.charge(1);
+  if (typeof a === "string") {
+    if (typeof b !== "string" || a.length !== b.length) return false;
+    meter.chargeText(a.length);
+    return a === b;
+  }
+  if (isNumber(a)) return isNumber(b) && sameNumber(a, b);
+  if (typeof a !== "object" || a === null) return a === b;
+  if (isCelList(a)) return isCelList(b) && sameItems(a, b, meter, other);
+  if (isCelMap(a)) return isCelMap(b) && sameMembers(a, b, meter, other);
+  return typeof b === "object" && b !== null && other(a, b);
+}
+
+/** Whether two values are equal, paid for. */
+type Equality = (a: CelValue, b: CelValue) => boolean;
+
+/** Whether one of the candidates equals the item. */
+function hasEqual(item: CelValue, candidates: Iterable<CelValue>, equals: Equality): boolean {
+  for (const candidate of candidates) if (equals(candidate, item)) return true;
+  return false;
+}
+
+function sameItems(a: CelList, b: CelList, meter: Meter, other: Other): boolean {
+  if (a.size !== b.size) return false;
+  const right = b[Symbol.iterator]();
+  for (const item of a) {
+    if (!celEquals(item, right.next().value as CelValue, meter, other)) return false;
+  }
+  return true;
+}
+
+function sameMembers(a: CelMap, b: CelMap, meter: Meter, other: Other): boolean {
+  if (a.size !== b.size) return false;
+  for (const [key, value] of a) {
+    const match = b.get(key);
+    if (match === undefined || !celEquals(value, match, meter, other)) return false;
+  }
+  return true;
+}
+
+function isNumber(value: CelValue): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
+}
+
+/** Exact across the two types, which `===` would tell apart; false for NaN. */
+function sameNumber(a: number | bigint, b: number | bigint): boolean {
+  return a >= b && a <= b;
 }

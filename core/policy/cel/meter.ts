@@ -2,7 +2,7 @@
  * Work units one evaluation of a pack may spend, over all its rules. A unit is one node of an expression evaluated
  * in a loop, 64 characters of text touched, or one step of a regular expression's machine: about 0.1 µs.
  */
-export const evaluationUnits = 500_000;
+const evaluationUnits = 500_000;
 
 /** What keeps an expression over hostile arguments finite. Deterministic: it counts work, not time. */
 export class Meter {

@@ -1,9 +1,137 @@
-import type { CelValue } from "@bufbuild/cel";
-import type { ActionEnvelope, Phase } from "../../kernel/envelope.ts";
-import type { JsonObject } from "../../kernel/json.ts";
-import { factsValue, historyValue, sessionShapes, sessionStateValue } from "./session-value.ts";
-import { recordShape, type Shape, shapeOf } from "./shape.ts";
-import { celRecord, toCelValue } from "./value.ts";
+import { type CelInput, type CelMap, type CelValue, celList, celMap } from "@bufbuild/cel";
+import type { ActionEnvelope, Phase } from "../../action/envelope.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
+import type { SessionState } from "../../action/session-state.ts";
+import { recordShape, type Shape, shapeOf } from "./syntax.ts";
+
+const listOf = (element: Shape): Shape => ({ kind: "list", element });
+const texts = listOf(shapeOf.string);
+
+/** What rules may read of where an action reaches to, and of what its session did and met before it. Ages are seconds. */
+const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shape>> = {
+  facts: recordShape({ hosts: texts, paths: texts, more: shapeOf.bool }),
+  session_state: recordShape({
+    risk: shapeOf.double,
+    actions: shapeOf.double,
+    reviews: shapeOf.double,
+    tools: shapeOf.double,
+    new_tool: shapeOf.bool,
+    taints: listOf(
+      recordShape({
+        name: shapeOf.string,
+        target: shapeOf.string,
+        tool: shapeOf.string,
+        action: shapeOf.string,
+        age: shapeOf.double,
+      }),
+    ),
+  }),
+  history: listOf(
+    recordShape({
+      age: shapeOf.double,
+      protocol: shapeOf.string,
+      tool: shapeOf.string,
+      target: shapeOf.string,
+      capability: shapeOf.string,
+      decision: shapeOf.string,
+      dispatched: shapeOf.bool,
+      hosts: texts,
+      paths: texts,
+    }),
+  ),
+};
+
+/** Of an action that nobody watches: a session that begins. */
+const beginning: SessionState = { risk: 0, actions: 0, reviews: 0, tools: 0, new_tool: true, taints: [] };
+
+function factsValue({ facts }: ActionEnvelope): CelValue {
+  return toCelValue((facts ?? { hosts: [], paths: [], more: false }) as unknown as JsonObject);
+}
+
+function sessionStateValue(action: ActionEnvelope): CelValue {
+  const state = action.session_state ?? beginning;
+  const taints = withAges(state.taints, action);
+  return toCelValue({ ...state, taints } as unknown as JsonObject);
+}
+
+/** The latest first. */
+function historyValue(action: ActionEnvelope): CelValue {
+  return toCelValue(withAges(action.history ?? [], action));
+}
+
+/** The same envelope always gives the same ages: they are told from its own time. */
+function withAges(items: readonly { readonly at: number }[], { time }: ActionEnvelope): readonly JsonObject[] {
+  const now = Date.parse(time);
+  return items.map(({ at, ...item }) => ({ ...item, age: Math.max(0, now - at) / 1_000 }));
+}
+
+/**
+ * A JSON value as CEL sees it. Objects are wrapped, not copied: a large argument costs only what a rule reads of it.
+ * The library's own conversion asks `value.constructor`, which a caller's JSON may name; ours never does.
+ */
+function toCelValue(value: Json): CelValue {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return celList(value.map(toCelValue));
+  return celMap(new JsonMap(value as JsonObject));
+}
+
+/** A record with named fields, each already a CEL value. */
+function celRecord(fields: Readonly<Record<string, CelValue>>): CelMap {
+  return celMap(new Map<string, CelInput>(Object.entries(fields)));
+}
+
+/** A JSON object as a map from its own keys; each member is converted when it is first read. */
+class JsonMap implements ReadonlyMap<string, CelValue> {
+  readonly #object: JsonObject;
+  readonly #read = new Map<string, CelValue>();
+  #names: readonly string[] | undefined;
+
+  constructor(object: JsonObject) {
+    this.#object = object;
+  }
+
+  get size(): number {
+    return this.#keys.length;
+  }
+
+  get(key: string): CelValue | undefined {
+    const read = this.#read.get(key);
+    if (read !== undefined) return read;
+    if (typeof key !== "string" || !Object.hasOwn(this.#object, key)) return undefined;
+    const value = toCelValue(this.#object[key] as Json);
+    this.#read.set(key, value);
+    return value;
+  }
+
+  has(key: string): boolean {
+    return Object.hasOwn(this.#object, key);
+  }
+
+  forEach(visit: (value: CelValue, key: string, map: ReadonlyMap<string, CelValue>) => void): void {
+    for (const [key, value] of this.entries()) visit(value, key, this);
+  }
+
+  *entries(): MapIterator<[string, CelValue]> {
+    for (const key of this.#keys) yield [key, this.get(key) as CelValue];
+  }
+
+  keys(): MapIterator<string> {
+    return this.#keys.values();
+  }
+
+  *values(): MapIterator<CelValue> {
+    for (const [, value] of this.entries()) yield value;
+  }
+
+  [Symbol.iterator](): MapIterator<[string, CelValue]> {
+    return this.entries();
+  }
+
+  get #keys(): readonly string[] {
+    this.#names ??= Object.keys(this.#object);
+    return this.#names;
+  }
+}
 
 /** The variables an expression may name, with what is known of each. */
 export type Scope = ReadonlyMap<string, Shape>;

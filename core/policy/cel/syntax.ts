@@ -2,7 +2,7 @@ import { parse, unparse } from "@bufbuild/cel";
 
 /** A node of a parsed expression. */
 export type Expr = ReturnType<typeof parse>["expr"];
-export type ExprKind = Expr["exprKind"];
+type ExprKind = Expr["exprKind"];
 export type Call = Extract<ExprKind, { case: "callExpr" }>["value"];
 export type Select = Extract<ExprKind, { case: "selectExpr" }>["value"];
 export type Comprehension = Extract<ExprKind, { case: "comprehensionExpr" }>["value"];
@@ -21,17 +21,17 @@ export interface ExpressionFault {
   readonly message: string;
 }
 
-const longestExpression = 4_096;
-const deepestBrackets = 32;
-const deepestTree = 100;
+const maxExpression = 4_096;
+const maxBrackets = 32;
+const maxTree = 100;
 
 /** Parses one expression within its bounds: 4,096 characters, brackets 32 deep, a tree 100 deep. */
 export function parseExpression(text: string): ParsedExpression | ExpressionFault {
-  if (text.length > longestExpression) {
-    return fault(0, `expected an expression of at most ${longestExpression} characters, got ${text.length}`);
+  if (text.length > maxExpression) {
+    return fault(0, `expected an expression of at most ${maxExpression} characters, got ${text.length}`);
   }
   const deep = deepBracket(text);
-  if (deep !== undefined) return fault(deep, `expected brackets at most ${deepestBrackets} deep, got more`);
+  if (deep !== undefined) return fault(deep, `expected brackets at most ${maxBrackets} deep, got more`);
   try {
     const whole = parse(text);
     const { expr: root, sourceInfo } = whole;
@@ -40,8 +40,7 @@ export function parseExpression(text: string): ParsedExpression | ExpressionFaul
       offsetOf: (node) => sourceInfo?.positions[node.id.toString()] ?? 0,
       textOf: (node) => unparse({ ...whole, expr: node }),
     };
-    if (treeDepth(root) > deepestTree)
-      return fault(0, `expected an expression at most ${deepestTree} deep, got a deeper one`);
+    if (treeDepth(root) > maxTree) return fault(0, `expected an expression at most ${maxTree} deep, got a deeper one`);
     return parsed;
   } catch (error) {
     return syntaxFault(error);
@@ -73,7 +72,7 @@ function deepBracket(text: string): number | undefined {
   for (let at = 0; at < text.length; at++) {
     const character = text[at] as string;
     if (character === '"' || character === "'") at = closingQuote(text, at);
-    else if ("([{".includes(character) && ++depth > deepestBrackets) return at;
+    else if ("([{".includes(character) && ++depth > maxBrackets) return at;
     else if (")]}".includes(character)) depth--;
   }
   return undefined;
@@ -87,7 +86,7 @@ function closingQuote(text: string, start: number): number {
 }
 
 /** The nodes directly below one. */
-export function children(node: Expr): readonly Expr[] {
+function children(node: Expr): readonly Expr[] {
   const { exprKind: kind } = node;
   if (kind.case === "selectExpr") return present([kind.value.operand]);
   if (kind.case === "callExpr") return present([kind.value.target, ...kind.value.args]);
@@ -110,7 +109,7 @@ function present(nodes: readonly (Expr | undefined)[]): readonly Expr[] {
 
 function treeDepth(root: Expr): number {
   let depth = 0;
-  for (let level: readonly Expr[] = [root]; level.length > 0 && depth <= deepestTree; depth++) {
+  for (let level: readonly Expr[] = [root]; level.length > 0 && depth <= maxTree; depth++) {
     level = level.flatMap(children);
   }
   return depth;
@@ -119,4 +118,33 @@ function treeDepth(root: Expr): number {
 /** The number of nodes below and including one: what evaluating it once costs. */
 export function countNodes(root: Expr): number {
   return 1 + children(root).reduce((count, node) => count + countNodes(node), 0);
+}
+
+/** What is known before a rule runs about the value of an expression. `json` is any JSON value: its numbers are doubles. */
+type Kind = "bool" | "int" | "double" | "string" | "null" | "time" | "list" | "map" | "json" | "unknown";
+
+export interface Shape {
+  readonly kind: Kind;
+  /** The only fields there are, where that is known. */
+  readonly fields?: ReadonlyMap<string, Shape>;
+  /** What the items of a list (or the names in a map) are. */
+  readonly element?: Shape;
+}
+
+export const shapeOf: Readonly<Record<Kind, Shape>> = {
+  bool: { kind: "bool" },
+  int: { kind: "int" },
+  double: { kind: "double" },
+  string: { kind: "string" },
+  null: { kind: "null" },
+  time: { kind: "time" },
+  list: { kind: "list" },
+  map: { kind: "map" },
+  json: { kind: "json" },
+  unknown: { kind: "unknown" },
+};
+
+/** A map with these fields and no others. */
+export function recordShape(fields: Readonly<Record<string, Shape>>): Shape {
+  return { kind: "map", fields: new Map(Object.entries(fields)), element: shapeOf.string };
 }

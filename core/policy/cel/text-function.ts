@@ -1,5 +1,5 @@
 import { type CelFunc, type CelList, CelScalar, celFunc, celList, celMethod, listType } from "@bufbuild/cel";
-import { compileGlob } from "../../kernel/glob.ts";
+import { compileGlob } from "../../action/glob.ts";
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
 
@@ -7,8 +7,8 @@ const { BOOL, DYN, INT, STRING } = CelScalar;
 const list = listType(DYN);
 
 /** The longest text an expression may make. */
-const longestText = 1_048_576;
-const longestNeedle = 1_024;
+const maxText = 1_048_576;
+const maxNeedle = 1_024;
 /** Compiling a pattern; charged whether it was kept or not, so that a verdict does not depend on what came before. */
 const patternUnits = 2_000;
 /** Asking a pattern that stands in a rule, and was compiled with it. */
@@ -29,8 +29,8 @@ export function textFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
 
 function searchFunctions(meter: Meter): CelFunc[] {
   const pay = (text: string, needle: string): void => {
-    if (needle.length > longestNeedle && needle.length <= text.length) {
-      throw new RangeError(`expected to search for at most ${longestNeedle} characters, got ${needle.length}`);
+    if (needle.length > maxNeedle && needle.length <= text.length) {
+      throw new RangeError(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
     }
     meter.chargeText(text.length);
   };
@@ -113,7 +113,7 @@ function orderFunctions(meter: Meter): CelFunc[] {
 
 function makingFunctions(meter: Meter): CelFunc[] {
   const make = (length: number): void => {
-    if (length > longestText) throw new RangeError(`expected to make at most ${longestText} characters, got ${length}`);
+    if (length > maxText) throw new RangeError(`expected to make at most ${maxText} characters, got ${length}`);
     meter.chargeText(length);
   };
   const whole = (change: (text: string) => string) =>
@@ -243,8 +243,8 @@ function matchingFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
       return pattern.test(this);
     }),
     celMethod("glob", STRING, [STRING], BOOL, function (pattern: string) {
-      if (pattern.length > longestNeedle) {
-        throw new RangeError(`expected a glob of at most ${longestNeedle} characters, got ${pattern.length}`);
+      if (pattern.length > maxNeedle) {
+        throw new RangeError(`expected a glob of at most ${maxNeedle} characters, got ${pattern.length}`);
       }
       meter.charge(literalUnits + (pattern.length >>> 1));
       meter.chargeText(this.length);

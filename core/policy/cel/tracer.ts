@@ -1,20 +1,18 @@
 import { type CelValue, isCelList, isCelMap } from "@bufbuild/cel";
-import type { ExplainedExpression } from "../../kernel/explanation.ts";
-import { showText } from "../display.ts";
-import { writeValue } from "../value-text.ts";
+import type { ExplainedExpression, ExpressionOutcome } from "../../action/explanation.ts";
+import { showText } from "../fault.ts";
 import { type CelEngine, ExpressionError } from "./engine.ts";
-import { type Loop, loopOf, partsOf } from "./part.ts";
 import type { Variables } from "./scope.ts";
-import { type Expr, isFault, type ParsedExpression, parseExpression } from "./syntax.ts";
+import { type Comprehension, type Expr, isFault, type ParsedExpression, parseExpression } from "./syntax.ts";
 
 /** Parts told of one expression, and how deep they lie in one another. */
-const mostParts = 64;
-const deepestPart = 12;
+const maxParts = 64;
+const maxPart = 12;
 /** Items of a loop's range that are tried to find the one that decided it. */
-const mostItems = 1_000;
+const maxItems = 1_000;
 
 /** One action, and what of it may be seen. */
-export interface TracedVariables {
+interface TracedVariables {
   readonly real: Variables;
   /** The same where nothing is hidden; null where no value may be seen. */
   readonly shown: Variables | null;
@@ -60,7 +58,7 @@ const hidden = "[redacted]";
 class Trace {
   readonly #engine: CelEngine;
   readonly #parsed: ParsedExpression;
-  #left = mostParts;
+  #left = maxParts;
 
   constructor(engine: CelEngine, parsed: ParsedExpression) {
     this.#engine = engine;
@@ -96,7 +94,7 @@ class Trace {
     const { parts, isAsked } = partsOf(node);
     const loop = loopOf(node);
     if (parts.length === 0 && loop === undefined) return nothing;
-    if (depth > deepestPart) return { parts: [], more: true };
+    if (depth > maxPart) return { parts: [], more: true };
     const told: ExplainedExpression[] = [];
     for (const part of parts) {
       if (this.#left <= 0) return { parts: told, more: true };
@@ -144,7 +142,7 @@ class Trace {
     const all: Iterable<CelValue> = isCelList(value) ? value : isCelMap(value) ? value.keys() : [];
     const items: CelValue[] = [];
     for (const item of all) {
-      if (items.length === mostItems) break;
+      if (items.length === maxItems) break;
       items.push(item);
     }
     return items;
@@ -167,4 +165,142 @@ function textOf(asked: Asked): string {
 /** The same variables and one more, which may hide another of its name. */
 function bind(variables: Variables, name: string, value: CelValue): Variables {
   return Object.create(variables, { [name]: { value, enumerable: true } }) as Variables;
+}
+
+/** What an expression was decided by, and when the rest is not asked. */
+interface Parts {
+  readonly parts: readonly Expr[];
+  /** Whether the next part is asked, after those that came to `before`. */
+  readonly isAsked: (before: readonly ExpressionOutcome[]) => boolean;
+}
+
+/** A loop that ends as soon as one turn decides it: `exists`, `all`. */
+interface Loop {
+  readonly variable: string;
+  readonly range: Expr;
+  /** The variable itself, as an expression. */
+  readonly item: Expr;
+  readonly condition: Expr;
+  /** What the condition of the turn that decides it comes to. */
+  readonly decisive: boolean;
+}
+
+const always = (): boolean => true;
+
+/**
+ * The parts of an expression that a reader needs: operands of `&&`, `||` and `!`, the branches of a choice, receivers and
+ * arguments. A name, the path from it, and what stands in the rule as it is have none.
+ */
+function partsOf(node: Expr): Parts {
+  const { exprKind: kind } = node;
+  if (kind.case === "comprehensionExpr") return { parts: present([kind.value.iterRange]), isAsked: always };
+  if (kind.case !== "callExpr") return { parts: [], isAsked: always };
+  const { function: name, target, args } = kind.value;
+  if (name === "_&&_") return { parts: operandsOf(node, name), isAsked: (before) => !before.includes("false") };
+  if (name === "_||_") return { parts: operandsOf(node, name), isAsked: (before) => !before.includes("true") };
+  if (name === "_?_:_") return choice(args);
+  const from = name === "_[_]" ? args.slice(1) : [target, ...args];
+  return { parts: present(from).filter((part) => !isLiteral(part)), isAsked: always };
+}
+
+/** The turns of a loop that stops where it is decided; undefined for every other expression. */
+function loopOf(node: Expr): Loop | undefined {
+  if (node.exprKind.case !== "comprehensionExpr") return undefined;
+  const loop = node.exprKind.value;
+  const condition = conditionOf(loop);
+  if (condition === undefined || loop.iterRange === undefined) return undefined;
+  const item: Expr = { ...node, exprKind: { case: "identExpr", value: { ...identifier, name: loop.iterVar } } };
+  return { variable: loop.iterVar, range: loop.iterRange, item, ...condition };
+}
+
+const identifier = { $typeName: "cel.expr.Expr.Ident" } as const;
+
+/** `exists` steps by `@result || condition`, `all` by `@result && condition`. */
+function conditionOf({ loopStep, accuVar }: Comprehension): Pick<Loop, "condition" | "decisive"> | undefined {
+  if (loopStep?.exprKind.case !== "callExpr") return undefined;
+  const { function: name, args } = loopStep.exprKind.value;
+  const [before, condition] = args;
+  const isAccumulator = before?.exprKind.case === "identExpr" && before.exprKind.value.name === accuVar;
+  if (!isAccumulator || condition === undefined || (name !== "_||_" && name !== "_&&_")) return undefined;
+  return { condition, decisive: name === "_||_" };
+}
+
+/** `a && b && c` as three: the parser nests them. */
+function operandsOf(node: Expr, name: string): readonly Expr[] {
+  const { exprKind: kind } = node;
+  if (kind.case !== "callExpr" || kind.value.function !== name) return [node];
+  return kind.value.args.flatMap((arg) => operandsOf(arg, name));
+}
+
+/** The condition, then the branch it chose. */
+function choice(args: readonly Expr[]): Parts {
+  const chosen = [undefined, "true", "false"] as const;
+  return { parts: args, isAsked: (before) => before.length === 0 || before[0] === chosen[before.length] };
+}
+
+function isLiteral({ exprKind: kind }: Expr): boolean {
+  if (kind.case === "constExpr") return true;
+  return kind.case === "listExpr" && kind.value.elements.every(isLiteral);
+}
+
+function present(nodes: readonly (Expr | undefined)[]): readonly Expr[] {
+  return nodes.filter((node) => node !== undefined);
+}
+
+/** UTF-16 code units after which nothing more is written; `showText` cuts before that. */
+const maxWritten = 1_024;
+/** Items and members of one list or map. */
+const maxItemsValueText = 64;
+const deepest = 3;
+
+/**
+ * A value as text: lists and maps three levels deep, texts in them between quotes. Stops where a reader is shown no more
+ * of it anyway, so a vast value costs no more than a large one. To be passed through `showText`.
+ */
+export function writeValue(value: CelValue): string {
+  const writer = new ValueWriter();
+  writer.write(value, deepest);
+  return writer.text;
+}
+
+class ValueWriter {
+  text = "";
+
+  write(value: CelValue, levels: number): void {
+    if (typeof value === "string") this.text += JSON.stringify(value.slice(0, maxWritten));
+    else if (isCelList(value)) this.#list(value, levels);
+    else if (isCelMap(value)) this.#map(value, levels);
+    else this.text += typeof value === "object" && value !== null ? "[value]" : String(value);
+  }
+
+  #list(items: Iterable<CelValue>, levels: number): void {
+    if (levels === 0) this.text += "[…]";
+    else this.#enclose("[", items, "]", (item) => this.write(item, levels - 1));
+  }
+
+  #map(members: Iterable<readonly [unknown, CelValue]>, levels: number): void {
+    if (levels === 0) {
+      this.text += "{…}";
+      return;
+    }
+    this.#enclose("{", members, "}", ([name, item]) => {
+      this.text += `${String(name)}: `;
+      this.write(item, levels - 1);
+    });
+  }
+
+  #enclose<T>(open: string, items: Iterable<T>, close: string, write: (item: T) => void): void {
+    this.text += open;
+    let count = 0;
+    for (const item of items) {
+      if (count > 0) this.text += ", ";
+      if (count === maxItemsValueText || this.text.length > maxWritten) {
+        this.text += "…";
+        break;
+      }
+      write(item);
+      count++;
+    }
+    this.text += close;
+  }
 }

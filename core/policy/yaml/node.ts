@@ -1,4 +1,4 @@
-import type { Json } from "../../kernel/json.ts";
+import type { Json } from "../../action/json.ts";
 import type { Place } from "../fault.ts";
 
 /** YAML as a pack may use it: no aliases, no tags, no merge keys, each key once; every node knows its place. */

@@ -1,7 +1,6 @@
-import type { Json, JsonObject } from "../../kernel/json.ts";
-import { didYouMean } from "../../kernel/suggestion.ts";
-import { hasUnprintable } from "../display.ts";
-import type { Faults, Place } from "../fault.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
+import { didYouMean } from "../../action/suggestion.ts";
+import { type Faults, hasUnprintable, type Place } from "../fault.ts";
 import { describeNode, toJson, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./node.ts";
 
 export interface TextRule {

@@ -1,9 +1,9 @@
-import { GatewayError } from "../../kernel/error.ts";
-import type { JsonObject } from "../../kernel/json.ts";
-import type { ModelApi } from "../../kernel/model-api.ts";
-import type { Endpoint, Exchange, OutgoingRequest } from "../exchange.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { JsonObject } from "../../action/json.ts";
+import type { ModelApi } from "../../action/model-api.ts";
+import type { Endpoint, Exchange, Head, OutgoingRequest } from "../exchange.ts";
+import { pause } from "../provider.ts";
 import { complete, errorOf } from "./completion.ts";
-import { MockExchange, type Performance } from "./exchange.ts";
 
 /** A provider in the gateway itself: it speaks chat completions, opens no socket, and answers the same to the same. */
 export class MockEndpoint implements Endpoint {
@@ -40,4 +40,65 @@ function perform(request: JsonObject, stream: boolean): Performance {
 
 function bytesOf(body: JsonObject): Uint8Array {
   return Buffer.from(JSON.stringify(body));
+}
+
+/** An answer as it is going to be given. */
+interface Performance {
+  readonly head: Head;
+  /** Before the first byte. */
+  readonly stallMs: number;
+  /** Before each further chunk. */
+  readonly pauseMs: number;
+  readonly chunks: readonly Uint8Array[];
+  /** Whether the connection is lost after the chunks. */
+  readonly dies: boolean;
+}
+
+/** An exchange with nobody: the answer is known from the start. */
+class MockExchange implements Exchange {
+  readonly reached = true;
+  readonly #performance: Performance;
+  readonly #onEnd: () => void;
+  readonly #stop: AbortController = new AbortController();
+  #error: GatewayError | undefined;
+  #next = 0;
+  #stalled = false;
+
+  constructor(performance: Performance, onEnd: () => void) {
+    this.#performance = performance;
+    this.#onEnd = onEnd;
+  }
+
+  async head(): Promise<Head> {
+    await this.#stall();
+    return this.#performance.head;
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    const { chunks, pauseMs, dies } = this.#performance;
+    await this.#stall();
+    if (this.#next > 0) await this.#wait(pauseMs);
+    const chunk = chunks[this.#next++];
+    if (chunk === undefined && dies) this.fail(new GatewayError("PROVIDER_UNAVAILABLE", "the connection failed"));
+    if (this.#error !== undefined) throw this.#error;
+    if (chunk === undefined) this.#onEnd();
+    return chunk;
+  }
+
+  fail(error: GatewayError): void {
+    this.#error ??= error;
+    this.#stop.abort();
+    this.#onEnd();
+  }
+
+  async #stall(): Promise<void> {
+    if (this.#stalled) return;
+    this.#stalled = true;
+    await this.#wait(this.#performance.stallMs);
+  }
+
+  async #wait(ms: number): Promise<void> {
+    if (ms > 0) await pause(ms, this.#stop.signal);
+    if (this.#error !== undefined) throw this.#error;
+  }
 }

@@ -1,15 +1,60 @@
-import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
-import {
-  type CallDelta,
-  type ChatTextSite,
-  type ChoiceDelta,
-  chatTextSites,
-  choicesOf,
-  messageTexts,
-} from "./chat-chunk.ts";
-import { invalid, objectAt } from "./stream-shape.ts";
-import type { StepDraft } from "./stream-step.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { indexAt, invalid, isText, objectAt, objectsAt, type StepDraft, type TextSite } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
+
+/** Choices of one answer, and calls of tools in one choice. */
+const maxParts = 128;
+
+/** One choice of a chunk. */
+interface ChoiceDelta {
+  readonly index: number;
+  readonly choice: JsonObject;
+  readonly delta: JsonObject;
+  readonly calls: readonly CallDelta[];
+}
+
+interface CallDelta {
+  readonly index: number;
+  readonly call: JsonObject;
+  readonly named: JsonObject;
+}
+
+/** The choices of a chunk of the chat API; PROVIDER_INVALID where they cannot be told apart. */
+export function choicesOf(chunk: JsonObject): readonly ChoiceDelta[] {
+  return objectsAt(chunk.choices, "choices").map((choice) => {
+    const delta = objectAt(choice.delta, "choices[].delta");
+    return {
+      index: indexAt(choice.index, "choices[].index", maxParts),
+      choice,
+      delta,
+      calls: objectsAt(delta.tool_calls, "choices[].delta.tool_calls").map((call) => ({
+        index: indexAt(call.index, "choices[].delta.tool_calls[].index", maxParts),
+        call,
+        named: objectAt(call.function, "choices[].delta.tool_calls[].function"),
+      })),
+    };
+  });
+}
+
+/** The members of a delta that are text of the message, in the order in which they are read. */
+const messageTexts = ["reasoning_content", "content", "refusal"] as const;
+
+interface ChatTextSite extends TextSite {
+  readonly choice: number;
+  /** The call whose arguments they are; -1: of the function that former versions of the API call. */
+  readonly call?: number;
+}
+
+/** Where the texts of a chunk are. */
+export function chatTextSites(choices: readonly ChoiceDelta[]): readonly ChatTextSite[] {
+  return choices
+    .flatMap(({ index: choice, delta, calls }): readonly ChatTextSite[] => [
+      ...messageTexts.map((key) => ({ holder: delta, key, choice })),
+      ...calls.map(({ index, named }) => ({ holder: named, key: "arguments", choice, call: index })),
+      { holder: objectAt(delta.function_call, "choices[].delta.function_call"), key: "arguments", choice, call: -1 },
+    ])
+    .filter(({ holder, key }) => isText(holder[key]));
+}
 
 interface Call {
   id: Json;

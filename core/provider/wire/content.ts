@@ -1,6 +1,5 @@
-import type { Json, JsonObject } from "../../kernel/json.ts";
-import type { Members } from "./member.ts";
-import { untranslatable } from "./member.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
+import { type Members, untranslatable } from "./member.ts";
 
 /** A member that both APIs write as a text, or as a list of parts; a text is one part of text. */
 export function partsOf(owner: Members, name: string): readonly Members[] | string | undefined {
@@ -31,4 +30,51 @@ export function textContent(texts: readonly string[]): Json {
 
 export function textPart(text: string): JsonObject {
   return { type: "text", text };
+}
+
+/** What the other API's answer says that the provider's does not. */
+export interface AnswerOptions {
+  /** When the answer was made, in seconds since 1970: the chat API dates its answers. */
+  readonly created?: number;
+  /** Whether the client of a chat stream asked for `stream_options.include_usage`. */
+  readonly includeUsage?: boolean;
+}
+
+const toChat: ReadonlyMap<string, string> = new Map([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["tool_use", "tool_calls"],
+  ["refusal", "content_filter"],
+]);
+
+const toMessages: ReadonlyMap<string, string> = new Map([
+  ["stop", "end_turn"],
+  ["length", "max_tokens"],
+  ["tool_calls", "tool_use"],
+  ["content_filter", "refusal"],
+]);
+
+/** Why the answer ended, as the chat API says it. */
+export function finishReason(stopReason: string, path: string): string {
+  const reason = toChat.get(stopReason);
+  if (reason === undefined) throw untranslatable(path, `\`${stopReason.slice(0, 64)}\``);
+  return reason;
+}
+
+/**
+ * Why the answer ended, as the messages API says it. The chat API says `stop` of an answer that calls the one tool it
+ * had to call, and of one that refuses in words of its own.
+ */
+export function stopReason(
+  finish: string,
+  answer: { readonly callsTool: boolean; readonly refuses: boolean },
+  path: string,
+): string {
+  const reason = toMessages.get(finish);
+  if (reason === undefined) throw untranslatable(path, `\`${finish.slice(0, 64)}\``);
+  if (reason !== "end_turn") return reason;
+  if (answer.refuses) return "refusal";
+  return answer.callsTool ? "tool_use" : reason;
 }

@@ -1,8 +1,8 @@
-import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
-import type { ModelApi } from "../../kernel/model-api.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import type { ModelApi } from "../../action/model-api.ts";
 
 /** A provider's words about an error, in UTF-16 code units: an answer to a person, not a document. */
-const longestMessage = 2_000;
+const maxMessage = 2_000;
 
 const messagesTypes: ReadonlyMap<number, string> = new Map([
   [400, "invalid_request_error"],
@@ -38,7 +38,7 @@ export function translateError(from: ModelApi, to: ModelApi, status: number, bod
 }
 
 function textOf(value: Json | undefined): string | undefined {
-  return typeof value === "string" && value !== "" ? value.slice(0, longestMessage) : undefined;
+  return typeof value === "string" && value !== "" ? value.slice(0, maxMessage) : undefined;
 }
 
 function codeOf(value: Json | undefined): Json {

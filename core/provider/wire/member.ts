@@ -1,10 +1,10 @@
-import { GatewayError } from "../../kernel/error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
+import { GatewayError } from "../../action/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 
 /** Whose fault a member of the wrong kind is: the client's, who wrote the request, or the provider's, who answered. */
 type Malformed = "INVALID_REQUEST" | "PROVIDER_INVALID";
 
-const longestName = 64;
+const maxName = 64;
 
 /** There is no such thing in the other API: MODEL_UNTRANSLATABLE, which names the member by its path. */
 export function untranslatable(path: string, reason?: string): GatewayError {
@@ -37,7 +37,7 @@ export class Members {
 
   /** The path of a member, as it is named in errors. */
   at(name: string): string {
-    const shown = name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+    const shown = name.length > maxName ? `${name.slice(0, maxName)}…` : name;
     return this.path === "" ? shown : `${this.path}.${shown}`;
   }
 

@@ -1,8 +1,6 @@
-import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
-import { parseStrictText } from "../../kernel/strict-json.ts";
-import { blockTexts, deltaTexts, messagesTextSites } from "./messages-event.ts";
-import { indexAt, invalid, objectAt } from "./stream-shape.ts";
-import type { StepDraft } from "./stream-step.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { parseStrictText } from "../../action/strict-json.ts";
+import { indexAt, invalid, isText, objectAt, type StepDraft, type TextSite } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
 
 interface Block {
@@ -12,7 +10,7 @@ interface Block {
   stopped: boolean;
 }
 
-const mostBlocks = 1_024;
+const maxBlocks = 1_024;
 const inputBounds = { depth: 64, nodes: 100_000, stringLength: 8 * 1024 * 1024, reader: "tolerant" } as const;
 const knownInMessage: ReadonlySet<string> = new Set(["id", "type", "role", "model", "stop_reason", "usage"]);
 /** The members of each event that are read below; a member of one event is unknown in another. */
@@ -70,7 +68,7 @@ export class MessagesAssembly {
   }
 
   #startBlock(data: JsonObject, step: StepDraft): void {
-    const index = indexAt(data.index, "index", mostBlocks);
+    const index = indexAt(data.index, "index", maxBlocks);
     if (this.#blocks.has(index)) throw invalid("index", "that of a block that has not begun");
     const block = objectAt(data.content_block, "content_block");
     const texts = blockTexts.get(String(block.type)) ?? [];
@@ -111,7 +109,7 @@ export class MessagesAssembly {
   }
 
   #block(data: JsonObject): Block {
-    const block = this.#blocks.get(indexAt(data.index, "index", mostBlocks));
+    const block = this.#blocks.get(indexAt(data.index, "index", maxBlocks));
     if (block === undefined) throw invalid("index", "that of a block that has begun");
     return block;
   }
@@ -152,4 +150,39 @@ function readInput(text: string): Json {
   } catch {
     return text; // the model did not finish it, or did not write JSON: it is judged and shown as it stands
   }
+}
+
+/** The text of each kind of delta, and the member of its block that it adds to. */
+const deltaTexts: ReadonlyMap<string, { readonly key: string; readonly part: string }> = new Map([
+  ["text_delta", { key: "text", part: "text" }],
+  ["input_json_delta", { key: "partial_json", part: "input" }],
+  ["thinking_delta", { key: "thinking", part: "thinking" }],
+  ["signature_delta", { key: "signature", part: "signature" }],
+]);
+
+/** The members of a block that are its text from the start, by the block's type. */
+const blockTexts: ReadonlyMap<string, readonly string[]> = new Map([
+  ["text", ["text"]],
+  ["thinking", ["thinking", "signature"]],
+]);
+
+interface MessagesTextSite extends TextSite {
+  /** The member of the block. */
+  readonly part: string;
+}
+
+/** Where the texts of an event of the messages API are: in what begins a block, and in what adds to it. */
+export function messagesTextSites(data: JsonObject): readonly MessagesTextSite[] {
+  return sitesOf(data).filter(({ holder, key }) => isText(holder[key]));
+}
+
+function sitesOf(data: JsonObject): readonly MessagesTextSite[] {
+  if (data.type === "content_block_start") {
+    const block = objectAt(data.content_block, "content_block");
+    return (blockTexts.get(String(block.type)) ?? []).map((key) => ({ holder: block, key, part: key }));
+  }
+  if (data.type !== "content_block_delta") return [];
+  const delta = objectAt(data.delta, "delta");
+  const text = deltaTexts.get(String(delta.type));
+  return text === undefined ? [] : [{ holder: delta, ...text }];
 }

@@ -1,18 +1,16 @@
-import { GatewayError } from "../../kernel/error.ts";
-import type { Json, JsonObject } from "../../kernel/json.ts";
-import type { ModelApi } from "../../kernel/model-api.ts";
-import { ChatAssembly } from "./chat-assembly.ts";
-import { chatTextSites, choicesOf } from "./chat-chunk.ts";
-import { doneData, eventObject, textEvent, type WireEvent } from "./event.ts";
-import { MessagesAssembly } from "./messages-assembly.ts";
-import { messagesTextSites } from "./messages-event.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
+import type { ModelApi } from "../../action/model-api.ts";
+import { ChatAssembly, chatTextSites, choicesOf } from "./chat-assembly.ts";
+import { doneData, eventObject, textEvent, type WireEvent } from "./event-reader.ts";
+import { MessagesAssembly, messagesTextSites } from "./messages-assembly.ts";
 import { StepDraft, type StreamStep } from "./stream-step.ts";
 
 const defaultMostText = 8 * 1024 * 1024;
 
 /**
  * Reads one streamed answer, event by event, and accounts for every text in it. Throws PROVIDER_INVALID for an event
- * that two clients could read differently, for an answer of more than `mostText` code units, and for anything after the
+ * that two clients could read differently, for an answer of more than `maxText` code units, and for anything after the
  * end; it must not be fed again after that.
  */
 export class StreamReader {
@@ -21,10 +19,10 @@ export class StreamReader {
   readonly #draft: StepDraft;
   #ended = false;
 
-  constructor(api: ModelApi, mostText: number = defaultMostText) {
+  constructor(api: ModelApi, maxText: number = defaultMostText) {
     this.#api = api;
     this.#assembly = api === "chat" ? new ChatAssembly() : new MessagesAssembly();
-    this.#draft = new StepDraft(mostText);
+    this.#draft = new StepDraft(maxText);
   }
 
   read(event: WireEvent): StreamStep {

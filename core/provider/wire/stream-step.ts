@@ -1,10 +1,10 @@
-import { GatewayError } from "../../kernel/error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
-import { memberPointer } from "../../kernel/json-pointer.ts";
-import type { TokenUsage } from "../../kernel/token-usage.ts";
+import { GatewayError } from "../../action/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { memberPointer } from "../../action/json-pointer.ts";
+import type { TokenUsage } from "../../action/model-api.ts";
 
 /** A text that an event carries. */
-export interface Piece {
+interface Piece {
   /** JSON Pointer into the answer as one that was not streamed: all pieces of one pointer are one text. */
   readonly pointer: string;
   readonly text: string;
@@ -37,17 +37,17 @@ interface Lists {
 
 /** Names, ids and dates as providers make them: nothing a model writes. */
 const plain = /^[\w.:/@+-]{0,256}$/;
-const mostUnknown = 1_024;
+const maxUnknown = 1_024;
 
 /** Collects what the events of one stream say, one event at a time. */
 export class StepDraft {
-  readonly #mostText: number;
+  readonly #maxText: number;
   readonly #unknownNames = new Set<string>();
   #text = 0;
   #step: { -readonly [Key in keyof StreamStep]: StreamStep[Key] } & Lists = empty();
 
-  constructor(mostText: number) {
-    this.#mostText = mostText;
+  constructor(maxText: number) {
+    this.#maxText = maxText;
   }
 
   /** The step as it was drawn up; the next one begins. */
@@ -106,10 +106,10 @@ export class StepDraft {
     if (text === "") return;
     this.#weigh(text);
     this.#unknownNames.add(pointer);
-    if (this.#unknownNames.size > mostUnknown) {
+    if (this.#unknownNames.size > maxUnknown) {
       throw new GatewayError(
         "PROVIDER_INVALID",
-        `expected at most ${mostUnknown} unknown members in a stream, got more`,
+        `expected at most ${maxUnknown} unknown members in a stream, got more`,
       );
     }
     this.#step.unknown.push({ pointer: memberPointer("", pointer), text });
@@ -117,11 +117,8 @@ export class StepDraft {
 
   #weigh(text: string): void {
     this.#text += text.length;
-    if (this.#text > this.#mostText) {
-      throw new GatewayError(
-        "PROVIDER_INVALID",
-        `expected an answer of at most ${this.#mostText} characters, got more`,
-      );
+    if (this.#text > this.#maxText) {
+      throw new GatewayError("PROVIDER_INVALID", `expected an answer of at most ${this.#maxText} characters, got more`);
     }
   }
 }
@@ -134,4 +131,40 @@ function isPlain(value: Json | undefined): boolean {
   if (typeof value === "string") return plain.test(value);
   if (Array.isArray(value)) return value.every(isPlain);
   return !isJsonObject(value) || Object.entries(value).every(([name, member]) => plain.test(name) && isPlain(member));
+}
+
+/** A place in an event that holds text of the answer. */
+export interface TextSite {
+  readonly holder: JsonObject;
+  readonly key: string;
+}
+
+/** An object where there must be one; a null or nothing is an empty one. */
+export function objectAt(value: Json | undefined, path: string): JsonObject {
+  if (value === undefined || value === null) return {};
+  if (!isJsonObject(value)) throw invalid(path, "an object");
+  return value;
+}
+
+/** A list of objects; a null or nothing is an empty one. */
+export function objectsAt(value: Json | undefined, path: string): readonly JsonObject[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || !value.every(isJsonObject)) throw invalid(path, "a list of objects");
+  return value as readonly JsonObject[];
+}
+
+/** A whole number from zero to below a bound. */
+export function indexAt(value: Json | undefined, path: string, bound: number): number {
+  if (!Number.isInteger(value) || (value as number) < 0 || (value as number) >= bound) {
+    throw invalid(path, `a whole number below ${bound}`);
+  }
+  return value as number;
+}
+
+export function isText(value: Json | undefined): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+export function invalid(path: string, expected: string): GatewayError {
+  return new GatewayError("PROVIDER_INVALID", `expected \`${path}\` to be ${expected}`);
 }

@@ -1,6 +1,5 @@
-import { isJsonObject, type Json, type JsonObject } from "../../kernel/json.ts";
-import type { ModelApi } from "../../kernel/model-api.ts";
-import type { TokenUsage } from "../../kernel/token-usage.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import type { ModelApi, TokenUsage } from "../../action/model-api.ts";
 
 /**
  * The tokens that an answer's `usage` counts; undefined where it counts none, or not in whole numbers from zero on.

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { type Route, type RouteId, routes } from "../../../core/ingress/route.ts";
-import type { Approval } from "../../../core/kernel/approval.ts";
+import type { Approval } from "../../../core/action/approval.ts";
+import { type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { HeldSite, heldId, overHttp, type Person } from "../../support/held-site.ts";
 import { webhookSecret } from "../../support/notify-world.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";

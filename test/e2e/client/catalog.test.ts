@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Json } from "../../../core/kernel/json.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { awaitNotification, handshakeKinds, type McpClient } from "../../support/mcp-client.ts";
 import { hostileTools, lookalikes, nested, type Reached, tool, vast } from "./hostile-tool.ts";
 import { catalogServer } from "./server-program.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { clientKinds, connectClient, type Endpoint, type McpClient } from "../../support/mcp-client.ts";
 import { everythingServer, type HttpServer, startEverything } from "./server-program.ts";
 import { asReadBy, steady } from "./steady.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import type { ActionRecord } from "../../../core/evidence/record.ts";
-import { readExtensionFolder } from "../../../core/extension/folder.ts";
+import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { formsOf } from "../../support/canary.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import type { Answer } from "../../support/agent.ts";
 import type { ToolResult } from "../../support/mcp-client.ts";
 import { tool } from "./hostile-tool.ts";

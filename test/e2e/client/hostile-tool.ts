@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 
 /** What the catalog fixture answers: the params that reached it, and which of its processes that was. */
 export interface Reached {

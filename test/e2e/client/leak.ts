@@ -1,4 +1,4 @@
-import type { Redaction } from "../../../core/kernel/policy.ts";
+import type { Redaction } from "../../../core/action/policy.ts";
 import { canaryOf } from "../../support/canary.ts";
 import { choosingPlugin, redacting } from "../../support/choosing-plugin.ts";
 import type { PluginFiles } from "../../support/wasm-plugin.ts";

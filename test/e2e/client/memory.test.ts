@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { clientKinds, connectClient, directKind, type McpClient } from "../../support/mcp-client.ts";
 import { memoryServer } from "./server-program.ts";
 import { asReadBy } from "./steady.ts";

@@ -2,7 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { contentDigest } from "../../../core/kernel/digest.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { hostileModules } from "../../support/hostile-load.ts";
 import type { McpClient } from "../../support/mcp-client.ts";
 import { PackFolders } from "../../support/policy-pack.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import type { McpClient } from "../../support/mcp-client.ts";
 import { everythingServer } from "./server-program.ts";
 import { openWorld, type World } from "./world.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { clientKinds, type McpClient, type ToolResult } from "../../support/mcp-client.ts";
 import { resetFiles, snapshot } from "./file-tree.ts";
 import { filesystemServer } from "./server-program.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Approval } from "../../../core/kernel/approval.ts";
+import type { Approval } from "../../../core/action/approval.ts";
 import type { World } from "./world.ts";
 
 /** Who reviews what the agents of a world ask for, over the admin port. */

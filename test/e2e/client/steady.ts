@@ -1,4 +1,4 @@
-import { isJsonObject, type Json } from "../../../core/kernel/json.ts";
+import { isJsonObject, type Json } from "../../../core/action/json.ts";
 import type { ClientKind } from "../../support/mcp-client.ts";
 
 /** The same value without what differs from one second, and from one session, to the next. */

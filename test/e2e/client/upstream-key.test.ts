@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { clientKinds, type McpClient } from "../../support/mcp-client.ts";
 import { type Reached, tool } from "./hostile-tool.ts";
 import { catalogServer } from "./server-program.ts";

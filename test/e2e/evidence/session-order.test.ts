@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { canonicalJson } from "../../../core/action/canonical-json.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
-import type { ActionRecord } from "../../../core/evidence/record.ts";
-import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
-import type { Json } from "../../../core/kernel/json.ts";
+import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { keys, openWorld, type World } from "../wire/world.ts";

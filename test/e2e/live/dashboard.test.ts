@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer-core";
-import { escapeHidden } from "../../../core/kernel/visible-text.ts";
+import { escapeHidden } from "../../../core/action/visible-text.ts";
 import { launchBrowser, openProxy, urlOf } from "../../support/dashboard-browser.ts";
 import { hostileNames, unseen } from "../../support/hostile-name.ts";
 import { hostileArguments } from "../../support/review-world.ts";

@@ -1,4 +1,4 @@
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import type { ModelWorld } from "./world.ts";
 
 /** What a request of a test says; the rest is as usual. */

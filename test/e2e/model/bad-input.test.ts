@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import { type HeaderList, send, type WireResponse } from "../../support/wire.ts";
 import { errorIn } from "./error-shape.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";

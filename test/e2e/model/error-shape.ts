@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import type { Told } from "./ask.ts";
 
 /** What an error says in either API. */

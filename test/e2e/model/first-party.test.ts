@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import { type Script, scripts } from "../../fixture/model-provider.ts";
 import { answerEvents } from "../../fixture/model-reply.ts";
 import { formsOf } from "../../support/canary.ts";

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import { type Script, scripts } from "../../fixture/model-provider.ts";
 import { answerEvents, answerOf } from "../../fixture/model-reply.ts";
 import { until } from "../../support/event-stream.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import { scripts } from "../../fixture/model-provider.ts";
 import { recordedApi, recordedBytes, recordedNames } from "../../support/recorded-stream.ts";
 import { openModel } from "./ask.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import { type Script, scripts } from "../../fixture/model-provider.ts";
 import { answerEvents, answerOf, type ModelReply } from "../../fixture/model-reply.ts";
 import { formsOf } from "../../support/canary.ts";

@@ -1,7 +1,7 @@
 import Anthropic0 from "anthropic-0";
 import Anthropic1 from "anthropic-1";
 import OpenAI from "openai";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 
 /** What a conversation came to, whatever the client. */
 export interface Answered {

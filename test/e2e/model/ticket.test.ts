@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { principalId } from "../../../core/kernel/principal.ts";
+import { principalId } from "../../../core/action/principal.ts";
 import { askModel, type Told } from "./ask.ts";
 import { type ModelWorld, openModelWorld, sha256 } from "./world.ts";
 

@@ -1,7 +1,7 @@
 import Anthropic from "anthropic-1";
 import OpenAI from "openai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
 import type { McpClient } from "../../support/mcp-client.ts";
 
 /** A call that the model asked for, and what it was told of it. */

@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import { isOperation, type OperationId } from "../../../core/ingress/admin-port.ts";
-import { operations } from "../../../core/ingress/api/table.ts";
-import { type Access, type RouteId, routes } from "../../../core/ingress/route.ts";
-import type { ErrorCode } from "../../../core/kernel/error.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
-import { can, type Role } from "../../../core/kernel/role.ts";
+import type { ErrorCode } from "../../../core/action/error.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
+import { can, type Role } from "../../../core/action/role.ts";
+import { isOperation, type OperationId } from "../../../core/admin/admin-port.ts";
+import { operations } from "../../../core/admin/api/table.ts";
+import { type Access, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { AnswerCheck, type ApiDocument } from "../../support/api-schema.ts";
 import {
   type BadRequest,

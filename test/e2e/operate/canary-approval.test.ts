@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Route, type RouteId, routes } from "../../../core/ingress/route.ts";
+import { type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { canaryOf, entriesIn, formsOf } from "../../support/canary.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { HeldSite, overHttp, type Person } from "../../support/held-site.ts";

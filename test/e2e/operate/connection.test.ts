@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { recordRange } from "../../../core/evidence/key-space.ts";
+import { recordRange } from "../../../core/evidence/chain/key-space.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { until } from "../../support/event-stream.ts";
@@ -17,7 +17,7 @@ import { SseAgent } from "../../support/sse-agent.ts";
 
 const otherKey = `test-${randomBytes(32).toString("base64url")}`;
 const otherHash = createHash("sha256").update(otherKey).digest("hex");
-const mostStopMs = 3_000;
+const maxStopMs = 3_000;
 
 describe("a connection of HTTP+SSE", function () {
   this.timeout(20_000);
@@ -47,7 +47,7 @@ describe("a connection of HTTP+SSE", function () {
     const agents = [await SseAgent.open(gateway.url, siteKey), await SseAgent.connect(gateway.url, otherKey)];
     const begin = performance.now();
     expect(await gateway.stop()).to.equal(0);
-    expect(performance.now() - begin).to.be.below(mostStopMs);
+    expect(performance.now() - begin).to.be.below(maxStopMs);
     for (const agent of agents) await agent.stream.awaitEnd();
   });
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { mostRecorded } from "../../../core/ingress/refused-attempt.ts";
-import { type RouteId, routes } from "../../../core/ingress/route.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
+import { maxRecorded } from "../../../core/http/refused-attempt.ts";
+import { type RouteId, routes } from "../../../core/operation/operation.ts";
 import { type Probe, probesFor, questionsFor, ways } from "../../support/foreign-probe.ts";
 import { ForeignWorld, faceOf, type Kind, kinds, twinOf } from "../../support/foreign-world.ts";
 import type { WireResponse } from "../../support/wire.ts";
@@ -107,7 +107,7 @@ describe("what is another tenant's", function () {
   it("was asked for: each attempt is in the chain of whoever made it, as for what nobody has [S4]", () => {
     const unknown = faces.filter(({ foreign }) => /^404|"code":"NOT_FOUND"/.test(foreign));
     expect(refused.length).to.equal(unknown.length * 2 + backups.length);
-    expect(refused.length).to.be.at.most(mostRecorded);
+    expect(refused.length).to.be.at.most(maxRecorded);
     const ids = Object.values(world.ids);
     const counts = (subjects: readonly string[]): number =>
       refused.filter(({ subject }) => subjects.includes(String(subject))).length;

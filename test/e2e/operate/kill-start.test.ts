@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { killKey } from "../../../core/session/kill.ts";
+import { killKey } from "../../../core/kill/kill.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";

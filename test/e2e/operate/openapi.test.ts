@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { type OpenAPIClient, OpenAPIClientAxios, type UnknownParamsObject } from "openapi-client-axios";
-import { operations } from "../../../core/ingress/api/table.ts";
-import { type AdminRouteId, routes } from "../../../core/ingress/route.ts";
+import { operations } from "../../../core/admin/api/table.ts";
+import { type AdminRouteId, routes } from "../../../core/operation/operation.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { AnswerCheck, type ApiDocument } from "../../support/api-schema.ts";
 import type { Person } from "../../support/held-site.ts";
@@ -38,7 +38,7 @@ describe("the OpenAPI document of the admin port", function () {
   }
 
   it("is served to every key, and is the one that lies in the repository", async () => {
-    const kept = await readFile(join(repositoryRoot, "core/ingress/api/openapi.json"), "utf8");
+    const kept = await readFile(join(repositoryRoot, "core/admin/api/openapi.json"), "utf8");
     for (const person of ["adam", "rita", "vera", "foreign"] as const satisfies readonly Person[]) {
       expect(await world.ask("openapi.json", person), person).to.deep.equal(JSON.parse(kept));
     }

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { contentDigest } from "../../../core/kernel/digest.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";

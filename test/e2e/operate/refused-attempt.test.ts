@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { mostRecorded } from "../../../core/ingress/refused-attempt.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
+import { maxRecorded } from "../../../core/http/refused-attempt.ts";
 import { ReviewWorld, recordsIn } from "../../support/review-world.ts";
 
 const unknown = `apr_${"0".repeat(32)}`;
@@ -37,7 +37,7 @@ describe("what people are refused on the admin port is on record", function () {
       const headers: Record<string, string> = key === undefined ? {} : { "x-api-key": key };
       statuses.push((await fetch(`${world.gateway.adminUrl}/admin/v1/approvals/${pending}`, { headers })).status);
     }
-    const asked = Array.from({ length: mostRecorded + 500 }, () => world.as("olaf").show(unknown));
+    const asked = Array.from({ length: maxRecorded + 500 }, () => world.as("olaf").show(unknown));
     for (const { status } of await Promise.all(asked)) flooded.push(status);
     isSound = (await world.as("adam").ask<{ ok: boolean }>("POST", "/audit/verify")).body.ok;
     await world.gateway.stop();
@@ -69,7 +69,7 @@ describe("what people are refused on the admin port is on record", function () {
       of("olaf").filter(({ count }) => count !== undefined),
       of("olaf").filter((one) => one.subject),
     ];
-    expect(each).to.have.length(mostRecorded);
+    expect(each).to.have.length(maxRecorded);
     expect(counts.map(({ count }) => count)).to.deep.equal([500]);
   });
 

@@ -7,7 +7,7 @@ const calls = 200;
 /** Five steps and the request itself. */
 const spansOfCall = 6;
 /** The least there is. */
-const mostQueued = 512;
+const maxQueued = 512;
 
 describe("a collector that does not do its part", function () {
   this.timeout(90_000);
@@ -15,7 +15,7 @@ describe("a collector that does not do its part", function () {
   let agent: McpClient;
 
   beforeEach(async () => {
-    world = await TracedWorld.open({ telemetry: `max_queued_spans: ${mostQueued}, timeout_ms: 60000` });
+    world = await TracedWorld.open({ telemetry: `max_queued_spans: ${maxQueued}, timeout_ms: 60000` });
     agent = await world.connect("v2 modern");
   });
   afterEach(() => world.stop());
@@ -42,7 +42,7 @@ describe("a collector that does not do its part", function () {
     expect(hanging).to.be.below(healthy * 5 + 50);
     const dropped = await world.counted("dropped");
     // What hangs, what waits, and at most what was gathered of the first half.
-    expect(dropped).to.be.within(calls * spansOfCall - mostQueued - 2 * 256, calls * spansOfCall);
+    expect(dropped).to.be.within(calls * spansOfCall - maxQueued - 2 * 256, calls * spansOfCall);
     const begun = performance.now();
     expect(await world.stopGateway()).to.equal(0);
     expect(performance.now() - begun).to.be.below(8_000);

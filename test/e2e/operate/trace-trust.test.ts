@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { canaryOf, formsOf } from "../../support/canary.ts";
 import type { McpClient } from "../../support/mcp-client.ts";
 import type { Recorded } from "../../support/recorder.ts";

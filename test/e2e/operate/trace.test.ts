@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { scripts } from "../../fixture/model-provider.ts";
 import { treeOf } from "../../support/collector.ts";
 import { clientKinds, type McpClient } from "../../support/mcp-client.ts";

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { expect } from "chai";
-import { contentDigest } from "../../../core/kernel/digest.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
-import { readExtensionFolder } from "../../../core/extension/folder.ts";
-import { statementBytes } from "../../../core/extension/statement.ts";
-import { contentDigest, sha256Hex } from "../../../core/kernel/digest.ts";
+import { contentDigest, sha256Hex } from "../../../core/action/canonical-json.ts";
+import { readExtensionFolder } from "../../../core/trust/folder.ts";
+import { statementBytes } from "../../../core/trust/statement.ts";
 import { Agent } from "../../support/agent.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";

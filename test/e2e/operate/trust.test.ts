@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from "node:crypto";
 import { readFile, rm, symlink } from "node:fs/promises";
 import { expect } from "chai";
-import { readExtensionFolder } from "../../../core/extension/folder.ts";
-import { contentDigest, sha256Hex } from "../../../core/kernel/digest.ts";
+import { contentDigest, sha256Hex } from "../../../core/action/canonical-json.ts";
+import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig } from "../../support/site.ts";
 import { makeSigner, recordedEvents, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";

@@ -2,7 +2,7 @@ import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Principal } from "../../../core/kernel/principal.ts";
+import type { Principal } from "../../../core/action/principal.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { UsageMeter } from "../../../core/usage/meter.ts";
 import type { UsagePage } from "../../../core/usage/usage-report.ts";

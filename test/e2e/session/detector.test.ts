@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Trial } from "../../../core/observe/trial-log.ts";
+import type { Trial } from "../../../core/observe/shadow-log.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { scrape } from "../../support/scrape.ts";
 import { type Result, type Step, WatchedSite } from "../../support/watched-site.ts";

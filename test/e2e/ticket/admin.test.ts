@@ -2,7 +2,7 @@ import { createPublicKey, verify } from "node:crypto";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import type { TicketKey } from "../../../core/ticket/ticket-keys.ts";
 import { type Issued, TicketWorld } from "../../support/ticket-world.ts";
 

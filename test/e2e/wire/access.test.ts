@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { operations } from "../../../core/ingress/api/table.ts";
-import { type AdminRouteId, type Route, type RouteId, routes } from "../../../core/ingress/route.ts";
+import { operations } from "../../../core/admin/api/table.ts";
+import { type AdminRouteId, type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { readAnswer } from "../../support/event-stream.ts";
 import { type HeaderList, send, type WireRequest, type WireResponse } from "../../support/wire.ts";
 import { echoCall, effectsOf, holdCall, type KeyHolder, keys, openWorld, portsOf, type World } from "./world.ts";

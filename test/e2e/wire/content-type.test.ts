@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Route, type RouteId, routes } from "../../../core/ingress/route.ts";
+import { type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { readAnswer } from "../../support/event-stream.ts";
 import { hostileNames } from "../../support/hostile-name.ts";
 import { SseAgent } from "../../support/sse-agent.ts";

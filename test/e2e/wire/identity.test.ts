@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { mcpMethods } from "../../../core/ingress/mcp/method.ts";
-import { contentDigest } from "../../../core/kernel/digest.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
+import { mcpMethods } from "../../../core/gateway/mcp/method.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type HeaderList, send } from "../../support/wire.ts";
 import { echoCall, effectsOf, keys, messageHeaders, nothing, openWorld, post, type World } from "./world.ts";

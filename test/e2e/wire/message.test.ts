@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { mcpMethods } from "../../../core/ingress/mcp/method.ts";
+import { mcpMethods } from "../../../core/gateway/mcp/method.ts";
 import { echoCall, effectsOf, messageHeaders, nothing, openWorld, post, type World } from "./world.ts";
 
 const unknownMethods = [

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { metaKey, modernRevision } from "../../../core/kernel/mcp.ts";
+import { metaKey, modernRevision } from "../../../core/action/json-rpc.ts";
 import type { HeaderList } from "../../support/wire.ts";
 import { echoCall, effectsOf, messageHeaders, nothing, openWorld, post, type World } from "./world.ts";
 

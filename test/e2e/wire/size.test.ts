@@ -7,7 +7,7 @@ import { echoCall, effectsOf, keys, messageHeaders, nothing, openWorld, portsOf,
 const mebibyte = 1024 * 1024;
 const limitBytes = 4 * mebibyte;
 /** What a flood may add to the memory of the process: well above the limit of a body, far below what was sent. */
-const mostGrowth = 96 * mebibyte;
+const maxGrowth = 96 * mebibyte;
 
 const codings: readonly [string, (data: Buffer) => Uint8Array][] = [
   ["gzip", gzipSync],
@@ -56,7 +56,7 @@ describe("more than there is room for", () => {
       });
       expect(effects).to.deep.equal(nothing);
     });
-    expect(growth).to.be.below(mostGrowth);
+    expect(growth).to.be.below(maxGrowth);
   });
 
   it("lets a client that sends everything before it reads learn why [S19]", async () => {
@@ -128,7 +128,7 @@ describe("more than there is room for", () => {
       expect(effects).to.deep.equal(nothing);
     });
     expect(refusals() - before).to.equal(8);
-    expect(growth).to.be.below(mostGrowth);
+    expect(growth).to.be.below(maxGrowth);
   });
 
   it("refuses 2,001 headers with 431 on three ports, and drops none in silence [S22]", async () => {

@@ -1,9 +1,8 @@
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { contentDigest } from "../../../core/kernel/digest.ts";
-import { principalId } from "../../../core/kernel/principal.ts";
-import { sseSession } from "../../../core/kernel/session-scope.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
+import { principalId, sseSession } from "../../../core/action/principal.ts";
 import { openStream, until } from "../../support/event-stream.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { introduction, postHeaders, SseAgent } from "../../support/sse-agent.ts";

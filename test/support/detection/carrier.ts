@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 
 /** How a text stands in the answer of a tool. */
 export interface Carrier {

@@ -1,4 +1,4 @@
-import type { Json } from "../../../core/kernel/json.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { SeededRandom } from "./random.ts";
 
 const perKind = 40;

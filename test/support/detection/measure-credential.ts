@@ -1,4 +1,4 @@
-import type { Json } from "../../../core/kernel/json.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { makeAction } from "../action.ts";
 import type { ImmediatePolicy } from "../plugin-port.ts";
 import { type Credential, credentialKinds, credentials, forms, type Holder, places } from "./credential.ts";

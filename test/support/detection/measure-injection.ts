@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { withOutput } from "../../../core/kernel/envelope.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../action.ts";
 import type { ImmediatePolicy } from "../plugin-port.ts";

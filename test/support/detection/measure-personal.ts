@@ -1,8 +1,7 @@
-import { withOutput } from "../../../core/kernel/envelope.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
-import type { Verdict } from "../../../core/kernel/policy.ts";
-import { redactOutput } from "../../../core/kernel/redacted-output.ts";
-import { mergeRedactions } from "../../../core/kernel/redaction.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
+import type { Verdict } from "../../../core/action/policy.ts";
+import { mergeRedactions, redactOutput } from "../../../core/action/redaction.ts";
 import { makeAction } from "../action.ts";
 import type { ImmediatePolicy } from "../plugin-port.ts";
 import { type Carrier, carriers, sentenceCarrier } from "./carrier.ts";

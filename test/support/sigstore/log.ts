@@ -1,6 +1,6 @@
 import { createHash, randomBytes, sign } from "node:crypto";
 import type { Bundle } from "@sigstore/bundle";
-import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
+import { canonicalJson } from "../../../core/action/canonical-json.ts";
 import { makeKeys } from "./authority.ts";
 
 type Entry = Bundle["verificationMaterial"]["tlogEntries"][number];

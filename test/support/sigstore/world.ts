@@ -1,7 +1,7 @@
 import { type KeyObject, sign } from "node:crypto";
 import { bundleToJSON, toDSSEBundle } from "@sigstore/bundle";
 import { dsse } from "@sigstore/core";
-import { payloadType } from "../../../core/extension/statement.ts";
+import { payloadType } from "../../../core/trust/statement.ts";
 import { Authority, codeSigning, extendedKeyUsage, extension, makeKeys, type Validity } from "./authority.ts";
 import { der, sequence, utf8 } from "./der.ts";
 import { Log } from "./log.ts";

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { summarizeAction, summaryLine } from "../../../core/approval/action-summary.ts";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
-import type { Json } from "../../../core/kernel/json.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import type { Json } from "../../../core/action/json.ts";
+import { summarizeAction, summaryLine } from "../../../core/approval/summary.ts";
 import { makeAction } from "../../support/action.ts";
 
 function lineOf(args: Json, changed: Partial<ActionEnvelope> = {}): string {

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
+import { canonicalJson } from "../../../core/action/canonical-json.ts";
+import { isJsonObject, type Json } from "../../../core/action/json.ts";
 import { type ArgumentChange, diffArguments } from "../../../core/approval/argument-diff.ts";
-import { canonicalJson } from "../../../core/kernel/canonical-json.ts";
-import { isJsonObject, type Json } from "../../../core/kernel/json.ts";
 import { leastCpuMs } from "../../support/duration.ts";
 
 const everything = Number.POSITIVE_INFINITY;

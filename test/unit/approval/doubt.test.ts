@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { Approval } from "../../../core/kernel/approval.ts";
+import type { Approval } from "../../../core/action/approval.ts";
 import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
 

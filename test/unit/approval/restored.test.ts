@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { endRestored } from "../../../core/approval/restored.ts";
+import { endRestored } from "../../../core/approval/start.ts";
 import { ApprovalWorld } from "../../support/approval-world.ts";
 import { newAction } from "../../support/ledger-world.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import { principalId } from "../../../core/kernel/principal.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { principalId } from "../../../core/action/principal.ts";
 import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
 

@@ -1,10 +1,9 @@
 import { expect } from "chai";
-import { approvalLine } from "../../../core/cli/approval-line.ts";
-import { describeView } from "../../../core/cli/approval-text.ts";
-import type { ApprovalView } from "../../../core/ingress/approval-view.ts";
-import type { Approval } from "../../../core/kernel/approval.ts";
-import type { Taint } from "../../../core/kernel/session-state.ts";
-import { noticeOf } from "../../../core/pipeline/approval-notice.ts";
+import type { Approval } from "../../../core/action/approval.ts";
+import type { Taint } from "../../../core/action/session-state.ts";
+import { noticeOf } from "../../../core/approval/notice.ts";
+import type { ApprovalView } from "../../../core/approval/view.ts";
+import { approvalLine, describeView } from "../../../core/cli/approval-text.ts";
 import { ApprovalWorld } from "../../support/approval-world.ts";
 import { newAction } from "../../support/ledger-world.ts";
 

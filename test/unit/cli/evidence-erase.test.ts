@@ -1,9 +1,9 @@
 import { link, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { dataKeyKey } from "../../../core/evidence/key-space.ts";
-import type { ActionRecord, EventRecord } from "../../../core/evidence/record.ts";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import { dataKeyKey } from "../../../core/evidence/chain/key-space.ts";
+import type { ActionRecord, EventRecord } from "../../../core/evidence/chain/record.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 import { type Finished, runGateway } from "./run.ts";

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Command } from "commander";
-import { examplesOf } from "../../../core/cli/example.ts";
+import { examplesOf } from "../../../core/cli/help.ts";
 import { buildProgram } from "../../../core/cli/program.ts";
 import { argumentsOf, everyCommand } from "../../cli/command-tree.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { parse } from "yaml";
-import { contentDigest } from "../../../core/kernel/digest.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { faultsOf } from "../config/fixture.ts";
 import { runGateway } from "./run.ts";
 

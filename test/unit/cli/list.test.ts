@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
+import { GatewayError } from "../../../core/action/error.ts";
 import { askItems, askWhole } from "../../../core/cli/list.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
 
 /** What the admin port answers to each question in turn; the last of it for ever. */
 type Answers = readonly (string | object)[];

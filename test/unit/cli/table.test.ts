@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Column, renderTable } from "../../../core/cli/table.ts";
+import { type Column, renderTable } from "../../../core/cli/list.ts";
 
 interface Row {
   readonly name: string;

@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { capabilities } from "../../../core/kernel/capability.ts";
-import { decisions } from "../../../core/kernel/decision.ts";
-import { modes } from "../../../core/kernel/policy.ts";
-import { roles } from "../../../core/kernel/role.ts";
+import { decisions } from "../../../core/action/decision.ts";
+import { capabilities } from "../../../core/action/envelope.ts";
+import { modes } from "../../../core/action/policy.ts";
+import { roles } from "../../../core/action/role.ts";
 import { faultsOf, loadText } from "./fixture.ts";
 
 const stdio = "name: a, transport: stdio, command: run";

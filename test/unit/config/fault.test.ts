@@ -1,6 +1,6 @@
 import { expect } from "chai";
+import { GatewayError } from "../../../core/action/error.ts";
 import { escapeInvisible, FaultList, formatFault, quoteInput } from "../../../core/config/fault.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
 
 /** What the list throws, line by line. */
 function linesOf(faults: FaultList): string[] {

@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { GatewayError } from "../../../core/action/error.ts";
 import type { GatewayConfig } from "../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../core/config/load.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
 
 export const hashA: string = `sha256:${"a".repeat(64)}`;
 export const hashB: string = `sha256:${"b".repeat(64)}`;

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { parse } from "yaml";
+import type { Json, JsonObject } from "../../../core/action/json.ts";
 import { checkDocument } from "../../../core/config/check.ts";
 import { FaultList } from "../../../core/config/fault.ts";
-import { configJsonSchema, trustJsonSchema } from "../../../core/config/json-schema.ts";
+import { configJsonSchema, trustJsonSchema } from "../../../core/config/reference.ts";
 import { readYamlTree } from "../../../core/config/yaml-tree.ts";
-import type { Json, JsonObject } from "../../../core/kernel/json.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 
 /** What stands in a place where something else should. */

@@ -1,10 +1,10 @@
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { expect } from "chai";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
+import { GatewayError } from "../../../core/action/error.ts";
 import type { GatewayConfig } from "../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../core/config/load.ts";
-import { contentDigest } from "../../../core/kernel/digest.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
 import { faultsOf, loadText, withFile } from "./fixture.ts";
 
 const environmentKey = "k".repeat(32);
@@ -100,7 +100,7 @@ describe("loadConfig(path, env)", () => {
         origins: { Authorization: { variable: "COLLECTOR_AUTHORIZATION" } },
         timeoutMs: 10_000,
         samplePercent: 25,
-        mostQueuedSpans: 8_192,
+        maxQueuedSpans: 8_192,
         metricsIntervalMs: 60_000,
         exemplars: true,
       });
@@ -302,8 +302,8 @@ function defaults(source: string): GatewayConfig {
     approvals: {
       reviewMs: 1_800_000,
       useMs: 900_000,
-      mostLive: 1_000,
-      mostHeldBytes: 67_108_864,
+      maxLive: 1_000,
+      maxHeldBytes: 67_108_864,
       allowSelfReview: false,
       allowBreakGlass: false,
       holdMs: 0,
@@ -318,7 +318,7 @@ function defaults(source: string): GatewayConfig {
       origins: {},
       timeoutMs: 10_000,
       samplePercent: 100,
-      mostQueuedSpans: 8_192,
+      maxQueuedSpans: 8_192,
       metricsIntervalMs: 60_000,
       exemplars: false,
     },

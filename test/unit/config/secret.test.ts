@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { contentDigest } from "../../../core/kernel/digest.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { faultsOf, hashA, loadText } from "./fixture.ts";
 
 const key = "keys:\n  - {id: a, tenant: t, role: admin, key_env: THE_KEY}\n";

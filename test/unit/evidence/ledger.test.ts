@@ -1,12 +1,12 @@
 import { rm } from "node:fs/promises";
 import { expect } from "chai";
-import { fieldCommitment, fieldsDigest } from "../../../core/evidence/field-commitment.ts";
-import { openKey, recordKey, sessionKey } from "../../../core/evidence/key-space.ts";
-import type { ActionRecord } from "../../../core/evidence/record.ts";
-import { sha256Hex } from "../../../core/kernel/digest.ts";
-import { withOutput } from "../../../core/kernel/envelope.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import { fingerprint } from "../../../core/kernel/fingerprint.ts";
+import { sha256Hex } from "../../../core/action/canonical-json.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { fingerprint } from "../../../core/action/fingerprint.ts";
+import { openKey, recordKey, sessionKey } from "../../../core/evidence/chain/key-space.ts";
+import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import { fieldCommitment, fieldsDigest } from "../../../core/evidence/private/private-field.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
 describe("Ledger", () => {

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { generateKey } from "../../../core/identity/generate-key.ts";
-import { presentedKey } from "../../../core/identity/presented-key.ts";
-import { contentDigest } from "../../../core/kernel/digest.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
+import { generateKey, presentedKey } from "../../../core/identity/key-ring.ts";
 
 describe("generateKey(random)", () => {
   it("writes 256 bits as `agw_` and 43 base64url characters, with their hash", () => {

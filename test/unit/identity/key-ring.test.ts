@@ -1,10 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { anonymousPrincipal } from "../../../core/identity/anonymous.ts";
-import { generateKey } from "../../../core/identity/generate-key.ts";
-import { type KeyEntry, KeyRing } from "../../../core/identity/key-ring.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import { principalId } from "../../../core/kernel/principal.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { principalId } from "../../../core/action/principal.ts";
+import { anonymousPrincipal, generateKey, type KeyEntry, KeyRing } from "../../../core/identity/key-ring.ts";
 
 const first = generateKey(randomBytes);
 const second = generateKey(randomBytes);

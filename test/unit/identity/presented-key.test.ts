@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { presentedKey } from "../../../core/identity/presented-key.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { presentedKey } from "../../../core/identity/key-ring.ts";
 
 const key = "agw_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { sessionLabel } from "../../../core/identity/session-label.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { sessionLabel } from "../../../core/identity/header.ts";
 
 describe("sessionLabel(rawHeaders)", () => {
   it("reads one label of 1 to 128 visible ASCII characters", () => {

@@ -1,10 +1,10 @@
 import { expect } from "chai";
-import { findActionFacts } from "../../../core/kernel/action-fact.ts";
-import { type ActionEnvelope, everyUpstream } from "../../../core/kernel/envelope.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
-import { readTaskManifest } from "../../../core/kernel/task-manifest.ts";
-import { type Declaration, declare } from "../../../core/manifest/declaration.ts";
-import { DriftPolicy, type DriftRule } from "../../../core/manifest/drift-policy.ts";
+import { type ActionEnvelope, everyUpstream } from "../../../core/action/envelope.ts";
+import { findActionFacts } from "../../../core/action/fact.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
+import { DriftPolicy, type DriftRule } from "../../../core/manifest/manifest-control.ts";
+import { type Declaration, declare } from "../../../core/manifest/plan.ts";
+import { readTaskManifest } from "../../../core/manifest/task-manifest.ts";
 import { readVerdict } from "../../../core/policy/verdict.ts";
 import { makeAction } from "../../support/action.ts";
 

@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { readEvents } from "../../../core/evidence/event-reader.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
-import { readTaskManifest, type TaskManifest } from "../../../core/kernel/task-manifest.ts";
-import { manifestKey } from "../../../core/manifest/declaration.ts";
-import { ManifestBook, type ManifestLog } from "../../../core/manifest/manifest-book.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
+import { readEvents } from "../../../core/evidence/chain/session-record.ts";
 import { openManifestControl } from "../../../core/manifest/manifest-control.ts";
+import { ManifestBook, type ManifestLog } from "../../../core/manifest/manifest-store.ts";
+import { manifestKey } from "../../../core/manifest/plan.ts";
+import { readTaskManifest, type TaskManifest } from "../../../core/manifest/task-manifest.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 
 describe("ManifestBook", () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { plainPath, WriteDomains } from "../../../core/manifest/place.ts";
+import { plainPath, WriteDomains } from "../../../core/manifest/plan.ts";
 
 describe("plainPath(path)", () => {
   const spellings: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
+import { GatewayError } from "../../../core/action/error.ts";
 import { readReference, signReference, type TaskClaims, type TaskSigner } from "../../../core/manifest/reference.ts";
 
 const now = Date.parse("2026-05-01T10:00:00Z");

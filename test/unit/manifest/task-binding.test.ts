@@ -1,14 +1,13 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
-import { readEvents } from "../../../core/evidence/event-reader.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import type { Principal } from "../../../core/kernel/principal.ts";
-import { httpSession, type SessionScope } from "../../../core/kernel/session-scope.ts";
-import { readTaskManifest } from "../../../core/kernel/task-manifest.ts";
-import { type Declaration, declare } from "../../../core/manifest/declaration.ts";
-import type { ManifestLog } from "../../../core/manifest/manifest-book.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { httpSession, type Principal, type SessionScope } from "../../../core/action/principal.ts";
+import { readEvents } from "../../../core/evidence/chain/session-record.ts";
+import type { ManifestLog } from "../../../core/manifest/manifest-store.ts";
+import { type Declaration, declare } from "../../../core/manifest/plan.ts";
 import { signReference } from "../../../core/manifest/reference.ts";
 import { TaskBinding } from "../../../core/manifest/task-binding.ts";
+import { readTaskManifest } from "../../../core/manifest/task-manifest.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ed25519");

@@ -7,7 +7,7 @@ import { awaitReady } from "../../support/ready-line.ts";
 import { answer, type Delivery, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 
 const sender = fileURLToPath(new URL("../../fixture/webhook-sender.js", import.meta.url));
-const longDelays = { firstMs: 600_000, longestMs: 600_000 };
+const longDelays = { firstMs: 600_000, maxMs: 600_000 };
 
 let world: NotifyWorld;
 let receiver: WebhookReceiver;
@@ -69,7 +69,7 @@ describe("an outbox", () => {
     expect(receiver.deliveries, "it is not yet time").to.have.length(1);
     await world.close();
     world.nowMs = () => Date.now() - 86_400_000;
-    await world.open([makeWebhook(receiver.url)], { delays: { firstMs: 20, longestMs: 100 } });
+    await world.open([makeWebhook(receiver.url)], { delays: { firstMs: 20, maxMs: 100 } });
     await world.became("dead", 1);
     expect(receiver.deliveries, "a clock set back puts nothing off for longer than the longest wait").to.have.length(3);
   });

@@ -85,7 +85,7 @@ describe("a delivery that fails", () => {
       notice.data.number === 0 && receiver.deliveries.length === 1
         ? answer(response, 429, { "retry-after": "1" })
         : answer(response, 204);
-    await world.open([makeWebhook(receiver.url)], { delays: { firstMs: 10, longestMs: 5_000 } });
+    await world.open([makeWebhook(receiver.url)], { delays: { firstMs: 10, maxMs: 5_000 } });
     world.tell(3);
     const deliveries = await receiver.arrived(4);
     expect(deliveries.map(({ notice }) => notice.data.number)).to.deep.equal([0, 1, 2, 0]);
@@ -147,7 +147,7 @@ describe("a receiver that does not behave", () => {
     await world.open([makeWebhook(receiver.url, { timeoutMs: 60, maxAttempts: 2 })]);
     world.tell(12);
     await world.became("dead", 12);
-    expect(receiver.mostOpen).to.be.within(2, 5);
+    expect(receiver.maxOpen).to.be.within(2, 5);
     expect(receiver.deliveries).to.have.length(24);
     expect((await world.letters())[0]).to.include({ status: null, reason: "exhausted", attempts: 2 });
   });

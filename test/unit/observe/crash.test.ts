@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { crashOf } from "../../../core/observe/crash.ts";
+import { crashOf } from "../../../core/observe/log.ts";
 
 const secret = "sk-live-canary";
 

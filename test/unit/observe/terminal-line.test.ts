@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { terminalLine } from "../../../core/observe/terminal-line.ts";
+import { terminalLine } from "../../../core/observe/log.ts";
 
 const entry = { level: "info", time: "2026-11-21T04:25:51.467Z" };
 

@@ -1,9 +1,8 @@
 import { expect } from "chai";
 import { Registry } from "prom-client";
-import type { Evaluation, PolicyVerdict } from "../../../core/kernel/evaluation.ts";
-import type { Finding, Mode } from "../../../core/kernel/policy.ts";
-import { wouldHave } from "../../../core/kernel/would-have.ts";
-import { TrialLog } from "../../../core/observe/trial-log.ts";
+import { type Evaluation, type PolicyVerdict, wouldHave } from "../../../core/action/decision.ts";
+import type { Finding, Mode } from "../../../core/action/policy.ts";
+import { TrialLog } from "../../../core/observe/shadow-log.ts";
 import { makeAction } from "../../support/action.ts";
 import { makeEvaluation } from "../../support/ledger-world.ts";
 

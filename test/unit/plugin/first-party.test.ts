@@ -1,6 +1,6 @@
 import { expect } from "chai";
+import { withOutput } from "../../../core/action/envelope.ts";
 import { openPlugin } from "../../../core/cli/plugin-folder.ts";
-import { withOutput } from "../../../core/kernel/envelope.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
 import { firstParty, folderOf, moduleOfFirstParty, openFirstParty } from "../../support/first-party.ts";

@@ -1,9 +1,8 @@
 import { expect } from "chai";
-import { withOutput } from "../../../core/kernel/envelope.ts";
-import type { Json } from "../../../core/kernel/json.ts";
-import type { Verdict } from "../../../core/kernel/policy.ts";
-import { findRedactionFault, redactOutput } from "../../../core/kernel/redacted-output.ts";
-import { mergeRedactions, mostRedactions } from "../../../core/kernel/redaction.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
+import type { Json } from "../../../core/action/json.ts";
+import type { Verdict } from "../../../core/action/policy.ts";
+import { findRedactionFault, maxRedactions, mergeRedactions, redactOutput } from "../../../core/action/redaction.ts";
 import { makeAction } from "../../support/action.ts";
 import { carriers } from "../../support/detection/carrier.ts";
 import { measurePersonal } from "../../support/detection/measure-personal.ts";
@@ -99,7 +98,7 @@ describe("the plugin pii-guard", () => {
     });
 
     it("blocks where there are more places than one verdict holds", () => {
-      const rows = Array.from({ length: mostRedactions + 1 }, (_, index) => ({ mail: `a${index}@example.com` }));
+      const rows = Array.from({ length: maxRedactions + 1 }, (_, index) => ({ mail: `a${index}@example.com` }));
       expect(judge({ rows: rows.slice(1) }).decision).to.equal("allow");
       expect(judge({ rows }).decision).to.equal("block");
     });

@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { openPlugin } from "../../../core/cli/plugin-folder.ts";
-import { trialFuel } from "../../../core/extension/trial-thread.ts";
-import { type PluginTestResult, runPluginTests } from "../../../core/pipeline/plugin-test.ts";
+import { type PluginTestResult, runPluginTests, trialFuel } from "../../../core/policy/plugin-trial.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { PackFolders } from "../../support/policy-pack.ts";
 import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { withOutput } from "../../../core/kernel/envelope.ts";
-import type { Json } from "../../../core/kernel/json.ts";
-import type { Verdict } from "../../../core/kernel/policy.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
+import type { Json } from "../../../core/action/json.ts";
+import type { Verdict } from "../../../core/action/policy.ts";
 import { makeAction } from "../../support/action.ts";
 import { isMarked } from "../../support/detection/measure-injection.ts";
 import { readPages } from "../../support/detection/page.ts";

@@ -1,9 +1,9 @@
 import createPlugin, { type Plugin } from "@extism/extism";
 import { expect } from "chai";
-import { compileModule } from "../../../core/extension/compiled-module.ts";
-import { PluginMachine } from "../../../core/extension/plugin-machine.ts";
-import { withOutput } from "../../../core/kernel/envelope.ts";
-import type { Json } from "../../../core/kernel/json.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
+import type { Json } from "../../../core/action/json.ts";
+import { compileModule } from "../../../core/plugin/compiled-module.ts";
+import { PluginMachine } from "../../../core/plugin/plugin-machine.ts";
 import { makeAction } from "../../support/action.ts";
 import { firstParty, moduleOfFirstParty } from "../../support/first-party.ts";
 import { abstain, assemble, moduleOf } from "../../support/wasm-plugin.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { withOutput } from "../../../core/kernel/envelope.ts";
-import type { Json } from "../../../core/kernel/json.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { makeAction } from "../../support/action.ts";
 import type { ImmediatePolicy } from "../../support/plugin-port.ts";
 import { openSecretEgress } from "../../support/secret-egress.ts";

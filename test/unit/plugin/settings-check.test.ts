@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
 import { rejection } from "../../support/ledger-world.ts";

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import { Faults } from "../../../core/policy/fault.ts";
 import { type Match, matches, parseMatch } from "../../../core/policy/match.ts";
-import { RuleIndex } from "../../../core/policy/rule-index.ts";
-import { parseYaml } from "../../../core/policy/yaml/parse.ts";
+import { RuleIndex } from "../../../core/policy/pack-policy.ts";
+import { parseYaml } from "../../../core/policy/yaml/file.ts";
 import { makeAction } from "../../support/action.ts";
 
 function matchOf(yaml: string): Match {

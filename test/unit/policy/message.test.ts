@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import type { Json } from "../../../core/kernel/json.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { CelEngine } from "../../../core/policy/cel/engine.ts";
 import { bindVariables, packVariables } from "../../../core/policy/cel/scope.ts";
-import { hasUnprintable, showText } from "../../../core/policy/display.ts";
-import { compileMessage } from "../../../core/policy/message.ts";
+import { hasUnprintable, showText } from "../../../core/policy/fault.ts";
+import { compileMessage } from "../../../core/policy/rule.ts";
 import { makeAction } from "../../support/action.ts";
 import { scopeOf } from "../../support/expression.ts";
 

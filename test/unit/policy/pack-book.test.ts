@@ -1,14 +1,13 @@
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import fc from "fast-check";
-import { strictest } from "../../../core/kernel/decision.ts";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
-import type { ExplainedExpression, PolicyExplanation } from "../../../core/kernel/explanation.ts";
-import type { Json, JsonObject } from "../../../core/kernel/json.ts";
-import type { Verdict } from "../../../core/kernel/policy.ts";
+import { strictest } from "../../../core/action/decision.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import type { ExplainedExpression, PolicyExplanation } from "../../../core/action/explanation.ts";
+import type { Json, JsonObject } from "../../../core/action/json.ts";
+import type { Verdict } from "../../../core/action/policy.ts";
 import { Faults } from "../../../core/policy/fault.ts";
-import { type LoadedPack, loadPack } from "../../../core/policy/pack.ts";
-import { readSource } from "../../../core/policy/pack-source.ts";
+import { type LoadedPack, loadPack, readSource } from "../../../core/policy/pack.ts";
 import { makeAction } from "../../support/action.ts";
 import { optionsFor, PackFolders, packOf } from "../../support/policy-pack.ts";
 

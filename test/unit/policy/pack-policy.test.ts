@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { ticketStandings } from "../../../core/kernel/capability-ticket.ts";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
-import type { Json } from "../../../core/kernel/json.ts";
-import type { Verdict } from "../../../core/kernel/policy.ts";
+import { ticketStandings } from "../../../core/action/capability-ticket.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import type { Json } from "../../../core/action/json.ts";
+import type { Verdict } from "../../../core/action/policy.ts";
 import { makeAction } from "../../support/action.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { type PackFiles, PackFolders, packOf } from "../../support/policy-pack.ts";

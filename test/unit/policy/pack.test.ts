@@ -1,7 +1,7 @@
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
+import { GatewayError } from "../../../core/action/error.ts";
 import { loadPack, refuseTwins } from "../../../core/policy/pack.ts";
 import { makeAction } from "../../support/action.ts";
 import { rejection } from "../../support/ledger-world.ts";

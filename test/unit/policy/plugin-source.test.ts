@@ -1,10 +1,9 @@
 import { expect } from "chai";
-import { acceptUnverified } from "../../../core/extension/unverified.ts";
-import { contentDigest } from "../../../core/kernel/digest.ts";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
-import type { VerifiedExtension } from "../../../core/kernel/verified-extension.ts";
+import { contentDigest } from "../../../core/action/canonical-json.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import { readPlugin, readPluginTests } from "../../../core/policy/plugin-source.ts";
+import { acceptUnverified, type VerifiedExtension } from "../../../core/trust/verified-extension.ts";
 import { rejection } from "../../support/ledger-world.ts";
 
 const module = Buffer.from("a module");

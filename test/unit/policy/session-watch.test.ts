@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { withOutput } from "../../../core/kernel/envelope.ts";
-import type { Json } from "../../../core/kernel/json.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { type CompiledPack, compilePack } from "../../../core/policy/pack.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../../support/action.ts";

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { decisions } from "../../../core/kernel/decision.ts";
-import type { Evaluation } from "../../../core/kernel/evaluation.ts";
-import { type Finding, type Mode, modes, type Policy, type Verdict } from "../../../core/kernel/policy.ts";
+import { decisions, type Evaluation } from "../../../core/action/decision.ts";
+import { type Finding, type Mode, modes, type Policy, type Verdict } from "../../../core/action/policy.ts";
 import { Chain } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";
 import { manifest, PackFolders } from "../../support/policy-pack.ts";

@@ -1,12 +1,11 @@
-import type { AuthorizedAction } from "../../../core/kernel/authorized-action.ts";
-import type { Json, JsonObject } from "../../../core/kernel/json.ts";
-import type { ModelApi } from "../../../core/kernel/model-api.ts";
-import type { HttpProviderConfig, ModelRoute, ProviderConfig } from "../../../core/kernel/provider-config.ts";
-import type { FailedAnswer, ModelAnswer, WholeAnswer } from "../../../core/provider/answer.ts";
-import type { ProviderEvent } from "../../../core/provider/event.ts";
+import type { AuthorizedAction } from "../../../core/action/authorized-action.ts";
+import type { Json, JsonObject } from "../../../core/action/json.ts";
+import type { ModelApi } from "../../../core/action/model-api.ts";
+import type { HttpProviderConfig, ModelRoute, ProviderConfig } from "../../../core/config/peer-config.ts";
+import type { FailedAnswer, ModelAnswer, ProviderEvent, WholeAnswer } from "../../../core/provider/exchange.ts";
 import { ProviderFleet } from "../../../core/provider/fleet.ts";
 import type { Candidate } from "../../../core/provider/outgoing.ts";
-import type { WireEvent } from "../../../core/provider/wire/event.ts";
+import type { WireEvent } from "../../../core/provider/wire/event-reader.ts";
 import { ModelProvider } from "../../fixture/model-provider.ts";
 import { makeAction } from "../../support/action.ts";
 import { permit } from "../../support/permission.ts";
@@ -81,7 +80,7 @@ export class FleetWorld {
       elapsedMs: () => this.nowMs,
       random: () => Uint8Array.of(255),
       onEvent: (event) => this.events.push(event),
-      delays: { firstMs: 10, longestMs: 1_000 },
+      delays: { firstMs: 10, maxMs: 1_000 },
     });
   }
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import type { JsonObject } from "../../../core/kernel/json.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { JsonObject } from "../../../core/action/json.ts";
 import type { ModelProvider } from "../../fixture/model-provider.ts";
 import { makeAction } from "../../support/action.ts";
 import { permit } from "../../support/permission.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import type { ModelRoute } from "../../../core/kernel/provider-config.ts";
-import { RouteTable } from "../../../core/provider/route-table.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { ModelRoute } from "../../../core/config/peer-config.ts";
+import { RouteTable } from "../../../core/provider/fleet.ts";
 
 const sessions: readonly string[] = Array.from({ length: 2_000 }, (_, index) => `session-${index}`);
 

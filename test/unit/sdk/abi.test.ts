@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { abiFunctions, abiModule } from "../../../core/extension/abi.ts";
+import { abiFunctions, abiModule } from "../../../core/plugin/abi.ts";
 import { Host, abiModule as harnessModule } from "../../../sdk/harness/host.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 

@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { type CompiledModule, compileModule } from "../../../core/extension/compiled-module.ts";
-import { PluginMachine } from "../../../core/extension/plugin-machine.ts";
-import { readPluginVerdict } from "../../../core/extension/plugin-verdict.ts";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
-import type { Json, JsonObject } from "../../../core/kernel/json.ts";
-import type { Verdict } from "../../../core/kernel/policy.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import type { Json, JsonObject } from "../../../core/action/json.ts";
+import type { Verdict } from "../../../core/action/policy.ts";
+import { type CompiledModule, compileModule } from "../../../core/plugin/compiled-module.ts";
+import { PluginMachine } from "../../../core/plugin/plugin-machine.ts";
+import { readPluginVerdict } from "../../../core/plugin/plugin-verdict.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Json } from "../../../core/kernel/json.ts";
+import type { Json } from "../../../core/action/json.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
 import { openSample } from "../../support/wasm-plugin.ts";

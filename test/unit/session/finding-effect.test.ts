@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import type { Evaluation } from "../../../core/kernel/evaluation.ts";
-import type { Finding } from "../../../core/kernel/policy.ts";
-import { riskOf, taintsOf } from "../../../core/session/finding-effect.ts";
+import type { Evaluation } from "../../../core/action/decision.ts";
+import type { Finding } from "../../../core/action/policy.ts";
+import { riskOf, taintsOf } from "../../../core/session/risk-meter.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { findIn } from "../../support/session-world.ts";
 

@@ -1,9 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import type { ActionFacts } from "../../../core/kernel/session-state.ts";
-import { pastOf, sizeOf } from "../../../core/session/past-action.ts";
-import { ToolTable } from "../../../core/session/tool-table.ts";
+import type { ActionFacts } from "../../../core/action/session-state.ts";
+import { pastOf, sizeOf, ToolTable } from "../../../core/session/session-entry.ts";
 import { newAction } from "../../support/ledger-world.ts";
 
 const table = new ToolTable();

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ReviewFlood } from "../../../core/session/review-flood.ts";
+import { ReviewFlood } from "../../../core/session/risk-meter.ts";
 import { SessionWorld } from "../../support/session-world.ts";
 
 const session = { scope: "session", subject: "s" } as const;

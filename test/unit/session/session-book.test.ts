@@ -1,10 +1,8 @@
 import { expect } from "chai";
-import { pastOf } from "../../../core/session/past-action.ts";
 import type { RiskLimit } from "../../../core/session/risk-meter.ts";
 import { SessionBook } from "../../../core/session/session-book.ts";
-import type { SessionEntry } from "../../../core/session/session-entry.ts";
+import { pastOf, type SessionEntry, ToolTable } from "../../../core/session/session-entry.ts";
 import { headKey } from "../../../core/session/session-head.ts";
-import { ToolTable } from "../../../core/session/tool-table.ts";
 import { LedgerWorld, newAction } from "../../support/ledger-world.ts";
 
 const limit: RiskLimit = { killAt: 80, windowMs: 1_800_000, mode: "enforce" };

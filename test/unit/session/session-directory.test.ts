@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { withOutput } from "../../../core/kernel/envelope.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
 import { headKey } from "../../../core/session/session-head.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { findIn, SessionWorld } from "../../support/session-world.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
+import { GatewayError } from "../../../core/action/error.ts";
 import {
   headKey,
   headPrefix,

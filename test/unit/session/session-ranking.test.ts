@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { type Listed, SessionRanking } from "../../../core/session/session-ranking.ts";
+import { type Listed, SessionRanking } from "../../../core/session/session-directory.ts";
 
 function listed(session: string, value: number): Listed {
   return { session, value, head: null };

@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import type { SessionState } from "../../../core/kernel/session-state.ts";
-import { rangeOf } from "../../../core/kernel/tenant-key.ts";
+import type { SessionState } from "../../../core/action/session-state.ts";
 import { headKey, headPrefix } from "../../../core/session/session-head.ts";
+import { rangeOf } from "../../../core/store/key-range.ts";
 import { newAction } from "../../support/ledger-world.ts";
 import { dayMs, findIn, SessionWorld } from "../../support/session-world.ts";
 

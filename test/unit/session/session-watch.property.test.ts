@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { withOutput } from "../../../core/kernel/envelope.ts";
+import { withOutput } from "../../../core/action/envelope.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { findIn, SessionWorld } from "../../support/session-world.ts";
 

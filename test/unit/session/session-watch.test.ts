@@ -1,8 +1,7 @@
 import { expect } from "chai";
-import type { ActionEnvelope } from "../../../core/kernel/envelope.ts";
-import { everyUpstream, withOutput } from "../../../core/kernel/envelope.ts";
-import type { Evaluation } from "../../../core/kernel/evaluation.ts";
-import type { SessionState } from "../../../core/kernel/session-state.ts";
+import type { Evaluation } from "../../../core/action/decision.ts";
+import { type ActionEnvelope, everyUpstream, withOutput } from "../../../core/action/envelope.ts";
+import type { SessionState } from "../../../core/action/session-state.ts";
 import { headKey } from "../../../core/session/session-head.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 import { findIn, type SessionSettings, SessionWorld } from "../../support/session-world.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { Taint } from "../../../core/kernel/session-state.ts";
-import { TaintSet } from "../../../core/session/taint-set.ts";
+import type { Taint } from "../../../core/action/session-state.ts";
+import { TaintSet } from "../../../core/session/session-entry.ts";
 import { rejection } from "../../support/ledger-world.ts";
 
 function taint(name: string, at = 1): Taint {

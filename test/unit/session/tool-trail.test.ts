@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { ToolTable } from "../../../core/session/tool-table.ts";
-import { ToolTrail } from "../../../core/session/tool-trail.ts";
+import { ToolTable, ToolTrail } from "../../../core/session/session-entry.ts";
 
 const table = new ToolTable();
 const named = (n: number): ReturnType<ToolTable["find"]> => table.find({ tool: `tool-${n}`, target: "files" });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
+import { GatewayError } from "../../../core/action/error.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { rejection } from "../../support/ledger-world.ts";
 

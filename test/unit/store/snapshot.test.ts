@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
+import { GatewayError } from "../../../core/action/error.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { openSnapshot } from "../../../core/store/snapshot.ts";
 import { rejection } from "../../support/ledger-world.ts";

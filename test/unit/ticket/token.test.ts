@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { SigningKey } from "../../../core/kernel/signing-key.ts";
-import type { TicketClaims } from "../../../core/ticket/claims.ts";
-import { headerOf, longestToken, readToken, writeToken } from "../../../core/ticket/token.ts";
+import { SigningKey } from "../../../core/action/signing-key.ts";
+import { headerOf, maxToken, readToken, type TicketClaims, writeToken } from "../../../core/ticket/claims.ts";
 
 const key = SigningKey.fromSeed(Buffer.alloc(32, 1));
 const decoy = SigningKey.fromSeed(Buffer.alloc(32, 2)).public;
@@ -96,6 +95,6 @@ describe("readToken(token)", () => {
   it("writes none that it would not read", () => {
     const names = Array.from({ length: 16 }, () => "\u20ac".repeat(128));
     expect(() => writeToken({ ...claims, tools: names, targets: names }, key)).to.throw(/at most 8192 characters/);
-    expect(read(`${token}${"A".repeat(longestToken)}`)).to.equal(undefined);
+    expect(read(`${token}${"A".repeat(maxToken)}`)).to.equal(undefined);
   });
 });

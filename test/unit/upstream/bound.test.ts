@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { Backoff } from "../../../core/upstream/backoff.ts";
-import { CachedList } from "../../../core/upstream/cached-list.ts";
-import { FloodGate } from "../../../core/upstream/flood-gate.ts";
-import { LogLines } from "../../../core/upstream/log-line.ts";
+import { CachedList } from "../../../core/upstream/catalog.ts";
+import { FloodGate } from "../../../core/upstream/change-watch.ts";
+import { LogLines } from "../../../core/upstream/stdio-pipe.ts";
 import { fault } from "./fixture.ts";
 
 function setClock(now = 1_000_000): { clock: () => number; pass: (ms: number) => void } {

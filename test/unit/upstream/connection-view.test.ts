@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { JsonRpcNotification } from "../../../core/kernel/json-rpc.ts";
+import type { JsonRpcNotification } from "../../../core/action/json-rpc.ts";
 import type { UpstreamGroup } from "../../../core/upstream/group.ts";
 import { call, closeAll, fault, hostile, listener, openFleet, openGroup, scope, textOf, until } from "./fixture.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import { endpointUrl } from "../../../core/upstream/endpoint-url.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { endpointUrl } from "../../../core/upstream/http-client.ts";
 import { http } from "./fixture.ts";
 
 describe("endpointUrl(config)", () => {

@@ -1,17 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import type { JsonRpcResponse } from "../../../core/kernel/json-rpc.ts";
-import type { JsonBounds } from "../../../core/kernel/strict-json.ts";
-import type {
-  HttpConfig,
-  StdioConfig,
-  UpstreamConfig,
-  UpstreamSettings,
-} from "../../../core/kernel/upstream-config.ts";
-import type { ConnectionListener } from "../../../core/upstream/connection.ts";
-import type { UpstreamEvent } from "../../../core/upstream/event.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { JsonRpcResponse } from "../../../core/action/json-rpc.ts";
+import type { JsonBounds } from "../../../core/action/strict-json.ts";
+import type { HttpConfig, StdioConfig, UpstreamConfig, UpstreamSettings } from "../../../core/config/peer-config.ts";
+import type { ConnectionListener, UpstreamEvent } from "../../../core/upstream/connection.ts";
 import { UpstreamFleet } from "../../../core/upstream/fleet.ts";
 import type { GroupScope, UpstreamGroup } from "../../../core/upstream/group.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { LineFramer } from "../../../core/upstream/line-framer.ts";
+import { LineFramer } from "../../../core/upstream/stdio-pipe.ts";
 
 function frame(maxBytes: number, chunks: readonly (string | Buffer)[]): readonly string[] {
   const seen: string[] = [];

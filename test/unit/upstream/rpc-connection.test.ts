@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import type { JsonRpcNotification } from "../../../core/kernel/json-rpc.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { JsonRpcNotification } from "../../../core/action/json-rpc.ts";
 import { call, closeAll, fault, hostile, listener, openGroup, textOf, until } from "./fixture.ts";
 
 describe("request(request, exchange)", () => {

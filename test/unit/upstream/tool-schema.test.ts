@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { Json } from "../../../core/kernel/json.ts";
-import { schemaFault } from "../../../core/upstream/tool-schema.ts";
+import type { Json } from "../../../core/action/json.ts";
+import { schemaFault } from "../../../core/upstream/tool-reader.ts";
 
 describe("schemaFault(schema)", () => {
   const fine: Readonly<Record<string, Json>> = {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import { adaptResult } from "../../../core/upstream/translation.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { adaptResult } from "../../../core/upstream/connection-view.ts";
 
 describe("adaptResult(result, from, to, method)", () => {
   it("leaves a result of the same era untouched", () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { matchesTemplate } from "../../../core/upstream/uri-template.ts";
+import { matchesTemplate } from "../../../core/upstream/group.ts";
 
 describe("matchesTemplate(uri, template)", () => {
   const table: readonly (readonly [string, string, boolean])[] = [

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Level } from "level";
-import { UsageBook, type UsageBookOptions } from "../../../core/usage/book.ts";
 import type { UsageRow } from "../../../core/usage/usage-row.ts";
+import { UsageBook, type UsageBookOptions } from "../../../core/usage/usage-store.ts";
 
 const today = "2026-11-22";
 
@@ -74,8 +74,8 @@ describe("UsageBook", () => {
   });
 
   it("counts those that used least together, 100,000 principals and models in all [S68]", async () => {
-    const mostRows = 1_000;
-    const book = open({ mostRows });
+    const maxRows = 1_000;
+    const book = open({ maxRows });
     for (let each = 0; each < 100_000; each++) {
       book.add("acme", row(`p${each % 50_000}`, 1, { model: `m${each}` }));
       if (each % 1_000 === 0) book.add("acme", row("heavy", 1_000));
@@ -83,7 +83,7 @@ describe("UsageBook", () => {
     }
     await book.flush();
     const rows = await rowsOf(book);
-    expect(rows.length).to.be.within(mostRows / 2, mostRows);
+    expect(rows.length).to.be.within(maxRows / 2, maxRows);
     const sum = (pick: (each: UsageRow) => number): number => rows.reduce((total, each) => total + pick(each), 0);
     expect([sum(({ requests }) => requests), sum(({ input }) => input)]).to.deep.equal([100_100, 200_000]);
     expect(rows.find(({ principal }) => principal === "heavy")).to.include({ requests: 100, input: 100_000 });
@@ -94,7 +94,7 @@ describe("UsageBook", () => {
   });
 
   it("leaves the rows alone that stay", async () => {
-    const book = open({ mostRows: 20, stays: (tenant, { keyId }) => tenant === "acme" && keyId === "key of dear" });
+    const book = open({ maxRows: 20, stays: (tenant, { keyId }) => tenant === "acme" && keyId === "key of dear" });
     book.add("acme", row("dear", 1));
     book.add("globex", row("dear", 1));
     for (let each = 0; each < 100; each++)

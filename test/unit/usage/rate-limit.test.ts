@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { GatewayError } from "../../../core/kernel/error.ts";
-import { RateLimit } from "../../../core/usage/rate-limit.ts";
-import { rateLimitHeaders } from "../../../core/usage/rate-limit-header.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { RateLimit, rateLimitHeaders } from "../../../core/usage/rate-limit.ts";
 
 describe("RateLimit", () => {
   let now: number;
@@ -9,8 +8,8 @@ describe("RateLimit", () => {
     now = 1_000;
   });
 
-  function limit(requestsPerMinute: number, tokensPerMinute: number, mostPrincipals = 100): RateLimit {
-    return new RateLimit({ requestsPerMinute, tokensPerMinute, mostPrincipals, elapsedMs: () => now });
+  function limit(requestsPerMinute: number, tokensPerMinute: number, maxPrincipals = 100): RateLimit {
+    return new RateLimit({ requestsPerMinute, tokensPerMinute, maxPrincipals, elapsedMs: () => now });
   }
 
   function refusalOf(rate: RateLimit, principal: string, tokens: number): GatewayError | null {

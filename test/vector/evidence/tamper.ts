@@ -1,9 +1,8 @@
-import type { Reason } from "../../../core/evidence/bundle/reason.ts";
-import type { BundlePart } from "../../../core/evidence/bundle/breach.ts";
-import { parseCheckpoint, signCheckpoint, type SignedCheckpoint } from "../../../core/evidence/checkpoint.ts";
-import { genesisDetail } from "../../../core/evidence/rotation.ts";
-import type { SigningKey } from "../../../core/kernel/signing-key.ts";
-import type { Json } from "../../../core/kernel/json.ts";
+import type { Reason, BundlePart } from "../../../core/evidence/bundle/reason.ts";
+import { parseCheckpoint, signCheckpoint, type SignedCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
+import { genesisDetail } from "../../../core/evidence/key/key-history.ts";
+import type { SigningKey } from "../../../core/action/signing-key.ts";
+import type { Json } from "../../../core/action/json.ts";
 import {
   approvalEvent, approvalOf, approved, argumentFields, bundleOf, checkpointOf, contentOf, decision, type Draft, event, goodDrafts, inclusionOf, keys, noHash,
   otherSession, outcome, placeChain, session, taskOf,

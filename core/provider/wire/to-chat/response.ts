@@ -1,9 +1,7 @@
-import type { JsonObject } from "../../../kernel/json.ts";
-import type { AnswerOptions } from "../answer-option.ts";
+import type { JsonObject } from "../../../action/json.ts";
+import { type AnswerOptions, finishReason } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
-import { finishReason } from "../stop-reason.ts";
 import { readUsage, writeUsage } from "../usage.ts";
-import { toolCall } from "./tool-call.ts";
 
 /**
  * An answer of the messages API as one of the chat API. What the answer says is translated or refused; what is told
@@ -71,4 +69,21 @@ export function explanation(details: Members | undefined): string | undefined {
   const words = details.string("explanation");
   details.end();
   return words;
+}
+
+/** A `tool_use` block, of a request or of an answer, as an entry of `tool_calls`. */
+export function toolCall(block: Members): JsonObject {
+  const id = block.requiredString("id");
+  const name = block.requiredString("name");
+  const input = block.object("input");
+  if (input === undefined) throw block.expected("input", "an object");
+  directCaller(block);
+  block.end();
+  return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
+}
+
+/** Takes the `caller` of a tool call: the model itself, which goes without saying, or code that ran at the provider. */
+export function directCaller(call: Members): void {
+  const caller = call.members("caller");
+  if (caller !== undefined && caller.string("type") !== "direct") throw untranslatable(call.at("caller"));
 }

@@ -1,9 +1,9 @@
-import type { JsonObject } from "../../../kernel/json.ts";
-import { textPart } from "../content.ts";
+import { GatewayError } from "../../../action/error.ts";
+import { isJsonObject, type JsonObject } from "../../../action/json.ts";
+import { type JsonBounds, parseStrictText } from "../../../action/strict-json.ts";
+import { stopReason, textPart } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
-import { stopReason } from "../stop-reason.ts";
 import { readUsage, writeUsage } from "../usage.ts";
-import { toolUse } from "./tool-use.ts";
 
 /**
  * An answer of the chat API as one of the messages API. What the answer says is translated or refused; what is told
@@ -54,4 +54,40 @@ function contentOf(message: Members): readonly JsonObject[] {
     ...(text === undefined || text === "" ? [] : [textPart(text)]),
     ...calls,
   ];
+}
+
+/** An entry of `tool_calls`, of a request or of an answer, as a `tool_use` block. */
+export function toolUse(call: Members): JsonObject {
+  const id = call.requiredString("id");
+  if ((call.string("type") ?? "function") !== "function") throw untranslatable(call.at("type"), "expected `function`");
+  const named = call.members("function");
+  if (named === undefined) throw call.expected("function", "an object");
+  call.end();
+  const name = named.requiredString("name");
+  const input = parseArguments(named);
+  named.end();
+  return { type: "tool_use", id, name, input };
+}
+
+/** The arguments of a tool call: exact, for a number that was rounded would call the tool with another one. */
+const argumentBounds: JsonBounds = { depth: 64, nodes: 100_000, stringLength: 4 * 1024 * 1024, reader: "exact" };
+
+/**
+ * The arguments of a tool call, which the chat API writes as a text of JSON, as the object that they are in the other.
+ * Models leave the text empty where there are none. What an object of doubles cannot hold is MODEL_UNTRANSLATABLE.
+ */
+function parseArguments(named: Members): JsonObject {
+  const text = named.string("arguments") ?? "";
+  if (text.trim() === "") return {};
+  const value = parseExact(text, named.at("arguments"));
+  if (!isJsonObject(value)) throw named.expected("arguments", "the text of a JSON object");
+  return value;
+}
+
+function parseExact(text: string, path: string): unknown {
+  try {
+    return parseStrictText(text, argumentBounds);
+  } catch (cause) {
+    throw untranslatable(path, GatewayError.from(cause).detail);
+  }
 }

@@ -1,15 +1,15 @@
-import { GatewayError } from "../../../kernel/error.ts";
-import type { Json, JsonObject } from "../../../kernel/json.ts";
-import type { TokenUsage } from "../../../kernel/token-usage.ts";
+import { GatewayError } from "../../../action/error.ts";
+import type { Json, JsonObject } from "../../../action/json.ts";
+import type { TokenUsage } from "../../../action/model-api.ts";
+import { stopReason } from "../content.ts";
 import { translateError } from "../error-shape.ts";
-import { doneData, eventObject, jsonEvent, textEvent, type WireEvent } from "../event.ts";
+import { doneData, eventObject, jsonEvent, textEvent, type WireEvent } from "../event-reader.ts";
 import { Members, untranslatable } from "../member.ts";
-import { stopReason } from "../stop-reason.ts";
+import { indexAt, invalid } from "../stream-step.ts";
 import { readUsage, writeUsage } from "../usage.ts";
-import { BlockWriter } from "./block-writer.ts";
 import { refusalDetails } from "./response.ts";
 
-const longestRefusal = 64 * 1024;
+const maxRefusal = 64 * 1024;
 
 /** A stream of the chat API as one of the messages API. What it says is translated or refused, as of a whole answer. */
 export class ToMessagesStream {
@@ -84,8 +84,8 @@ export class ToMessagesStream {
     const words = delta.string("refusal");
     if (words === undefined) return;
     this.#refusal = (this.#refusal ?? "") + words;
-    if (this.#refusal.length > longestRefusal) {
-      throw delta.expected("refusal", `at most ${longestRefusal} characters in all`);
+    if (this.#refusal.length > maxRefusal) {
+      throw delta.expected("refusal", `at most ${maxRefusal} characters in all`);
     }
   }
 
@@ -105,5 +105,133 @@ export class ToMessagesStream {
       jsonEvent("messages", { type: "message_delta", delta, usage: writeUsage("messages", this.#usage) }),
       textEvent('{"type":"message_stop"}', "message_stop"),
     ];
+  }
+}
+
+interface Call {
+  /** Of its block. */
+  readonly index: number;
+  readonly input: JsonExtent;
+  open: boolean;
+}
+
+const callMembers = "choices[0].delta.tool_calls";
+const maxCalls = 128;
+
+/**
+ * Writes the deltas of a chat answer as blocks, one after the other. Calls whose arguments come by turns are the only
+ * blocks that are open at once.
+ */
+class BlockWriter {
+  readonly #calls = new Map<number, Call>();
+  #next = 0;
+  #text: { readonly index: number; readonly type: "text" | "thinking" } | undefined;
+
+  get callsTool(): boolean {
+    return this.#calls.size > 0;
+  }
+
+  write(type: "text" | "thinking", text: string): readonly WireEvent[] {
+    const events: WireEvent[] = [];
+    if (this.#text?.type !== type) {
+      const block = type === "text" ? { type, text: "" } : { type, thinking: "", signature: "" };
+      events.push(...this.#stopWhole(), startEvent(this.#next, block));
+      this.#text = { index: this.#next++, type };
+    }
+    const delta = type === "text" ? { type: "text_delta", text } : { type: "thinking_delta", thinking: text };
+    return [...events, deltaEvent(this.#text.index, delta)];
+  }
+
+  /** One entry of a delta's `tool_calls`: the first of an index names the tool, all of them add to its arguments. */
+  call(entry: Members): readonly WireEvent[] {
+    const index = indexAt(entry.take("index"), entry.at("index"), maxCalls);
+    const id = entry.string("id");
+    if ((entry.string("type") ?? "function") !== "function") throw untranslatable(entry.at("type"));
+    const named = entry.members("function");
+    entry.end();
+    const name = named?.string("name");
+    const text = named?.string("arguments") ?? "";
+    named?.end();
+    const known = this.#calls.get(index);
+    if (known !== undefined) return append(known, text);
+    if (id === undefined || name === undefined) throw entry.expected("function", "the name and the id of a new call");
+    const stopped = this.#stopWhole();
+    const call = { index: this.#next++, input: new JsonExtent(), open: true };
+    this.#calls.set(index, call);
+    return [...stopped, startEvent(call.index, { type: "tool_use", id, name, input: {} }), ...append(call, text)];
+  }
+
+  /** Ends every block that is still open. */
+  finish(): readonly WireEvent[] {
+    return [...this.#stopText(), ...[...this.#calls.values()].filter(({ open }) => open).map(stop)];
+  }
+
+  /** Ends the blocks to which nothing can be added, before the next one begins. */
+  #stopWhole(): readonly WireEvent[] {
+    const whole = [...this.#calls.values()].filter(({ open, input }) => open && input.closed);
+    return [...this.#stopText(), ...whole.map(stop)];
+  }
+
+  #stopText(): readonly WireEvent[] {
+    const text = this.#text;
+    this.#text = undefined;
+    return text === undefined ? [] : [stopEvent(text.index)];
+  }
+}
+
+function append(call: Call, text: string): readonly WireEvent[] {
+  if (text === "") return [];
+  if (!call.open) {
+    if (text.trim() === "") return [];
+    throw invalid(callMembers, "without arguments behind the end of those of a call");
+  }
+  call.input.push(text);
+  return [deltaEvent(call.index, { type: "input_json_delta", partial_json: text })];
+}
+
+function stop(call: Call): WireEvent {
+  call.open = false;
+  return stopEvent(call.index);
+}
+
+function startEvent(index: number, block: JsonObject): WireEvent {
+  return jsonEvent("messages", { type: "content_block_start", index, content_block: block });
+}
+
+function deltaEvent(index: number, delta: JsonObject): WireEvent {
+  return jsonEvent("messages", { type: "content_block_delta", index, delta });
+}
+
+function stopEvent(index: number): WireEvent {
+  return jsonEvent("messages", { type: "content_block_stop", index });
+}
+
+/** Finds the end of one JSON object in a text that comes in pieces, without reading any of it twice. */
+class JsonExtent {
+  #depth = 0;
+  #begun = false;
+  #inString = false;
+  #escaped = false;
+
+  push(text: string): void {
+    for (const character of text) {
+      if (this.#inString) this.#pushInString(character);
+      else if (character === '"') this.#inString = true;
+      else if (character === "{" || character === "[") {
+        this.#depth++;
+        this.#begun = true;
+      } else if (character === "}" || character === "]") this.#depth--;
+    }
+  }
+
+  /** Whether the object has ended: only blanks may follow. */
+  get closed(): boolean {
+    return this.#begun && this.#depth <= 0;
+  }
+
+  #pushInString(character: string): void {
+    if (this.#escaped) this.#escaped = false;
+    else if (character === "\\") this.#escaped = true;
+    else if (character === '"') this.#inString = false;
   }
 }

@@ -2,10 +2,9 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examineKeys } from "../../../../core/cli/doctor/api-key.ts";
-import { examineExposure } from "../../../../core/cli/doctor/exposure.ts";
+import { examineExposure, examineKeys } from "../../../../core/cli/doctor/examination.ts";
 import { examinePermissions } from "../../../../core/cli/doctor/permission.ts";
-import { generateKey } from "../../../../core/identity/generate-key.ts";
+import { generateKey } from "../../../../core/identity/key-ring.ts";
 import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
 
 describe("doctor: who gets in", () => {

@@ -2,10 +2,15 @@ import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examineClock, judgeClock } from "../../../../core/cli/doctor/clock.ts";
-import { examineDisk, judgeSpace } from "../../../../core/cli/doctor/disk.ts";
-import { examineSync, judgeSync } from "../../../../core/cli/doctor/disk-sync.ts";
-import { examineNode, oldestNode } from "../../../../core/cli/doctor/node.ts";
+import { examineNode, oldestNode } from "../../../../core/cli/doctor/doctor.ts";
+import {
+  examineClock,
+  examineDisk,
+  examineSync,
+  judgeClock,
+  judgeSpace,
+  judgeSync,
+} from "../../../../core/cli/doctor/machine.ts";
 import { examinePorts } from "../../../../core/cli/doctor/port.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
 import { runProgram } from "../../../support/program.ts";

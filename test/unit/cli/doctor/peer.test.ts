@@ -4,13 +4,15 @@ import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examineCollector } from "../../../../core/cli/doctor/collector.ts";
+import {
+  examineCollector,
+  examineProviders,
+  examineUpstreams,
+  examineWebhooks,
+  examineWitnesses,
+  reachProblem,
+} from "../../../../core/cli/doctor/examination.ts";
 import type { Examine } from "../../../../core/cli/doctor/finding.ts";
-import { examineProviders } from "../../../../core/cli/doctor/provider.ts";
-import { reachProblem } from "../../../../core/cli/doctor/reach.ts";
-import { examineUpstreams } from "../../../../core/cli/doctor/upstream.ts";
-import { examineWebhooks } from "../../../../core/cli/doctor/webhook.ts";
-import { examineWitnesses } from "../../../../core/cli/doctor/witness.ts";
 import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../../core/config/load.ts";
 import { freePort } from "../../../support/free-port.ts";

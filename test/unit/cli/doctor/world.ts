@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Finding, Patient, Status } from "../../../../core/cli/doctor/finding.ts";
-import { makeInstallation } from "../../../../core/cli/init/installation.ts";
+import { makeInstallation } from "../../../../core/cli/init.ts";
 import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../../core/config/load.ts";
 

@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { VerifyingKey } from "../../../../core/action/signing-key.ts";
 import { type Reason, reasons } from "../../../../core/evidence/bundle/reason.ts";
 import { verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
-import { VerifyingKey } from "../../../../core/kernel/signing-key.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
 import type { Presented } from "../../../support/forgery.ts";
 import { mutate, seededDice } from "../../../support/mutation.ts";

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import type { Phase } from "../../../../core/kernel/envelope.ts";
-import type { JsonObject } from "../../../../core/kernel/json.ts";
+import type { Phase } from "../../../../core/action/envelope.ts";
+import type { JsonObject } from "../../../../core/action/json.ts";
+import { functionArity, methodArity } from "../../../../core/policy/cel/check.ts";
 import { CelEngine } from "../../../../core/policy/cel/engine.ts";
 import { bindVariables, packVariables } from "../../../../core/policy/cel/scope.ts";
-import { functionArity, methodArity } from "../../../../core/policy/cel/signature.ts";
 import { makeAction } from "../../../support/action.ts";
 import { evaluate, scopeOf } from "../../../support/expression.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Json } from "../../../../core/kernel/json.ts";
+import type { Json } from "../../../../core/action/json.ts";
 import { CelEngine, ExpressionError } from "../../../../core/policy/cel/engine.ts";
 import { bindVariables, packVariables } from "../../../../core/policy/cel/scope.ts";
 import { makeAction } from "../../../support/action.ts";

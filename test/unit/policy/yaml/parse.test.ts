@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { Faults } from "../../../../core/policy/fault.ts";
+import { parseYaml } from "../../../../core/policy/yaml/file.ts";
 import { toJson, type YamlNode } from "../../../../core/policy/yaml/node.ts";
-import { parseYaml } from "../../../../core/policy/yaml/parse.ts";
 
 function parse(text: string): YamlNode | readonly string[] {
   const faults = new Faults();

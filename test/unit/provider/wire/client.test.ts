@@ -3,10 +3,10 @@ import Anthropic from "anthropic-1";
 import { expect } from "chai";
 import fc from "fast-check";
 import OpenAI from "openai";
-import { modelErrorEvent } from "../../../../core/ingress/model/error.ts";
-import { GatewayError } from "../../../../core/kernel/error.ts";
-import type { JsonObject } from "../../../../core/kernel/json.ts";
-import type { ModelApi } from "../../../../core/kernel/model-api.ts";
+import { GatewayError } from "../../../../core/action/error.ts";
+import type { JsonObject } from "../../../../core/action/json.ts";
+import type { ModelApi } from "../../../../core/action/model-api.ts";
+import { modelErrorEvent } from "../../../../core/gateway/model/error.ts";
 import { type Answer, answer, chatAnswer, meaningOf } from "../../../support/model-answer.ts";
 import { type Manner, manner, readEvents, streamOf, translateEvents } from "../../../support/model-stream.ts";
 

@@ -1,9 +1,8 @@
 import { expect } from "chai";
 import { createParser } from "eventsource-parser";
 import fc from "fast-check";
-import { GatewayError } from "../../../../core/kernel/error.ts";
-import type { WireEvent } from "../../../../core/provider/wire/event.ts";
-import { EventReader } from "../../../../core/provider/wire/event-reader.ts";
+import { GatewayError } from "../../../../core/action/error.ts";
+import { EventReader, type WireEvent } from "../../../../core/provider/wire/event-reader.ts";
 import { cutBytes, cuts } from "../../../support/chunk.ts";
 
 function read(chunks: readonly Uint8Array[], reader: EventReader = new EventReader()): readonly WireEvent[] {

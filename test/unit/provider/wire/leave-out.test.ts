@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { leaveOut } from "../../../../core/provider/wire/leave-out.ts";
-import { translateRequest } from "../../../../core/provider/wire/translate.ts";
+import { leaveOut, translateRequest } from "../../../../core/provider/wire/translate.ts";
 
 const hint = { cache_control: { type: "ephemeral" } };
 const asked = {

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { GatewayError } from "../../../../core/kernel/error.ts";
-import type { JsonObject } from "../../../../core/kernel/json.ts";
-import type { ModelApi } from "../../../../core/kernel/model-api.ts";
+import { GatewayError } from "../../../../core/action/error.ts";
+import type { JsonObject } from "../../../../core/action/json.ts";
+import type { ModelApi } from "../../../../core/action/model-api.ts";
 import { translateResponse } from "../../../../core/provider/wire/translate.ts";
 import { answer, chatAnswer, meaningOf, messagesAnswer } from "../../../support/model-answer.ts";
 

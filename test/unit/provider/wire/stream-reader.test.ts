@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
 import { expect } from "chai";
 import fc from "fast-check";
-import { GatewayError } from "../../../../core/kernel/error.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../../../core/kernel/json.ts";
-import { valueAt } from "../../../../core/kernel/json-pointer.ts";
-import type { ModelApi } from "../../../../core/kernel/model-api.ts";
-import { jsonEvent, textEvent, type WireEvent } from "../../../../core/provider/wire/event.ts";
+import { GatewayError } from "../../../../core/action/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../../core/action/json.ts";
+import { valueAt } from "../../../../core/action/json-pointer.ts";
+import type { ModelApi } from "../../../../core/action/model-api.ts";
+import { jsonEvent, textEvent, type WireEvent } from "../../../../core/provider/wire/event-reader.ts";
 import { StreamReader } from "../../../../core/provider/wire/stream-reader.ts";
 import type { StreamStep } from "../../../../core/provider/wire/stream-step.ts";
 import { type Answer, answer, chatAnswer, meaningOf } from "../../../support/model-answer.ts";

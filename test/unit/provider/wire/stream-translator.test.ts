@@ -1,9 +1,9 @@
 import { Buffer } from "node:buffer";
 import { expect } from "chai";
 import fc from "fast-check";
-import { GatewayError } from "../../../../core/kernel/error.ts";
-import type { JsonObject } from "../../../../core/kernel/json.ts";
-import type { ModelApi } from "../../../../core/kernel/model-api.ts";
+import { GatewayError } from "../../../../core/action/error.ts";
+import type { JsonObject } from "../../../../core/action/json.ts";
+import type { ModelApi } from "../../../../core/action/model-api.ts";
 import { cutBytes, cuts } from "../../../support/chunk.ts";
 import { answer, chatAnswer, meaningOf, messagesAnswer } from "../../../support/model-answer.ts";
 import { bodyOf, dataOf, manner, readEvents, streamOf, translateEvents } from "../../../support/model-stream.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import type { Json } from "../../../../core/kernel/json.ts";
-import type { TokenUsage } from "../../../../core/kernel/token-usage.ts";
+import type { Json } from "../../../../core/action/json.ts";
+import type { TokenUsage } from "../../../../core/action/model-api.ts";
 import { readUsage, writeUsage } from "../../../../core/provider/wire/usage.ts";
 
 const tokens = fc.integer({ min: 0, max: 1_000_000 });

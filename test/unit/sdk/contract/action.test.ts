@@ -1,8 +1,13 @@
 import { expect } from "chai";
-import { capabilities } from "../../../../core/kernel/capability.ts";
-import { phases, protocols, type ActionEnvelope as Sealed, withOutput } from "../../../../core/kernel/envelope.ts";
-import type { Verdict as Judged, Finding as Recorded, Redaction as Redacting } from "../../../../core/kernel/policy.ts";
-import { roles } from "../../../../core/kernel/role.ts";
+import {
+  capabilities,
+  phases,
+  protocols,
+  type ActionEnvelope as Sealed,
+  withOutput,
+} from "../../../../core/action/envelope.ts";
+import type { Verdict as Judged, Finding as Recorded, Redaction as Redacting } from "../../../../core/action/policy.ts";
+import { roles } from "../../../../core/action/role.ts";
 import type { ActionEnvelope, Finding, Redaction, Verdict } from "../../../../sdk/contract/index.ts";
 import { exampleAction } from "../../../../sdk/harness/index.ts";
 import { makeAction } from "../../../support/action.ts";

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import { stringify } from "yaml";
-import { acceptUnverified } from "../../../../core/extension/unverified.ts";
-import { contentDigest } from "../../../../core/kernel/digest.ts";
-import { GatewayError } from "../../../../core/kernel/error.ts";
-import type { Json } from "../../../../core/kernel/json.ts";
+import { contentDigest } from "../../../../core/action/canonical-json.ts";
+import { GatewayError } from "../../../../core/action/error.ts";
+import type { Json } from "../../../../core/action/json.ts";
 import { readPlugin } from "../../../../core/policy/plugin-source.ts";
+import { acceptUnverified } from "../../../../core/trust/verified-extension.ts";
 import type { PluginManifest } from "../../../../sdk/contract/index.ts";
 import { changeAt, compileSchema, pathsIn } from "../../../support/contract.ts";
 

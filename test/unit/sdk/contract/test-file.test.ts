@@ -1,7 +1,7 @@
 import type { ValidateFunction } from "ajv";
 import { expect } from "chai";
 import { stringify } from "yaml";
-import type { Json } from "../../../../core/kernel/json.ts";
+import type { Json } from "../../../../core/action/json.ts";
 import { Faults } from "../../../../core/policy/fault.ts";
 import { readTests } from "../../../../core/policy/test-file.ts";
 import type { TestFile } from "../../../../sdk/contract/index.ts";

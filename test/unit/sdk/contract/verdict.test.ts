@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { PluginBreach } from "../../../../core/extension/breach.ts";
-import { readPluginVerdict } from "../../../../core/extension/plugin-verdict.ts";
-import { decisions } from "../../../../core/kernel/decision.ts";
-import { isJsonObject, type Json } from "../../../../core/kernel/json.ts";
-import { severities } from "../../../../core/kernel/policy.ts";
+import { decisions } from "../../../../core/action/decision.ts";
+import { isJsonObject, type Json } from "../../../../core/action/json.ts";
+import { severities } from "../../../../core/action/policy.ts";
+import { PluginBreach } from "../../../../core/plugin/breach.ts";
+import { readPluginVerdict } from "../../../../core/plugin/plugin-verdict.ts";
 import type { Finding, Redaction, Verdict } from "../../../../sdk/contract/index.ts";
 import { PluginFault } from "../../../../sdk/harness/fault.ts";
 import { readVerdict } from "../../../../sdk/harness/verdict.ts";

@@ -1,0 +1,46 @@
+import { hash } from "node:crypto";
+import canonicalize from "canonicalize";
+import type { Json } from "./json.ts";
+
+/**
+ * RFC 8785 text of a value: keys sorted by UTF-16 code units, ECMAScript numbers, no white space.
+ * Throws for what JSON cannot say: undefined, NaN, Infinity, lone surrogates.
+ */
+export function canonicalJson(value: Json): string {
+  if (isOrdered(value)) return JSON.stringify(value);
+  const text = canonicalize(value);
+  if (text === undefined) throw new TypeError("canonicalJson: expected a JSON value, got undefined");
+  return text;
+}
+
+/**
+ * Whether the engine's own serialiser prints the canonical text, several times faster: the keys are in order already,
+ * and there is nothing in the value that JSON cannot say.
+ */
+function isOrdered(value: unknown): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return value === null || typeof value === "boolean";
+  if (!Array.isArray(value)) return isOrderedObject(value);
+  for (const member of value) if (!isOrdered(member)) return false;
+  return true;
+}
+
+function isOrderedObject(value: object): boolean {
+  let before = "";
+  for (const [key, member] of Object.entries(value)) {
+    if (key < before || !key.isWellFormed() || !isOrdered(member)) return false;
+    before = key;
+  }
+  return true;
+}
+
+/** SHA-256 of the bytes (a string counts as UTF-8), in lower-case hex. */
+export function sha256Hex(data: string | Uint8Array): string {
+  return hash("sha256", data, "hex");
+}
+
+/** SHA-256 in the form that names a content: `sha256:<hex>`. */
+export function contentDigest(data: string | Uint8Array): string {
+  return `sha256:${sha256Hex(data)}`;
+}

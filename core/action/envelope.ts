@@ -1,0 +1,142 @@
+import type { PresentedTicket } from "./capability-ticket.ts";
+import { GatewayError } from "./error.ts";
+import { deepFreeze, type Json, type JsonObject } from "./json.ts";
+import type { SessionScope } from "./principal.ts";
+import type { Role } from "./role.ts";
+import type { ActionFacts, PastAction, SessionState } from "./session-state.ts";
+
+export const protocols = ["mcp", "http", "shell", "sql", "git", "model"] as const;
+export type Protocol = (typeof protocols)[number];
+
+/** `list`: may this tool be seen; `input`: may this action run; `output`: may this answer be returned. */
+export const phases = ["list", "input", "output"] as const;
+export type Phase = (typeof phases)[number];
+
+/** The target of an action that goes to every upstream. No upstream can bear this name. */
+export const everyUpstream = "*";
+
+/** The definition of the tool as the upstream published it when the action was judged. */
+export interface ToolDefinition {
+  readonly digest: string;
+  readonly annotations: JsonObject;
+}
+
+export interface ClientIdentity {
+  readonly name: string;
+  readonly version: string;
+  readonly address: string;
+}
+
+/**
+ * One attempted action, normalized: everything a policy may see, and all that is forwarded.
+ * Frozen to its last leaf, so what was judged is what is dispatched.
+ */
+export interface ActionEnvelope {
+  readonly version: 1;
+  /** UUIDv7. Every evidence record of this action carries it. */
+  readonly id: string;
+  /** RFC 3339, milliseconds, UTC. */
+  readonly time: string;
+  readonly tenant: string;
+  readonly principal: { readonly id: string; readonly role: Role; readonly keyId: string };
+  readonly session: SessionScope;
+  readonly task: string | null;
+  readonly protocol: Protocol;
+  readonly phase: Phase;
+  readonly tool: string;
+  readonly target: string;
+  readonly capability: Capability;
+  readonly arguments: Json;
+  /** What a client sends to continue an interrupted request (MCP `inputResponses`, `requestState`, passed `_meta`). */
+  readonly continuation?: JsonObject;
+  /** The upstream's answer; present in phase `output` only. */
+  readonly output?: Json;
+  readonly tool_definition?: ToolDefinition;
+  /** Whether the operator says that this tool brings in what strangers wrote. */
+  readonly untrusted?: true;
+  /** The capability ticket that came with it. */
+  readonly ticket?: PresentedTicket;
+  readonly client: ClientIdentity;
+  /** Where its arguments reach to. Absent for model requests, which reach nowhere by themselves. */
+  readonly facts?: ActionFacts;
+  readonly session_state?: SessionState;
+  /** The session's last actions, the latest first. For packs alone: neither plugins nor reviewers are shown it. */
+  readonly history?: readonly PastAction[];
+}
+
+const maxName = 512;
+
+/**
+ * Freezes an action and checks the bounds of its own names (512 characters each).
+ * Throws ENVELOPE_BOUND; nothing is ever cut short.
+ */
+export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
+  for (const [field, value] of [
+    ["tool", draft.tool],
+    ["target", draft.target],
+    ["task", draft.task ?? ""],
+  ] as const) {
+    if (value.length > maxName) {
+      throw new GatewayError(
+        "ENVELOPE_BOUND",
+        `\`${field}\` expected at most ${maxName} characters, got ${value.length}`,
+      );
+    }
+  }
+  return deepFreeze(draft);
+}
+
+/** The same action with its answer, for the output phase. The id stays: it is still one action. */
+export function withOutput(action: ActionEnvelope, output: Json): ActionEnvelope {
+  return deepFreeze({ ...action, phase: "output", output });
+}
+
+/** The action as it is told to whoever does not need its session's past. */
+export function withoutHistory(action: ActionEnvelope): ActionEnvelope {
+  const { history: _, ...told } = action;
+  return told;
+}
+
+/**
+ * What the upstream answered.
+ * `unknown`: the action was sent, and no answer can be vouched for (timeout, lost connection, crash).
+ */
+export type Outcome =
+  | { readonly status: "success" | "error"; readonly output: Json }
+  | { readonly status: "unknown"; readonly reason: string };
+
+/** What kind of effect an action has; the word most rules are written about. */
+export const capabilities = ["read", "generate", "network", "write", "execute", "approve", "deploy", "delete"] as const;
+export type Capability = (typeof capabilities)[number];
+
+/** The hints an MCP server gives about its tool. They come from an untrusted upstream. */
+interface ToolAnnotations {
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+}
+
+interface CapabilityClaims {
+  /** What the operator's configuration says of this tool. */
+  readonly configured?: Capability | undefined;
+  readonly annotations?: ToolAnnotations | undefined;
+  /** Whether the operator vouches for this upstream's annotations. */
+  readonly trustAnnotations: boolean;
+}
+
+/**
+ * The capability of a tool: configuration first, then annotations, then `execute`.
+ * Annotations may tighten what is configured; they loosen only where the operator trusts them.
+ */
+export function resolveCapability(claims: CapabilityClaims): Capability {
+  const hinted = capabilityHint(claims.annotations);
+  if (claims.configured !== undefined) return hinted === "delete" ? "delete" : claims.configured;
+  if (hinted === "delete" || claims.trustAnnotations) return hinted ?? "execute";
+  return "execute";
+}
+
+function capabilityHint(annotations: ToolAnnotations | undefined): Capability | undefined {
+  if (annotations?.readOnlyHint === true) return "read";
+  if (annotations?.destructiveHint === true) return "delete";
+  if (annotations?.destructiveHint === false) return "write";
+  return undefined;
+}

@@ -1,0 +1,152 @@
+/** How one code is answered, on every road. Codes never change meaning. */
+interface ErrorRow {
+  readonly status: number;
+  readonly jsonRpc: number;
+  /** Whether the detail may be shown to the caller; otherwise it goes to the log alone. */
+  readonly expose: boolean;
+  readonly text: string;
+}
+
+const table = {
+  MALFORMED_JSON: { status: 400, jsonRpc: -32700, expose: true, text: "malformed JSON" },
+  JSON_BOUND: { status: 400, jsonRpc: -32600, expose: true, text: "JSON exceeds a bound" },
+  INVALID_REQUEST: { status: 400, jsonRpc: -32600, expose: true, text: "invalid request" },
+  INVALID_PARAMS: { status: 400, jsonRpc: -32602, expose: true, text: "invalid params" },
+  INVALID_ENVELOPE: { status: 400, jsonRpc: -32602, expose: true, text: "invalid request envelope" },
+  ENVELOPE_BOUND: { status: 400, jsonRpc: -32602, expose: true, text: "action exceeds a bound" },
+  HEADER_MISMATCH: { status: 400, jsonRpc: -32020, expose: true, text: "header and body disagree" },
+  CLIENT_CAPABILITY_MISSING: { status: 400, jsonRpc: -32021, expose: true, text: "client capability required" },
+  PROTOCOL_VERSION: { status: 400, jsonRpc: -32022, expose: true, text: "unsupported protocol version" },
+  DUPLICATE_HEADER: { status: 400, jsonRpc: -32600, expose: true, text: "duplicate header" },
+  INVALID_HEADER: { status: 400, jsonRpc: -32600, expose: true, text: "invalid header" },
+  BODY_TOO_LARGE: { status: 413, jsonRpc: -32600, expose: true, text: "request body too large" },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, jsonRpc: -32600, expose: true, text: "unsupported media type" },
+  UPGRADE_REQUIRED: { status: 426, jsonRpc: -32600, expose: true, text: "upgrade required" },
+  HEADERS_TOO_LARGE: { status: 431, jsonRpc: -32600, expose: true, text: "request headers too large" },
+  KEY_MISSING: { status: 401, jsonRpc: 1401, expose: true, text: "authentication required" },
+  KEY_UNKNOWN: { status: 401, jsonRpc: 1401, expose: true, text: "unknown key" },
+  ROLE_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "this role may not do that" },
+  HOST_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "host not allowed" },
+  ORIGIN_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "origin not allowed" },
+  NOT_FOUND: { status: 404, jsonRpc: 1404, expose: true, text: "not found" },
+  SESSION_UNKNOWN: { status: 404, jsonRpc: 1404, expose: true, text: "session not found" },
+  SESSION_STATE: { status: 409, jsonRpc: 1409, expose: true, text: "the kill switch is in another state" },
+  SESSION_KILLED: { status: 403, jsonRpc: 1403, expose: true, text: "stopped by the kill switch" },
+  TASK_REFERENCE: { status: 403, jsonRpc: 1403, expose: true, text: "the reference to a task is not accepted" },
+  TASK_BOUND: { status: 403, jsonRpc: 1403, expose: true, text: "the session cannot take this task" },
+  MANIFEST_CONFLICT: { status: 409, jsonRpc: 1409, expose: true, text: "not beside the manifests there are" },
+  METHOD_NOT_ALLOWED: { status: 405, jsonRpc: -32600, expose: true, text: "method not allowed" },
+  METHOD_UNKNOWN: { status: 404, jsonRpc: -32601, expose: true, text: "method not found" },
+  TOOL_UNKNOWN: { status: 404, jsonRpc: -32602, expose: true, text: "unknown tool" },
+  RESOURCE_UNKNOWN: { status: 404, jsonRpc: -32602, expose: true, text: "resource not found" },
+  PROMPT_UNKNOWN: { status: 404, jsonRpc: -32602, expose: true, text: "unknown prompt" },
+  APPROVAL_STATE: { status: 409, jsonRpc: 1409, expose: true, text: "the approval is in another state" },
+  APPROVAL_ENDORSED: { status: 409, jsonRpc: 1409, expose: true, text: "this reviewer has answered" },
+  APPROVAL_INCOMPLETE: {
+    status: 409,
+    jsonRpc: 1409,
+    expose: true,
+    text: "what is to be approved cannot be shown whole",
+  },
+  APPROVAL_SELF_REVIEW: { status: 403, jsonRpc: 1403, expose: true, text: "nobody reviews a request of their own" },
+  APPROVAL_DENIED: { status: 403, jsonRpc: 1403, expose: true, text: "denied by a reviewer" },
+  APPROVAL_QUEUE_FULL: { status: 503, jsonRpc: 1503, expose: true, text: "the review queue is full" },
+  BREAK_GLASS_FORBIDDEN: { status: 403, jsonRpc: 1403, expose: true, text: "break-glass is not permitted" },
+  SESSION_LIMIT: { status: 429, jsonRpc: 1429, expose: true, text: "too many sessions" },
+  CONNECTION_BUSY: { status: 429, jsonRpc: 1429, expose: true, text: "too much at once on one connection" },
+  TICKET_STATE: { status: 409, jsonRpc: 1409, expose: true, text: "not in this state of the ticket" },
+  TICKET_SELF_ISSUE: { status: 403, jsonRpc: 1403, expose: true, text: "nobody issues a ticket to themselves" },
+  TICKET_LIMIT: { status: 429, jsonRpc: 1429, expose: true, text: "too many tickets" },
+  POLICY_BLOCKED: { status: 403, jsonRpc: 1403, expose: true, text: "blocked by policy" },
+  REVIEW_REQUIRED: { status: 403, jsonRpc: 1403, expose: true, text: "held for review" },
+  UPSTREAM_UNAVAILABLE: { status: 502, jsonRpc: 1502, expose: true, text: "upstream unavailable" },
+  UPSTREAM_TIMEOUT: { status: 504, jsonRpc: 1504, expose: true, text: "upstream did not answer in time" },
+  UPSTREAM_INVALID: { status: 502, jsonRpc: 1502, expose: true, text: "upstream answered nonsense" },
+  UPSTREAM_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "upstream has no free connection" },
+  MODEL_UNKNOWN: { status: 404, jsonRpc: 1404, expose: true, text: "unknown model" },
+  MODEL_UNTRANSLATABLE: { status: 400, jsonRpc: 1400, expose: true, text: "no equivalent in the other model API" },
+  PROVIDER_REFUSED: { status: 400, jsonRpc: 1400, expose: true, text: "the provider refused the request" },
+  PROVIDER_BUSY: { status: 429, jsonRpc: 1429, expose: true, text: "the provider is busy" },
+  PROVIDER_UNAVAILABLE: { status: 502, jsonRpc: 1502, expose: true, text: "provider unavailable" },
+  PROVIDER_TIMEOUT: { status: 504, jsonRpc: 1504, expose: true, text: "provider did not answer in time" },
+  PROVIDER_INVALID: { status: 502, jsonRpc: 1502, expose: true, text: "provider answered nonsense" },
+  TOOLS_DISABLED: { status: 400, jsonRpc: -32602, expose: true, text: "tools are not passed through" },
+  VERSION_CONFLICT: { status: 400, jsonRpc: -32600, expose: true, text: "two versions asked for" },
+  VERSION_UNSUPPORTED: { status: 400, jsonRpc: -32600, expose: true, text: "unsupported version of the API" },
+  GATEWAY_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "the gateway has no room" },
+  RATE_LIMITED: { status: 429, jsonRpc: 1429, expose: true, text: "too many requests" },
+  BUDGET_EXHAUSTED: { status: 429, jsonRpc: 1429, expose: true, text: "the budget is used up" },
+  EVIDENCE_UNAVAILABLE: { status: 503, jsonRpc: 1503, expose: true, text: "evidence cannot be written" },
+  EXPORT_BOUND: { status: 422, jsonRpc: -32600, expose: true, text: "too much for one export" },
+  BACKUP_BUSY: { status: 409, jsonRpc: 1409, expose: true, text: "another backup is being made" },
+  CLIENT_BUSY: { status: 503, jsonRpc: 1503, expose: true, text: "the client has too many open questions" },
+  CLIENT_TIMEOUT: { status: 504, jsonRpc: 1504, expose: true, text: "the client did not answer in time" },
+  CANCELLED: { status: 499, jsonRpc: 1499, expose: true, text: "cancelled by the client" },
+  STOPPING: { status: 503, jsonRpc: 1503, expose: true, text: "the gateway is stopping" },
+  CONFIG_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid configuration" },
+  EXTENSION_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid extension" },
+  EXTENSION_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "extension refused" },
+  KEY_UNUSABLE: { status: 500, jsonRpc: -32603, expose: false, text: "key cannot be used" },
+  PACK_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid policy pack" },
+  PLUGIN_INVALID: { status: 500, jsonRpc: -32603, expose: false, text: "invalid plugin" },
+  BACKUP_FAILED: { status: 500, jsonRpc: -32603, expose: false, text: "the backup was not made" },
+  BACKUP_REFUSED: { status: 500, jsonRpc: -32603, expose: false, text: "backup refused" },
+  STATE_UNUSABLE: { status: 500, jsonRpc: -32603, expose: false, text: "state cannot be used" },
+  GATEWAY_UNREACHABLE: { status: 500, jsonRpc: -32603, expose: false, text: "gateway unreachable" },
+  PORT_UNAVAILABLE: { status: 500, jsonRpc: -32603, expose: false, text: "port cannot be opened" },
+  INTERNAL: { status: 500, jsonRpc: -32603, expose: false, text: "internal error" },
+} as const;
+
+export type ErrorCode = keyof typeof table;
+
+/**
+ * The one error table. The README's reference is generated from it.
+ * JSON-RPC application codes stay outside −32768…−32000, which the protocol keeps for itself.
+ */
+export const errorTable: Readonly<Record<ErrorCode, ErrorRow>> = table;
+
+export interface ErrorOptions {
+  readonly cause?: unknown;
+  /** Machine-readable particulars; shown to the caller where the code is exposed. */
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+/** The only error that crosses a border of this project. Its text is lower case: what was expected, what came. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode;
+  readonly detail: string | undefined;
+  readonly data: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(code: ErrorCode, detail?: string, options: ErrorOptions = {}) {
+    super(detail === undefined ? errorTable[code].text : `${errorTable[code].text}: ${detail}`, {
+      cause: options.cause,
+    });
+    this.name = "GatewayError";
+    this.code = code;
+    this.detail = detail;
+    this.data = options.data;
+  }
+
+  get row(): ErrorRow {
+    return errorTable[this.code];
+  }
+
+  /** What the caller may read: the whole text where the code is exposed, else its constant part. */
+  get publicMessage(): string {
+    return this.row.expose ? this.message : this.row.text;
+  }
+
+  /**
+   * What the log may say of a fault that its caller was told: the detail from its first quotation to its last is left
+   * out, for it quotes input, and input may be a secret. Inside it may stand further backticks.
+   */
+  get loggedDetail(): string | undefined {
+    return this.row.expose ? this.detail?.replace(/`.*`/s, "`…`") : this.detail;
+  }
+
+  /** Any thrown value as a GatewayError; what is not one becomes INTERNAL with the value as its cause. */
+  static from(error: unknown): GatewayError {
+    if (error instanceof GatewayError) return error;
+    return new GatewayError("INTERNAL", error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}

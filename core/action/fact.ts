@@ -1,0 +1,280 @@
+import { isJsonObject, type Json } from "./json.ts";
+import { memberPointer } from "./json-pointer.ts";
+import type { ActionFacts } from "./session-state.ts";
+
+/** Characters that are looked at, of one text and of all. An action may be a thousand times as long. */
+const maxOfText = 16_384;
+const maxOfAll = 65_536;
+
+/**
+ * Where arguments reach to, found without understanding any language in them: in texts and in names of members. `more`
+ * where something was too long or too much to be looked at whole. Its cost is bounded, whatever comes.
+ */
+export function findActionFacts(args: Json): ActionFacts {
+  const hosts = new HostFinder();
+  const paths = new PathFinder();
+  let left = maxOfAll;
+  let cut = false;
+  for (const text of textsIn(args)) {
+    const seen = text.slice(0, Math.min(maxOfText, left));
+    cut ||= seen.length < text.length;
+    left -= seen.length;
+    hosts.look(seen);
+    paths.look(seen);
+    if (left === 0) break;
+  }
+  const [found, foundPaths] = [hosts.facts(), paths.facts()];
+  return { hosts: found.items, paths: foundPaths.items, more: cut || left === 0 || found.more || foundPaths.more };
+}
+
+function* textsIn(root: Json): Iterable<string> {
+  const waiting: Json[] = [root];
+  for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
+    if (typeof value === "string") yield value;
+    if (typeof value !== "object" || value === null) continue;
+    if (!Array.isArray(value)) yield* Object.keys(value);
+    const inner: readonly Json[] = Object.values(value);
+    for (let index = inner.length - 1; index >= 0; index--) waiting.push(inner[index] as Json);
+  }
+}
+
+/** What stands out in an action's arguments, found without understanding any language in them. */
+export interface ArgumentFacts {
+  /** Hosts of URLs, with the port where one is written; names as DNS knows them (`xn--…`). */
+  readonly hosts: Facts<string>;
+  /** Absolute and home-relative paths, and those that climb through `..`. */
+  readonly paths: Facts<string>;
+  /** Lists of texts that look like a program with its arguments. */
+  readonly commands: Facts<readonly string[]>;
+  /** The longest text: where (RFC 6901) and how long; undefined where there is no text. */
+  readonly maxField: { readonly pointer: string; readonly bytes: number } | undefined;
+  /** The arguments as JSON without white space. */
+  readonly bytes: number;
+}
+
+interface Place {
+  readonly pointer: string;
+  readonly name: string;
+  readonly value: Json;
+}
+
+const commandNames: ReadonlySet<string> = new Set(["argv", "args", "cmd", "command"]);
+const maxWords = 64;
+const maxCommand = 1_024;
+
+/**
+ * Looks through every text of the arguments, names of members too. At most 20 facts of a kind are told, and
+ * whether there are more. Linear, at any depth that `JSON.stringify` can write.
+ */
+export function findArgumentFacts(args: Json): ArgumentFacts {
+  const hosts = new HostFinder();
+  const paths = new PathFinder();
+  const commands = new FactSet<readonly string[]>();
+  let maxField: ArgumentFacts["maxField"];
+  for (const place of placesIn(args)) {
+    const { value, pointer, name } = place;
+    for (const text of typeof value === "string" ? [name, value] : [name]) {
+      hosts.look(text);
+      paths.look(text);
+    }
+    if (isCommand(place)) addCommand(value as readonly string[], commands);
+    if (typeof value !== "string") continue;
+    const bytes = Buffer.byteLength(value);
+    if (bytes > (maxField?.bytes ?? -1)) maxField = { pointer, bytes };
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(args));
+  return { hosts: hosts.facts(), paths: paths.facts(), commands: commands.facts(), maxField, bytes };
+}
+
+/** Every value in a value, itself first, in order. */
+function* placesIn(root: Json): Iterable<Place> {
+  const waiting: Place[] = [{ pointer: "", name: "", value: root }];
+  for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
+    yield place;
+    for (const each of innerPlaces(place).reverse()) waiting.push(each);
+  }
+}
+
+function innerPlaces({ pointer, value }: Place): Place[] {
+  if (Array.isArray(value)) {
+    return value.map((item: Json, index) => ({ pointer: `${pointer}/${index}`, name: "", value: item }));
+  }
+  if (!isJsonObject(value)) return [];
+  return Object.entries(value).map(([name, member]) => ({
+    pointer: memberPointer(pointer, name),
+    name,
+    value: member,
+  }));
+}
+
+/** Texts alone, the first one word, and either named like a command or with an option behind it. */
+function isCommand({ name, value }: Place): boolean {
+  if (!Array.isArray(value) || !value.every((item) => typeof item === "string")) return false;
+  const [program = "", ...words] = value as readonly string[];
+  if (program === "" || /\s/.test(program)) return false;
+  return commandNames.has(name.toLowerCase()) || words.some((word) => word.startsWith("-"));
+}
+
+function addCommand(words: readonly string[], commands: FactSet<readonly string[]>): void {
+  const length = words.length > maxWords ? Number.POSITIVE_INFINITY : words.join(" ").length;
+  if (length > maxCommand) commands.leaveOut();
+  else commands.add(JSON.stringify(words), words);
+}
+
+/** Facts of one kind, each told once. */
+export interface Facts<T> {
+  readonly items: readonly T[];
+  /** Whether there are, or may be, others that are not told. */
+  readonly more: boolean;
+}
+
+const maxFacts = 20;
+
+/** Gathers the first twenty different facts, and knows when it left something out. */
+class FactSet<T> {
+  readonly #items = new Map<string, T>();
+  #more = false;
+
+  /** True once nothing that is still to come would be told or change what is. */
+  get isFull(): boolean {
+    return this.#more && this.#items.size === maxFacts;
+  }
+
+  /** `key` is equal for equal facts. */
+  add(key: string, fact: T): void {
+    if (this.#items.has(key)) return;
+    if (this.#items.size === maxFacts) this.#more = true;
+    else this.#items.set(key, fact);
+  }
+
+  /** There is a fact too long, or too dear, to be told. */
+  leaveOut(): void {
+    this.#more = true;
+  }
+
+  facts(): Facts<T> {
+    return { items: [...this.#items.values()], more: this.#more };
+  }
+}
+
+const maxHost = 255;
+const maxUrl = 2_048;
+const maxScheme = 32;
+/** Parsing is what costs; an agent can write a million different URLs of one host. */
+const maxTries = 1_000;
+/** A user, host and port up to what ends them in any URL. */
+const authority = /[^\s\\/?#]*/y;
+/** What ends a host in running text, but may stand in the name of a user: `https://good.example;@evil.example`. */
+const punctuation = /["'`<>,;|(){}=]/;
+
+/** Gathers the hosts of URLs out of texts. */
+class HostFinder {
+  readonly #hosts = new FactSet<string>();
+  readonly #tried = new Set<string>();
+
+  /** Looks for the host of the text as one URL, as any client would read it, and of every `scheme://host` in it. */
+  look(text: string): void {
+    // `https:host` and `ht\ntps:\\host` are URLs too.
+    const colon = text.indexOf(":");
+    if (colon === -1 || this.#hosts.isFull) return;
+    if (colon <= maxScheme && text.length <= maxUrl) this.#try(text);
+    for (let mark = text.indexOf("://"); mark !== -1 && !this.#hosts.isFull; mark = text.indexOf("://", mark + 3)) {
+      const start = schemeStart(text, mark);
+      authority.lastIndex = mark + 3;
+      authority.test(text);
+      if (start < mark) this.#tryReadings(text.slice(start, authority.lastIndex));
+    }
+  }
+
+  facts(): Facts<string> {
+    return this.#hosts.facts();
+  }
+
+  /** A client that is given the whole goes to the host behind the last `@`; other readers stop at punctuation. */
+  #tryReadings(url: string): void {
+    const end = url.search(punctuation);
+    if (end === -1 || url.includes("@", end)) this.#try(url);
+    if (end !== -1) this.#try(url.slice(0, end));
+  }
+
+  #try(url: string): void {
+    if (this.#tried.has(url)) return;
+    if (url.length > maxUrl || this.#tried.size === maxTries) {
+      this.#hosts.leaveOut();
+      return;
+    }
+    this.#tried.add(url);
+    const host = URL.canParse(url) ? new URL(url).host : "";
+    if (host.length > maxHost) this.#hosts.leaveOut();
+    else if (host !== "") this.#hosts.add(host, host);
+  }
+}
+
+/** Where the scheme before `mark` begins: at a letter; `mark` where there is none. */
+function schemeStart(text: string, mark: number): number {
+  let start = mark;
+  for (let at = mark - 1; at >= 0 && mark - at <= maxScheme; at -= 1) {
+    const character = text.charAt(at);
+    if (/[A-Za-z]/.test(character)) start = at;
+    else if (!/[0-9+.-]/.test(character)) break;
+  }
+  return start;
+}
+
+const maxPath = 1_024;
+/** What parts words in running text, in a command, in an assignment (`--out=/etc/x`, `-d @/etc/x`). */
+const betweenWords = "\t\n\v\f\r \u00a0\"'`<>|;&(){}=,@";
+/** 1 at their character codes, all below 256: a set asked for each character of a text takes more than twice as long. */
+const isBetween = new Uint8Array(256);
+for (const character of betweenWords) isBetween[character.charCodeAt(0)] = 1;
+
+/** Gathers paths that lead out of where an action is at home: absolute ones, and those that climb. */
+export class PathFinder {
+  readonly #whole = new FactSet<string>();
+  readonly #words = new FactSet<string>();
+
+  /** Looks at a text as one path, blanks and all; where it is none, at each of its words. */
+  look(text: string): void {
+    if (this.#whole.isFull) return;
+    if (text.length <= maxPath && isAbsolute(text) && !/[\r\n]/.test(text)) {
+      this.#whole.add(text, text);
+      return;
+    }
+    if (!this.#words.isFull && /[/\\~]|\.\./.test(text)) this.#lookAtWords(text);
+  }
+
+  /** Texts that are a path come before words that are. */
+  facts(): Facts<string> {
+    const all = new FactSet<string>();
+    const [whole, words] = [this.#whole.facts(), this.#words.facts()];
+    for (const path of [...whole.items, ...words.items]) all.add(path, path);
+    if (whole.more || words.more) all.leaveOut();
+    return all.facts();
+  }
+
+  #lookAtWords(text: string): void {
+    let start = 0;
+    for (let at = 0; at <= text.length; at += 1) {
+      if (at < text.length && isBetween[text.charCodeAt(at)] !== 1) continue;
+      if (at > start) this.#addWord(text.slice(start, at), at - start === text.length);
+      start = at + 1;
+    }
+  }
+
+  #addWord(word: string, isText: boolean): void {
+    const path = /^file:/i.test(word) && URL.canParse(word) ? new URL(word).pathname : word;
+    if (!isAbsolute(path) && !climbs(path)) return;
+    const facts = isText ? this.#whole : this.#words;
+    if (path.length > maxPath) facts.leaveOut();
+    else facts.add(path, path);
+  }
+}
+
+/** From a root, a drive, a share or somebody's home. */
+function isAbsolute(path: string): boolean {
+  return path.startsWith("/") || path.startsWith("\\\\") || path === "~" || /^(?:~[\w.-]*|[A-Za-z]:)[\\/]/.test(path);
+}
+
+function climbs(path: string): boolean {
+  return !path.includes("://") && /(?:^|[\\/])\.\.(?:[\\/]|$)/.test(path);
+}

@@ -1,0 +1,104 @@
+import type { Evaluation } from "./decision.ts";
+import type { ActionEnvelope } from "./envelope.ts";
+import type { ErrorCode } from "./error.ts";
+import type { ModelApi, TokenUsage } from "./model-api.ts";
+
+/** The stretches of the road. */
+export type SpanStep = "evaluate" | "record_decision" | "dispatch" | "judge_output" | "record_outcome";
+
+/** What a request is, as far as that comes from a closed set. */
+export type TracedRequest =
+  | { readonly protocol: "mcp"; readonly method: string }
+  | { readonly protocol: "model"; readonly api: ModelApi };
+
+/** How a request ended: `refused` before it was dispatched, `withheld` after. */
+type Passed = "answered" | "refused" | "withheld";
+
+/**
+ * What a span may be told. Whoever makes spans takes of it what it has on its own list, which has nothing of arguments,
+ * answers and keys.
+ */
+export interface SpanFacts {
+  readonly action?: ActionEnvelope;
+  readonly evaluation?: Evaluation;
+  readonly passed?: Passed;
+  /** Why it failed: `tool_error` where the upstream said so in its answer. */
+  readonly error?: ErrorCode | "tool_error";
+  readonly usage?: TokenUsage;
+}
+
+/** A stretch of time in which a request is served, and the stretches inside it. Nothing here throws, or waits. */
+export interface Span {
+  /** What is told to whoever is asked meanwhile; undefined where nothing is traced. */
+  readonly context: TraceContext | undefined;
+  /** Begins a step below this one. */
+  begin(step: SpanStep): Span;
+  /** What is told again replaces what was told. */
+  tell(facts: SpanFacts): void;
+  end(): void;
+}
+
+/** Makes the spans of requests, `parent` being what their callers say of their own. */
+export interface Tracer {
+  begin(request: TracedRequest, parent: TraceContext | undefined): Span;
+}
+
+/** The span of a request that is not traced. */
+export const noSpan: Span = {
+  context: undefined,
+  begin: () => noSpan,
+  tell: () => undefined,
+  end: () => undefined,
+};
+
+/** Traces nothing. */
+export const noTracer: Tracer = { begin: () => noSpan };
+
+/** Where a request stands in a distributed trace, as W3C Trace Context has it. */
+export interface TraceContext {
+  /** 32 lower-case hex digits, not all of them 0. */
+  readonly traceId: string;
+  /** 16 of them: the span that asks. */
+  readonly spanId: string;
+  readonly sampled: boolean;
+  /** `tracestate`; undefined where there is none, or none that can be read. */
+  readonly state?: string;
+}
+
+const shape = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+const nothing = /^0+$/;
+const maxParent = 256;
+
+/**
+ * Reads what a caller says of its trace. Whatever is malformed is undefined, and with `traceparent` goes `tracestate`:
+ * a caller cannot make a request fail with it.
+ */
+export function readTraceContext(traceparent: unknown, tracestate?: unknown): TraceContext | undefined {
+  if (typeof traceparent !== "string" || traceparent.length > maxParent) return undefined;
+  const [, version, traceId = "", spanId = "", flags = "", more] = shape.exec(traceparent) ?? [];
+  if (version === undefined || version === "ff" || (version === "00" && more !== undefined)) return undefined;
+  if (nothing.test(traceId) || nothing.test(spanId)) return undefined;
+  const sampled = (Number.parseInt(flags, 16) & 1) === 1;
+  return { traceId, spanId, sampled, ...(isTraceState(tracestate) ? { state: tracestate } : {}) };
+}
+
+/** The value of `traceparent`. */
+export function traceparentOf({ traceId, spanId, sampled }: TraceContext): string {
+  return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
+}
+
+const stateKey = /^(?:[a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})$/;
+const stateValue = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
+const maxState = 512;
+const maxMembers = 32;
+
+function isTraceState(value: unknown): value is string {
+  if (typeof value !== "string" || value.length === 0 || value.length > maxState) return false;
+  const members = value.split(",").map((member) => member.trim());
+  const keys = members.map((member) => member.slice(0, member.indexOf("=")));
+  if (members.length > maxMembers || new Set(keys).size !== keys.length) return false;
+  return members.every((member, at) => {
+    const key = keys[at] as string;
+    return stateKey.test(key) && stateValue.test(member.slice(key.length + 1));
+  });
+}

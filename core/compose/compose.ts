@@ -1,0 +1,292 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { noTracer } from "../action/trace.ts";
+import type { Approvals } from "../approval/approvals.ts";
+import { type Backups, openBackups } from "../backup/backups.ts";
+import { configDigest } from "../config/digest.ts";
+import type { GatewayConfig } from "../config/gateway-config.ts";
+import { SessionExport } from "../evidence/bundle/session-export.ts";
+import { readEvents } from "../evidence/chain/session-record.ts";
+import { openKeyStores } from "../evidence/key/key-folder.ts";
+import { Ledger } from "../evidence/ledger.ts";
+import { Custody } from "../evidence/witness/custody.ts";
+import type { Explainer } from "../explain/explainer.ts";
+import { SessionTable } from "../gateway/mcp/session-table.ts";
+import { RefusedAttempts } from "../http/refused-attempt.ts";
+import { KeyRing } from "../identity/key-ring.ts";
+import { type KillSwitch, killedError } from "../kill/kill-switch.ts";
+import { type DriftPolicy, openManifestControl } from "../manifest/manifest-control.ts";
+import type { ManifestBook } from "../manifest/manifest-store.ts";
+import type { TaskBinding } from "../manifest/task-binding.ts";
+import { WebhookFeed } from "../notify/webhook-feed.ts";
+import { limitWarnings } from "../observe/limited-warning.ts";
+import { LiveFeed } from "../observe/live-feed.ts";
+import type { Log } from "../observe/log.ts";
+import { Metrics } from "../observe/metrics.ts";
+import type { Telemetry } from "../observe/otlp/telemetry.ts";
+import { RecentActions, recentLimits } from "../observe/recent-action.ts";
+import type { PluginPool } from "../plugin/plugin-pool.ts";
+import { Chain } from "../policy/chain.ts";
+import type { LoadedExtension } from "../policy/policy-load.ts";
+import { ProviderFleet } from "../provider/fleet.ts";
+import { InFlight } from "../road/in-flight.ts";
+import { openSessionControl } from "../session/session-control.ts";
+import type { SessionDirectory } from "../session/session-directory.ts";
+import type { SessionSweep } from "../session/session-sweep.ts";
+import type { SessionWatch } from "../session/session-watch.ts";
+import { diskSpace, lockWatch } from "../store/folder.ts";
+import { openStore, type Store } from "../store/open.ts";
+import type { Tickets } from "../ticket/tickets.ts";
+import { UpstreamFleet } from "../upstream/fleet.ts";
+import { UsageMeter } from "../usage/meter.ts";
+import { Tokenizer } from "../usage/tokenizer.ts";
+import { type Endpoints, openEndpoints } from "./endpoints.ts";
+import { identity, jsonBounds, newId } from "./identity.ts";
+import { openApprovals, openTickets } from "./permits.ts";
+import { openExplainer, openPolicies } from "./policies.ts";
+
+/** The parts of a running gateway. */
+export interface Parts extends Endpoints {
+  readonly config: GatewayConfig;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly custody: Custody;
+  readonly notifier: WebhookFeed;
+  readonly exporter: SessionExport;
+  /** Null where none are asked for. */
+  readonly backups: Backups | null;
+  readonly approvals: Approvals;
+  readonly killSwitch: KillSwitch;
+  readonly sessionWatch: SessionWatch;
+  readonly tickets: Tickets;
+  readonly sessionDirectory: SessionDirectory;
+  readonly sessionSweep: SessionSweep;
+  readonly manifests: ManifestBook;
+  readonly driftPolicy: DriftPolicy;
+  readonly taskBinding: TaskBinding;
+  readonly keys: KeyRing;
+  readonly attempts: RefusedAttempts;
+  readonly chain: Chain;
+  readonly pluginPool: PluginPool;
+  /** In force when the gateway started. */
+  readonly extensions: readonly LoadedExtension[];
+  readonly fleet: UpstreamFleet;
+  readonly providers: ProviderFleet;
+  readonly meter: UsageMeter;
+  readonly sessions: SessionTable;
+  readonly live: LiveFeed;
+  readonly collector: Telemetry;
+  readonly explainer: Explainer;
+  readonly life: { stopping: boolean };
+}
+
+/** Opens every part but the ports. Rejects with the GatewayError that says why not. */
+export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
+  const metrics = new Metrics(identity.version, config.telemetry.exemplars);
+  const evidence = await openEvidence(config, log, metrics);
+  const opening = openPolicies(config, { ...evidence, log, metrics });
+  const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
+    await closeEvidence(evidence);
+    throw cause;
+  });
+  const fleet = openFleet(config, log);
+  const providers = openProviders(config, log);
+  // Its tables take a moment, which no request should.
+  if (config.modelGateway.routes.length > 0) await Tokenizer.load();
+  const inFlight = new InFlight();
+  const live = new LiveFeed(Date.now, config.evidence.storeLabels);
+  const time = { clock: Date.now, elapsedMs: () => performance.now() };
+  const control = await openSessionControl({
+    ...evidence,
+    ...config.sessions,
+    observer: metrics.sessions,
+    onSweepFailed: ({ message }) => log.warn({ cause: message }, "silent sessions were not forgotten"),
+    ...time,
+    events: readEvents,
+    onKilled: (tenant, kill) => {
+      const { scope, subject, reason } = kill;
+      inFlight.cancel(tenant, kill, killedError(tenant, kill));
+      metrics.sessions.killed(scope, reason);
+      log.warn({ tenant, scope, subject, reason }, "kill switch thrown");
+      live.publish(tenant, "risk", () => ({ [scope]: subject, killed: reason }));
+    },
+  });
+  const plans = await openManifestControl({
+    ...evidence,
+    ...config.sessions,
+    ...time,
+    hasActed: (...session) => control.sessionWatch.hasActed(...session),
+  });
+  const chain = new Chain({
+    policies: [control.killSwitch, plans.driftPolicy, ...policies],
+    defaultDecision: config.policy.defaultDecision,
+    deadlineMs: config.policy.deadlineMs,
+    newId,
+    elapsedUs: () => performance.now() * 1000,
+  });
+  const sessions = new SessionTable({
+    maxSessions: config.mcpGateway.maxSessions,
+    idleMs: config.mcpGateway.sessionIdleMs,
+    clock: Date.now,
+    newId: () => randomBytes(32).toString("base64url"),
+    onCount: (count) => metrics.mcpSessions(count),
+  });
+  const approvals = await openApprovals(config, { ...evidence, log, metrics, live });
+  const onWarning = (message: string, fields: object): void => log.warn(fields, message);
+  const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
+  metrics.state.watch({
+    evidence: () => ({ writable: evidence.ledger.writable, chains: evidence.ledger.status() }),
+    approvals: () => approvals.standing(),
+    upstreams: () => fleet.health(),
+    providers: () => providers.health(),
+    disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
+  });
+  const keys = new KeyRing(config.keys);
+  const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });
+  const collector = await openCollector(config, log, metrics);
+  const recent = new RecentActions(recentLimits(config.evidence));
+  const explainer = openExplainer(config, { ...evidence, chain, approvals, recent });
+  const endpoints = openEndpoints(config, log, {
+    tracer: collector.tracer,
+    ...control,
+    tickets,
+    ...plans,
+    inFlight,
+    ledger: evidence.ledger,
+    approvals,
+    metrics,
+    chain,
+    fleet,
+    providers,
+    sessions,
+    meter,
+    live,
+    recent,
+  });
+  return {
+    config,
+    log,
+    metrics,
+    ...evidence,
+    approvals,
+    ...control,
+    tickets,
+    ...plans,
+    keys,
+    attempts: new RefusedAttempts({ ...evidence, onWarning }),
+    chain,
+    pluginPool,
+    extensions,
+    fleet,
+    providers,
+    meter,
+    sessions,
+    live,
+    explainer,
+    ...endpoints,
+    collector,
+    life: { stopping: false },
+  };
+}
+
+type EvidenceParts = Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter" | "backups">;
+
+async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): Promise<EvidenceParts> {
+  const { dataDir, state, evidence } = config;
+  const store = await openStore({ dir: dataDir, enabled: state.enabled });
+  const ports = {
+    store,
+    ...openKeyStores(state.enabled ? join(dataDir, "keys") : null, randomBytes),
+    clock: Date.now,
+    random: randomBytes,
+    onWarning: (message: string, fields: object): void => log.warn(fields, message),
+  };
+  const ledger = await Ledger.open({
+    ...ports,
+    holdsStore: lockWatch(store, dataDir, state.enabled),
+    highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
+    fieldPolicy: evidence,
+    observer: metrics.evidence,
+    writerId: newId(),
+    configDigest: configDigest(config),
+  });
+  // Before anything runs by itself: a folder that may not be used ends the start.
+  const backups = await openBackups({ ...ports, ...config.resilience, ledger, dataDir, gateway: identity.version });
+  const custody = await Custody.start({
+    ...ports,
+    ledger,
+    witnesses: evidence.witnesses,
+    heartbeatMs: evidence.checkpointHeartbeatMs,
+    onPush: (result) => metrics.witnessed(result),
+  });
+  const notifier = await WebhookFeed.open({ ...ports, newId, observer: metrics, webhooks: config.approvals.webhooks });
+  return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }), backups };
+}
+
+/** Closes upstreams, evidence and state, in this order. */
+export async function closeParts(parts: Parts): Promise<void> {
+  // Together: a session that waits for a connection is waited for no longer than its upstream takes to give it up.
+  await Promise.all([parts.sessions.closeAll(), parts.fleet.close(), parts.providers.close()]);
+  await parts.sessionSweep.close();
+  parts.killSwitch.close();
+  await parts.tickets.close();
+  await parts.approvals.close();
+  await parts.pluginPool.close();
+  await parts.meter.close();
+  await parts.attempts.close();
+  await parts.collector.close();
+  await closeEvidence(parts);
+}
+
+async function closeEvidence({ backups, notifier, custody, ledger, store }: EvidenceParts): Promise<void> {
+  await backups?.close();
+  await notifier.close();
+  await custody.stop();
+  await ledger.close();
+  await store.close();
+}
+
+/** The MCP servers that a configuration names. */
+function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
+  return new UpstreamFleet({
+    configs: config.upstreams,
+    replyBounds: { ...jsonBounds(config), reader: "tolerant" },
+    replyBytes: config.limits.upstreamReplyBytes,
+    clock: Date.now,
+    gatewayInfo: identity,
+    onEvent: (event) => log.info({ ...event }, "upstream"),
+  });
+}
+
+/** The collector that it names. Without one nothing of OpenTelemetry is loaded. */
+async function openCollector({ telemetry, providers }: GatewayConfig, log: Log, metrics: Metrics): Promise<Telemetry> {
+  const { endpoint } = telemetry;
+  if (endpoint === null) return { tracer: noTracer, close: () => Promise.resolve() };
+  const { openTelemetry } = await import("../observe/otlp/telemetry.ts");
+  const warn = limitWarnings((message, fields) => log.warn(fields, message));
+  return openTelemetry({
+    target: { ...telemetry, endpoint },
+    identity,
+    providers: new Map(providers.map(({ name, type }) => [name, type])),
+    metrics: metrics.telemetry,
+    readMetrics: () => metrics.read(),
+    clock: Date.now,
+    random: randomBytes,
+    onFault: (fault) => warn("the collector did not take telemetry", { fault }),
+  });
+}
+
+/** The providers of models that it names. */
+function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
+  return new ProviderFleet({
+    providers: config.providers,
+    routes: config.modelGateway.routes,
+    leftOut: config.modelGateway.leaveOut,
+    bounds: { bytes: config.limits.upstreamReplyBytes, json: { ...jsonBounds(config), reader: "tolerant" } },
+    clock: Date.now,
+    elapsedMs: () => performance.now(),
+    onEvent: (event) => log.info({ ...event }, "provider"),
+  });
+}

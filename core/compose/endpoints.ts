@@ -1,0 +1,149 @@
+import type { GatewayError } from "../action/error.ts";
+import type { Tracer } from "../action/trace.ts";
+import type { Approvals } from "../approval/approvals.ts";
+import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { Ledger } from "../evidence/ledger.ts";
+import { McpEndpoint } from "../gateway/mcp/endpoint.ts";
+import { Hold } from "../gateway/mcp/hold.ts";
+import type { DropReason } from "../gateway/mcp/notification.ts";
+import type { SessionTable } from "../gateway/mcp/session-table.ts";
+import { SseEndpoint, type SseParts } from "../gateway/mcp/sse.ts";
+import { ModelEndpoint } from "../gateway/model/endpoint.ts";
+import { ConcurrencyLimit } from "../http/rate.ts";
+import type { TaskBinding } from "../manifest/task-binding.ts";
+import { limitWarnings } from "../observe/limited-warning.ts";
+import type { LiveFeed } from "../observe/live-feed.ts";
+import type { Log } from "../observe/log.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import type { Chain } from "../policy/chain.ts";
+import type { ProviderFleet } from "../provider/fleet.ts";
+import { ActionFactory, UntrustedSources } from "../road/action-factory.ts";
+import type { InFlight } from "../road/in-flight.ts";
+import { type EvaluationListener, Road } from "../road/run.ts";
+import type { SessionWatch } from "../session/session-watch.ts";
+import type { Tickets } from "../ticket/tickets.ts";
+import type { UpstreamFleet } from "../upstream/fleet.ts";
+import type { UsageMeter } from "../usage/meter.ts";
+import { Tokenizer } from "../usage/tokenizer.ts";
+import { bodyLimits, identity, newId } from "./identity.ts";
+
+/** What the endpoints are made of. */
+interface EndpointSources {
+  readonly ledger: Ledger;
+  readonly approvals: Approvals;
+  readonly metrics: Metrics;
+  readonly chain: Chain;
+  readonly fleet: UpstreamFleet;
+  readonly providers: ProviderFleet;
+  readonly sessions: SessionTable;
+  readonly sessionWatch: SessionWatch;
+  readonly tickets: Tickets;
+  readonly inFlight: InFlight;
+  readonly taskBinding: TaskBinding;
+  readonly meter: UsageMeter;
+  readonly live: LiveFeed;
+  readonly tracer: Tracer;
+  readonly recent: EvaluationListener;
+}
+
+export interface Endpoints {
+  readonly endpoint: McpEndpoint;
+  readonly sse: SseEndpoint;
+  readonly model: ModelEndpoint;
+  /** The road of them all. */
+  readonly road: Road;
+}
+
+/** An upstream can cause each of them a thousand times a second; each is logged once a minute. */
+const droppedText: Readonly<Record<DropReason, string>> = {
+  policy: "notification dropped by policy",
+  late: "notification dropped, it waited too long to be judged",
+  full: "notification dropped, too many wait to be judged",
+};
+
+type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "tasks" | "body" | "onFault">;
+
+/** Of one streamed answer, beside what waits of each text: tool calls wait whole. */
+const maxHeldBytes = 1_048_576;
+
+/** Makes the endpoints of the gateway port; all of them lead onto one road. */
+export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
+  const {
+    ledger,
+    approvals,
+    metrics,
+    chain,
+    sessionWatch: sessions,
+    inFlight,
+    live,
+    recent,
+    taskBinding: tasks,
+  } = open;
+  const tickets = open.tickets.desk;
+  const { queue: desk } = approvals;
+  const { trials } = metrics;
+  const listener: EvaluationListener = {
+    note: (...decided) => {
+      trials.note(...decided);
+      recent.note(...decided);
+    },
+  };
+  const road = new Road({ chain, sessions, tickets, log: ledger, desk, observer: metrics, listener, live, newId });
+  const shared = {
+    road,
+    tickets,
+    inFlight,
+    tasks,
+    body: bodyLimits(config),
+    onFault: (requestId: string, error: GatewayError): void =>
+      log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
+  };
+  const mcp = mcpParts(config, log, open, shared);
+  const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;
+  const model = new ModelEndpoint({
+    ...shared,
+    actions: new ActionFactory("model", Date.now, newId, { untrusted: new UntrustedSources([]), tasks }),
+    fleet: open.providers,
+    meter: open.meter,
+    tokenizer: () => Tokenizer.load(),
+    concurrency: new ConcurrencyLimit(maxConcurrent),
+    toolPassthrough,
+    holdback: holdbackBytes,
+    maxHeldBytes: maxHeldBytes + holdbackBytes,
+    timed: (...timed) => metrics.latency.timeDispatch("model", ...timed),
+    tracer: open.tracer,
+  });
+  return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, road };
+}
+
+function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared: Shared): SseParts {
+  const { ledger, approvals, metrics, fleet, sessions } = open;
+  const tell = limitWarnings((message, fields) => log.info(fields, message));
+  const recordSession: SseParts["recordSession"] = (principal, scope, client) =>
+    ledger.recordEvent(principal.tenant, "session", { principal: principal.id, session: scope.id, client });
+  return {
+    ...shared,
+    identity,
+    fleet,
+    sessions,
+    actions: new ActionFactory("mcp", Date.now, newId, {
+      untrusted: new UntrustedSources(config.upstreams),
+      tasks: shared.tasks,
+    }),
+    hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
+    newId,
+    onDropped: ({ reason, upstream, action }) => {
+      metrics.notificationDropped(reason);
+      tell(droppedText[reason], { upstream, action_id: action });
+    },
+    metaPassthrough: config.mcpGateway.metaPassthrough,
+    timed: (...timed) => metrics.latency.timeDispatch("mcp", ...timed),
+    tracer: open.tracer,
+    recordSession,
+    onScopeEnded: async (scope, principal) => {
+      // What was approved for a live connection dies with it, whether or not its end can be recorded.
+      await approvals.expiry.endSession(principal.tenant, scope.id);
+      await recordSession(principal, scope, { event: "closed" });
+    },
+  };
+}

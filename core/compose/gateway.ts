@@ -1,0 +1,171 @@
+import { anonymousKeyId, type Principal } from "../action/principal.ts";
+import { AdminPort } from "../admin/admin-port.ts";
+import { RequestReader } from "../admin/api/request-reader.ts";
+import { handlersOf } from "../admin/handler.ts";
+import { configDigest } from "../config/digest.ts";
+import type { GatewayConfig } from "../config/gateway-config.ts";
+import { LiveEndpoint } from "../gateway/live/endpoint.ts";
+import { AccessRule } from "../http/access.ts";
+import { buildApp } from "../http/app.ts";
+import { checkRequest, HostRule } from "../http/guard.ts";
+import type { Health } from "../http/health.ts";
+import { Listener, type Upgrade } from "../http/listener.ts";
+import { AdminRate } from "../http/rate.ts";
+import type { Log } from "../observe/log.ts";
+import type { Port } from "../observe/metrics.ts";
+import type { LoadedExtension } from "../policy/policy-load.ts";
+import { actionOf, readDescribedAction } from "../road/described-action.ts";
+import { closeParts, openParts, type Parts } from "./compose.ts";
+import { bodyLimits, identity, newId } from "./identity.ts";
+import { loadPolicies, recordChange } from "./policies.ts";
+
+export interface GatewayPorts {
+  readonly gatewayPort: number;
+  readonly adminPort: number;
+  readonly metricsPort: number;
+}
+
+/** A running gateway: three ports open, state held, upstreams supervised. */
+export class Gateway {
+  readonly ports: GatewayPorts;
+  readonly #parts: Parts;
+  readonly #live: LiveEndpoint;
+  readonly #listeners: readonly Listener[];
+  #extensions: readonly LoadedExtension[];
+
+  private constructor(parts: Parts, live: LiveEndpoint, listeners: readonly Listener[]) {
+    this.#parts = parts;
+    this.#live = live;
+    this.#listeners = listeners;
+    this.#extensions = parts.extensions;
+    const [gateway, admin, metrics] = listeners.map(({ port }) => port) as [number, number, number];
+    this.ports = { gatewayPort: gateway, adminPort: admin, metricsPort: metrics };
+  }
+
+  /** Opens everything, ports last: whoever can connect is served. Rejects with the GatewayError that says why not. */
+  static async open(config: GatewayConfig, log: Log): Promise<Gateway> {
+    const reader = new RequestReader(bodyLimits(config));
+    const parts = await openParts(config, log);
+    const live = openLive(parts);
+    const adminPort = openAdmin(parts, reader);
+    const opened: Listener[] = [];
+    try {
+      for (const port of ["gateway", "admin", "metrics"] as const)
+        opened.push(await openListener(port, parts, live, adminPort));
+      const { chain, extensions: after } = parts;
+      await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
+      await parts.killSwitch.welcomeTenants();
+      parts.sessionSweep.start();
+    } catch (cause) {
+      live.close();
+      await Promise.all(opened.map((listener) => listener.close(0)));
+      await closeParts(parts);
+      throw cause;
+    }
+    return new Gateway(parts, live, opened);
+  }
+
+  /**
+   * Takes over the packs, the plugins, their trust and the keys of a new configuration, all or nothing: where anything
+   * is wrong it rejects and the last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
+   */
+  async reload(config: GatewayConfig): Promise<void> {
+    const { keys, chain, killSwitch, driftPolicy, ledger, endpoint, log, config: started } = this.#parts;
+    const loaded = await loadPolicies(config, this.#parts);
+    const policies = [killSwitch, driftPolicy, ...loaded.policies];
+    const refs = policies.map(({ ref }) => ref);
+    // Evidence names what is in force: the rest of the file is not, until the next start.
+    const policy = { ...started.policy, packs: config.policy.packs, plugins: config.policy.plugins };
+    const now = { ...started, keys: config.keys, extensions: config.extensions, policy };
+    const [before, after] = [this.#extensions, loaded.extensions];
+    await recordChange(this.#parts, { event: "reloaded", config: now, policies: refs, before, after });
+    await killSwitch.welcomeTenants();
+    // Recorded first: where it cannot be, the last good ones stay. What follows is one turn of the event loop.
+    keys.replace(config.keys);
+    chain.replacePolicies(policies);
+    this.#extensions = after;
+    ledger.updateConfigDigest(configDigest(now));
+    if (configDigest(config) !== configDigest(now))
+      log.warn("what changed beside packs, plugins and keys waits for a start");
+    const isKnown = (principal: Principal): boolean => principal.keyId === anonymousKeyId || keys.has(principal);
+    this.#live.endRevoked(isKnown);
+    await endpoint.endRevoked(isKnown);
+  }
+
+  /** Stops accepting, lets what is in flight finish, then closes upstreams, evidence and state, in this order. */
+  async close(): Promise<void> {
+    this.#parts.life.stopping = true;
+    this.#live.close();
+    this.#parts.endpoint.endStreams();
+    const { drainMs } = this.#parts.config.limits;
+    await Promise.all(this.#listeners.map((listener) => listener.close(drainMs)));
+    await closeParts(this.#parts);
+  }
+}
+
+function openListener(port: Port, parts: Parts, live: LiveEndpoint, adminPort: AdminPort): Promise<Listener> {
+  const { config, metrics, log } = parts;
+  const accessRule = accessRuleOf(parts);
+  const handlers = handlersOf({
+    ...parts,
+    clock: Date.now,
+    newId,
+    health: () => healthOf(parts),
+    callerOf: (rawHeaders) => accessRule.admitIfPresented(rawHeaders),
+  });
+  const app = buildApp(port, handlers, {
+    hostRule: hostRuleOf(parts),
+    accessRule,
+    adminPort,
+    metrics,
+    log,
+    newId,
+  });
+  const numbers = {
+    gateway: config.listen.gatewayPort,
+    admin: config.listen.adminPort,
+    metrics: config.listen.metricsPort,
+  };
+  const host = port === "gateway" ? config.listen.host : config.listen.adminHost;
+  const upgrade: Upgrade | null = port === "admin" ? null : (...taken) => live.upgrade(...taken);
+  return Listener.open(app, host, numbers[port], config.limits, upgrade);
+}
+
+function openAdmin(parts: Parts, reader: RequestReader): AdminPort {
+  const { config, attempts, metrics } = parts;
+  const rate = new AdminRate({
+    requestsPerMinute: config.limits.adminRequestsPerMinute,
+    strangersPerMinute: config.limits.adminStrangersPerMinute,
+    elapsedMs: () => performance.now(),
+    onLimited: (by) => metrics.adminLimited(by),
+  });
+  return new AdminPort({ accessRule: accessRuleOf(parts), rate, reader, attempts });
+}
+
+function openLive(parts: Parts): LiveEndpoint {
+  const { config, keys, live, road, taskBinding } = parts;
+  const described = { clock: Date.now, newId, taskBinding };
+  const [hosts, access] = [hostRuleOf(parts), accessRuleOf(parts)];
+  return new LiveEndpoint({
+    feed: live,
+    maxConnections: config.limits.maxWebsockets,
+    guard: (request) => checkRequest(hosts, request),
+    callerOf: ({ rawHeaders }) => access.admitIfPresented(rawHeaders),
+    authenticate: (key) => keys.authenticate(key),
+    describe: (said, caller, client) => actionOf(readDescribedAction(said, "action"), caller, client, described),
+    evaluate: (action) => road.evaluate(action),
+  });
+}
+
+function hostRuleOf({ config: { listen } }: Parts): HostRule {
+  return new HostRule(listen.allowedHosts, listen.allowedOrigins);
+}
+
+function accessRuleOf({ config, keys }: Parts): AccessRule {
+  return new AccessRule(keys, config.mcpGateway.anonymousTenant);
+}
+
+function healthOf({ life, ledger }: Parts): Health {
+  const status = life.stopping ? "stopping" : ledger.writable ? "ok" : "degraded";
+  return { status, version: identity.version };
+}

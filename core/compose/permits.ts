@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Approvals } from "../approval/approvals.ts";
+import { noticeOf } from "../approval/notice.ts";
+import type { GatewayConfig } from "../config/gateway-config.ts";
+import { openKeyStores } from "../evidence/key/key-folder.ts";
+import type { Ledger } from "../evidence/ledger.ts";
+import type { KeyRing } from "../identity/key-ring.ts";
+import type { WebhookFeed } from "../notify/webhook-feed.ts";
+import type { LiveFeed } from "../observe/live-feed.ts";
+import type { Log } from "../observe/log.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import type { Store } from "../store/open.ts";
+import { Tickets } from "../ticket/tickets.ts";
+import { newId } from "./identity.ts";
+
+interface Opening {
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly log: Log;
+}
+
+/** Who hears of approvals. */
+interface ApprovalListeners {
+  readonly notifier: WebhookFeed;
+  readonly metrics: Metrics;
+  readonly live: LiveFeed;
+}
+
+/** What reviewers are asked, and said. */
+export function openApprovals(
+  { approvals }: GatewayConfig,
+  { store, ledger, log, notifier, metrics, live }: Opening & ApprovalListeners,
+): Promise<Approvals> {
+  return Approvals.open({
+    store,
+    journal: ledger.approvals,
+    limits: approvals,
+    rule: approvals,
+    clock: Date.now,
+    monotonicMs: () => performance.now(),
+    tenants: ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : [])),
+    newId,
+    onChange: (approval) => {
+      metrics.approval(approval.state);
+      const notice = noticeOf(approval, new Date().toISOString());
+      if (notice === undefined) return;
+      notifier.tell(notice);
+      live.publish(approval.tenant, "approvals", () => ({ ...notice.data }));
+    },
+    onWarning: (message, fields) => log.warn(fields, message),
+  });
+}
+
+/** What operators permit ahead of time. The keys that sign tickets lie apart from those that sign evidence. */
+export function openTickets(
+  { dataDir, state, tickets }: GatewayConfig,
+  {
+    store,
+    ledger,
+    log,
+    keyRing,
+    metrics,
+  }: Opening & Pick<ApprovalListeners, "metrics"> & { readonly keyRing: KeyRing },
+): Promise<Tickets> {
+  const { keys } = openKeyStores(state.enabled ? join(dataDir, "keys", "tickets") : null, randomBytes);
+  return Tickets.open({
+    store,
+    ledger,
+    keys,
+    rule: tickets,
+    clock: Date.now,
+    elapsedMs: () => performance.now(),
+    random: randomBytes,
+    newId,
+    knows: (tenant, principal) => keyRing.knows(tenant, principal),
+    onEvent: (event, times) => metrics.tickets.happened(event, times),
+    onWarning: (message, fields) => log.warn(fields, message),
+  });
+}

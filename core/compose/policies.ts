@@ -1,0 +1,146 @@
+import type { GatewayError } from "../action/error.ts";
+import type { PolicyRef } from "../action/policy.ts";
+import type { Approvals } from "../approval/approvals.ts";
+import { configDigest } from "../config/digest.ts";
+import type { GatewayConfig } from "../config/gateway-config.ts";
+import { DecisionSearch } from "../evidence/chain/decision-search.ts";
+import type { Ledger } from "../evidence/ledger.ts";
+import { configurationEvent, recordForTenants } from "../evidence/tenant-record.ts";
+import { Explainer } from "../explain/explainer.ts";
+import { memberHider } from "../explain/rendered-action.ts";
+import type { Log } from "../observe/log.ts";
+import type { Metrics } from "../observe/metrics.ts";
+import type { RecentActions } from "../observe/recent-action.ts";
+import { measureFuelRate } from "../plugin/fuel-rate.ts";
+import { PluginPool } from "../plugin/plugin-pool.ts";
+import type { Chain } from "../policy/chain.ts";
+import {
+  extensionEvents,
+  type LoadedExtension,
+  type LoadedPolicies,
+  loadPolicies as load,
+  refusalEvent,
+} from "../policy/policy-load.ts";
+import type { Store } from "../store/open.ts";
+import { SeenSequences } from "../trust/seen-sequence.ts";
+import { newId } from "./identity.ts";
+
+interface Opening extends Recording {
+  readonly metrics: Metrics;
+}
+
+interface Loading extends Opening {
+  readonly pluginPool: PluginPool;
+}
+
+interface Recording {
+  readonly store: Store;
+  readonly ledger: Ledger;
+  readonly log: Log;
+}
+
+const elapsedMs = (): number => performance.now();
+
+/** The policies that a configuration names, and the threads that those of every later one share. */
+export async function openPolicies(
+  config: GatewayConfig,
+  opening: Opening,
+): Promise<LoadedPolicies & { readonly pluginPool: PluginPool }> {
+  const { metrics } = opening;
+  const pluginPool = new PluginPool({
+    threads: config.policy.pluginWorkers,
+    deadlineMs: config.policy.deadlineMs,
+    observer: { threads: (n) => metrics.plugins.threads(n), waiting: (n) => metrics.plugins.callsWaiting(n) },
+  });
+  try {
+    return { ...(await loadPolicies(config, { ...opening, pluginPool })), pluginPool };
+  } catch (cause) {
+    await pluginPool.close();
+    throw cause;
+  }
+}
+
+/** The policies that a configuration names, verified and checked. What is refused is on record before this rejects. */
+export function loadPolicies(
+  config: GatewayConfig,
+  { store, ledger, log, metrics, pluginPool }: Loading,
+): Promise<LoadedPolicies> {
+  const sequences = new SeenSequences(store);
+  if (config.policy.plugins.length > 0) pluginPool.warm();
+  return load({
+    packs: config.policy.packs,
+    plugins: config.policy.plugins,
+    strict: config.extensions.strict,
+    trustPolicy: config.extensions.trustPolicy,
+    clock: Date.now,
+    elapsedMs,
+    pool: pluginPool,
+    sliceFuel: measureFuelRate(elapsedMs),
+    observer: {
+      spent: (share) => metrics.plugins.spent(share),
+      breached: (_, reason) => metrics.plugins.breached(reason),
+      resting: ({ name, digest }, tenant, restMs) => {
+        metrics.plugins.rests();
+        log.warn({ plugin: name, digest, tenant, rest_ms: restMs }, "plugin failed too often: blocks unasked");
+      },
+    },
+    lookUp: (claim) => sequences.lookUp(claim),
+    onUntrusted: (path, { check, detail }) => log.warn({ path, check, detail }, "extension is not trusted"),
+    onRefused: async (refused) => {
+      const recorded = recordForTenants(ledger, tenantsOf(config), refused.map(refusalEvent), warnOf(log));
+      // The refusal itself is what must reach the operator.
+      await recorded.catch((cause) => log.error({ detail: String(cause) }, "refusal cannot be recorded"));
+    },
+  });
+}
+
+/** What says why policies decided as they did. */
+export function openExplainer(
+  { evidence }: GatewayConfig,
+  { store, ledger, chain, approvals, recent }: Explaining,
+): Explainer {
+  const search = new DecisionSearch({ store, ledger });
+  return new Explainer({
+    chain,
+    recent,
+    recorded: (tenant, id) => search.find(tenant, id),
+    held: (...asked) => approvals.findHeld(...asked),
+    hide: memberHider(evidence.redactFields),
+    newId,
+  });
+}
+
+interface Explaining extends Pick<Recording, "store" | "ledger"> {
+  readonly chain: Chain;
+  readonly approvals: Approvals;
+  readonly recent: RecentActions;
+}
+
+/** What comes into force with a configuration. */
+interface Change {
+  readonly event: "started" | "reloaded";
+  readonly config: GatewayConfig;
+  readonly policies: readonly PolicyRef[];
+  readonly before: readonly LoadedExtension[];
+  readonly after: readonly LoadedExtension[];
+}
+
+/** Puts a change on the record of every tenant, and remembers what was trusted; durable when it resolves. */
+export async function recordChange({ store, ledger, log }: Recording, change: Change): Promise<void> {
+  const { event, config, policies, before, after } = change;
+  await new SeenSequences(store).remember(after.map(({ extension }) => extension));
+  const events = [
+    ...extensionEvents(before, after),
+    configurationEvent({ event, policies, configDigest: configDigest(config) }),
+  ];
+  await recordForTenants(ledger, tenantsOf(config), events, warnOf(log));
+}
+
+function tenantsOf({ keys, mcpGateway: { anonymousTenant } }: GatewayConfig): ReadonlySet<string> {
+  const named = keys.map(({ tenant }) => tenant);
+  return new Set(anonymousTenant === null ? named : [...named, anonymousTenant]);
+}
+
+function warnOf(log: Log): (tenant: string, error: GatewayError) => void {
+  return (tenant, { code }) => log.warn({ tenant, code }, "tenant refused");
+}

@@ -1,0 +1,54 @@
+import type { JsonObject } from "../action/json.ts";
+
+/** A public key that an operator trusts. */
+export interface TrustedKey {
+  /** `sha256:<hex>` of the key's SubjectPublicKeyInfo. */
+  readonly keyId: string;
+  /** The key itself: base64 of the DER of its SubjectPublicKeyInfo. */
+  readonly spki: string;
+}
+
+/** Whom a certificate may name. */
+export interface TrustedIdentity {
+  /** The identity provider, as the certificate spells it. */
+  readonly issuer: string;
+  readonly subject: TrustedSubject;
+}
+
+/** A prefix is a URL in its one spelling, its host included, and ends in `/`. */
+export type TrustedSubject =
+  | { readonly kind: "uri" | "email"; readonly equal: string }
+  | { readonly kind: "uri"; readonly prefix: string };
+
+/** Somebody whom an operator trusts, known by a key, by an identity, or by either. */
+export interface TrustedSigner {
+  /** What evidence calls the signer. */
+  readonly name: string;
+  readonly key: TrustedKey | null;
+  /** Null, or the policy has a `trustedRoot`. */
+  readonly identity: TrustedIdentity | null;
+  /** RFC 3339, milliseconds, UTC; null: no bound. A key counts now, an identity when it signed: within `[notBefore, notAfter)`. */
+  readonly notBefore: string | null;
+  readonly notAfter: string | null;
+  /** What such signers alone vouch for may forbid, never allow. */
+  readonly tightenOnly: boolean;
+}
+
+/**
+ * Whose signatures make an extension trusted. One list is not empty; in each no two signers have a name, a key or an
+ * identity in common.
+ */
+export interface TrustPolicy {
+  /** All of these must have signed. */
+  readonly allOf: readonly TrustedSigner[];
+  /** Of these, at least so many; null: nobody is asked for. */
+  readonly anyOf: { readonly minimum: number; readonly signers: readonly TrustedSigner[] } | null;
+  /** A Sigstore TrustedRoot: the authorities that vouch for identities and times, and their logs. Readable. */
+  readonly trustedRoot: JsonObject | null;
+  readonly revoked: {
+    /** `sha256:<hex>` of an extension, of one of its files, of its signature file or of the statement signed. */
+    readonly digests: readonly string[];
+    /** `keyId` of keys that count no longer: of signers, of their certificates, or of the trusted root. */
+    readonly keys: readonly string[];
+  };
+}

@@ -1,0 +1,197 @@
+import { sha256Hex } from "../../action/canonical-json.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { Clock } from "../../action/id.ts";
+import type { JsonObject } from "../../action/json.ts";
+import { checkpointAtRange, checkpointKey, type EvidenceStore, recordKey } from "../chain/key-space.ts";
+import type { ActionRecord } from "../chain/record.ts";
+import { isAction, readRecord } from "../chain/record-text.ts";
+import { countRecords, readSessionSeqs } from "../chain/session-record.ts";
+import { isFault, readFault } from "../fault.ts";
+import { readKeyHistory } from "../key/attested-head.ts";
+import type { KeyStore } from "../key/key-folder.ts";
+import type { Disclosure } from "../private/disclosure.ts";
+import type { PrivateField } from "../private/private-field.ts";
+import { StoreView } from "../store-view.ts";
+import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
+import { TileReader } from "../tree/tile-reader.ts";
+import {
+  type BundleContent,
+  buildBundle,
+  type Redaction,
+  type ShownField,
+  type ShownFields,
+  type Witnessed,
+  withhold,
+} from "./build.ts";
+import type { BundledRecord } from "./bundle-line.ts";
+
+/** What an export needs of the ledger. */
+interface ExportedLedger {
+  recordEvent(tenant: string, kind: "admin", detail: JsonObject): Promise<void>;
+  disclosure(record: ActionRecord): Promise<Disclosure>;
+}
+
+interface SessionExportParts {
+  readonly store: EvidenceStore;
+  readonly keys: KeyStore;
+  readonly ledger: ExportedLedger;
+  readonly clock: Clock;
+}
+
+export interface ExportRequest {
+  readonly session: string;
+  /** Who asks: the principal's id. It is put on record first. */
+  readonly by: string;
+  /** False withholds every field. */
+  readonly disclose: boolean;
+  readonly redact: readonly Redaction[];
+}
+
+/** A session's evidence as it stands at one moment. */
+export interface CollectedSession {
+  readonly content: BundleContent;
+  readonly records: readonly BundledRecord[];
+}
+
+const maxRecords = 20_000;
+
+/** Hands out what a tenant's chain holds about one session, and everything needed to check it without the gateway. */
+export class SessionExport {
+  readonly #parts: SessionExportParts;
+
+  constructor(parts: SessionExportParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The session's bundle, signed by the tenant's key. Throws NOT_FOUND for a session this tenant does not have,
+   * EXPORT_BOUND for one of more than 20,000 records, INVALID_PARAMS for a redaction that fits nothing, and
+   * EVIDENCE_UNAVAILABLE where the store contradicts itself.
+   */
+  async bundle(tenant: string, request: ExportRequest): Promise<Buffer> {
+    const { content } = await this.collect(tenant, "evidence.export", request);
+    const { keyId } = content;
+    const key = await this.#parts.keys.find(keyId);
+    if (key === undefined) throw unavailable(tenant, `is signed by key \`${keyId}\`, which is not in the key folder`);
+    return buildBundle(content, key);
+  }
+
+  /** What a bundle would be made of. The errors are those of `bundle`. */
+  async collect(tenant: string, action: string, request: ExportRequest): Promise<CollectedSession> {
+    const { store, ledger, clock } = this.#parts;
+    const { session, by } = request;
+    await countRecords(store, tenant, session);
+    // Before the record below: whatever the checkpoint does not cover is younger than this.
+    const created = new Date(clock()).toISOString();
+    await ledger.recordEvent(tenant, "admin", { action, principal: by, session });
+    await using snapshot = store.snapshot();
+    try {
+      const view = new StoreView(store, snapshot);
+      return await this.#read(view, { tenant, session, created }, request);
+    } catch (error) {
+      throw readFault(error);
+    }
+  }
+
+  async #read(view: StoreView, named: Named, request: ExportRequest): Promise<CollectedSession> {
+    const { tenant, session } = named;
+    const note = (await view.get(checkpointKey(tenant))) ?? "";
+    const checkpoint = parseCheckpoint(note);
+    if (checkpoint === undefined) throw unavailable(tenant, "has no checkpoint");
+    const history = await readKeyHistory(this.#parts.store, tenant, checkpoint.chain);
+    if (typeof history === "string") throw unavailable(tenant, history);
+    const seqs = await readSessionSeqs(view, tenant, session, maxRecords);
+    if (seqs === undefined) throw tooMany();
+    const read = await readRecords(view, tenant, seqs);
+    const content = {
+      ...named,
+      texts: read.map(({ text }) => text),
+      checkpoint: note,
+      proofs: await this.#prove(view, tenant, checkpoint, seqs),
+      keyId: history.keysAt(checkpoint.size).at(-1)?.id ?? "",
+      fields: withhold(await this.#readFields(read, request.disclose), request.redact),
+    };
+    const witnessed = await readWitnessed(view, tenant, checkpoint);
+    return { content: witnessed === undefined ? content : { ...content, witnessed }, records: read };
+  }
+
+  async #prove(
+    view: StoreView,
+    tenant: string,
+    { size }: SignedCheckpoint,
+    seqs: readonly number[],
+  ): Promise<ReadonlyMap<number, readonly string[]>> {
+    const tiles = new TileReader(view, tenant);
+    const proofs = new Map<number, readonly string[]>();
+    for (const seq of new Set([...seqs, size - 1])) proofs.set(seq, hexOf(await tiles.inclusionProof(seq, size)));
+    return proofs;
+  }
+
+  async #readFields(read: readonly BundledRecord[], disclose: boolean): Promise<ReadonlyMap<number, ShownFields>> {
+    const fields = new Map<number, ShownFields>();
+    for (const { record } of read) {
+      if (!isAction(record)) continue;
+      const kept = await this.#parts.ledger.disclosure(record);
+      if (Object.keys(kept).length > 0) fields.set(record.seq, showFields(kept, disclose));
+    }
+    return fields;
+  }
+}
+
+interface Named {
+  readonly tenant: string;
+  readonly session: string;
+  readonly created: string;
+}
+
+interface ReadRecord extends BundledRecord {
+  readonly text: string;
+}
+
+async function readRecords(view: StoreView, tenant: string, seqs: readonly number[]): Promise<readonly ReadRecord[]> {
+  const texts = await view.getMany(seqs.map((seq) => recordKey(tenant, seq)));
+  return texts.map((text, at) => {
+    const record = text === undefined ? undefined : readRecord(text);
+    if (text === undefined || record === undefined || isFault(record) || record.seq !== seqs[at]) {
+      throw unavailable(tenant, `does not hold record ${seqs[at]} as its indexes say`);
+    }
+    return { record, text, hash: sha256Hex(text) };
+  });
+}
+
+/** The latest checkpoint that stays, if any: where there is a witness, that is what it has seen. */
+async function readWitnessed(
+  view: StoreView,
+  tenant: string,
+  { size }: SignedCheckpoint,
+): Promise<Witnessed | undefined> {
+  const [note] = await view.values({ ...checkpointAtRange(tenant), reverse: true, limit: 1 });
+  const first = note === undefined ? undefined : parseCheckpoint(note)?.size;
+  if (note === undefined || first === undefined) return undefined;
+  return { note, proof: hexOf(await new TileReader(view, tenant).consistencyProof(first, size)) };
+}
+
+function showFields(kept: Disclosure, disclose: boolean): ShownFields {
+  const members = Object.entries(kept).map(([member, fields]) => {
+    return [member, disclose ? fields.map(showField) : fields.map(({ commitment }) => ({ commitment }))];
+  });
+  return Object.fromEntries(members) as ShownFields;
+}
+
+/** A field of which not all is kept cannot be checked: its commitment alone is shown. */
+function showField({ commitment, name, salt, value }: PrivateField): ShownField {
+  if (name === undefined || salt === undefined || value === undefined) return { commitment };
+  return { commitment, name, salt, value };
+}
+
+function hexOf(hashes: readonly Buffer[]): string[] {
+  return hashes.map((hash) => hash.toString("hex"));
+}
+
+function unavailable(tenant: string, what: string): GatewayError {
+  return new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` ${what}`);
+}
+
+function tooMany(): GatewayError {
+  return new GatewayError("EXPORT_BOUND", `expected at most ${maxRecords} records, got more`);
+}

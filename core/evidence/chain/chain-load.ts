@@ -1,0 +1,98 @@
+import type { SigningKey } from "../../action/signing-key.ts";
+import { isFault } from "../fault.ts";
+import { loadAttested } from "../key/attested-head.ts";
+import type { KeyStore } from "../key/key-folder.ts";
+import { fitsNewest } from "../private/disclosure.ts";
+import type { WrappingKey, WrappingKeyStore } from "../private/wrapping-key.ts";
+import { TileTree } from "../tree/tile.ts";
+import { type ChainHead, ChainWalk } from "./chain-walk.ts";
+import type { Mark } from "./high-water.ts";
+import { type EvidenceStore, recordKey, recordRange, seqIn } from "./key-space.ts";
+
+interface Refusal {
+  readonly refused: string;
+}
+
+/** Where a chain lies, and its keys. */
+interface ChainSource {
+  readonly store: EvidenceStore;
+  readonly keys: KeyStore;
+  readonly wrappingKeys: WrappingKeyStore;
+}
+
+/** A chain ready to grow: its last record, its tree, the key that signs it and the one that hides its values. */
+interface LoadedChain {
+  readonly head: ChainHead;
+  readonly tree: TileTree;
+  readonly key: SigningKey;
+  readonly wrapping: WrappingKey;
+}
+
+/**
+ * Reads where a tenant's chain stands and checks it against its high-water mark: the marked record must be there,
+ * byte for byte, everything after it must link, the latest checkpoint must be signed, and fit chain and tree, and the
+ * wrapping key must open the newest private entry.
+ * Reads records no further back than the mark.
+ */
+export async function loadChain(
+  source: ChainSource,
+  tenant: string,
+  mark: Mark | undefined,
+): Promise<LoadedChain | Refusal> {
+  const { store, keys } = source;
+  try {
+    if (mark === undefined) return await loadUnmarked(store, tenant);
+    const head = await loadMarked(store, tenant, mark);
+    if ("refused" in head) return head;
+    if (head.seq < 0) return { head, tree: new TileTree(), ...(await openKeys(source, mark.chain)) };
+    const attested = await loadAttested(store, keys, { tenant, chain: mark.chain, head });
+    if (typeof attested === "string") return { refused: `${chainOf(tenant)} ${attested}` };
+    const wrapping = await loadWrappingKey(source, tenant, mark.chain);
+    if (typeof wrapping === "string") return { refused: `${chainOf(tenant)} ${wrapping}` };
+    return { head, ...attested, wrapping };
+  } catch (error) {
+    return { refused: `${chainOf(tenant)} cannot be read: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+async function loadMarked(store: EvidenceStore, tenant: string, mark: Mark): Promise<ChainHead | Refusal> {
+  const from = Math.max(mark.seq, 0);
+  const walk = new ChainWalk(tenant, mark.chain, from);
+  for await (const [key, text] of store.iterator({ ...recordRange(tenant), gte: recordKey(tenant, from) })) {
+    const step = walk.accept(key, text);
+    if (isFault(step)) return { refused: `${chainOf(tenant)} is broken at record ${walk.head.seq + 1}: ${step.fault}` };
+    if (step.record.seq === mark.seq && step.hash !== mark.head) {
+      return { refused: `${chainOf(tenant)} differs from its high-water mark at record ${mark.seq}` };
+    }
+  }
+  if (walk.head.seq >= mark.seq) return walk.head;
+  return {
+    refused: `${chainOf(tenant)} is behind its high-water mark: expected record ${mark.seq} or later, got ${await lastSeq(store, tenant)}`,
+  };
+}
+
+/** The keys of a chain that holds nothing yet: a process that ended early may have made one of them. */
+async function openKeys(source: ChainSource, chain: string): Promise<Pick<LoadedChain, "key" | "wrapping">> {
+  const wrapping = (await source.wrappingKeys.find(chain)) ?? (await source.wrappingKeys.create(chain));
+  return { key: await source.keys.create(), wrapping };
+}
+
+async function loadWrappingKey(source: ChainSource, tenant: string, chain: string): Promise<WrappingKey | string> {
+  const key = await source.wrappingKeys.find(chain);
+  if (key === undefined) return "has no good wrapping key in the key folder";
+  const fits = await fitsNewest(source.store, key, tenant, chain);
+  return fits ? key : "has a wrapping key that does not open its private entries";
+}
+
+async function loadUnmarked(store: EvidenceStore, tenant: string): Promise<Refusal> {
+  return { refused: `${chainOf(tenant)} has no high-water mark; its last record is ${await lastSeq(store, tenant)}` };
+}
+
+async function lastSeq(store: EvidenceStore, tenant: string): Promise<string> {
+  const [key] = await store.keys({ ...recordRange(tenant), reverse: true, limit: 1 }).all();
+  return key === undefined ? "none" : String(seqIn(key));
+}
+
+function chainOf(tenant: string): string {
+  return `chain of tenant \`${tenant}\``;
+}

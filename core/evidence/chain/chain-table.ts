@@ -1,0 +1,249 @@
+import { GatewayError } from "../../action/error.ts";
+import type { Random } from "../../action/id.ts";
+import type { SigningKey } from "../../action/signing-key.ts";
+import type { KeyStore } from "../key/key-folder.ts";
+import type { WrappingKey, WrappingKeyStore } from "../private/wrapping-key.ts";
+import { TileTree } from "../tree/tile.ts";
+import type { Flaw } from "../verify/folder-verdict.ts";
+import { readAllTold } from "../witness/published-heads.ts";
+import { isOver, type MetaEntry, metaLog, parseMetaNote } from "../witness/tenant-index.ts";
+import type { Witness } from "../witness/witness.ts";
+import { loadChain } from "./chain-load.ts";
+import { type ChainHead, emptyHead } from "./chain-walk.ts";
+import type { HighWater, Mark } from "./high-water.ts";
+import { checkTenant, type EvidenceStore, listTenants } from "./key-space.ts";
+import { readInstallationId } from "./recovery.ts";
+
+/** One tenant's chain as far as it is sealed; what is sealed may still wait for the disk. */
+export interface Chain {
+  readonly tenant: string;
+  readonly id: string;
+  head: ChainHead;
+  /** Signs what is sealed from now on. */
+  key: SigningKey;
+  /** Over what was handed to the disk: the group commit adds to it. */
+  tree: TileTree;
+  /** Encrypts the private fields of its records. */
+  wrapping: WrappingKey;
+}
+
+interface ChainTableParts {
+  readonly store: EvidenceStore;
+  readonly highWater: HighWater;
+  readonly keys: KeyStore;
+  readonly wrappingKeys: WrappingKeyStore;
+  readonly random: Random;
+}
+
+export interface ChainStatus {
+  readonly tenant: string;
+  /** Empty for a refused chain whose name is not known. */
+  readonly chain: string;
+  /** −1 for a chain that holds nothing yet. */
+  readonly seq: number;
+  readonly head: string;
+  /** `failed`: no tenant can write until a repair succeeds. `refused`: this chain is not sound. */
+  readonly state: "ready" | "failed" | "refused";
+  readonly reason?: string;
+}
+
+const maxTenants = 10_000;
+const chainIdBytes = 16;
+
+/** The chains of a store by tenant, and the tenants whose chain cannot be trusted. */
+export class ChainTable {
+  readonly #parts: ChainTableParts;
+  readonly #highWater: HighWater;
+  readonly #chains = new Map<string, Chain>();
+  readonly #refused = new Map<string, string>();
+  readonly #opening = new Map<string, Promise<Chain>>();
+  #closedBecause: string | undefined;
+
+  constructor(parts: ChainTableParts) {
+    this.#parts = parts;
+    this.#highWater = parts.highWater;
+  }
+
+  /**
+   * Reads every chain back from the store, and raises the marks of those that are sound and ahead of theirs.
+   * A tenant whose chain is not sound is refused from then on. Rejects when the marks cannot be written.
+   */
+  async load(): Promise<void> {
+    const tenants = new Set([...this.#highWater.marks.keys(), ...(await listTenants(this.#parts.store))]);
+    for (const tenant of tenants) await this.#loadTenant(tenant);
+  }
+
+  /** The tenant's chain; a new one is named, durably, first. Throws EVIDENCE_UNAVAILABLE where the tenant is refused. */
+  async open(tenant: string): Promise<Chain> {
+    this.checkTrusted(tenant);
+    return this.#chains.get(tenant) ?? (await this.#openNew(tenant));
+  }
+
+  /** The chain of a tenant that has one. Throws NOT_FOUND, or EVIDENCE_UNAVAILABLE where the tenant is refused. */
+  get(tenant: string): Chain {
+    this.checkTrusted(tenant);
+    const chain = this.#chains.get(tenant);
+    if (chain === undefined) throw new GatewayError("NOT_FOUND", "the tenant has no evidence");
+    return chain;
+  }
+
+  /** Throws EVIDENCE_UNAVAILABLE for a tenant whose chain is not sound. */
+  checkTrusted(tenant: string): void {
+    const reason = this.#refused.get(tenant);
+    if (reason !== undefined) throw new GatewayError("EVIDENCE_UNAVAILABLE", reason);
+  }
+
+  /** Refuses a tenant until a start finds its chain sound. */
+  refuse(tenant: string, reason: string): void {
+    this.#refused.set(tenant, reason);
+  }
+
+  /** Lets no chain begin any more: a tenant that seems new may be one whose chain was taken away. */
+  refuseNew(reason: string): void {
+    this.#closedBecause = reason;
+  }
+
+  get refusals(): ReadonlyMap<string, string> {
+    return this.#refused;
+  }
+
+  /** Tenants whose chain is sound. */
+  get tenants(): readonly string[] {
+    return [...this.#chains.keys()].filter((tenant) => !this.#refused.has(tenant));
+  }
+
+  status(failed: boolean): readonly ChainStatus[] {
+    const tenants = new Set([...this.#chains.keys(), ...this.#refused.keys()]);
+    return [...tenants].sort().map((tenant) => {
+      const chain = this.#chains.get(tenant);
+      const head = chain?.head ?? this.#markOf(tenant);
+      const reason = this.#refused.get(tenant);
+      const id = chain?.id ?? this.#highWater.marks.get(tenant)?.chain ?? "";
+      const place = { tenant, chain: id, seq: head.seq, head: head.hash };
+      if (reason !== undefined) return { ...place, state: "refused", reason };
+      return { ...place, state: failed ? "failed" : "ready" };
+    });
+  }
+
+  #markOf(tenant: string): ChainHead {
+    const mark = this.#highWater.marks.get(tenant);
+    return mark === undefined ? emptyHead : { seq: mark.seq, hash: mark.head };
+  }
+
+  async #loadTenant(tenant: string): Promise<void> {
+    const mark = this.#highWater.marks.get(tenant);
+    const loaded = await loadChain(this.#parts, tenant, mark);
+    if ("refused" in loaded) return this.refuse(tenant, loaded.refused);
+    const { head } = loaded;
+    const id = mark?.chain ?? "";
+    if (head.seq > (mark?.seq ?? -1)) {
+      await this.#highWater.advance([{ tenant, chain: id, seq: head.seq, head: head.hash }]);
+    }
+    const known = this.#chains.get(tenant);
+    if (known === undefined) this.#chains.set(tenant, { tenant, id, ...loaded });
+    else Object.assign(known, loaded);
+  }
+
+  /** Two first actions of a tenant at once share one chain. */
+  #openNew(tenant: string): Promise<Chain> {
+    const pending = this.#opening.get(tenant) ?? this.#create(tenant).finally(() => this.#opening.delete(tenant));
+    this.#opening.set(tenant, pending);
+    return pending;
+  }
+
+  /** The mark comes before the first record: a tenant with records and no mark has lost its mark. */
+  async #create(tenant: string): Promise<Chain> {
+    checkTenant(tenant);
+    if (this.#closedBecause !== undefined) throw new GatewayError("EVIDENCE_UNAVAILABLE", this.#closedBecause);
+    if (this.#chains.size + this.#opening.size >= maxTenants) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", `expected at most ${maxTenants} tenants in one data folder`);
+    }
+    const id = Buffer.from(this.#parts.random(chainIdBytes)).toString("base64url");
+    const keys = await this.#mark(tenant, id);
+    const chain: Chain = { tenant, id, head: emptyHead, tree: new TileTree(), ...keys };
+    this.#chains.set(tenant, chain);
+    return chain;
+  }
+
+  /** Resolves when no new chain is being made. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#opening.values());
+  }
+
+  /** Makes the keys of a new chain, and its mark. */
+  async #mark(tenant: string, chain: string): Promise<Pick<Chain, "key" | "wrapping">> {
+    try {
+      const key = await this.#parts.keys.create();
+      const wrapping = await this.#parts.wrappingKeys.create(chain);
+      await this.#highWater.advance([{ tenant, chain, seq: emptyHead.seq, head: emptyHead.hash }]);
+      return { key, wrapping };
+    } catch (cause) {
+      throw new GatewayError("EVIDENCE_UNAVAILABLE", "a new chain cannot be marked; see the log", { cause });
+    }
+  }
+}
+
+/** What witnesses say of the chains a data folder should hold. */
+interface ListVerdict {
+  /** Chains that a witness has seen and the folder does not hold, by the tenant the folder's own list names. */
+  readonly gone: ReadonlyMap<string, Flaw>;
+  /** Set where a witness has seen another list than the folder knows of: then nobody can say which chains are gone. */
+  readonly flaw: Flaw | undefined;
+}
+
+/**
+ * Compares the chains of a data folder with the list of chains that each witness has seen. That list is in the folder,
+ * and its root with the witness: leaving a chain out of both store and list shows in the root.
+ *
+ * The witness's note is not checked against the installation's key: that key is in the folder too, and says nothing
+ * about who holds the folder. What binds is the root.
+ */
+export async function judgeList(
+  store: EvidenceStore,
+  marks: ReadonlyMap<string, Mark>,
+  witnesses: readonly Witness[],
+): Promise<ListVerdict> {
+  const id = await readInstallationId(store);
+  const told = await readAllTold(store);
+  const held = new Set([...marks.values()].map(({ chain }) => chain));
+  const gone = new Map<string, Flaw>();
+  let flaw: Flaw | undefined;
+  for (const witness of witnesses) {
+    const entries = await findList(witness, { id, told, held });
+    if (entries === undefined) flaw ??= otherList(witness.name);
+    for (const entry of entries ?? [])
+      if (!held.has(entry.chain)) gone.set(entry.tenant, goneFlaw(witness.name, entry));
+  }
+  return { gone, flaw };
+}
+
+interface Known {
+  readonly id: string | undefined;
+  readonly told: readonly (readonly MetaEntry[])[];
+  readonly held: ReadonlySet<string>;
+}
+
+/** The list that the witness's note is over; undefined where the folder has none such, or lost its name. */
+async function findList(witness: Witness, { id, told, held }: Known): Promise<readonly MetaEntry[] | undefined> {
+  const note = id === undefined ? undefined : await witness.latest(metaLog(id));
+  if (id === undefined || note === undefined) return (await hasSeenAny(witness, held)) ? undefined : [];
+  const read = parseMetaNote(note, id);
+  return read === undefined ? undefined : told.find((list) => isOver(read, list));
+}
+
+/** A witness is told the list along with the chains: one that knows a chain and no list knows it under another name. */
+async function hasSeenAny(witness: Witness, chains: ReadonlySet<string>): Promise<boolean> {
+  for (const chain of chains) if ((await witness.latest(chain)) !== undefined) return true;
+  return false;
+}
+
+function goneFlaw(witness: string, { size }: MetaEntry): Flaw {
+  return {
+    reason: "behind_witness",
+    detail: `the chain is gone: witness \`${witness}\` has seen ${size} records of it`,
+  };
+}
+
+function otherList(witness: string): Flaw {
+  return { reason: "forked", detail: `witness \`${witness}\` has seen other chains than this data folder knows of` };
+}

@@ -1,0 +1,191 @@
+import type { AbstractBatchOptions, AbstractLevel, AbstractPutOptions } from "abstract-level";
+import { type KeyRange, lastPart, rangeOf, tenantPrefix } from "../../store/key-range.ts";
+
+/** The database as this folder uses it: string keys and values, atomic batches, strictly ordered ranges. */
+export type EvidenceStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+
+/** The option that makes a write wait for the disk; the abstract interface does not name it, both engines take it. */
+export const durably: WriteOptions = { sync: true };
+type WriteOptions = AbstractPutOptions<string, string> & AbstractBatchOptions<string, string> & { readonly sync: true };
+
+const maxTenant = 256;
+const seqDigits = 16;
+
+/** Throws TypeError for a name that is empty, too long or not well-formed. */
+export function checkTenant(tenant: string): void {
+  if (tenant.length > 0 && tenant.length <= maxTenant && tenant.isWellFormed()) return;
+  throw new TypeError(`evidence: expected a tenant of 1 to ${maxTenant} well-formed characters`);
+}
+
+/** Keys outside any tenant have no `/`, and every tenant's key has one: they cannot meet. */
+export const epochKey = "epoch";
+export const probeKey = "probe";
+/** Name and key of this data folder towards its witnesses. */
+export const installationKey = "installation";
+
+/** The list of chains that a witness, by its configured name, was told last. */
+export function metaKey(witness: string): string {
+  return `meta-${encodeURIComponent(witness)}`;
+}
+
+/** What any witness was told; a tenant's keys lie here too where its name begins so, and have a `/`. */
+export function metaRange(): KeyRange {
+  return { gte: "meta-", lt: "meta." }; // "." follows "-"
+}
+
+export function recordKey(tenant: string, seq: number): string {
+  return `${prefixOf(tenant)}record/${sequence(seq)}`;
+}
+
+/** Every record of a tenant's chain, in order. */
+export function recordRange(tenant: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}record/`);
+}
+
+/** The private fields of a record, encrypted; apart from the chain so that they can be erased. */
+export function disclosureKey(tenant: string, seq: number): string {
+  return `${prefixOf(tenant)}disclosure/${sequence(seq)}`;
+}
+
+/** The key that a record's private fields are encrypted with, itself encrypted with the chain's wrapping key. */
+export function dataKeyKey(tenant: string, seq: number): string {
+  return `${prefixOf(tenant)}data-key/${sequence(seq)}`;
+}
+
+/** The action that this decision held for review, sealed, for as long as it may be reviewed or used. */
+export function heldKey(tenant: string, seq: number): string {
+  return `${prefixOf(tenant)}held/${sequence(seq)}`;
+}
+
+export function dataKeyRange(tenant: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}data-key/`);
+}
+
+/** Everything that is kept of the private fields of the records `first` to `last`. */
+export function privateRanges(tenant: string, first: number, last: number): readonly KeyRange[] {
+  return [disclosureKey, dataKeyKey, heldKey].map((key) => ({ gte: key(tenant, first), lt: key(tenant, last + 1) }));
+}
+
+/** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */
+export function openKey(tenant: string, actionId: string): string {
+  return `${prefixOf(tenant)}open/${encodeURIComponent(actionId)}`;
+}
+
+export function openRange(tenant: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}open/`);
+}
+
+/** The summary of a session. */
+export function sessionKey(tenant: string, session: string): string {
+  return `${prefixOf(tenant)}session/${encodeURIComponent(session)}`;
+}
+
+/** A session by the sequence number of its first record; its value is the session's id. */
+export function sessionOrderKey(tenant: string, firstSeq: number): string {
+  return `${prefixOf(tenant)}session-order/${sequence(firstSeq)}`;
+}
+
+export function sessionOrderRange(tenant: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}session-order/`);
+}
+
+/** A record by its index in its session; its value is the record's sequence number. */
+export function sessionRecordKey(tenant: string, session: string, index: number): string {
+  return `${prefixOf(tenant)}session-record/${encodeURIComponent(session)}/${sequence(index)}`;
+}
+
+export function sessionRecordRange(tenant: string, session: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}session-record/${encodeURIComponent(session)}/`);
+}
+
+/** 256 neighbouring hashes of the tree, in hex: tile `index` of a level of tiles, the leaves' being 0. */
+export function tileKey(tenant: string, level: number, index: number): string {
+  return `${prefixOf(tenant)}tile/${level}/${sequence(index)}`;
+}
+
+/** The signed note of the chain's latest checkpoint. */
+export function checkpointKey(tenant: string): string {
+  return `${prefixOf(tenant)}checkpoint`;
+}
+
+/** The signed note of an earlier checkpoint that stays: over a genesis or a rotation, or known to a witness. */
+export function checkpointAtKey(tenant: string, size: number): string {
+  return `${prefixOf(tenant)}checkpoint-at/${sequence(size)}`;
+}
+
+export function checkpointAtRange(tenant: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}checkpoint-at/`);
+}
+
+/** Present for each record that introduces a signing key, the genesis and rotations; its value is the key's id. */
+export function keyRecordKey(tenant: string, seq: number): string {
+  return `${prefixOf(tenant)}signing-key/${sequence(seq)}`;
+}
+
+export function keyRecordRange(tenant: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}signing-key/`);
+}
+
+/** What is left of the records that were pruned: where the chain begins, and the hashes that no full tile holds. */
+export function prunedKey(tenant: string): string {
+  return `${prefixOf(tenant)}pruned`;
+}
+
+/** What hides a tenant's chain in the list of chains that witnesses are told. */
+export function metaSaltKey(tenant: string): string {
+  return `${prefixOf(tenant)}meta-salt`;
+}
+
+/** An event by its kind; its value is the session, the principal or the scope it is about, or nothing. */
+export function eventKey(tenant: string, kind: string, seq: number): string {
+  return `${prefixOf(tenant)}event/${kind}/${sequence(seq)}`;
+}
+
+export function eventRange(tenant: string, kind: string): KeyRange {
+  return rangeOf(`${prefixOf(tenant)}event/${kind}/`);
+}
+
+/** All that the store holds of a tenant. */
+export function tenantRange(tenant: string): KeyRange {
+  return rangeOf(prefixOf(tenant));
+}
+
+/** The sequence number that a key ends with. */
+export function seqIn(key: string): number {
+  return Number(lastPart(key));
+}
+
+/** Every tenant that has a key in the store. One look-up each, however many records they have. */
+export async function listTenants(store: EvidenceStore): Promise<string[]> {
+  const tenants: string[] = [];
+  let after = "";
+  for (;;) {
+    const [key] = await store.keys({ gt: after, limit: 1 }).all();
+    if (key === undefined) return tenants;
+    const slash = key.indexOf("/");
+    if (slash !== -1) tenants.push(decodeURIComponent(key.slice(0, slash)));
+    after = slash === -1 ? key : `${key.slice(0, slash)}0`; // "0" follows "/"
+  }
+}
+
+/** The prefix of a tenant whose name was checked. */
+function prefixOf(tenant: string): string {
+  return prefixes.get(tenant) ?? encodeTenant(tenant);
+}
+
+/** Encoded names of tenants seen lately; emptied when full, so that no stream of names can grow it. */
+const prefixes = new Map<string, string>();
+const maxPrefixes = 1_000;
+
+function encodeTenant(tenant: string): string {
+  checkTenant(tenant);
+  const prefix = tenantPrefix(tenant);
+  if (prefixes.size >= maxPrefixes) prefixes.clear();
+  prefixes.set(tenant, prefix);
+  return prefix;
+}
+
+function sequence(number: number): string {
+  if (!Number.isSafeInteger(number) || number < 0) throw new TypeError(`evidence: expected a sequence number`);
+  return String(number).padStart(seqDigits, "0");
+}

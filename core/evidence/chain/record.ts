@@ -1,0 +1,189 @@
+import type { TicketStanding } from "../../action/capability-ticket.ts";
+import type { Decision } from "../../action/decision.ts";
+import type { Capability, ClientIdentity, Phase, Protocol } from "../../action/envelope.ts";
+import type { JsonObject } from "../../action/json.ts";
+import type { PolicyRef } from "../../action/policy.ts";
+import type { SessionScope } from "../../action/principal.ts";
+import type { Role } from "../../action/role.ts";
+
+/** The name of this shape. A reader refuses any other. */
+export const recordSchema = "evidence-record-v1";
+
+export const eventKinds = [
+  "genesis",
+  "approval",
+  "extension",
+  "configuration",
+  "key",
+  "session",
+  "ticket",
+  "admin",
+  "redaction",
+  "retention",
+  "heartbeat",
+] as const;
+export type EventKind = (typeof eventKinds)[number];
+
+export const actionKinds = ["decision", "outcome"] as const;
+export type ActionKind = (typeof actionKinds)[number];
+
+type RecordKind = ActionKind | EventKind;
+
+/** What became of an action: `dispatched` is written before the upstream is called, the last three after. */
+export const effects = ["not_dispatched", "dispatched", "success", "error", "unknown"] as const;
+export type Effect = (typeof effects)[number];
+
+/** The members every record has. All numbers are integers below 2^53. */
+interface RecordFrame {
+  /** Random name of the chain, fixed by its genesis record. */
+  readonly chain: string;
+  /** `sha256:<hex>` of the configuration in force. */
+  readonly config_digest: string;
+  /** UUIDv7 of this record. */
+  readonly id: string;
+  readonly kind: RecordKind;
+  /** SHA-256 (hex) of the bytes of the record before; 64 zeros in the genesis record. */
+  readonly prev_hash: string;
+  /** 16 random bytes, base64url: who knows a record's digest cannot guess the record. */
+  readonly salt: string;
+  readonly schema: typeof recordSchema;
+  /** Position in the chain; the genesis record is 0. */
+  readonly seq: number;
+  readonly tenant: string;
+  /** RFC 3339, milliseconds, UTC. */
+  readonly time: string;
+  /** Which process wrote it; the epoch grows with every start. */
+  readonly writer: RecordWriter;
+}
+
+export interface RecordWriter {
+  readonly epoch: number;
+  readonly id: string;
+}
+
+/** A step of one action: the decision about it, or what came of it. */
+export interface ActionRecord extends RecordFrame {
+  readonly kind: ActionKind;
+  readonly action: RecordedAction;
+  readonly approval?: RecordedApproval | undefined;
+  readonly client: ClientIdentity;
+  readonly effect: Effect;
+  /** In a decision: why. In an outcome: the judgement of the output, where there was one. */
+  readonly evaluation?: RecordedEvaluation | undefined;
+  readonly principal: RecordedPrincipal;
+  /** Why the effect is `unknown`. */
+  readonly reason?: string | undefined;
+  readonly session: RecordedSession;
+  /** The capability ticket that came with a decision's action. */
+  readonly ticket?: RecordedTicket | undefined;
+  readonly trace?: RecordedTrace | undefined;
+}
+
+/** Something that happened to the gateway or to a tenant, apart from any action. */
+export interface EventRecord extends RecordFrame {
+  readonly kind: EventKind;
+  readonly detail: JsonObject;
+}
+
+/** One leaf of a tenant's chain, `evidence-record-v1`. Its bytes are its RFC 8785 JSON. */
+export type EvidenceRecord = ActionRecord | EventRecord;
+
+export interface RecordedAction {
+  /** Commitment to the arguments, field by field: see `fieldsDigest`. */
+  readonly arguments_digest: string;
+  readonly capability: Capability;
+  /** Commitment to what an approval of this action is bound to: see `WrappingKey.commitFingerprint`. */
+  readonly fingerprint: string;
+  /** The envelope's id; it ties an outcome to its decision. */
+  readonly id: string;
+  /** Commitment to the upstream's answer; in outcomes `success` and `error`. */
+  readonly output_digest?: string | undefined;
+  readonly phase: Phase;
+  readonly protocol: Protocol;
+  readonly target: string;
+  readonly task: string | null;
+  readonly tool: string;
+  /** Digest of the tool's definition as the upstream published it. */
+  readonly tool_definition?: string | undefined;
+}
+
+export interface RecordedPrincipal {
+  readonly id: string;
+  readonly key_id: string;
+  readonly role: Role;
+}
+
+/** Where in its session a record stands; index and hash leave no gap. */
+export interface RecordedSession {
+  readonly id: string;
+  readonly index: number;
+  readonly label?: string | undefined;
+  /** SHA-256 (hex) of the bytes of this session's record before; 64 zeros in its first. */
+  readonly prev_hash: string;
+  readonly transport: SessionScope["transport"];
+}
+
+export interface RecordedEvaluation {
+  readonly by_default: boolean;
+  readonly decision: Decision;
+  readonly duration_us: number;
+  /** Names of the policies that could not answer. Their texts may quote arguments and stay in the log. */
+  readonly errors: readonly string[];
+  readonly id: string;
+  readonly policies: readonly RecordedPolicy[];
+  readonly risk: number;
+  /** The rules that made the decision. */
+  readonly rules: readonly string[];
+  readonly shadow: readonly RecordedPolicy[];
+  /** What rules and policies in shadow mode would have held or blocked; absent where nothing. At most 32. */
+  readonly would_have?: readonly RecordedTrial[] | undefined;
+}
+
+/** A decision that does not count, and the rule that would have made it. */
+export interface RecordedTrial {
+  readonly decision: Decision;
+  readonly rule: string;
+}
+
+export interface RecordedPolicy {
+  readonly digest: string;
+  readonly duration_us: number;
+  readonly kind: PolicyRef["kind"];
+  readonly name: string;
+  /** What it would not have anyone see of the answer; absent where nothing. In `shadow`: what it would have redacted. */
+  readonly redactions?: readonly RecordedRedaction[] | undefined;
+  readonly signer: string | null;
+  readonly verdict: Decision | "abstain";
+  readonly version: string;
+}
+
+/** In how many places of the answer a rule found something to redact. Neither what nor where: that says too much. */
+export interface RecordedRedaction {
+  readonly count: number;
+  readonly rule: string;
+}
+
+export interface RecordedApproval {
+  readonly fingerprint: string;
+  readonly id: string;
+  readonly reviewer: string | null;
+  readonly state: string;
+}
+
+export interface RecordedTicket {
+  /** Absent where nothing that the ticket says of itself can be believed. */
+  readonly id?: string | undefined;
+  /** How many uses it has; with `use`. */
+  readonly of?: number | undefined;
+  readonly standing: TicketStanding;
+  /** The number of the use that this decision spends; the first is 1. */
+  readonly use?: number | undefined;
+}
+
+interface RecordedTrace {
+  readonly span_id: string;
+  readonly trace_id: string;
+}
+
+/** What the first record of a chain, and of a session, has for its predecessor. */
+export const noHash: string = "0".repeat(64);

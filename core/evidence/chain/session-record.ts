@@ -1,0 +1,208 @@
+import { GatewayError } from "../../action/error.ts";
+import { isJsonObject, type JsonObject, parseKept } from "../../action/json.ts";
+import { isFault } from "../fault.ts";
+import { readFirstKept } from "../retention/pruned-prefix.ts";
+import type { StoreView } from "../store-view.ts";
+import {
+  type EvidenceStore,
+  eventRange,
+  keyRecordRange,
+  recordKey,
+  seqIn,
+  sessionKey,
+  sessionOrderKey,
+  sessionOrderRange,
+  sessionRecordKey,
+  sessionRecordRange,
+} from "./key-space.ts";
+import type { EventKind, EvidenceRecord } from "./record.ts";
+import { isAction, readRecord } from "./record-text.ts";
+import { readSummary, type SessionSummary } from "./session-head.ts";
+
+export interface PageRequest {
+  /** 1 to 1,000. */
+  readonly limit: number;
+  /** The `next` of the page before. */
+  readonly cursor?: string;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** Where the next page begins; null after the last. */
+  readonly next: string | null;
+}
+
+const maxPage = 1_000;
+const maxSession = 256;
+
+/** A tenant's sessions, the one that began last first; pruned ones leave pages shorter. Throws INVALID_PARAMS for a bad page. */
+export async function listSessions(
+  store: EvidenceStore,
+  tenant: string,
+  page: PageRequest,
+): Promise<Page<SessionSummary>> {
+  const limit = checkLimit(page.limit);
+  const before = readCursor(page.cursor);
+  const range = sessionOrderRange(tenant);
+  const lt = before === undefined ? range.lt : sessionOrderKey(tenant, before);
+  const ids = await store.values({ gte: range.gte, lt, reverse: true, limit: limit + 1 }).all();
+  const texts = await store.getMany(ids.slice(0, limit).map((id) => sessionKey(tenant, id)));
+  const found = texts.map((text) => {
+    const summary = readSummary(text ?? "");
+    if (summary === undefined) throw mismatch(tenant);
+    return summary;
+  });
+  const next = ids.length > limit ? String(found.at(-1)?.first_seq) : null;
+  const firstKept = await readFirstKept(store, tenant);
+  return { items: found.filter((summary) => summary.last_seq >= firstKept), next };
+}
+
+/**
+ * The records of one session, oldest first, but for pruned ones.
+ * Throws NOT_FOUND for a session this tenant does not have, INVALID_PARAMS for a bad page, EVIDENCE_UNAVAILABLE where
+ * the index and the chain disagree: a gap is never shown as if nothing were missing.
+ */
+export async function listRecords(
+  store: EvidenceStore,
+  tenant: string,
+  session: string,
+  page: PageRequest,
+): Promise<Page<EvidenceRecord>> {
+  const limit = checkLimit(page.limit);
+  const cursor = readCursor(page.cursor) ?? 0;
+  const total = await countRecords(store, tenant, session);
+  const from = Math.max(cursor, await findFirstIndex(store, tenant, session));
+  const end = Math.min(from + limit, total);
+  if (from >= end) return { items: [], next: null };
+  const range = { gte: sessionRecordKey(tenant, session, from), lt: sessionRecordRange(tenant, session).lt };
+  const seqs = await store.values({ ...range, limit: end - from }).all();
+  const texts = await store.getMany(seqs.map((seq) => recordKey(tenant, Number(seq))));
+  if (texts.length !== end - from) throw mismatch(tenant);
+  const items = texts.map((text, offset) => readEntry(text, tenant, session, from + offset));
+  return { items, next: end < total ? String(end) : null };
+}
+
+/** How many records a session has had. Throws NOT_FOUND for one this tenant does not have, or not any more. */
+export async function countRecords(store: EvidenceStore, tenant: string, session: string): Promise<number> {
+  const known = session.length <= maxSession && session.isWellFormed();
+  const text = known ? await store.get(sessionKey(tenant, session)) : undefined;
+  if (text === undefined) throw notFound();
+  const summary = readSummary(text);
+  if (summary === undefined) throw mismatch(tenant);
+  if (summary.last_seq < (await readFirstKept(store, tenant))) throw notFound();
+  return summary.records;
+}
+
+/** The index of the first record of a session that was not pruned. */
+async function findFirstIndex(store: EvidenceStore, tenant: string, session: string): Promise<number> {
+  const firstKept = await readFirstKept(store, tenant);
+  if (firstKept === 0) return 0;
+  for await (const [key, seq] of store.iterator(sessionRecordRange(tenant, session))) {
+    if (Number(seq) >= firstKept) return seqIn(key);
+  }
+  throw mismatch(tenant);
+}
+
+function readEntry(text: string | undefined, tenant: string, session: string, index: number): EvidenceRecord {
+  const record = text === undefined ? undefined : readRecord(text);
+  if (record === undefined || isFault(record) || !isAction(record) || record.tenant !== tenant) throw mismatch(tenant);
+  if (record.session.id !== session || record.session.index !== index) throw mismatch(tenant);
+  return record;
+}
+
+function checkLimit(limit: number): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= maxPage) return limit;
+  throw new GatewayError("INVALID_PARAMS", `expected \`limit\` from 1 to ${maxPage}, got \`${limit}\``);
+}
+
+function readCursor(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw new GatewayError("INVALID_PARAMS", `expected \`cursor\` to be the \`next\` of a page`);
+}
+
+function notFound(): GatewayError {
+  return new GatewayError("NOT_FOUND", "no such session");
+}
+
+function mismatch(tenant: string): GatewayError {
+  return new GatewayError(
+    "EVIDENCE_UNAVAILABLE",
+    `sessions of tenant \`${tenant}\` do not match its chain; verify the chain`,
+  );
+}
+
+/** Events of a tenant that bear on every session: keys, configuration, extensions, what was erased or pruned. */
+const sharedKinds = ["configuration", "extension", "redaction", "retention"] as const;
+/** Events that bear on the session they name. */
+const ownKinds = ["approval", "session", "ticket"] as const;
+
+/**
+ * The numbers of a session's records, but for pruned ones, and of the events a verifier needs beside them, in the order of the chain;
+ * undefined where they are more than `most`.
+ */
+export async function readSessionSeqs(
+  view: StoreView,
+  tenant: string,
+  session: string,
+  most: number,
+): Promise<readonly number[] | undefined> {
+  const firstKept = await readFirstKept(view, tenant);
+  const seqs: number[] = [];
+  for await (const [, at] of view.entries(sessionRecordRange(tenant, session))) {
+    // One entry before the cut stays where the session goes on after it, more while it is being pruned.
+    if (Number(at) >= firstKept && seqs.push(Number(at)) > most) return undefined;
+  }
+  for (const range of [keyRecordRange(tenant), ...sharedKinds.map((kind) => eventRange(tenant, kind))]) {
+    for await (const [key] of view.entries({ ...range, limit: most + 1 })) seqs.push(seqIn(key));
+  }
+  // What stops a principal, the tenant or the whole gateway stops this session too.
+  const wider = new Set(["tenant", "gateway", await readPrincipal(view, tenant, session)]);
+  for (const kind of ownKinds) {
+    for await (const [key, about] of view.entries(eventRange(tenant, kind))) {
+      const isOwn = about === session || (kind === "session" && wider.has(about));
+      if (isOwn && seqs.length <= most) seqs.push(seqIn(key));
+    }
+  }
+  return seqs.length > most ? undefined : seqs.sort((a, b) => a - b);
+}
+
+/** Whose session it is. */
+async function readPrincipal(view: StoreView, tenant: string, session: string): Promise<string> {
+  const summary = await view.get(sessionKey(tenant, session));
+  return summary === undefined ? session : (JSON.parse(summary) as SessionSummary).principal;
+}
+
+/** What an event's record says, and when it was recorded. */
+interface ToldEvent {
+  readonly time: string;
+  readonly detail: JsonObject;
+}
+
+const readAtOnce = 500;
+
+/**
+ * A tenant's events of one kind, in the order of its chain; those whose records were pruned are left out. Rejects with
+ * EVIDENCE_UNAVAILABLE for a record that is none of that kind. Whether the chain is sound, `verify` says.
+ */
+export async function* readEvents(store: EvidenceStore, tenant: string, kind: EventKind): AsyncGenerator<ToldEvent> {
+  const keys = store.keys(eventRange(tenant, kind));
+  try {
+    for (;;) {
+      const some = await keys.nextv(readAtOnce);
+      if (some.length === 0) return;
+      const texts = await store.getMany(some.map((key) => recordKey(tenant, seqIn(key))));
+      for (const text of texts) if (text !== undefined) yield readEvent(text, tenant, kind);
+    }
+  } finally {
+    await keys.close();
+  }
+}
+
+function readEvent(text: string, tenant: string, kind: EventKind): ToldEvent {
+  const record = parseKept(text);
+  if (isJsonObject(record) && record.kind === kind && typeof record.time === "string" && isJsonObject(record.detail)) {
+    return { time: record.time, detail: record.detail };
+  }
+  throw new GatewayError("EVIDENCE_UNAVAILABLE", `events of tenant \`${tenant}\` do not match its chain`);
+}

@@ -1,0 +1,103 @@
+import { mkdir, open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Random } from "../../action/id.ts";
+import { SigningKey } from "../../action/signing-key.ts";
+import { syncFolder } from "../../store/folder.ts";
+import { WrappingKeyFolder, WrappingKeyMemory, type WrappingKeyStore } from "../private/wrapping-key.ts";
+
+/** The private halves of the keys that sign checkpoints. */
+export interface KeyStore {
+  /** A new key. Durable when it resolves, before anything is signed with it. */
+  create(): Promise<SigningKey>;
+  /** The key of that id; undefined where there is none, or what is there is another key. */
+  find(id: string): Promise<SigningKey | undefined>;
+}
+
+const seedBytes = 32;
+const idPattern = /^[0-9a-f]{16}$/;
+
+/** One file for each key in a folder (mode 0700): `<key id>.pem`, PKCS#8, mode 0600. */
+export class KeyFolder implements KeyStore {
+  readonly #path: string;
+  readonly #random: Random;
+
+  constructor(path: string, random: Random) {
+    this.#path = path;
+    this.#random = random;
+  }
+
+  async create(): Promise<SigningKey> {
+    const key = SigningKey.fromSeed(this.#random(seedBytes));
+    await mkdir(this.#path, { recursive: true, mode: 0o700 });
+    const file = await open(this.#file(key.id), "wx", 0o600);
+    try {
+      await file.writeFile(key.toPem());
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await syncFolder(this.#path);
+    return key;
+  }
+
+  async find(id: string): Promise<SigningKey | undefined> {
+    const pem = idPattern.test(id) ? await readIfThere(this.#file(id)) : undefined;
+    const key = pem === undefined ? undefined : parsePem(pem);
+    return key?.id === id ? key : undefined;
+  }
+
+  #file(id: string): string {
+    return join(this.#path, `${id}.pem`);
+  }
+}
+
+/** Keys of a store that forgets with the process. */
+class KeyMemory implements KeyStore {
+  readonly #random: Random;
+  readonly #keys = new Map<string, SigningKey>();
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  async create(): Promise<SigningKey> {
+    const key = SigningKey.fromSeed(this.#random(seedBytes));
+    this.#keys.set(key.id, key);
+    return key;
+  }
+
+  async find(id: string): Promise<SigningKey | undefined> {
+    return this.#keys.get(id);
+  }
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** What is no key is as good as none: the caller says which key it misses. */
+function parsePem(pem: string): SigningKey | undefined {
+  try {
+    return SigningKey.fromPem(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The keys of the chains, and of what they hide. */
+interface KeyStores {
+  readonly keys: KeyStore;
+  readonly wrappingKeys: WrappingKeyStore;
+}
+
+/** Keys in a folder; null for keys that go with the process. */
+export function openKeyStores(folder: string | null, random: Random): KeyStores {
+  return folder === null
+    ? { keys: new KeyMemory(random), wrappingKeys: new WrappingKeyMemory(random) }
+    : { keys: new KeyFolder(folder, random), wrappingKeys: new WrappingKeyFolder(folder, random) };
+}

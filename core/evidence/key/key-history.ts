@@ -1,0 +1,149 @@
+import { GatewayError } from "../../action/error.ts";
+import type { JsonObject } from "../../action/json.ts";
+import { type SigningKey, VerifyingKey } from "../../action/signing-key.ts";
+import type { ChainTable } from "../chain/chain-table.ts";
+import type { EventRecord, EvidenceRecord } from "../chain/record.ts";
+import type { Writer } from "../chain/writer.ts";
+import type { KeyStore } from "./key-folder.ts";
+
+/** A key and the sizes of the chain it signs for, both included; `toSize` null while it is the current one. */
+interface KeyTenure {
+  readonly key: VerifyingKey;
+  readonly fromSize: number;
+  readonly toSize: number | null;
+}
+
+/**
+ * Which key was valid when, as the chain itself says: its genesis record and its rotations, taken in order.
+ * A key signs up to the checkpoint over its own rotation; that one carries both signatures.
+ */
+export class KeyHistory {
+  readonly #tenures: KeyTenure[] = [];
+
+  /** Takes the next record; false where it should introduce a key, and no valid one. */
+  accept(record: EvidenceRecord): boolean {
+    if (record.kind === "genesis") return this.#begin(record as EventRecord);
+    return record.kind === "key" ? this.#rotate(record as EventRecord) : true;
+  }
+
+  get tenures(): readonly KeyTenure[] {
+    return this.#tenures;
+  }
+
+  get current(): VerifyingKey | undefined {
+    return this.#tenures.at(-1)?.key;
+  }
+
+  /** The keys that must have signed a checkpoint of this size: one, or two over a rotation; none before the genesis. */
+  keysAt(size: number): VerifyingKey[] {
+    return this.#tenures
+      .filter(({ fromSize, toSize }) => fromSize <= size && size <= (toSize ?? size))
+      .map(({ key }) => key);
+  }
+
+  #begin(record: EventRecord): boolean {
+    const key = readGenesisKey(record.detail);
+    if (key === undefined || this.#tenures.length > 0) return false;
+    this.#tenures.push({ key, fromSize: 1, toSize: null });
+    return true;
+  }
+
+  #rotate(record: EventRecord): boolean {
+    const last = this.#tenures.at(-1);
+    const place = { chain: record.chain, seq: record.seq, prevHash: record.prev_hash };
+    const key = last === undefined ? undefined : readRotationKey(record.detail, place, last.key);
+    if (last === undefined || key === undefined) return false;
+    if (this.#tenures.some((tenure) => tenure.key.id === key.id)) return false; // a key that was handed over is over
+    const size = record.seq + 1;
+    this.#tenures[this.#tenures.length - 1] = { ...last, toSize: size };
+    this.#tenures.push({ key, fromSize: size, toSize: null });
+    return true;
+  }
+}
+
+/** Where a rotation stands; both keys sign for exactly this place. */
+interface RotationPlace {
+  readonly chain: string;
+  readonly seq: number;
+  /** The `prev_hash` of the rotation's record. */
+  readonly prevHash: string;
+}
+
+/** The detail of a genesis record that introduces the chain's first key. */
+export function genesisDetail(key: VerifyingKey): JsonObject {
+  return { key_id: key.id, public_key: key.text };
+}
+
+/** The detail of the `key` record that hands a chain over, signed by both keys. */
+export function rotationDetail(place: RotationPlace, from: SigningKey, to: SigningKey): JsonObject {
+  const text = rotationText(place, from.id, to.id);
+  return {
+    event: "rotated",
+    new_key_id: to.id,
+    new_public_key: to.public.text,
+    old_key_id: from.id,
+    proof_new: to.sign(text).toString("base64"),
+    proof_old: from.sign(text).toString("base64"),
+  };
+}
+
+/** The key that a genesis record introduces; undefined where it introduces none. */
+function readGenesisKey(detail: JsonObject): VerifyingKey | undefined {
+  const key = typeof detail.public_key === "string" ? VerifyingKey.parse(detail.public_key) : undefined;
+  return key !== undefined && key.id === detail.key_id ? key : undefined;
+}
+
+/** The key that a rotation hands over to; undefined unless both keys signed for this very place. */
+function readRotationKey(detail: JsonObject, place: RotationPlace, from: VerifyingKey): VerifyingKey | undefined {
+  const { event, new_key_id, new_public_key, old_key_id, proof_new, proof_old } = detail;
+  const to = typeof new_public_key === "string" ? VerifyingKey.parse(new_public_key) : undefined;
+  if (event !== "rotated" || to === undefined || to.id !== new_key_id || from.id !== old_key_id) return undefined;
+  const text = rotationText(place, from.id, to.id);
+  return isProof(text, proof_old, from) && isProof(text, proof_new, to) ? to : undefined;
+}
+
+function isProof(text: string, proof: unknown, key: VerifyingKey): boolean {
+  if (typeof proof !== "string") return false;
+  const signature = Buffer.from(proof, "base64");
+  return signature.toString("base64") === proof && key.verify(text, signature);
+}
+
+function rotationText({ chain, seq, prevHash }: RotationPlace, oldKeyId: string, newKeyId: string): string {
+  return `evidence-key-rotation-v1\n${chain}\n${seq}\n${oldKeyId}\n${newKeyId}\n${prevHash}\n`;
+}
+
+interface HandOverParts {
+  readonly chains: ChainTable;
+  readonly keys: KeyStore;
+  readonly writer: Writer;
+  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
+  readonly admit: () => void;
+}
+
+/**
+ * Hands a tenant's chain over to a new key, while others go on recording, and says which: the hand-over is a record that
+ * both keys sign, and whatever is sealed after it is signed by the new key alone. `asked` is who asked for it: an
+ * `admin` record right before, in the same batch. Durable when it resolves. Where it rejects with EVIDENCE_UNAVAILABLE,
+ * the chain stays with its old key unless the disk kept what it refused to confirm.
+ */
+export async function handOver(parts: HandOverParts, tenant: string, asked?: JsonObject): Promise<string> {
+  const { chains, writer, admit } = parts;
+  await chains.open(tenant);
+  admit(); // before the key is made: a disk that fails must not fill with keys
+  const successor = await createKey(parts.keys);
+  const chain = chains.get(tenant); // asked again: the tenant may have been refused meanwhile
+  admit();
+  if (asked !== undefined) void writer.appendEvent(chain, { kind: "admin", detail: asked });
+  await writer.appendRotation(chain, successor).durable;
+  return successor.id;
+}
+
+async function createKey(keys: KeyStore): Promise<SigningKey> {
+  try {
+    return await keys.create();
+  } catch (cause) {
+    throw new GatewayError("EVIDENCE_UNAVAILABLE", "a new signing key cannot be kept; the old one stays in force", {
+      cause,
+    });
+  }
+}

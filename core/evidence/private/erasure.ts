@@ -1,0 +1,147 @@
+import type { Operation } from "../../action/commit-hook.ts";
+import { GatewayError } from "../../action/error.ts";
+import { compileGlob, type Glob } from "../../action/glob.ts";
+import type { Random } from "../../action/id.ts";
+import type { KeyRange } from "../../store/key-range.ts";
+import { releaseHeld } from "../approval-evidence.ts";
+import type { Chain, ChainTable } from "../chain/chain-table.ts";
+import { type EvidenceStore, privateRanges, recordKey, sessionRecordRange } from "../chain/key-space.ts";
+import type { Writer } from "../chain/writer.ts";
+import { type Disclosure, readDisclosure, sealDisclosure } from "./disclosure.ts";
+import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
+
+export interface ErasureRequest {
+  /** Whose fields: of every record of a session, or of one record. */
+  readonly of: { readonly session: string } | { readonly seq: number };
+  /** Globs over `<member>.<field>`: `arguments.password`, `output.*`. What was stored without a name fits `<member>.*` only. */
+  readonly fields: readonly string[];
+  readonly reason: string;
+  /** Who asked for it. */
+  readonly by: string;
+}
+
+export interface Erased {
+  /** Records that lost a field, in order. */
+  readonly seqs: readonly number[];
+  readonly fields: number;
+}
+
+interface ErasureParts {
+  readonly store: EvidenceStore;
+  readonly chains: ChainTable;
+  readonly writer: Writer;
+  readonly random: Random;
+  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
+  readonly admit: () => void;
+}
+
+/**
+ * Rewrites a range of the store's files, so that what was overwritten or deleted in it is on the disk no more.
+ * Nobody may read an older snapshot meanwhile: the store keeps what one can still see.
+ */
+export type Compact = (range: KeyRange) => Promise<void>;
+
+/** Records that share one `redaction` record and one batch. */
+const maxAtOnce = 256;
+
+/** Erases private fields for good. The records, and every digest and proof made over them, stay as they are. */
+export class Erasure {
+  readonly #parts: ErasureParts;
+  /** One at a time: two that read the same entry would each bring back what the other erased. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: ErasureParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Leaves nothing but the commitment of each field that fits, and says so in a `redaction` record of the same batch;
+   * when it resolves the bytes are gone from the disk. After an error, ask again: what was erased stays erased.
+   * Throws NOT_FOUND where the tenant has no such session or record, EVIDENCE_UNAVAILABLE where an entry is damaged.
+   */
+  erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
+    const erased = this.#last.then(() => this.#erase(tenant, request, compact));
+    this.#last = erased.catch(() => undefined);
+    return erased;
+  }
+
+  async #erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
+    const chain = this.#parts.chains.get(tenant);
+    const seqs = await this.#findRecords(tenant, request.of);
+    const ranges = privateRanges(tenant, seqs[0] as number, seqs.at(-1) as number);
+    // Before, too: an old value that still lies in the log would reach the disk's tables beside its successor, in one
+    // file that no later compaction has a reason to rewrite.
+    for (const range of ranges) await compact(range);
+    const globs = request.fields.map(compileGlob);
+    const erased: number[] = [];
+    let fields = 0;
+    for (let at = 0; at < seqs.length; at += maxAtOnce) {
+      const found = await this.#eraseSome(chain, seqs.slice(at, at + maxAtOnce), globs, request);
+      erased.push(...found.seqs);
+      fields += found.fields;
+    }
+    // Where nothing was left to erase, too: an earlier attempt may have ended before this.
+    for (const range of ranges) await compact(range);
+    return { seqs: erased, fields };
+  }
+
+  async #eraseSome(
+    chain: Chain,
+    seqs: readonly number[],
+    globs: readonly Glob[],
+    { fields: patterns, reason, by }: ErasureRequest,
+  ): Promise<Erased> {
+    const { store, writer, random, admit } = this.#parts;
+    const operations: Operation[] = [];
+    const erased: number[] = [];
+    let fields = 0;
+    for (const seq of seqs) {
+      const place = { tenant: chain.tenant, chain: chain.id, seq };
+      const disclosure = await readDisclosure(store, chain.wrapping, place);
+      const { rest, count } = eraseFields(disclosure ?? {}, globs);
+      if (count === 0) continue;
+      operations.push(...sealDisclosure(chain.wrapping, place, rest, random));
+      // An action that still waits for review has its own copy; without it, nobody can approve it any more.
+      operations.push(releaseHeld(chain.tenant, seq));
+      erased.push(seq);
+      fields += count;
+    }
+    if (erased.length === 0) return { seqs: [], fields: 0 };
+    admit();
+    const detail = { event: "erased", seqs: erased, fields: patterns, reason, by };
+    await writer.appendEvent(chain, { kind: "redaction", detail }, operations).durable;
+    return { seqs: erased, fields };
+  }
+
+  async #findRecords(tenant: string, of: ErasureRequest["of"]): Promise<readonly number[]> {
+    const { store } = this.#parts;
+    if ("seq" in of) {
+      const there = (await store.get(recordKey(tenant, of.seq))) !== undefined;
+      if (!there) throw new GatewayError("NOT_FOUND", `the tenant has no record ${of.seq}`);
+      return [of.seq];
+    }
+    const seqs = (await store.values(sessionRecordRange(tenant, of.session)).all()).map(Number);
+    if (seqs.length === 0) throw new GatewayError("NOT_FOUND", "the tenant has no such session");
+    return seqs;
+  }
+}
+
+/** What is left of a private entry, and how many fields it lost. */
+function eraseFields(disclosure: Disclosure, globs: readonly Glob[]): { rest: Disclosure; count: number } {
+  const rest: { [member in PrivateMember]?: readonly PrivateField[] } = {};
+  let count = 0;
+  for (const member of privateMembers) {
+    const fields = disclosure[member];
+    if (fields === undefined) continue;
+    rest[member] = fields.map((field) => {
+      if (field.salt === undefined || !globs.some((glob) => fits(glob, member, field))) return field;
+      count++;
+      return { commitment: field.commitment };
+    });
+  }
+  return { rest, count };
+}
+
+function fits(glob: Glob, member: PrivateMember, { name }: PrivateField): boolean {
+  return name === undefined ? glob.pattern === `${member}.*` || glob.pattern === "*" : glob.test(`${member}.${name}`);
+}

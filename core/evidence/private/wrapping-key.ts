@@ -1,0 +1,142 @@
+import { createHmac } from "node:crypto";
+import { mkdir, open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { canonicalJson, contentDigest, sha256Hex } from "../../action/canonical-json.ts";
+import type { Random } from "../../action/id.ts";
+import { cipherKeyBytes, openBytes, sealBytes } from "./disclosure.ts";
+
+const secretBytes = 32;
+const formatName = "evidence-wrapping-key-v1";
+
+/**
+ * What a chain keeps from its readers: the key that wraps the data key of each private entry, and the secret that keeps
+ * fingerprints from being guessed. Erasing a data key erases its entry; losing this key loses all of them.
+ */
+export class WrappingKey {
+  readonly #wrapping: Uint8Array;
+  readonly #secret: string;
+
+  private constructor(wrapping: Uint8Array, secret: Uint8Array) {
+    this.#wrapping = wrapping;
+    this.#secret = Buffer.from(secret).toString("base64url");
+  }
+
+  static generate(random: Random): WrappingKey {
+    // Copies: what `random` hands out may be a piece of a larger pool.
+    return new WrappingKey(Uint8Array.from(random(cipherKeyBytes)), Uint8Array.from(random(secretBytes)));
+  }
+
+  /** From the text of the file of `chain`; undefined for a damaged one and for that of another chain. */
+  static parse(text: string, chain: string): WrappingKey | undefined {
+    const [line = "", checksum, ...rest] = text.split("\n");
+    if (checksum !== sha256Hex(line) || rest.join() !== "") return undefined;
+    const [format, owner, wrapping = "", secret = ""] = line.split(" ");
+    const keys = [wrapping, secret].map((each) => Buffer.from(each, "base64url"));
+    const [key, chainSecret] = keys as [Buffer, Buffer];
+    if (format !== formatName || owner !== chain || key.length !== cipherKeyBytes) return undefined;
+    return chainSecret.length === secretBytes ? new WrappingKey(key, chainSecret) : undefined;
+  }
+
+  /** The text of its file: a secret. A checksum tells a flipped bit from a key, before anything is sealed with it. */
+  toText(chain: string): string {
+    const line = `${formatName} ${chain} ${Buffer.from(this.#wrapping).toString("base64url")} ${this.#secret}`;
+    return `${line}\n${sha256Hex(line)}\n`;
+  }
+
+  /** A data key as the store may hold it; `place` is what it is for. */
+  wrap(dataKey: Uint8Array, place: string, random: Random): string {
+    return sealBytes(this.#wrapping, place, dataKey, random);
+  }
+
+  /** The data key; undefined where it was wrapped by another key, for another place, or is damaged. */
+  unwrap(wrapped: string, place: string): Buffer | undefined {
+    return openBytes(this.#wrapping, place, wrapped);
+  }
+
+  /**
+   * What a record says of a fingerprint: `sha256:<hex>` over the RFC 8785 bytes of `["fingerprint-commitment-v1",
+   * secret, fingerprint]`. Equal ones stay equal within the chain; nobody outside can try arguments against it.
+   */
+  commitFingerprint(fingerprint: string): string {
+    return contentDigest(canonicalJson(["fingerprint-commitment-v1", this.#secret, fingerprint]));
+  }
+
+  /** `hmac-sha256:<hex>` of `text` for one purpose: who can write the store, and has no key, cannot make one. */
+  authenticate(purpose: string, text: string): string {
+    return `hmac-sha256:${createHmac("sha256", this.#secret).update(`${purpose}\n${text}`).digest("hex")}`;
+  }
+}
+
+/** The wrapping key of each chain. */
+export interface WrappingKeyStore {
+  /** A new key for a chain that has none. Durable when it resolves, before anything is sealed with it. */
+  create(chain: string): Promise<WrappingKey>;
+  /** The chain's key; undefined where there is none, or what is there is damaged or another chain's. */
+  find(chain: string): Promise<WrappingKey | undefined>;
+}
+
+const chainPattern = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** One file for each chain in a folder (mode 0700): `<chain id>.wrap`, mode 0600. */
+export class WrappingKeyFolder implements WrappingKeyStore {
+  readonly #path: string;
+  readonly #random: Random;
+
+  constructor(path: string, random: Random) {
+    this.#path = path;
+    this.#random = random;
+  }
+
+  async create(chain: string): Promise<WrappingKey> {
+    const key = WrappingKey.generate(this.#random);
+    await mkdir(this.#path, { recursive: true, mode: 0o700 });
+    const file = await open(this.#file(chain), "wx", 0o600);
+    try {
+      await file.writeFile(key.toText(chain));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const folder = await open(this.#path, "r");
+    try {
+      await folder.sync();
+    } finally {
+      await folder.close();
+    }
+    return key;
+  }
+
+  async find(chain: string): Promise<WrappingKey | undefined> {
+    try {
+      return WrappingKey.parse(await readFile(this.#file(chain), "utf8"), chain);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  #file(chain: string): string {
+    if (!chainPattern.test(chain)) throw new TypeError("WrappingKeyFolder: expected the id of a chain");
+    return join(this.#path, `${chain}.wrap`);
+  }
+}
+
+/** Wrapping keys of a store that forgets with the process. */
+export class WrappingKeyMemory implements WrappingKeyStore {
+  readonly #random: Random;
+  readonly #keys = new Map<string, WrappingKey>();
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  async create(chain: string): Promise<WrappingKey> {
+    const key = WrappingKey.generate(this.#random);
+    this.#keys.set(chain, key);
+    return key;
+  }
+
+  async find(chain: string): Promise<WrappingKey | undefined> {
+    return this.#keys.get(chain);
+  }
+}

@@ -1,0 +1,86 @@
+import type { JsonObject } from "../../action/json.ts";
+import type { EvidenceRecord } from "../chain/record.ts";
+import { isAction } from "../chain/record-text.ts";
+import { type Fault, fault } from "../fault.ts";
+import type { FirstBad } from "../verify/action-rule.ts";
+
+/** Events that stay where everything around them is pruned: later records cannot be judged, or explained, without. */
+const keptKinds: ReadonlySet<string> = new Set([
+  "genesis",
+  "key",
+  "configuration",
+  "extension",
+  "redaction",
+  "retention",
+]);
+/** What bears on a session for as long as it lives. */
+const keptSessionEvents: ReadonlySet<unknown> = new Set(["killed", "released"]);
+
+/** Whether a record stays when its time is pruned. */
+export function isKept(record: EvidenceRecord): boolean {
+  if (isAction(record)) return false;
+  return keptKinds.has(record.kind) || (record.kind === "session" && keptSessionEvents.has(record.detail.event));
+}
+
+/**
+ * What must hold between the records that are missing and those that say so: the chain's own `retention` records name
+ * the cut and how many records went; whatever else is missing was taken away. Holds a few numbers.
+ */
+export class RetentionRules {
+  readonly #firstKept: number;
+  /** As the records say. */
+  #cut = 0;
+  #removed = 0;
+  /** Records before the cut that stayed. */
+  #stayed = 0;
+
+  /** `firstKept` is 0 for a chain that begins at its genesis. */
+  constructor(firstKept: number) {
+    this.#firstKept = firstKept;
+  }
+
+  /** Takes the next record that is there. */
+  check(record: EvidenceRecord): Fault | undefined {
+    if (record.seq < this.#firstKept && isKept(record)) this.#stayed++;
+    if (record.kind !== "retention" || isAction(record)) return undefined;
+    const { firstKept, removed } = readPruning(record.detail);
+    if (!(firstKept > this.#cut && firstKept <= record.seq && removed > 0 && removed < firstKept)) {
+      return fault("bad_schema", "expected a retention record to name a later cut, and how many records went");
+    }
+    this.#cut = firstKept;
+    this.#removed += removed;
+    return undefined;
+  }
+
+  /** After the last record: whether everything that is missing is accounted for. */
+  findUnsaid(): FirstBad | undefined {
+    const cut = this.#firstKept;
+    if (this.#cut !== cut) {
+      const named = this.#cut === 0 ? "none" : `record ${this.#cut}`;
+      const detail = `expected the last retention record to name record ${cut} as the first kept, got ${named}`;
+      return { seq: 0, reason: "missing_record", detail };
+    }
+    const stayed = cut - this.#removed;
+    if (this.#stayed === stayed) return undefined;
+    const detail = `expected ${stayed} records to have stayed before record ${cut}, got ${this.#stayed}`;
+    return { seq: 0, reason: "missing_record", detail };
+  }
+}
+
+/** The detail of a `retention` record. */
+export function pruningDetail(pruning: {
+  readonly before: string;
+  readonly firstKept: number;
+  readonly removed: number;
+  readonly by: string;
+  readonly reason: string | undefined;
+}): JsonObject {
+  const { before, firstKept, removed, by, reason } = pruning;
+  const detail = { event: "pruned", before, first_kept: firstKept, records: removed, by };
+  return reason === undefined ? detail : { ...detail, reason };
+}
+
+function readPruning({ event, first_kept, records }: JsonObject): { firstKept: number; removed: number } {
+  const isPruning = event === "pruned" && Number.isSafeInteger(first_kept) && Number.isSafeInteger(records);
+  return isPruning ? { firstKept: Number(first_kept), removed: Number(records) } : { firstKept: 0, removed: 0 };
+}

@@ -1,0 +1,292 @@
+import type { Operation } from "../../action/commit-hook.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { Chain, ChainTable } from "../chain/chain-table.ts";
+import {
+  dataKeyKey,
+  disclosureKey,
+  durably,
+  type EvidenceStore,
+  eventKey,
+  heldKey,
+  prunedKey,
+  recordKey,
+  recordRange,
+  sessionKey,
+  sessionOrderKey,
+  sessionRecordKey,
+  tenantRange,
+} from "../chain/key-space.ts";
+import type { ActionRecord, EventRecord, EvidenceRecord } from "../chain/record.ts";
+import { isAction } from "../chain/record-text.ts";
+import { readSummary } from "../chain/session-head.ts";
+import type { Writer } from "../chain/writer.ts";
+import type { Compact } from "../private/erasure.ts";
+import { TileReader } from "../tree/tile-reader.ts";
+import type { VerifyReport } from "../verify/verification.ts";
+import { PrunedPrefix, readFirstKept } from "./pruned-prefix.ts";
+import { isKept, pruningDetail } from "./retention-rule.ts";
+
+export interface PruneRequest {
+  /** Records of this time and later stay: RFC 3339, milliseconds, UTC. */
+  readonly before: string;
+  /** Who asked for it. */
+  readonly by: string;
+  readonly reason?: string | undefined;
+}
+
+export interface Pruned {
+  /** Where the chain begins now; 0 for one that was never pruned. */
+  readonly firstKept: number;
+  /** Records that were deleted, those of an earlier attempt that had not come to its end included. */
+  readonly records: number;
+  /** The first record that is not older than asked for: later than `firstKept` where the cut had to keep more. */
+  readonly firstYounger: number;
+}
+
+/** What a pruning needs of who asks for it. */
+export interface PruneTools {
+  readonly compact: Compact;
+  /** Deletes what others keep about the records before the cut; resolves when that is durable. */
+  readonly forget: (firstKept: number) => Promise<void>;
+  readonly onProgress?: (done: number, what: "sound" | "deleted") => void;
+}
+
+interface RetentionParts {
+  readonly store: EvidenceStore;
+  readonly chains: ChainTable;
+  readonly writer: Writer;
+  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
+  readonly admit: () => void;
+  readonly verify: (tenant: string, onProgress?: (checked: number) => void) => Promise<VerifyReport>;
+}
+
+/** Deletes what is older than a tenant has to keep. What stays verifies as before: the tree keeps every leaf. */
+export class Retention {
+  readonly #parts: RetentionParts;
+
+  constructor(parts: RetentionParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Deletes the records before a cut, as `findCut` chooses it; genesis, keys and some events stay. A `retention` record
+   * and the hashes of what goes are durable before anything is deleted; when it resolves the bytes are gone from the
+   * disk. After an error or a crash, ask again: it goes on where it ended. Nothing may be recorded meanwhile.
+   * Throws NOT_FOUND for a tenant without evidence, EVIDENCE_UNAVAILABLE for a chain that is not sound, INVALID_PARAMS
+   * where every record is older.
+   */
+  async prune(tenant: string, request: PruneRequest, { compact, forget, onProgress }: PruneTools): Promise<Pruned> {
+    const { store, chains, writer, verify } = this.#parts;
+    const chain = chains.get(tenant);
+    // What is not sound is evidence of that: it must not go.
+    const { firstBad: bad } = await verify(tenant, (checked) => onProgress?.(checked, "sound"));
+    if (bad !== undefined) throw unsound(tenant, bad.seq, bad.detail);
+    const from = await readFirstKept(store, tenant);
+    const cut = await findCut(store, tenant, from, request.before);
+    if (cut.firstYounger === null) throw nothingLeft(request.before);
+    if (cut.removed > 0) await this.#announce(chain, cut, request);
+    const firstKept = cut.removed > 0 ? cut.firstKept : from;
+    // Any compaction begins with what lies in the log. Old values that reached the tables together with their deletion
+    // would end in one file that no later compaction has a reason to rewrite.
+    await compact({ gte: prunedKey(tenant), lt: `${prunedKey(tenant)}0` });
+    const records = await sweepPruned(store, tenant, firstKept, (deleted) => onProgress?.(deleted, "deleted"));
+    writer.forgetSessions();
+    await forget(firstKept);
+    // Where nothing was left to delete, too: an earlier attempt may have ended before this.
+    if (firstKept > 0) await compact(tenantRange(tenant));
+    return { firstKept, records, firstYounger: cut.firstYounger };
+  }
+
+  /** COMMIT POINT: from here on the records before the cut are about to go, and the chain says so. */
+  async #announce(chain: Chain, { firstKept, removed }: Cut, { before, by, reason }: PruneRequest): Promise<void> {
+    const { store, writer, admit } = this.#parts;
+    const start = PrunedPrefix.edgeStart(firstKept);
+    const edge = await new TileReader(store, chain.tenant).leaves(start, firstKept);
+    const value = new PrunedPrefix(firstKept, edge).toText();
+    const detail = pruningDetail({ before, firstKept, removed, by, reason });
+    admit();
+    await writer.appendEvent(chain, { kind: "retention", detail }, [
+      { type: "put", key: prunedKey(chain.tenant), value },
+    ]).durable;
+  }
+}
+
+function unsound(tenant: string, seq: number, detail: string): GatewayError {
+  return new GatewayError(
+    "EVIDENCE_UNAVAILABLE",
+    `chain of tenant \`${tenant}\` is broken at record ${seq}: ${detail}`,
+  );
+}
+
+function nothingLeft(before: string): GatewayError {
+  return new GatewayError(
+    "INVALID_PARAMS",
+    `every record is older than ${before}: nothing would be left; choose an earlier time`,
+  );
+}
+
+const atOnce = 256;
+
+/**
+ * Deletes every record before the cut that does not stay, with its private fields and all that leads to it. Each batch
+ * leaves the rest as good as it was: who is stopped half way begins again. Returns how many records went.
+ */
+async function sweepPruned(
+  store: EvidenceStore,
+  tenant: string,
+  firstKept: number,
+  onProgress: (deleted: number) => void,
+): Promise<number> {
+  const sweep = new Sweep(store, tenant, firstKept);
+  let deleted = 0;
+  let gte = recordKey(tenant, 0);
+  for (;;) {
+    const texts = await store.values({ gte, lt: recordKey(tenant, firstKept), limit: atOnce }).all();
+    const records = texts.map((text) => JSON.parse(text) as EvidenceRecord);
+    const last = records.at(-1);
+    if (last === undefined) return deleted;
+    const going = records.filter((record) => !isKept(record));
+    if (going.length > 0) await store.batch(await sweep.operations(going), durably);
+    deleted += going.length;
+    onProgress(deleted);
+    gte = recordKey(tenant, last.seq + 1);
+  }
+}
+
+class Sweep {
+  readonly #store: EvidenceStore;
+  readonly #tenant: string;
+  readonly #firstKept: number;
+
+  constructor(store: EvidenceStore, tenant: string, firstKept: number) {
+    this.#store = store;
+    this.#tenant = tenant;
+    this.#firstKept = firstKept;
+  }
+
+  async operations(records: readonly EvidenceRecord[]): Promise<Operation[]> {
+    return (await Promise.all(records.map((record) => this.#forget(record)))).flat();
+  }
+
+  async #forget(record: EvidenceRecord): Promise<Operation[]> {
+    const { kind, seq } = record;
+    const more = isAction(record)
+      ? await this.#forgetAction(record)
+      : [this.#delete(eventKey(this.#tenant, kind, seq))];
+    return [this.#delete(recordKey(this.#tenant, seq)), ...more];
+  }
+
+  /**
+   * Where the session goes on after the cut, the last entry before it stays: the record after is checked by what it
+   * leads to. The session itself goes with its last record, and not before, so that it cannot begin anew meanwhile.
+   */
+  async #forgetAction({ seq, session: { id, index } }: ActionRecord): Promise<Operation[]> {
+    const indexAt = (at: number): string => sessionRecordKey(this.#tenant, id, at);
+    const operations = [disclosureKey, dataKeyKey, heldKey].map((keyOf) => keyOf(this.#tenant, seq));
+    if (index > 0) operations.push(indexAt(index - 1));
+    const next = await this.#store.get(indexAt(index + 1));
+    if (next === undefined || Number(next) < this.#firstKept) operations.push(indexAt(index));
+    const key = sessionKey(this.#tenant, id);
+    const summary = readSummary((await this.#store.get(key)) ?? "");
+    if (summary?.last_seq === seq) operations.push(key, sessionOrderKey(this.#tenant, summary.first_seq));
+    return operations.map((each) => this.#delete(each));
+  }
+
+  #delete(key: string): Operation {
+    return { type: "del", key };
+  }
+}
+
+/** Where a chain may be cut. */
+export interface Cut {
+  /** The first record that stays with all that follow. */
+  readonly firstKept: number;
+  /** Records before it that go. */
+  readonly removed: number;
+  /** The first record that is not older than asked for; null where all are older. */
+  readonly firstYounger: number | null;
+}
+
+/** More than this many unfinished actions and approvals are not followed: the cut stays before them. */
+const maxUnfinished = 100_000;
+
+/**
+ * The latest cut, at `from` or after it, before the first record that is not older than `before`, that goes through no
+ * action and no approval. Reads the records from `from` on that are older, one after another.
+ */
+export async function findCut(store: EvidenceStore, tenant: string, from: number, before: string): Promise<Cut> {
+  const unfinished = new Unfinished();
+  let cut = { firstKept: from, removed: 0 };
+  let removed = 0;
+  for await (const text of store.values({ ...recordRange(tenant), gte: recordKey(tenant, from) })) {
+    const record = JSON.parse(text) as EvidenceRecord;
+    if (record.time >= before) return { ...cut, firstYounger: record.seq };
+    unfinished.take(record);
+    if (!isKept(record)) removed++;
+    if (unfinished.count === 0) cut = { firstKept: record.seq + 1, removed };
+    if (unfinished.count > maxUnfinished) return { ...cut, firstYounger: record.seq };
+  }
+  return { ...cut, firstYounger: null };
+}
+
+interface OpenApproval {
+  isOver: boolean;
+  /** Break-glass was used, and nobody has accounted for it yet. */
+  owesPostMortem: boolean;
+}
+
+/**
+ * What has begun in the records so far and may go on in later ones: actions without outcome, and approvals from the
+ * decision that was held to their end, or to the post-mortem where break-glass was used.
+ */
+class Unfinished {
+  readonly #actions = new Set<string>();
+  readonly #approvals = new Map<string, OpenApproval>();
+
+  get count(): number {
+    return this.#actions.size + this.#approvals.size;
+  }
+
+  take(record: EvidenceRecord): void {
+    if (isAction(record)) this.#takeAction(record);
+    else if (record.kind === "approval") this.#takeApproval(record.detail);
+  }
+
+  #takeAction({ action, approval, effect, kind }: ActionRecord): void {
+    if (kind === "outcome") this.#actions.delete(action.id);
+    else if (effect === "dispatched") this.#actions.add(action.id);
+    if (approval?.state === "pending") this.#open(approval.id);
+    if (approval?.state === "consumed") this.#end(approval.id);
+  }
+
+  #takeApproval({ break_glass, event, id }: EventRecord["detail"]): void {
+    if (typeof id !== "string") return;
+    if (event === "denied" || event === "expired") this.#end(id);
+    else if (event === "post_mortem") this.#account(id);
+    else if (break_glass === undefined) this.#open(id);
+    else this.#open(id).owesPostMortem = true;
+  }
+
+  #open(id: string): OpenApproval {
+    const approval = this.#approvals.get(id) ?? { isOver: false, owesPostMortem: false };
+    this.#approvals.set(id, approval);
+    return approval;
+  }
+
+  #end(id: string): void {
+    const approval = this.#approvals.get(id);
+    if (approval !== undefined) approval.isOver = true;
+    this.#forgetFinished(id);
+  }
+
+  #account(id: string): void {
+    const approval = this.#approvals.get(id);
+    if (approval !== undefined) approval.owesPostMortem = false;
+    this.#forgetFinished(id);
+  }
+
+  #forgetFinished(id: string): void {
+    const approval = this.#approvals.get(id);
+    if (approval?.isOver && !approval.owesPostMortem) this.#approvals.delete(id);
+  }
+}

@@ -1,0 +1,53 @@
+import { GatewayError } from "../action/error.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { PolicyRef } from "../action/policy.ts";
+
+/** An event that concerns every tenant alike. */
+export interface SharedEvent {
+  readonly kind: "configuration" | "extension";
+  readonly detail: JsonObject;
+}
+
+/** Where events that belong to no action become durable. */
+interface EventLog {
+  recordEvent(tenant: string, kind: SharedEvent["kind"], detail: JsonObject): Promise<void>;
+}
+
+/**
+ * Puts events on the record of every tenant, in order.
+ * A tenant whose evidence is refused is refused alone, and told to `onRefused`; where no record at all can be written,
+ * this rejects.
+ */
+export async function recordForTenants(
+  log: EventLog,
+  tenants: ReadonlySet<string>,
+  events: readonly SharedEvent[],
+  onRefused: (tenant: string, error: GatewayError) => void,
+): Promise<void> {
+  let recorded = 0;
+  let last: GatewayError | undefined;
+  const record = async (tenant: string): Promise<void> => {
+    try {
+      for (const { kind, detail } of events) await log.recordEvent(tenant, kind, detail);
+      recorded++;
+    } catch (cause) {
+      last = GatewayError.from(cause);
+      onRefused(tenant, last);
+    }
+  };
+  await Promise.all([...tenants].map(record));
+  if (recorded === 0 && last !== undefined) throw last;
+}
+
+/** What comes into force, and why it is recorded now. */
+interface ConfigurationChange {
+  readonly event: "started" | "reloaded";
+  readonly configDigest: string;
+  readonly policies: readonly PolicyRef[];
+}
+
+/** The record of which policies are in force. */
+export function configurationEvent({ event, configDigest, policies }: ConfigurationChange): SharedEvent {
+  const detail = { event, config_digest: configDigest, policies: policies.map((policy) => ({ ...policy })) };
+  return { kind: "configuration", detail };
+}

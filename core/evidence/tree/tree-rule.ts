@@ -1,0 +1,129 @@
+import type { AbstractIterator } from "abstract-level";
+import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "../chain/key-space.ts";
+import type { EvidenceRecord } from "../chain/record.ts";
+import { type Fault, fault } from "../fault.ts";
+import { KeyHistory } from "../key/key-history.ts";
+import type { Reader } from "../store-view.ts";
+import type { FirstBad } from "../verify/action-rule.ts";
+import { isCheckpointSignedBy, parseCheckpoint } from "./checkpoint.ts";
+import { isLeafOf, leafHash } from "./merkle.ts";
+import { TileTree } from "./tile.ts";
+
+/** The stored checkpoints that stay, in order. */
+type CheckpointIterator = AbstractIterator<EvidenceStore, string, string>;
+
+/** The record taken last; its time is not known where it was pruned. */
+interface Last {
+  readonly seq: number;
+  readonly leaf: Buffer;
+  readonly time: string | undefined;
+}
+
+/**
+ * What must hold between a chain's records, its tree and its checkpoints: every tile is the one the records make, every
+ * stored checkpoint has the root and the last record of its size, signed by the keys that the chain had introduced by
+ * then. Memory does not grow with the chain, but by some 100 bytes a rotation.
+ */
+export class TreeRules {
+  readonly #reader: Reader;
+  readonly #tenant: string;
+  readonly #stored: CheckpointIterator;
+  readonly #tree = new TileTree();
+  readonly #history = new KeyHistory();
+  #next: readonly [key: string, note: string] | undefined;
+  #chain = "";
+  #last: Last | undefined;
+
+  private constructor(reader: Reader, tenant: string, stored: CheckpointIterator) {
+    this.#reader = reader;
+    this.#tenant = tenant;
+    this.#stored = stored;
+  }
+
+  static async begin(reader: Reader, tenant: string, stored: CheckpointIterator): Promise<TreeRules> {
+    const rules = new TreeRules(reader, tenant, stored);
+    rules.#next = await stored.next();
+    return rules;
+  }
+
+  /** The keys of the chain, as far as it was read. */
+  get keys(): KeyHistory {
+    return this.#history;
+  }
+
+  /** Takes the next record of the chain; says which rule it breaks. */
+  async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
+    this.#chain = record.chain;
+    const introduces = record.kind === "genesis" || record.kind === "key";
+    const broken = introduces ? await this.#checkKey(record) : undefined;
+    return broken ?? (await this.#grow({ seq: record.seq, leaf: leafHash(hash), time: record.time }));
+  }
+
+  /** Takes the next record where its leaf is all that is left of it. */
+  async checkPruned(seq: number, leaf: Buffer): Promise<Fault | undefined> {
+    return this.#grow({ seq, leaf, time: undefined });
+  }
+
+  /** After the last record: the latest checkpoint must be over it, and none over more. */
+  async checkEnd(): Promise<FirstBad | undefined> {
+    const { size: seq } = this.#tree;
+    const last = this.#last;
+    if (this.#next !== undefined) {
+      return { seq, reason: "missing_record", detail: "the chain ends before one of its checkpoints" };
+    }
+    const note = await this.#reader.get(checkpointKey(this.#tenant));
+    if (last === undefined) {
+      return note === undefined
+        ? undefined
+        : { seq, reason: "missing_record", detail: "there is a checkpoint over nothing" };
+    }
+    const broken =
+      note === undefined ? fault("bad_checkpoint", "the chain has no checkpoint") : this.#misfit(note, last);
+    return broken === undefined ? undefined : { seq: last.seq, reason: broken.reason, detail: broken.fault };
+  }
+
+  async #grow(last: Last): Promise<Fault | undefined> {
+    this.#last = last;
+    for (const { level, index, hashes } of this.#tree.appendLeaf(last.leaf)) {
+      const stored = await this.#reader.get(tileKey(this.#tenant, level, index));
+      if (stored !== hashes.toString("hex")) {
+        return fault("bad_inclusion", `tile ${index} of level ${level} is not that of the records`);
+      }
+    }
+    return this.#checkStored(last);
+  }
+
+  async #checkKey(record: EvidenceRecord): Promise<Fault | undefined> {
+    if (!this.#history.accept(record)) {
+      return record.kind === "genesis"
+        ? fault("unknown_key", "expected a genesis record that introduces a signing key")
+        : fault("bad_rotation", "expected a rotation signed by the old and the new key");
+    }
+    const listed = await this.#reader.get(keyRecordKey(this.#tenant, record.seq));
+    if (listed === this.#history.current?.id) return undefined;
+    return fault("unknown_key", "the list of signing keys does not name the record's key");
+  }
+
+  async #checkStored(last: Last): Promise<Fault | undefined> {
+    if (this.#next === undefined || this.#next[0] !== checkpointAtKey(this.#tenant, this.#tree.size)) return undefined;
+    const [, note] = this.#next;
+    this.#next = await this.#stored.next();
+    return this.#misfit(note, last);
+  }
+
+  #misfit(note: string, { leaf, time }: Last): Fault | undefined {
+    const checkpoint = parseCheckpoint(note);
+    if (checkpoint === undefined) return fault("bad_checkpoint", "expected a checkpoint, got another text");
+    if (checkpoint.chain !== this.#chain)
+      return fault("foreign_chain", "expected a checkpoint of this chain, got one of another");
+    const { size } = this.#tree;
+    if (checkpoint.size !== size)
+      return fault("bad_checkpoint", `expected a checkpoint over ${size} records, got one over ${checkpoint.size}`);
+    if (!isLeafOf(leaf, checkpoint.head) || checkpoint.time !== (time ?? checkpoint.time))
+      return fault("head_mismatch", "the checkpoint is over another last record");
+    if (!checkpoint.root.equals(this.#tree.root()))
+      return fault("bad_inclusion", "the checkpoint's root is not that of the records");
+    const signed = isCheckpointSignedBy(checkpoint, this.#history.keysAt(size));
+    return signed ? undefined : fault("bad_signature", "the checkpoint is not signed by the key of its size");
+  }
+}

@@ -1,0 +1,218 @@
+import type { AbstractIterator } from "abstract-level";
+import { type ChainHead, ChainWalk, type Step } from "../chain/chain-walk.ts";
+import type { Mark } from "../chain/high-water.ts";
+import { checkpointAtRange, type EvidenceStore, recordKey, recordRange } from "../chain/key-space.ts";
+import { type Fault, fault, isClosedFault, isFault, readFault } from "../fault.ts";
+import { PrunedLeaves, readPruned } from "../retention/pruned-prefix.ts";
+import { RetentionRules } from "../retention/retention-rule.ts";
+import type { Reader } from "../store-view.ts";
+import { isLeafOf, TreeFault } from "../tree/merkle.ts";
+import { TreeRules } from "../tree/tree-rule.ts";
+import { ActionRules, type FirstBad } from "./action-rule.ts";
+
+export interface VerifyReport {
+  readonly ok: boolean;
+  readonly tenant: string;
+  /** Records that are sound, from the first on; those that were pruned are sound by their leaves. */
+  readonly records: number;
+  /** The last record of a sound chain; null for an empty one and for one that is not sound. */
+  readonly head: ChainHead | null;
+  readonly firstBad?: FirstBad;
+  /** Of sound records: why the tenant is refused nevertheless, such as the word of a witness. */
+  readonly refused?: string;
+  /** The first record after those that were pruned; absent where none were. */
+  readonly firstKept?: number;
+}
+
+type ChainIterator = AbstractIterator<EvidenceStore, string, string>;
+
+const chunkEntries = 256;
+/** Both engines take it; the abstract interface does not name it. */
+const chunkSize: object = { highWaterMarkBytes: 1_048_576 };
+
+/**
+ * Reads a tenant's whole chain and checks every record, link and rule, the tree over it, every stored checkpoint and
+ * its signatures, that the chain reaches its high-water mark with the marked digest, and that what was pruned is proven
+ * and said. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
+ * A store that cannot be read is a bad record, not an error. `onProgress` hears the number of sound records so far.
+ * Throws EVIDENCE_UNAVAILABLE when the store is closed meanwhile.
+ */
+export async function verifyChain(
+  store: EvidenceStore,
+  tenant: string,
+  mark: Mark | undefined,
+  onProgress: (checked: number) => void = () => {},
+): Promise<VerifyReport> {
+  const walk = new ChainWalk(tenant, mark?.chain ?? null, 0);
+  try {
+    await using snapshot = store.snapshot();
+    const reader: Reader = { get: (key) => store.get(key, { snapshot }) };
+    await using stored = store.iterator({ ...checkpointAtRange(tenant), snapshot });
+    const prefix = await readPruned(reader, tenant);
+    const leaves = prefix && new PrunedLeaves(reader, tenant, prefix);
+    const check = {
+      walk,
+      actions: new ActionRules(reader, tenant, leaves),
+      tree: await TreeRules.begin(reader, tenant, stored),
+      retention: new RetentionRules(prefix?.firstKept ?? 0),
+      mark,
+      onProgress,
+    };
+    const range = { ...recordRange(tenant), snapshot, ...chunkSize };
+    const cut = recordKey(tenant, prefix?.firstKept ?? 0);
+    const bad =
+      (leaves && (await findBadPruned(store.iterator({ ...range, lt: cut }), tenant, leaves, check))) ??
+      (await findBadRecord(store.iterator({ ...range, gte: cut }), check)) ??
+      (await findBadEnd(check));
+    return report(tenant, walk.head, bad, prefix?.firstKept);
+  } catch (error) {
+    if (isClosedFault(error)) throw readFault(error);
+    const detail = `the store cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return report(tenant, walk.head, { seq: walk.head.seq + 1, reason: "malformed", detail });
+  }
+}
+
+interface Check {
+  readonly walk: ChainWalk;
+  readonly actions: ActionRules;
+  readonly tree: TreeRules;
+  readonly retention: RetentionRules;
+  readonly mark: Mark | undefined;
+  readonly onProgress: (checked: number) => void;
+}
+
+async function findBadPruned(
+  entries: ChainIterator,
+  tenant: string,
+  leaves: PrunedLeaves,
+  check: Check,
+): Promise<FirstBad | undefined> {
+  try {
+    return await new PrunedWalk({ tenant, entries, leaves, ...check }).findBad(check.onProgress);
+  } finally {
+    await entries.close();
+  }
+}
+
+async function findBadRecord(iterator: ChainIterator, check: Check): Promise<FirstBad | undefined> {
+  const { walk, mark } = check;
+  try {
+    for (;;) {
+      const chunk = await iterator.nextv(chunkEntries);
+      if (chunk.length === 0) return undefined;
+      for (const [key, text] of chunk) {
+        const seq = walk.head.seq + 1;
+        const step = walk.accept(key, text);
+        if (isFault(step)) return badAt(seq, step);
+        if (seq === mark?.seq && step.hash !== mark.head) {
+          return { seq, reason: "forked", detail: "the record differs from the high-water mark" };
+        }
+        const broken = await findBrokenRule(step, check);
+        if (broken !== undefined) return badAt(seq, broken);
+      }
+      check.onProgress(walk.head.seq + 1);
+    }
+  } finally {
+    await iterator.close();
+  }
+}
+
+async function findBrokenRule({ record, hash }: Step, { actions, tree, retention }: Check): Promise<Fault | undefined> {
+  return (await actions.check(record, hash)) ?? retention.check(record) ?? (await tree.check(record, hash));
+}
+
+async function findBadEnd({ walk, actions, tree, retention, mark }: Check): Promise<FirstBad | undefined> {
+  return (
+    checkEnd(walk.head, mark) ?? retention.findUnsaid() ?? (await tree.checkEnd()) ?? (await actions.findForgotten())
+  );
+}
+
+function checkEnd(head: ChainHead, mark: Mark | undefined): FirstBad | undefined {
+  const seq = head.seq + 1;
+  if (mark === undefined) {
+    return seq === 0 ? undefined : { seq: 0, reason: "missing_file", detail: "the chain has no high-water mark" };
+  }
+  if (head.seq >= mark.seq) return undefined;
+  return { seq, reason: "behind_witness", detail: `the chain ends before its high-water mark, record ${mark.seq}` };
+}
+
+function badAt(seq: number, { reason, fault }: Fault): FirstBad {
+  return { seq, reason, detail: fault };
+}
+
+function report(tenant: string, head: ChainHead, bad: FirstBad | undefined, firstKept?: number): VerifyReport {
+  const read = head.seq + 1;
+  const pruned = firstKept === undefined ? {} : { firstKept };
+  if (bad === undefined) return { ok: true, tenant, records: read, head: read === 0 ? null : head, ...pruned };
+  return { ok: false, tenant, records: Math.min(read, bad.seq), head: null, firstBad: bad, ...pruned };
+}
+
+interface PrunedWalkParts {
+  readonly tenant: string;
+  /** The records before the cut that are there. */
+  readonly entries: AbstractIterator<EvidenceStore, string, string>;
+  readonly leaves: PrunedLeaves;
+  readonly walk: ChainWalk;
+  readonly actions: ActionRules;
+  readonly tree: TreeRules;
+  readonly retention: RetentionRules;
+  readonly mark: Mark | undefined;
+}
+
+const progressEvery = 256;
+
+/**
+ * Checks what is left before the cut: each leaf takes its part in the tree, which every checkpoint then signs for; each
+ * record that is there, because it stays or because its turn to be deleted has not come, is the one of its leaf.
+ * Leaves `walk` before the first record that was kept.
+ */
+class PrunedWalk {
+  readonly #parts: PrunedWalkParts;
+  #next: readonly [key: string, text: string] | undefined;
+
+  constructor(parts: PrunedWalkParts) {
+    this.#parts = parts;
+  }
+
+  async findBad(onProgress: (checked: number) => void): Promise<FirstBad | undefined> {
+    const { leaves, entries, walk } = this.#parts;
+    const { firstKept } = leaves.prefix;
+    this.#next = await entries.next();
+    for (let seq = 0; seq < firstKept; seq++) {
+      const broken = await this.#checkPlace(seq);
+      if (broken !== undefined) return { seq, reason: broken.reason, detail: broken.fault };
+      if ((seq + 1) % progressEvery === 0) onProgress(seq + 1);
+    }
+    if (this.#next !== undefined) {
+      return { seq: firstKept, reason: "seq_gap", detail: "expected every record under its own number" };
+    }
+    walk.skip(firstKept, await leaves.at(firstKept - 1));
+    return undefined;
+  }
+
+  async #checkPlace(seq: number): Promise<Fault | undefined> {
+    const { leaves, tree, tenant, mark } = this.#parts;
+    try {
+      const leaf = await leaves.at(seq);
+      if (seq === mark?.seq && !isLeafOf(leaf, mark.head))
+        return fault("forked", "the record differs from the high-water mark");
+      if (this.#next?.[0] === recordKey(tenant, seq)) return await this.#checkRecord(seq, leaf, this.#next);
+      if (seq === 0) return fault("missing_record", "the genesis record is missing");
+      return await tree.checkPruned(seq, leaf);
+    } catch (error) {
+      if (error instanceof TreeFault) return fault("bad_inclusion", error.message);
+      throw error;
+    }
+  }
+
+  async #checkRecord(seq: number, leaf: Buffer, [key, text]: readonly [string, string]): Promise<Fault | undefined> {
+    const { leaves, tree, walk, actions, retention, entries } = this.#parts;
+    if (seq > 0) walk.skip(seq, await leaves.at(seq - 1));
+    const step = walk.accept(key, text);
+    if (isFault(step)) return step;
+    if (!isLeafOf(leaf, step.hash)) return fault("bad_inclusion", "the record is not the one of the tree");
+    this.#next = await entries.next();
+    actions.noteKill(step.record);
+    return retention.check(step.record) ?? (await tree.check(step.record, step.hash));
+  }
+}

@@ -1,0 +1,174 @@
+import type { ChainStatus } from "../chain/chain-table.ts";
+import { checkpointAtKey, checkpointKey, durably, metaKey, metaSaltKey } from "../chain/key-space.ts";
+import { type Installation, openInstallation } from "../chain/recovery.ts";
+import { readKeyHistory } from "../key/attested-head.ts";
+import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
+import { TileReader } from "../tree/tile-reader.ts";
+import { readTold, type ToldList } from "./published-heads.ts";
+import { isOver, type MetaEntry, metaLog, readMetaNote, signMetaNote } from "./tenant-index.ts";
+import { checkTestimony, contradiction, type Witness, type WitnessFeedOptions } from "./witness.ts";
+
+/**
+ * Tells one witness where every chain stands, and believes the witness where the two disagree: before a chain is told
+ * for the first time, it is compared with what the witness has. A chain that is behind or forked is refused, and its
+ * witness told nothing more about it.
+ */
+export class WitnessFeed {
+  readonly witness: Witness;
+  readonly #options: WitnessFeedOptions;
+  readonly #meta: MetaFeed;
+  /** Size of the latest note that the witness has, by chain, once compared. */
+  readonly #told = new Map<string, number>();
+
+  constructor(witness: Witness, options: WitnessFeedOptions) {
+    this.witness = witness;
+    this.#options = options;
+    this.#meta = new MetaFeed(witness, options);
+  }
+
+  /** Compares every chain, and the list of chains, with what the witness has. Rejects where it cannot be asked. */
+  async compare(): Promise<void> {
+    for (const chain of this.#chains()) await this.#compareOnce(chain);
+    await this.#meta.compareOnce();
+  }
+
+  /** Brings the witness up to date. Rejects at the first note it does not take; the next push goes on from there. */
+  async push(): Promise<void> {
+    await this.compare();
+    for (const chain of this.#chains()) await this.#tell(chain);
+    await this.#meta.push();
+  }
+
+  #chains(): readonly ChainStatus[] {
+    return this.#options.ledger.status().filter(({ state, seq }) => state !== "refused" && seq >= 0);
+  }
+
+  async #tell({ tenant, chain }: ChainStatus): Promise<void> {
+    const { store } = this.#options;
+    const note = await store.get(checkpointKey(tenant));
+    const checkpoint = note === undefined ? undefined : parseCheckpoint(note);
+    if (note === undefined || checkpoint === undefined || checkpoint.size <= (this.#told.get(chain) ?? 0)) return;
+    // It stays in the store first: what a witness knows must be provable here.
+    await store.put(checkpointAtKey(tenant, checkpoint.size), note, durably);
+    await this.witness.append(chain, note, checkpoint.time);
+    this.#told.set(chain, checkpoint.size);
+  }
+
+  async #compareOnce(status: ChainStatus): Promise<void> {
+    if (this.#told.has(status.chain)) return;
+    const note = await this.witness.latest(status.chain);
+    const size = note === undefined ? 0 : await this.#compare(status, note);
+    if (size !== undefined) this.#told.set(status.chain, size);
+  }
+
+  /** The size of the witness's note; undefined where the chain had to be refused. */
+  async #compare({ tenant, chain }: ChainStatus, note: string): Promise<number | undefined> {
+    const { store, ledger } = this.#options;
+    const keys = await readKeyHistory(store, tenant, chain);
+    const latest = await this.#latest(tenant);
+    if (typeof keys === "string" || latest === undefined)
+      throw new Error(`tenant \`${tenant}\` has no good checkpoint`);
+    const end = { tenant, chain, head: { seq: latest.size - 1, hash: latest.head } };
+    const testimony = await checkTestimony(note, end, keys, new TileReader(store, tenant));
+    if (testimony.verdict === "unreadable") throw new Error(`the witness holds no checkpoint in log \`${chain}\``);
+    const reason = contradiction(testimony, this.witness.name, end);
+    if (reason === undefined) return testimony.size;
+    ledger.refuse(tenant, reason);
+    return undefined;
+  }
+
+  async #latest(tenant: string): Promise<SignedCheckpoint | undefined> {
+    return parseCheckpoint((await this.#options.store.get(checkpointKey(tenant))) ?? "");
+  }
+}
+
+const saltBytes = 16;
+
+/** Tells one witness which chains there are, all in one hash, so that none can be removed as a whole. */
+class MetaFeed {
+  readonly #witness: Witness;
+  readonly #options: WitnessFeedOptions;
+  #compared = false;
+
+  constructor(witness: Witness, options: WitnessFeedOptions) {
+    this.#witness = witness;
+    this.#options = options;
+  }
+
+  /** Compares the list that was told with what the witness has and with the chains there are, once. */
+  async compareOnce(): Promise<void> {
+    if (this.#compared) return;
+    const installation = await this.#installation();
+    const note = await this.#witness.latest(metaLog(installation.id));
+    if (note !== undefined) await this.#compare(installation, note);
+    this.#compared = true;
+  }
+
+  /** Tells where all chains stand, unless that is what the witness was told last. */
+  async push(): Promise<void> {
+    const { store, clock } = this.#options;
+    const entries = await this.#entries();
+    const { confirmed } = await this.#told();
+    if (JSON.stringify(entries) === JSON.stringify(confirmed)) return;
+    const { id, key } = await this.#installation();
+    await store.put(metaKey(this.#witness.name), JSON.stringify({ confirmed, pending: entries }), durably);
+    await this.#witness.append(metaLog(id), signMetaNote(id, entries, key), new Date(clock()).toISOString());
+    await store.put(metaKey(this.#witness.name), JSON.stringify({ confirmed: entries, pending: null }), durably);
+  }
+
+  async #compare({ id, key }: Installation, note: string): Promise<void> {
+    const { ledger } = this.#options;
+    const read = readMetaNote(note, id, key.public);
+    const { confirmed, pending } = await this.#told();
+    const entries = [pending, confirmed].find((list) => list !== null && read !== undefined && isOver(read, list));
+    if (entries === undefined || entries === null) {
+      return ledger.refuseNew(`witness \`${this.#witness.name}\` has seen other chains than this data folder knows of`);
+    }
+    const chains = new Map(ledger.status().map((status) => [status.tenant, status]));
+    for (const entry of entries) {
+      const status = chains.get(entry.tenant);
+      if (status?.state === "refused" || (status?.chain === entry.chain && status.seq + 1 >= entry.size)) continue;
+      ledger.refuse(
+        entry.tenant,
+        `chain of tenant \`${entry.tenant}\` is gone: witness \`${this.#witness.name}\` has seen ${entry.size} records of it`,
+      );
+    }
+  }
+
+  /** One entry a chain, in the order of the tenants. A chain that is refused keeps the entry it had. */
+  async #entries(): Promise<MetaEntry[]> {
+    const { confirmed } = await this.#told();
+    const before = new Map(confirmed?.map((entry) => [entry.tenant, entry]));
+    const entries: MetaEntry[] = [];
+    for (const status of this.#options.ledger.status()) {
+      const entry = status.state === "refused" ? before.get(status.tenant) : await this.#entry(status);
+      if (entry !== undefined) entries.push(entry);
+    }
+    return entries;
+  }
+
+  async #entry({ tenant, chain }: ChainStatus): Promise<MetaEntry | undefined> {
+    const checkpoint = parseCheckpoint((await this.#options.store.get(checkpointKey(tenant))) ?? "");
+    if (checkpoint === undefined) return undefined;
+    const { size, root } = checkpoint;
+    return { tenant, chain, size, root: root.toString("hex"), salt: await this.#salt(tenant) };
+  }
+
+  async #salt(tenant: string): Promise<string> {
+    const { store, random } = this.#options;
+    const known = await store.get(metaSaltKey(tenant));
+    if (known !== undefined) return known;
+    const salt = Buffer.from(random(saltBytes)).toString("base64url");
+    await store.put(metaSaltKey(tenant), salt, durably);
+    return salt;
+  }
+
+  #told(): Promise<ToldList> {
+    return readTold(this.#options.store, this.#witness.name);
+  }
+
+  #installation(): Promise<Installation> {
+    const { store, keys, random } = this.#options;
+    return openInstallation(store, keys, random);
+  }
+}

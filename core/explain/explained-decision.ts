@@ -1,0 +1,191 @@
+import type { TicketStanding } from "../action/capability-ticket.ts";
+import type { Decision, Evaluation, PolicyVerdict } from "../action/decision.ts";
+import type { ActionEnvelope, Phase } from "../action/envelope.ts";
+import type { ExplainedRule } from "../action/explanation.ts";
+import type { Finding, Mode, PolicyRef, Verdict } from "../action/policy.ts";
+import type { ActionRecord, RecordedPolicy } from "../evidence/chain/record.ts";
+
+/** A decision that is to be explained, with what is left of what it was about. */
+export interface DecisionSubject {
+  readonly source: ExplanationSource;
+  readonly time: string;
+  readonly told: ToldEvaluation;
+  readonly summary: ExplainedAction;
+  /** As policy saw it; null where that is kept no more. */
+  readonly action: ActionEnvelope | null;
+}
+
+/** An evaluation, or what its record says of one. */
+export interface ToldEvaluation {
+  readonly id: string;
+  readonly phase: Phase;
+  readonly decision: Decision;
+  readonly byDefault: boolean;
+  readonly risk: number;
+  readonly rules: readonly string[];
+  /** In the order of the chain, those in shadow mode last. */
+  readonly verdicts: readonly ToldVerdict[];
+}
+
+export interface ToldVerdict {
+  readonly policy: PolicyRef;
+  readonly mode: Mode;
+  readonly decision: Verdict["decision"];
+  readonly error: string | null;
+  /** Null: the record does not say. */
+  readonly findings: readonly Finding[] | null;
+}
+
+/** What was decided since the start. Of an answer only what was found is told: what it said is kept nowhere. */
+export function subjectOf(source: ExplanationSource, action: ActionEnvelope, evaluation: Evaluation): DecisionSubject {
+  const isWhole = evaluation.phase === action.phase && (action.phase !== "output" || action.output !== undefined);
+  const told: ToldEvaluation = {
+    id: evaluation.id,
+    phase: evaluation.phase,
+    decision: evaluation.decision,
+    byDefault: evaluation.byDefault,
+    risk: evaluation.risk,
+    rules: evaluation.determining.map(({ rule }) => rule),
+    verdicts: [
+      ...evaluation.verdicts.map((verdict) => toldVerdict(verdict, "enforce")),
+      ...evaluation.shadow.map((verdict) => toldVerdict(verdict, "shadow")),
+    ],
+  };
+  return { source, time: action.time, told, summary: summarize(action), action: isWhole ? action : null };
+}
+
+function toldVerdict({ policy, decision, error, findings }: PolicyVerdict, mode: Mode): ToldVerdict {
+  return { policy, mode, decision, error: error ?? null, findings };
+}
+
+/** What a record says; undefined for one of no evaluation. `held`: the action itself, where it waits for a reviewer. */
+export function recordedSubject(record: ActionRecord, held: ActionEnvelope | undefined): DecisionSubject | undefined {
+  const { evaluation, action, time, kind } = record;
+  if (evaluation === undefined) return undefined;
+  const told: ToldEvaluation = {
+    id: evaluation.id,
+    phase: kind === "outcome" ? "output" : action.phase,
+    decision: evaluation.decision,
+    byDefault: evaluation.by_default,
+    risk: evaluation.risk,
+    rules: evaluation.rules,
+    verdicts: [
+      ...evaluation.policies.map((each) => recordedVerdict(each, "enforce", evaluation.errors)),
+      ...evaluation.shadow.map((each) => recordedVerdict(each, "shadow", [])),
+    ],
+  };
+  const whole = kind === "decision" ? held : undefined;
+  const summary = whole === undefined ? summarizeRecord(record) : summarize(whole);
+  return { source: whole === undefined ? "evidence" : "approval", time, told, summary, action: whole ?? null };
+}
+
+function recordedVerdict(
+  { kind, name, version, digest, signer, verdict }: RecordedPolicy,
+  mode: Mode,
+  errors: readonly string[],
+): ToldVerdict {
+  const error = errors.includes(name) ? "it could not answer; the evidence does not say why" : null;
+  return { policy: { kind, name, version, digest, signer }, mode, decision: verdict, error, findings: null };
+}
+
+function summarize(action: ActionEnvelope): ExplainedAction {
+  const { id, protocol, tool, target, capability, task, principal, session, session_state: state, ticket } = action;
+  return {
+    ...{ id, protocol, tool, target, capability, task },
+    principal: principal.keyId,
+    session: session.id,
+    session_state: state === undefined ? null : { risk: state.risk, actions: state.actions, taints: namesOf(state) },
+    ticket: ticket === undefined ? null : { id: ticket.id, standing: ticket.standing },
+  };
+}
+
+function namesOf({ taints }: NonNullable<ActionEnvelope["session_state"]>): readonly string[] {
+  return taints.map(({ name }) => name);
+}
+
+function summarizeRecord({ action, principal, session, ticket }: ActionRecord): ExplainedAction {
+  const { id, protocol, tool, target, capability, task } = action;
+  return {
+    ...{ id, protocol, tool, target, capability, task },
+    principal: principal.key_id,
+    session: session.id,
+    session_state: null,
+    ticket: ticket === undefined ? null : { id: ticket.id ?? null, standing: ticket.standing },
+  };
+}
+
+/**
+ * Where the action comes from that is explained. `request`: whoever asks described it. `memory`: it was decided since the
+ * start, and not long ago. `approval`: it waits for a reviewer, or for its use. `evidence`: only its record is left.
+ */
+type ExplanationSource = "request" | "memory" | "approval" | "evidence";
+
+/**
+ * Whether values are told. `redacted`: of the action as it is without what a policy would redact. `withheld`: none is, for
+ * a policy that redacts could not say what is to be hidden. `not_kept`: what it was about is nowhere any more.
+ */
+export type ExplainedValues = "shown" | "redacted" | "withheld" | "not_kept";
+
+/** Whether a policy is loaded as it was when it answered. */
+export type Standing = "same" | "changed" | "gone";
+
+/** Why something was decided about an action, as far as that is known. */
+export interface Explanation {
+  /** Of the decision. */
+  readonly id: string;
+  readonly time: string;
+  readonly phase: Phase;
+  readonly decision: Decision;
+  readonly by_default: boolean;
+  readonly risk: number;
+  /** The rules that made the decision. */
+  readonly rules: readonly string[];
+  /** In a sentence, fit for a terminal. */
+  readonly why: string;
+  readonly source: ExplanationSource;
+  readonly values: ExplainedValues;
+  readonly action: ExplainedAction;
+  /** In the order of the chain, those in shadow mode last. The strictest enforced one that does not abstain decides. */
+  readonly policies: readonly ExplainedPolicy[];
+  /** The nearest rules, of all packs, that did not decide; the nearest first. */
+  readonly near: readonly NearMiss[];
+  /** What a reader should know beside this. */
+  readonly notes: readonly string[];
+}
+
+/** What is told of an action itself. */
+export interface ExplainedAction
+  extends Pick<ActionEnvelope, "id" | "protocol" | "tool" | "target" | "capability" | "task"> {
+  readonly principal: string;
+  readonly session: string;
+  /** How its session stood; null where that is not known. */
+  readonly session_state: {
+    readonly risk: number;
+    readonly actions: number;
+    readonly taints: readonly string[];
+  } | null;
+  readonly ticket: { readonly id: string | null; readonly standing: TicketStanding } | null;
+}
+
+export interface ExplainedPolicy {
+  readonly policy: PolicyRef;
+  readonly mode: Mode;
+  readonly verdict: Verdict["decision"];
+  /** Whether this verdict is the decision; so may be those of several. */
+  readonly decided: boolean;
+  /** Why it could not answer. */
+  readonly error: string | null;
+  readonly standing: Standing;
+  readonly findings: readonly ExplainedFinding[];
+  /** Its rules that said something, where it has rules that can be read and they are the same as then. */
+  readonly rules: readonly ExplainedRule[];
+}
+
+/** `message`: null where it is not kept, or may hold what a policy would redact. */
+export interface ExplainedFinding extends Pick<Finding, "rule" | "decision" | "severity" | "mode" | "pointer"> {
+  readonly message: string | null;
+}
+
+export interface NearMiss extends ExplainedRule {
+  readonly policy: string;
+}

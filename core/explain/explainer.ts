@@ -1,0 +1,259 @@
+import type { Evaluation, PolicyVerdict } from "../action/decision.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import { GatewayError } from "../action/error.ts";
+import { maxNear, type NearRule, type PolicyExplanation } from "../action/explanation.ts";
+import type { Finding, Policy, PolicyRef, Verdict } from "../action/policy.ts";
+import { escapeHidden } from "../action/visible-text.ts";
+import type { ActionRecord } from "../evidence/chain/record.ts";
+import { type Evaluator, evaluateOrBlock } from "../road/run.ts";
+import {
+  type DecisionSubject,
+  type ExplainedFinding,
+  type ExplainedPolicy,
+  type ExplainedValues,
+  type Explanation,
+  recordedSubject,
+  type Standing,
+  subjectOf,
+  type ToldEvaluation,
+  type ToldVerdict,
+} from "./explained-decision.ts";
+import { showAction } from "./rendered-action.ts";
+
+interface ExplainerParts {
+  readonly chain: Evaluator & { find(ref: Pick<PolicyRef, "kind" | "name">): Policy | undefined };
+  /** What was decided lately. */
+  readonly recent: { find(tenant: string, id: string): RecentDecision | undefined };
+  /** The record of a decision; undefined where there is none. */
+  readonly recorded: (tenant: string, id: string) => Promise<ActionRecord | undefined>;
+  /** The action that this evaluation held for the approval of that id; undefined where it is not kept whole any more. */
+  readonly held: (tenant: string, approval: string, evaluation: string) => Promise<ActionEnvelope | undefined>;
+  /** The action without what is never kept of it; the action itself where that is nothing. */
+  readonly hide: (action: ActionEnvelope) => ActionEnvelope;
+  readonly newId: () => string;
+}
+
+interface RecentDecision {
+  readonly action: ActionEnvelope;
+  readonly evaluation: Evaluation;
+}
+
+/**
+ * Says why something was decided, from what is left of it: nothing is dispatched, held or counted of a session. What is
+ * told of the action is what those may see who may see its private fields.
+ */
+export class Explainer {
+  readonly #parts: ExplainerParts;
+
+  constructor(parts: ExplainerParts) {
+    this.#parts = parts;
+  }
+
+  /** `id`: of a decision of the tenant, or of its action. Rejects with NOT_FOUND for a foreign id as for an unknown one. */
+  async explain(tenant: string, id: string): Promise<Explanation> {
+    const known = this.#parts.recent.find(tenant, id);
+    if (known !== undefined) return this.#explain(subjectOf("memory", known.action, known.evaluation));
+    const subject = await this.#recordedSubject(tenant, id);
+    if (subject === undefined) throw new GatewayError("NOT_FOUND", "no such decision");
+    return this.#explain(subject);
+  }
+
+  async #recordedSubject(tenant: string, id: string): Promise<DecisionSubject | undefined> {
+    const record = await this.#parts.recorded(tenant, id);
+    if (record?.evaluation === undefined) return undefined;
+    const { approval, evaluation } = record;
+    const held = approval && (await this.#parts.held(tenant, approval.id, evaluation.id));
+    return recordedSubject(record, held);
+  }
+
+  /** Why policy says that of an action which is only described. */
+  explainRequest(action: ActionEnvelope, evaluation: Evaluation): Promise<Explanation> {
+    return this.#explain(subjectOf("request", action, evaluation));
+  }
+
+  async #explain(subject: DecisionSubject): Promise<Explanation> {
+    const { told, source, summary, time } = subject;
+    const { values, ...sight } = await this.#look(subject);
+    const verdicts: ExplainedVerdict[] = [];
+    for (const verdict of told.verdicts) {
+      const loaded = this.#parts.chain.find(verdict.policy);
+      verdicts.push(await explainVerdict(verdict, loaded, subject, sight));
+    }
+    const policies = verdicts.map(({ policy }) => policy);
+    const { id, phase, decision, byDefault, risk, rules } = told;
+    return {
+      ...{ id, time, phase, decision, by_default: byDefault, risk, rules },
+      why: describeDecision(told, policies),
+      source,
+      values,
+      action: summary,
+      policies,
+      near: nearestOf(verdicts),
+      notes: notesOf(subject, values, policies),
+    };
+  }
+
+  async #look({ action, told }: DecisionSubject): Promise<Sight & { readonly values: ExplainedValues }> {
+    const { chain, newId } = this.#parts;
+    // What was found in an answer may quote it.
+    if (action === null) return { shown: null, said: told.phase === "output" ? null : undefined, values: "not_kept" };
+    const seen = await showAction(this.#parts, action);
+    if (seen === null) return { shown: null, said: null, values: "withheld" };
+    if (!seen.isRedacted) return { shown: seen.action, said: undefined, values: "shown" };
+    const past = action.history === undefined ? {} : { history: action.history };
+    const said = await evaluateOrBlock(chain, { ...seen.action, ...past }, newId);
+    return { shown: seen.action, said, values: "redacted" };
+  }
+}
+
+function nearestOf(verdicts: readonly ExplainedVerdict[]): Explanation["near"] {
+  return verdicts
+    .flatMap(({ policy, near }) => near.map(({ distance, rule }) => ({ distance, rule, policy: policy.policy.name })))
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, maxNear)
+    .map(({ rule, policy }) => ({ ...rule, policy }));
+}
+
+/** What of a decision's action may be seen. */
+interface Sight {
+  /** Null: no value. */
+  readonly shown: ActionEnvelope | null;
+  /**
+   * What policies say where what is hidden is not there: a message that is the same then holds nothing of it. Undefined
+   * where nothing is hidden, null where nobody can say what is.
+   */
+  readonly said: Evaluation | null | undefined;
+}
+
+interface ExplainedVerdict {
+  readonly policy: ExplainedPolicy;
+  readonly near: readonly NearRule[];
+}
+
+/** Why one policy said what it said, by `loaded`, the policy of its kind and name that is in force now. */
+async function explainVerdict(
+  verdict: ToldVerdict,
+  loaded: Policy | undefined,
+  subject: DecisionSubject,
+  sight: Sight,
+): Promise<ExplainedVerdict> {
+  const { policy, mode, decision } = verdict;
+  const { told } = subject;
+  const standing = await findStanding(verdict, loaded, subject);
+  const { rules, near } = standing === "same" ? explainRules(loaded, subject, sight) : nothing;
+  const explained: ExplainedPolicy = {
+    policy,
+    mode,
+    verdict: decision,
+    decided: mode === "enforce" && !told.byDefault && decision === told.decision,
+    error: hideError(verdict, sight),
+    standing,
+    findings: (verdict.findings ?? []).map((finding) => tellFinding(finding, verdict, sight)),
+    rules,
+  };
+  return { policy: explained, near };
+}
+
+const nothing: PolicyExplanation = { rules: [], near: [] };
+
+function explainRules(
+  loaded: Policy | undefined,
+  { action, told }: DecisionSubject,
+  { shown }: Sight,
+): PolicyExplanation {
+  if (loaded?.book === undefined) return nothing;
+  return action === null ? { ...nothing, rules: loaded.book.recall(told.rules) } : loaded.book.explain(action, shown);
+}
+
+/**
+ * Whether the policy in force is the one that answered. Its files may be the same and its settings others: where the
+ * action is there, it has to say the same of it again.
+ */
+async function findStanding(
+  verdict: ToldVerdict,
+  loaded: Policy | undefined,
+  { action }: DecisionSubject,
+): Promise<Standing> {
+  if (loaded === undefined) return "gone";
+  if (loaded.ref.digest !== verdict.policy.digest) return "changed";
+  if (loaded.book === undefined || action === null) return "same";
+  const again = await loaded.evaluate(action);
+  return isSame(again, verdict) ? "same" : "changed";
+}
+
+function isSame(again: Verdict, { decision, findings }: ToldVerdict): boolean {
+  if (again.decision !== decision) return false;
+  return findings === null || digestOf(again.findings) === digestOf(findings);
+}
+
+function digestOf(findings: readonly Finding[]): string {
+  return JSON.stringify(findings.map(({ rule, decision, mode }) => [rule, decision, mode]));
+}
+
+/** Policies may quote what they judged, and so may what they fail with. */
+function hideError({ error, policy }: ToldVerdict, { said }: Sight): string | null {
+  if (error === null || said === undefined) return error;
+  return verdictIn(said, policy)?.error === error ? error : "[redacted]";
+}
+
+function tellFinding(finding: Finding, { policy }: ToldVerdict, { said }: Sight): ExplainedFinding {
+  const { rule, decision, severity, mode, pointer, message } = finding;
+  const place = pointer === undefined ? {} : { pointer };
+  const told = { rule, decision, severity, mode, ...place };
+  if (said === undefined) return { ...told, message };
+  const found = verdictIn(said, policy)?.findings ?? [];
+  const same = found.some((each) => each.rule === rule && each.message === message);
+  return { ...told, message: same ? message : null };
+}
+
+function verdictIn(said: Evaluation | null, { kind, name }: PolicyRef): PolicyVerdict | undefined {
+  const verdicts = said === null ? [] : [...said.verdicts, ...said.shadow];
+  return verdicts.find(({ policy }) => policy.kind === kind && policy.name === name);
+}
+
+/** Why a decision is what it is, in a sentence: the first rule that made it, the policy that failed, or the default. */
+function describeDecision(told: ToldEvaluation, policies: readonly ExplainedPolicy[]): string {
+  const { byDefault, decision, phase } = told;
+  if (byDefault) return `no rule that counts speaks of it, so phase ${phase} takes its default: ${decision}`;
+  const failed = policies.find(({ decided, error }) => decided && error !== null);
+  if (failed !== undefined) return `${nameOf(failed)} could not answer, so the action is blocked`;
+  const [rule = ""] = told.rules;
+  const named = rule === "" ? decision : `\`${escapeHidden(rule)}\` decides ${decision}`;
+  for (const policy of policies) {
+    const read = policy.rules.find((each) => each.rule === rule);
+    if (read !== undefined) return `${named} (${nameOf(policy)}, ${read.file}:${read.line}): ${read.why}`;
+  }
+  const deciding = policies.find(({ decided }) => decided);
+  return deciding === undefined ? named : `${named} (${nameOf(deciding)})`;
+}
+
+/** What limits an explanation, each a sentence. */
+function notesOf(
+  { source, told }: DecisionSubject,
+  values: ExplainedValues,
+  policies: readonly ExplainedPolicy[],
+): readonly string[] {
+  return [
+    ...(source === "evidence" ? [keptNoMore] : []),
+    ...(source === "memory" && told.phase === "output" ? [answerKeptNoMore] : []),
+    ...(values === "redacted" ? ["What plugins point at, or would redact, stands here as `[redacted]`."] : []),
+    ...(values === "withheld" ? ["No value is told: a plugin could not say what of this action is to be hidden."] : []),
+    ...policies.flatMap(describeStanding),
+  ];
+}
+
+const keptNoMore =
+  "Arguments are not kept with the evidence, so no value can be told: this is what the record says, and where the rules stand.";
+const answerKeptNoMore = "Answers are kept nowhere, so no value can be told: this is what was found in this one.";
+
+function describeStanding(policy: ExplainedPolicy): readonly string[] {
+  if (policy.standing === "gone") return [`${nameOf(policy)} is not loaded any more, so its rules are not told.`];
+  if (policy.standing === "same") return [];
+  return [
+    `${nameOf(policy)} is loaded otherwise now (its files, settings or rules on trial), so its rules are not told.`,
+  ];
+}
+
+function nameOf({ policy: { kind, name, version } }: ExplainedPolicy): string {
+  return `${kind} ${name} ${version}`;
+}

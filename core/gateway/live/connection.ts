@@ -1,0 +1,225 @@
+import type { WebSocket } from "ws";
+import type { Evaluation } from "../../action/decision.ts";
+import type { ActionEnvelope, ClientIdentity } from "../../action/envelope.ts";
+import { GatewayError } from "../../action/error.ts";
+import { asciiJson, isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import type { Principal } from "../../action/principal.ts";
+import { can, type Permission } from "../../action/role.ts";
+import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
+import { type LiveChannel, type LiveEvent, type LiveFeed, liveChannels } from "../../observe/live-feed.ts";
+
+/** What a connection needs of the rest of the gateway. */
+export interface LiveParts {
+  readonly feed: LiveFeed;
+  /** Throws KEY_UNKNOWN. */
+  readonly authenticate: (key: string) => Principal;
+  /** The action as described, attempted by `caller`. Throws INVALID_PARAMS. */
+  readonly describe: (said: Json, caller: Principal, client: ClientIdentity) => ActionEnvelope;
+  readonly evaluate: (action: ActionEnvelope) => Promise<Evaluation>;
+}
+
+/** Who may watch what. */
+const needed: Readonly<Record<LiveChannel, Permission>> = {
+  decisions: "evidence.read",
+  approvals: "approval.read",
+  risk: "evidence.read",
+  metrics: "metrics.read",
+};
+
+/** Bytes that may wait for a reader. Beyond it the reader is too slow, and is let go. */
+const maxWaiting = 1_048_576;
+/** Evaluations of one connection at once. */
+const maxEvaluations = 8;
+const authMs = 10_000;
+
+/** WebSocket close codes, as they are said. */
+const closing = {
+  unauthenticated: [4401, "send `auth` with a key within 10 s"],
+  revoked: [4401, "the key is gone"],
+  slow: [1013, "you read too slowly"],
+  binary: [1003, "expected text"],
+  stopping: [1001, "the gateway is stopping"],
+} as const;
+
+/** One client of `/v1/ws`: who it is, what it watches, and what it asks. */
+export class LiveConnection {
+  readonly #socket: WebSocket;
+  readonly #parts: LiveParts;
+  readonly #client: ClientIdentity;
+  readonly #deadline: NodeJS.Timeout;
+  readonly #channels = new Set<LiveChannel>();
+  #principal: Principal | null;
+  #unsubscribe: () => void = () => undefined;
+  #evaluations = 0;
+  #answered = true;
+
+  /** `principal`: who the upgrade request's key belongs to; null while nobody has said. */
+  constructor(socket: WebSocket, parts: LiveParts, client: ClientIdentity, principal: Principal | null) {
+    this.#socket = socket;
+    this.#parts = parts;
+    this.#client = client;
+    this.#principal = principal;
+    this.#deadline = setTimeout(() => this.close("unauthenticated"), authMs).unref();
+    socket.on("message", (data, isBinary) => this.#hear(data as Buffer, isBinary));
+    socket.on("pong", () => {
+      this.#answered = true;
+    });
+    socket.on("error", () => socket.terminate());
+    socket.once("close", () => this.#end());
+    if (principal !== null) this.#welcome(null, principal);
+  }
+
+  get principal(): Principal | null {
+    return this.#principal;
+  }
+
+  close(why: keyof typeof closing): void {
+    this.#end();
+    const [code, reason] = closing[why];
+    this.#socket.close(code, reason);
+    setTimeout(() => this.#socket.terminate(), 1_000).unref();
+  }
+
+  /** Looks whether anybody is there: one who did not answer the last time is not. */
+  probe(): void {
+    if (this.#answered) this.#socket.ping();
+    else this.#socket.terminate();
+    this.#answered = false;
+  }
+
+  #end(): void {
+    clearTimeout(this.#deadline);
+    this.#unsubscribe();
+  }
+
+  #hear(data: Buffer, isBinary: boolean): void {
+    if (isBinary) this.close("binary");
+    else this.#read(data);
+  }
+
+  #read(data: Buffer): void {
+    let id: string | null = null;
+    try {
+      const message = parseClientMessage(data);
+      id = message.id;
+      this.#answer(message).catch((cause: unknown) => this.#refuse(message.id, cause));
+    } catch (cause) {
+      this.#refuse(id, cause);
+    }
+  }
+
+  async #answer(message: ClientMessage): Promise<void> {
+    if (message.type === "ping") return this.#say("pong", message.id, {});
+    if (message.type === "auth") return this.#authenticate(message.id, message.key);
+    const principal = this.#principal;
+    if (principal === null) throw new GatewayError("KEY_MISSING", "send `auth` first");
+    if (message.type === "evaluate") return this.#evaluate(message.id, message.action, principal);
+    for (const channel of message.channels) this.#change(message.type, channel, principal);
+    this.#resubscribe(principal);
+    this.#say("subscribed", message.id, { channels: [...this.#channels] });
+  }
+
+  #authenticate(id: string | null, key: string): void {
+    if (this.#principal !== null) throw new GatewayError("INVALID_REQUEST", "`auth` was sent before");
+    this.#principal = this.#parts.authenticate(key);
+    this.#welcome(id, this.#principal);
+  }
+
+  #welcome(id: string | null, { tenant, role, id: principal }: Principal): void {
+    clearTimeout(this.#deadline);
+    this.#say("auth_ok", id, { tenant, role, principal });
+  }
+
+  #change(type: "subscribe" | "unsubscribe", channel: LiveChannel, { role }: Principal): void {
+    if (type === "unsubscribe") this.#channels.delete(channel);
+    else if (can(role, needed[channel])) this.#channels.add(channel);
+    else throw new GatewayError("ROLE_FORBIDDEN", `\`${role}\` lacks \`${needed[channel]}\``);
+  }
+
+  #resubscribe({ tenant }: Principal): void {
+    this.#unsubscribe();
+    this.#unsubscribe = this.#parts.feed.subscribe(tenant, new Set(this.#channels), (event) => this.#tell(event));
+  }
+
+  #tell({ channel, time, data }: LiveEvent): void {
+    this.#say("event", null, { channel, time, data });
+  }
+
+  async #evaluate(id: string | null, said: Json, caller: Principal): Promise<void> {
+    if (this.#evaluations >= maxEvaluations)
+      throw new GatewayError("CONNECTION_BUSY", `expected at most ${maxEvaluations} evaluations at once`);
+    this.#evaluations++;
+    try {
+      const evaluation = await this.#parts.evaluate(this.#parts.describe(said, caller, this.#client));
+      this.#say("evaluation", id, viewOf(evaluation));
+    } finally {
+      this.#evaluations--;
+    }
+  }
+
+  #refuse(id: string | null, cause: unknown): void {
+    const error = GatewayError.from(cause);
+    this.#say("error", id, { code: error.code, message: error.publicMessage });
+    if (error.code === "KEY_UNKNOWN") this.close("unauthenticated");
+  }
+
+  #say(type: string, id: string | null, payload: JsonObject): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (this.#socket.bufferedAmount > maxWaiting) this.close("slow");
+    else this.#socket.send(asciiJson({ type, id, payload }));
+  }
+}
+
+function viewOf({ id, phase, decision, risk, determining, byDefault }: Evaluation): JsonObject {
+  const rules = determining.map(({ rule, message, severity }) => ({ rule, message, severity }));
+  return { id, phase, decision, risk, by_default: byDefault, rules };
+}
+
+/** What a client of `/v1/ws` says. `id` is its own, and comes back with the answer. */
+type ClientMessage = { readonly id: string | null } & (
+  | { readonly type: "auth"; readonly key: string }
+  | { readonly type: "subscribe" | "unsubscribe"; readonly channels: readonly LiveChannel[] }
+  | { readonly type: "evaluate"; readonly action: Json }
+  | { readonly type: "ping" }
+);
+
+const types = ["auth", "subscribe", "unsubscribe", "evaluate", "ping"] as const;
+const maxId = 128;
+
+/** The largest message, in bytes. */
+export const maxMessageBytes = 262_144;
+const bounds: JsonBounds = { depth: 64, nodes: 50_000, stringLength: maxMessageBytes, reader: "exact" };
+
+/** Throws MALFORMED_JSON, JSON_BOUND or INVALID_REQUEST that says what was expected. */
+function parseClientMessage(bytes: Uint8Array): ClientMessage {
+  const message = parseStrictJson(bytes, bounds);
+  if (!isJsonObject(message)) throw invalid("expected an object with `type`");
+  const unknown = Object.keys(message).find((name) => !["type", "id", "payload"].includes(name));
+  if (unknown !== undefined) throw invalid(`expected \`type\`, \`id\`, \`payload\`, got \`${unknown.slice(0, 64)}\``);
+  const { type, id = null, payload = {} } = message;
+  if (id !== null && (typeof id !== "string" || id.length > maxId))
+    throw invalid(`expected \`id\` to be a text of at most ${maxId} characters`);
+  if (!isJsonObject(payload)) throw invalid("expected `payload` to be an object");
+  const known = types.find((each) => each === type);
+  if (known === undefined) throw invalid(`expected \`type\` to be one of ${types.join(", ")}`);
+  if (known === "auth") return { type: known, id, key: readText(payload.key, "key") };
+  if (known === "evaluate") return { type: known, id, action: payload.action ?? null };
+  if (known === "ping") return { type: known, id };
+  return { type: known, id, channels: readChannels(payload.channels) };
+}
+
+function readText(value: Json | undefined, name: string): string {
+  if (typeof value === "string") return value;
+  throw invalid(`expected \`payload.${name}\` to be a text`);
+}
+
+function readChannels(value: Json | undefined): readonly LiveChannel[] {
+  const names: readonly Json[] = Array.isArray(value) ? value : [];
+  const channels = liveChannels.filter((channel) => names.includes(channel));
+  if (channels.length > 0 && channels.length === names.length) return channels;
+  throw invalid(`expected \`payload.channels\` to be a list of ${liveChannels.join(", ")}, each once`);
+}
+
+function invalid(detail: string): GatewayError {
+  return new GatewayError("INVALID_REQUEST", detail);
+}

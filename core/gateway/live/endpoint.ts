@@ -1,0 +1,95 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import { GatewayError } from "../../action/error.ts";
+import type { Principal } from "../../action/principal.ts";
+import { agentIdentity } from "../../http/access.ts";
+import { endWith } from "../../http/listener.ts";
+import { LiveConnection, type LiveParts, maxMessageBytes } from "./connection.ts";
+
+interface LiveEndpointParts extends LiveParts {
+  /** Throws where the request may not be looked at: host, origin, headers, path. */
+  readonly guard: (request: IncomingMessage) => void;
+  /** Who the request's own key belongs to; null where it has none. Throws KEY_UNKNOWN. */
+  readonly callerOf: (request: IncomingMessage) => Principal | null;
+  /** Connections at once; one more is refused. */
+  readonly maxConnections: number;
+}
+
+const path = "/v1/ws";
+const probeMs = 30_000;
+const metricsMs = 1_000;
+
+/** `/v1/ws`: decisions, approvals, risk and metrics of the caller's tenant as they happen, and evaluation on request. */
+export class LiveEndpoint {
+  readonly #parts: LiveEndpointParts;
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: maxMessageBytes,
+  });
+  readonly #connections = new Set<LiveConnection>();
+  readonly #timers: readonly NodeJS.Timeout[];
+  #stopping = false;
+
+  constructor(parts: LiveEndpointParts) {
+    this.#parts = parts;
+    this.#timers = [
+      setInterval(() => this.#probe(), probeMs).unref(),
+      setInterval(() => parts.feed.publishMetrics(), metricsMs).unref(),
+    ];
+  }
+
+  /** Takes over the connection of a request to upgrade it, or answers why not. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    try {
+      const principal = this.#admit(request);
+      this.#server.handleUpgrade(request, socket, head, (opened) => {
+        const connection = new LiveConnection(opened, this.#parts, agentIdentity(request), principal);
+        this.#connections.add(connection);
+        opened.once("close", () => this.#connections.delete(connection));
+      });
+    } catch (cause) {
+      refuse(socket, GatewayError.from(cause));
+    }
+  }
+
+  /** Ends the connections of callers whose key is gone. */
+  endRevoked(isKnown: (principal: Principal) => boolean): void {
+    for (const connection of this.#connections) {
+      if (connection.principal !== null && !isKnown(connection.principal)) connection.close("revoked");
+    }
+  }
+
+  /** Ends all connections, and takes no further one. */
+  close(): void {
+    this.#stopping = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const connection of this.#connections) connection.close("stopping");
+  }
+
+  #admit(request: IncomingMessage): Principal | null {
+    this.#parts.guard(request);
+    if (request.url?.split("?")[0] !== path) throw new GatewayError("NOT_FOUND", "no such path to upgrade");
+    if (request.headers.upgrade?.toLowerCase() !== "websocket" || request.method !== "GET")
+      throw new GatewayError("INVALID_REQUEST", "expected `GET` with `upgrade: websocket`");
+    if (this.#stopping) throw new GatewayError("STOPPING");
+    if (this.#connections.size >= this.#parts.maxConnections)
+      throw new GatewayError(
+        "GATEWAY_BUSY",
+        `expected at most ${this.#parts.maxConnections} connections to \`${path}\``,
+      );
+    return this.#parts.callerOf(request);
+  }
+
+  #probe(): void {
+    for (const connection of this.#connections) connection.probe();
+  }
+}
+
+/** Of a connection that is not upgraded. */
+function refuse(socket: Duplex, { row, publicMessage, code }: GatewayError): void {
+  endWith(socket, row.status, row.text, { detail: publicMessage, code });
+}

@@ -1,0 +1,165 @@
+import type { AuthorizedAction } from "../../action/authorized-action.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
+import type { JsonRpcErrorBody, JsonRpcResponse } from "../../action/json-rpc.ts";
+import type { Span, TraceContext, Tracer } from "../../action/trace.ts";
+import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
+import type { Answer, Passage, Road } from "../../road/run.ts";
+import { inSpan, travelTraced } from "../../road/traced-road.ts";
+import { presentTicket, type TicketReader } from "../../ticket/presented-ticket.ts";
+import type { UpstreamConnection } from "../../upstream/connection.ts";
+import { mirroredParams } from "../../upstream/mcp-header.ts";
+import type { Caller, OpenRequest } from "./caller.ts";
+import { checkParamHeaders } from "./era.ts";
+import type { Hold } from "./hold.ts";
+import { type McpMethod, pickParams } from "./method.ts";
+import { refusedToolResult, replyOf } from "./refusal.ts";
+import { continuationOf, ticketMeta, traceOf } from "./request-meta.ts";
+
+/** Takes a permitted action to its upstream, with all that travels beside it. */
+type Send = (
+  connection: UpstreamConnection,
+  permission: AuthorizedAction,
+  trace: TraceContext | undefined,
+) => Promise<JsonRpcResponse>;
+
+export interface CallParts {
+  readonly road: Road;
+  readonly actions: ActionFactory;
+  readonly hold: Hold;
+  readonly tickets: TicketReader;
+  /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
+  readonly metaPassthrough: readonly string[];
+  /** Measures how long an upstream takes, and changes nothing. */
+  readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
+  readonly tracer: Tracer;
+}
+
+/** Takes one request to the upstream that owns what it names, and answers with what that upstream said. */
+export function serveCall(parts: CallParts, open: OpenRequest, row: McpMethod, send: Send): Promise<JsonRpcResponse> {
+  const { caller, request } = open;
+  const span = parts.tracer.begin({ protocol: "mcp", method: request.method }, traceOf(caller, request));
+  return inSpan(span, () => answerCall(parts, open, row, send, span));
+}
+
+async function answerCall(
+  parts: CallParts,
+  open: OpenRequest,
+  row: McpMethod,
+  send: Send,
+  span: Span,
+): Promise<JsonRpcResponse> {
+  const { caller, request } = open;
+  const travel = async (): Promise<Passage<ResponseBody | GatewayError>> => {
+    const action = parts.actions.make(caller, await attemptOf(parts, open, row));
+    return travelTraced(parts.road, span, action, (permission, { context }) =>
+      parts.timed(dispatch(caller, permission, send, context), context),
+    );
+  };
+  const passage = row.routing === "tool" ? await parts.hold.travel(open, travel) : await travel();
+  if (passage.kind === "answered" || row.routing !== "tool") {
+    return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(passage) };
+  }
+  return parts.hold.page.ask(open, passage) ?? refusedToolResult(request.id, caller.era.era, passage);
+}
+
+async function attemptOf(parts: CallParts, { caller, request }: OpenRequest, row: McpMethod): Promise<Attempt> {
+  const params = pickParams(row, request.params);
+  return {
+    ...(await findOwner(caller, row, request.method, params)),
+    continuation: continuationOf(caller, request, parts.metaPassthrough),
+    ticket: presentTicket(parts.tickets, caller.principal, caller.ticket, ticketMeta(request)),
+  };
+}
+
+async function findOwner(caller: Caller, row: McpMethod, method: string, params: JsonObject): Promise<Attempt> {
+  if (row.routing === "tool") return findTool(caller, params);
+  const target = await ownerOf(caller, row, params);
+  return { tool: method, target, capability: row.capability ?? "execute", arguments: params };
+}
+
+async function findTool(caller: Caller, params: JsonObject): Promise<Attempt> {
+  const name = params.name as string;
+  const tool = await caller.group.tool(name);
+  if (tool === undefined) throw new GatewayError("TOOL_UNKNOWN", `\`${name.slice(0, 128)}\``);
+  const args = (params.arguments as JsonObject | undefined) ?? {};
+  if (caller.era.era === "modern") checkParamHeaders(caller.era.paramHeaders, mirroredParams(args, tool.paramHeaders));
+  return {
+    tool: tool.name,
+    target: tool.upstream,
+    capability: tool.capability,
+    arguments: args,
+    definition: { digest: tool.digest, annotations: tool.annotations },
+  };
+}
+
+async function ownerOf(caller: Caller, row: McpMethod, params: JsonObject): Promise<string> {
+  if (row.routing === "reference") return ownerOfReference(caller, params.ref as JsonObject);
+  return row.routing === "prompt" ? ownerOfPrompt(caller, params.name) : ownerOfResource(caller, params.uri);
+}
+
+function ownerOfReference(caller: Caller, ref: JsonObject): Promise<string> {
+  if (ref.type === "ref/prompt") return ownerOfPrompt(caller, ref.name);
+  if (ref.type === "ref/resource") return ownerOfResource(caller, ref.uri);
+  throw new GatewayError("INVALID_PARAMS", "expected `ref.type` to be `ref/prompt` or `ref/resource`");
+}
+
+async function ownerOfPrompt(caller: Caller, name: unknown): Promise<string> {
+  const owner = typeof name === "string" ? await caller.group.promptOwner(name) : undefined;
+  if (owner === undefined) throw new GatewayError("PROMPT_UNKNOWN", `\`${String(name).slice(0, 128)}\``);
+  return owner;
+}
+
+async function ownerOfResource(caller: Caller, uri: unknown): Promise<string> {
+  const owner = typeof uri === "string" ? await caller.group.resourceOwner(uri) : undefined;
+  if (owner === undefined) {
+    throw new GatewayError("RESOURCE_UNKNOWN", undefined, { data: { uri: String(uri).slice(0, 512) } });
+  }
+  return owner;
+}
+
+/** What the upstream said, or why nothing was sent to it: then the outcome is known, an error. */
+async function dispatch(
+  caller: Caller,
+  permission: AuthorizedAction,
+  send: Send,
+  trace: TraceContext | undefined,
+): Promise<Answer<ResponseBody | GatewayError>> {
+  let connection: UpstreamConnection;
+  try {
+    connection = await caller.group.connection(permission.action.target);
+  } catch (cause) {
+    return answerOfFault(GatewayError.from(cause));
+  }
+  return answerOf(await send(connection, permission, trace));
+}
+
+/** A response but for its id, which is the asker's. */
+export type ResponseBody = { readonly result: JsonObject } | { readonly error: JsonRpcErrorBody };
+
+/** What was answered, as the road takes it: a tool's own `isError` is an error too. */
+export function answerOf(response: JsonRpcResponse): Answer<ResponseBody> {
+  if (!("result" in response)) return { status: "error", output: { ...response.error }, makeReply: errorBody };
+  return { ...answerOfResult(response.result), status: response.result.isError === true ? "error" : "success" };
+}
+
+/** A result of the gateway's own making. */
+export function answerOfResult(result: JsonObject): Answer<{ readonly result: JsonObject }> {
+  return { status: "success", output: result, makeReply: resultBody };
+}
+
+/** Why nothing was sent. Of an error whose text policy redacts, its constant part is left. */
+export function answerOfFault(fault: GatewayError): Answer<GatewayError> {
+  const output = { code: fault.row.jsonRpc, message: fault.publicMessage };
+  const makeReply = (judged: Json): GatewayError => (judged === output ? fault : new GatewayError(fault.code));
+  return { status: "error", output, makeReply };
+}
+
+/** Redaction changes texts alone, so an output keeps the shape it came in. */
+function resultBody(output: Json): { readonly result: JsonObject } {
+  return { result: output as JsonObject };
+}
+
+function errorBody(output: Json): { readonly error: JsonRpcErrorBody } {
+  return { error: output as unknown as JsonRpcErrorBody };
+}

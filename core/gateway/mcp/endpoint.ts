@@ -1,0 +1,189 @@
+import type { Context } from "koa";
+import { GatewayError } from "../../action/error.ts";
+import { type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
+import { httpSession, type Principal, type SessionScope } from "../../action/principal.ts";
+import { addressOf, clientIdentity } from "../../http/access.ts";
+import { type BodyLimits, readJsonBody } from "../../http/body.ts";
+import { headerText } from "../../http/guard.ts";
+import { sessionLabel } from "../../identity/header.ts";
+import type { TaskBinding } from "../../manifest/task-binding.ts";
+import { bindTask } from "../../road/described-action.ts";
+import type { InFlight } from "../../road/in-flight.ts";
+import { ticketHeader } from "../../ticket/presented-ticket.ts";
+import { type Caller, receiveAnswer, receiveNotification } from "./caller.ts";
+import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
+import { type HandshakeParts, openSession } from "./handshake.ts";
+import { mcpErrorBody, mcpStatus } from "./refusal.ts";
+import { Reply } from "./reply.ts";
+import { type ServiceParts, serveRequest } from "./service.ts";
+import { McpSession } from "./session.ts";
+import type { SessionTable } from "./session-table.ts";
+
+export interface EndpointParts extends HandshakeParts, ServiceParts {
+  readonly body: BodyLimits;
+  readonly sessions: SessionTable;
+  readonly inFlight: InFlight;
+  readonly tasks: TaskBinding;
+}
+
+/** The verbs of `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
+export class McpEndpoint {
+  readonly #parts: EndpointParts;
+  readonly #subscriptions = new Map<AbortController, Principal>();
+  #stopping = false;
+
+  constructor(parts: EndpointParts) {
+    this.#parts = parts;
+  }
+
+  /** POST: one JSON-RPC message. */
+  async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    const scope = scopeOf(ctx, principal);
+    const incoming = readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
+    if (incoming.kind === "request") return this.#serve(ctx, principal, scope, incoming.message, requestId);
+    checkRevisionHeader(ctx.req.headers);
+    const session = this.#sessionOf(ctx, principal);
+    if (incoming.kind === "notification") await receiveNotification(session, incoming.message);
+    else receiveAnswer(session, incoming.message);
+    ctx.respond = false;
+    new Reply(ctx.res, false).end(202);
+  }
+
+  /** GET: the standing stream of a session, for what upstreams say unasked. */
+  stream(ctx: Context, principal: Principal): void {
+    checkRevisionHeader(ctx.req.headers);
+    if (!acceptedForms(ctx).stream) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
+    if (this.#stopping) throw new GatewayError("STOPPING");
+    const session = this.#sessionOf(ctx, principal);
+    if (session === null)
+      throw new GatewayError("METHOD_NOT_ALLOWED", "a stream needs a session: send `initialize` first");
+    if (ctx.method === "HEAD") {
+      ctx.set("content-type", "text/event-stream");
+      ctx.status = 200;
+      return;
+    }
+    ctx.respond = false;
+    session.attach(new Reply(ctx.res, true));
+  }
+
+  /** DELETE: the end of a session. */
+  async end(ctx: Context, principal: Principal): Promise<void> {
+    const session = this.#sessionOf(ctx, principal);
+    if (session === null) throw new GatewayError("SESSION_UNKNOWN", "expected `mcp-session-id`");
+    await this.#parts.sessions.end(session);
+    ctx.status = 204;
+  }
+
+  /** Ends what waits for others, subscriptions, standing streams and held calls, and lets none begin. The rest goes on. */
+  endStreams(): void {
+    this.#stopping = true;
+    for (const abort of this.#subscriptions.keys()) abort.abort(new GatewayError("STOPPING"));
+    this.#parts.hold.stop();
+    this.#parts.sessions.endStreams();
+  }
+
+  /** Ends the sessions, subscriptions and held calls of everyone who is not `known` any more: nothing further is said to them. */
+  async endRevoked(known: (principal: Principal) => boolean): Promise<void> {
+    for (const [abort, principal] of this.#subscriptions) {
+      if (!known(principal)) abort.abort(new GatewayError("KEY_UNKNOWN"));
+    }
+    this.#parts.hold.endRevoked(known);
+    await this.#parts.sessions.endRevoked(known);
+  }
+
+  async #serve(
+    ctx: Context,
+    principal: Principal,
+    scope: SessionScope,
+    request: JsonRpcRequest,
+    requestId: string,
+  ): Promise<void> {
+    ctx.respond = false;
+    const { stream, streamFirst } = acceptedForms(ctx);
+    const reply = new Reply(ctx.res, stream);
+    try {
+      const era = classifyEra(request, ctx.req.headers);
+      await bindTask(this.#parts.tasks, ctx.req, principal, scope, request.params);
+      const response = await this.#answer(ctx, principal, scope, request, era, reply);
+      // The stateless revision streams only what has something to say before its answer.
+      if (streamFirst && era.era === "legacy") reply.startStream();
+      reply.finish(statusOf(era, response), response);
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      this.#parts.onFault(requestId, error);
+      const status = mcpStatus(error, ctx.req.headers["mcp-session-id"] !== undefined);
+      if (status === 401) reply.setHeader("www-authenticate", "Bearer");
+      reply.finish(status, mcpErrorBody(error, request.id, requestId));
+    }
+  }
+
+  async #answer(
+    ctx: Context,
+    principal: Principal,
+    scope: SessionScope,
+    request: JsonRpcRequest,
+    era: Era,
+    reply: Reply,
+  ): Promise<JsonRpcResponse> {
+    if (era.era === "legacy" && request.method === "initialize") {
+      const { session, response } = await openSession(
+        this.#parts,
+        this.#parts.sessions,
+        { principal, scope, address: addressOf(ctx.req) },
+        request,
+      );
+      reply.setHeader("mcp-session-id", session.id);
+      return response;
+    }
+    const caller = this.#callerOf(ctx, principal, scope, era);
+    const abort = new AbortController();
+    caller.session?.begin(request.id, reply, abort);
+    this.#parts.inFlight.begin(principal, scope.id, abort);
+    if (era.era === "modern") reply.onGone(() => abort.abort(new GatewayError("CANCELLED")));
+    try {
+      if (request.method === "subscriptions/listen") this.#watch(abort, principal);
+      return await serveRequest(this.#parts, caller, request, reply, abort.signal);
+    } finally {
+      this.#subscriptions.delete(abort);
+      this.#parts.inFlight.finish(scope.id, abort);
+      caller.session?.finish(request.id);
+    }
+  }
+
+  #watch(subscription: AbortController, principal: Principal): void {
+    if (this.#stopping) throw new GatewayError("STOPPING");
+    this.#subscriptions.set(subscription, principal);
+  }
+
+  #callerOf(ctx: Context, principal: Principal, scope: SessionScope, era: Era): Caller {
+    const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
+    const beside = { ticket: ticketHeader(ctx.req), traceparent: headerText(ctx.req.headers, "traceparent") };
+    if (session !== null)
+      return { principal, scope, client: session.owner.client, era, group: session.group, session, ...beside };
+    const client = clientIdentity(era.era === "modern" ? era.clientInfo : {}, addressOf(ctx.req));
+    return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null, ...beside };
+  }
+
+  #sessionOf(ctx: Context, principal: Principal): McpSession | null {
+    const id = headerText(ctx.req.headers, "mcp-session-id");
+    return id === undefined ? null : this.#parts.sessions.find(McpSession, id, principal);
+  }
+}
+
+function statusOf(era: Era, response: JsonRpcResponse): number {
+  if (era.era === "legacy" || "result" in response) return 200;
+  if (response.error.code === -32601) return 404;
+  return response.error.code === -32021 ? 400 : 200;
+}
+
+function scopeOf(ctx: Context, principal: Principal): SessionScope {
+  return httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+}
+
+/** How a client reads answers: streams at all, and rather than JSON, by what it names and in which order. */
+function acceptedForms(ctx: Context): { readonly stream: boolean; readonly streamFirst: boolean } {
+  const accept = headerText(ctx.req.headers, "accept") ?? "";
+  const stream = accept.indexOf("text/event-stream");
+  const json = accept.search(/application\/json|\*\/\*/);
+  return { stream: stream !== -1, streamFirst: stream !== -1 && (json === -1 || stream < json) };
+}

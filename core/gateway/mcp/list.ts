@@ -1,0 +1,76 @@
+import { AuthorizedAction } from "../../action/authorized-action.ts";
+import { everyUpstream } from "../../action/envelope.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { JsonObject } from "../../action/json.ts";
+import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
+import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
+import type { Answer, Road } from "../../road/run.ts";
+import type { ListedItem, ListedTool } from "../../upstream/group.ts";
+import { answerOfResult } from "./call.ts";
+import type { Caller } from "./caller.ts";
+import { replyOf } from "./refusal.ts";
+
+export interface ListParts {
+  readonly road: Road;
+  readonly actions: ActionFactory;
+}
+
+/**
+ * Answers a list method with what all upstreams have, in one page. A tool is shown only where policy allows it in
+ * phase `list`; what a caller may see depends on the caller, so nobody may cache it for others.
+ */
+export async function serveList(parts: ListParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
+  const action = parts.actions.make(caller, {
+    tool: request.method,
+    target: everyUpstream,
+    capability: "read",
+    arguments: {},
+  });
+  const reply = replyOf(await parts.road.travel(action, (permission) => collect(parts, permission, caller)));
+  return { jsonrpc: "2.0", id: request.id, ...reply };
+}
+
+async function collect(
+  parts: ListParts,
+  permission: AuthorizedAction,
+  caller: Caller,
+): Promise<Answer<{ readonly result: JsonObject }>> {
+  const { tool: method } = AuthorizedAction.spend(permission);
+  const items = await definitions(parts, method, caller);
+  const cache = caller.era.era === "modern" ? { resultType: "complete", ttlMs: 0, cacheScope: "private" } : {};
+  return answerOfResult({ ...items, ...cache });
+}
+
+async function definitions(parts: ListParts, method: string, caller: Caller): Promise<JsonObject> {
+  const { group } = caller;
+  if (method === "tools/list") return { tools: await visibleTools(parts, caller) };
+  if (method === "prompts/list") return { prompts: (await group.prompts()).map(definitionOf) };
+  if (method === "resources/list") return { resources: (await group.resources()).map(definitionOf) };
+  if (method === "resources/templates/list") {
+    return { resourceTemplates: (await group.resourceTemplates()).map(definitionOf) };
+  }
+  throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
+}
+
+async function visibleTools(parts: ListParts, caller: Caller): Promise<JsonObject[]> {
+  const visible: JsonObject[] = [];
+  for (const tool of await caller.group.tools()) {
+    const { decision } = await parts.road.evaluate(parts.actions.make(caller, seeing(tool), "list"));
+    if (decision === "allow") visible.push(tool.definition);
+  }
+  return visible;
+}
+
+function seeing(tool: ListedTool): Attempt {
+  return {
+    tool: tool.name,
+    target: tool.upstream,
+    capability: tool.capability,
+    arguments: {},
+    definition: { digest: tool.digest, annotations: tool.annotations },
+  };
+}
+
+function definitionOf(item: ListedItem): JsonObject {
+  return item.definition;
+}

@@ -1,0 +1,151 @@
+import { AuthorizedAction } from "../../action/authorized-action.ts";
+import { everyUpstream } from "../../action/envelope.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse, metaKey } from "../../action/json-rpc.ts";
+import type { Answer } from "../../road/run.ts";
+import type { UpstreamConnection } from "../../upstream/connection.ts";
+import type { UpstreamFleet } from "../../upstream/fleet.ts";
+import type { NotificationHandler, UpstreamGroup } from "../../upstream/group.ts";
+import { answerOfResult } from "./call.ts";
+import type { Caller, OpenRequest } from "./caller.ts";
+import { mergeCapabilities } from "./handshake.ts";
+import type { ListParts } from "./list.ts";
+import { type McpMethod, pickParams } from "./method.ts";
+import { LaneTable, type RelayParts, relayNotification, unasked } from "./notification.ts";
+import { replyOf } from "./refusal.ts";
+import type { Reply } from "./reply.ts";
+
+const maxWatchedUris = 1_000;
+
+export interface ListenParts extends ListParts, RelayParts {
+  readonly fleet: UpstreamFleet;
+}
+
+/** Which change notifications a subscription asks for, and which of them some upstream can give. */
+interface Filter {
+  readonly toolsListChanged?: true;
+  readonly promptsListChanged?: true;
+  readonly resourcesListChanged?: true;
+  readonly resourceSubscriptions?: readonly string[];
+}
+
+const changeOf: Readonly<Record<string, keyof Filter>> = {
+  "notifications/tools/list_changed": "toolsListChanged",
+  "notifications/prompts/list_changed": "promptsListChanged",
+  "notifications/resources/list_changed": "resourcesListChanged",
+  "notifications/resources/updated": "resourceSubscriptions",
+};
+
+/** Serves one `subscriptions/listen` stream: acknowledged first, then what upstreams say, until the client goes. */
+export async function serveListen(
+  parts: ListenParts,
+  caller: Caller,
+  row: McpMethod,
+  request: JsonRpcRequest,
+  reply: Reply,
+  signal: AbortSignal,
+): Promise<JsonRpcResponse> {
+  const action = parts.actions.make(caller, {
+    tool: request.method,
+    target: everyUpstream,
+    capability: "read",
+    arguments: pickParams(row, request.params),
+  });
+  const group = parts.fleet.join("modern");
+  const passage = await parts.road
+    .travel(action, (permission) => listen(parts, permission, group, { caller, request, reply, signal }))
+    .finally(() => group.close());
+  return { jsonrpc: "2.0", id: request.id, ...replyOf(passage) };
+}
+
+async function listen(
+  parts: ListenParts,
+  permission: AuthorizedAction,
+  group: UpstreamGroup,
+  { caller, request, reply, signal }: OpenRequest,
+): Promise<Answer<{ readonly result: JsonObject }>> {
+  const { arguments: params } = AuthorizedAction.spend(permission);
+  const connections = await group.open();
+  const filter = honoured((params as JsonObject).notifications as JsonObject, connections);
+  const stamped = (note: JsonRpcNotification): void => void reply.send(stamp(note, request.id));
+  stamped({
+    jsonrpc: "2.0",
+    method: "notifications/subscriptions/acknowledged",
+    params: { notifications: { ...filter } },
+  });
+  const lanes = new LaneTable();
+  const forward: NotificationHandler = (note, upstream) => {
+    if (!accepts(filter, note)) return;
+    const said = unasked(parts.actions, () => caller, { upstream, note, mixed: false });
+    relayNotification(parts, lanes.of(upstream), { ...said, deliver: stamped, signal });
+  };
+  group.onNotification(forward);
+  await watchResources(group, connections, filter.resourceSubscriptions ?? [], forward, signal);
+  if (Object.keys(filter).length > 0) await aborted(signal);
+  return answerOfResult({ resultType: "complete", _meta: { [metaKey.subscriptionId]: request.id } });
+}
+
+/**
+ * Asks for updates of resources: a stateless upstream by a stream of its own, which ends with `signal`; any other by
+ * subscribing, which ends with the group. Changes of lists come to every group unasked.
+ */
+async function watchResources(
+  group: UpstreamGroup,
+  connections: readonly UpstreamConnection[],
+  uris: readonly string[],
+  forward: NotificationHandler,
+  signal: AbortSignal,
+): Promise<void> {
+  const owners = await Promise.all(uris.map((uri) => group.resourceOwner(uri)));
+  for (const connection of connections) {
+    const owned = uris.filter((_, index) => owners[index] === connection.upstream);
+    if (owned.length === 0) continue;
+    if (connection.server.era === "modern") {
+      const params = { notifications: { resourceSubscriptions: owned } };
+      const stream = {
+        signal,
+        onNotification: (note: JsonRpcNotification): void => forward(note, connection.upstream),
+      };
+      connection.request({ method: "subscriptions/listen", params }, stream).catch(() => {
+        // The upstream ended its stream, or the client did: the other upstreams go on, and faults are reported there.
+      });
+    } else {
+      await Promise.all(owned.map((uri) => connection.request({ method: "resources/subscribe", params: { uri } })));
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+function honoured(asked: JsonObject, connections: readonly UpstreamConnection[]): Filter {
+  const able = mergeCapabilities(connections.map(({ server }) => server));
+  const flag = (capability: string, name: string): boolean =>
+    isJsonObject(able[capability]) && able[capability][name] === true;
+  const uris = readUris(asked.resourceSubscriptions);
+  return {
+    ...(asked.toolsListChanged === true && flag("tools", "listChanged") ? { toolsListChanged: true } : {}),
+    ...(asked.promptsListChanged === true && flag("prompts", "listChanged") ? { promptsListChanged: true } : {}),
+    ...(asked.resourcesListChanged === true && flag("resources", "listChanged") ? { resourcesListChanged: true } : {}),
+    ...(uris.length > 0 && flag("resources", "subscribe") ? { resourceSubscriptions: uris } : {}),
+  };
+}
+
+function readUris(value: Json | undefined): readonly string[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter((uri): uri is string => typeof uri === "string").slice(0, maxWatchedUris);
+}
+
+function accepts(filter: Filter, note: JsonRpcNotification): boolean {
+  const change = Object.hasOwn(changeOf, note.method) ? changeOf[note.method] : undefined;
+  if (change === undefined) return false;
+  const wanted = filter[change];
+  return wanted === true || wanted?.includes(String(note.params?.uri)) === true;
+}
+
+function stamp(note: JsonRpcNotification, subscription: string | number): JsonRpcNotification {
+  const meta = isJsonObject(note.params?._meta) ? note.params._meta : {};
+  return { ...note, params: { ...note.params, _meta: { ...meta, [metaKey.subscriptionId]: subscription } } };
+}

@@ -1,0 +1,90 @@
+import type { Context } from "koa";
+import { type ErrorCode, GatewayError } from "../../action/error.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
+import type { JsonRpcResponse, McpEra, RequestId } from "../../action/json-rpc.ts";
+import { type Refusal, reasonOf, refusalDetail, refusalError, refusalMeta } from "../../http/refusal.ts";
+import { type Passage, usedUp } from "../../road/run.ts";
+
+/**
+ * A refused tool call as clients keep it intact: a tool result with `isError`, words for the model, data for machines.
+ * Real clients lose or misread every other shape.
+ */
+export function refusedToolResult(id: RequestId, era: McpEra, refusal: Refusal): JsonRpcResponse {
+  const result: JsonObject = {
+    content: [{ type: "text", text: refusalText(refusal) }],
+    isError: true,
+    _meta: refusalMeta(refusal),
+    ...(era === "modern" ? { resultType: "complete" } : {}),
+  };
+  return { jsonrpc: "2.0", id, result };
+}
+
+/**
+ * The reply of a passage. Throws POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL where it was
+ * refused: a request that is not a tool call has no result shape for it. An error that used up an approval says so.
+ */
+export function replyOf<Reply>(passage: Passage<Reply | GatewayError>): Reply {
+  if (passage.kind !== "answered") throw refusalError(passage);
+  const { reply, approvalId } = passage;
+  if (!(reply instanceof GatewayError)) return reply;
+  throw approvalId === undefined ? reply : usedUp(reply, approvalId);
+}
+
+function refusalText(refusal: Refusal): string {
+  if (refusal.kind === "withheld") {
+    const { approvalId, evaluation } = refusal;
+    const lost = approvalId === undefined ? "" : ` Approval ${approvalId} is used up.`;
+    return `The action ran, but policy withheld its answer: ${reasonOf(evaluation)}.${lost} Decision ${evaluation.id}.`;
+  }
+  const verb = refusal.evaluation.decision === "review" ? "Held for review" : "Blocked by policy";
+  return `${verb}: ${refusalDetail(refusal)}`;
+}
+
+/**
+ * Errors about what a well-formed request asks for. They are answers (HTTP 200 with a JSON-RPC error), because
+ * clients hand these to the model and treat every other status as a broken connection.
+ */
+const inBand: ReadonlySet<ErrorCode> = new Set([
+  "INVALID_PARAMS",
+  "ENVELOPE_BOUND",
+  "TOOL_UNKNOWN",
+  "RESOURCE_UNKNOWN",
+  "PROMPT_UNKNOWN",
+  "POLICY_BLOCKED",
+  "REVIEW_REQUIRED",
+  "SESSION_KILLED",
+  "APPROVAL_DENIED",
+  "APPROVAL_QUEUE_FULL",
+  "CANCELLED",
+  "UPSTREAM_UNAVAILABLE",
+  "UPSTREAM_TIMEOUT",
+  "UPSTREAM_INVALID",
+  "UPSTREAM_BUSY",
+]);
+
+/**
+ * The HTTP status that carries an error raised while a request with an id is served.
+ * In a session an unknown method is an answer too: there, 404 would tell the client that its session is gone.
+ */
+export function mcpStatus(error: GatewayError, inSession: boolean): number {
+  if (inBand.has(error.code) || (inSession && error.code === "METHOD_UNKNOWN")) return 200;
+  return error.row.status;
+}
+
+/** The JSON-RPC body of an error. `data` names our code and the request, so that an operator can find it in the log. */
+export function mcpErrorBody(error: GatewayError, id: RequestId | null, requestId: string): JsonRpcResponse {
+  const data = { code: error.code, request_id: requestId, ...error.data } as Json;
+  return { jsonrpc: "2.0", id, error: { code: error.row.jsonRpc, message: error.publicMessage, data } };
+}
+
+/** Whether a client of this path reads JSON-RPC errors. */
+export function speaksMcp(path: string): boolean {
+  return path === "/mcp" || path === "/sse" || path.startsWith("/mcp/session/");
+}
+
+/** Answers an error that was raised before the request's id was known. */
+export function answerMcpError(ctx: Context, error: GatewayError, requestId: string): void {
+  ctx.status = error.row.status;
+  ctx.type = "application/json";
+  ctx.body = JSON.stringify(mcpErrorBody(error, null, requestId));
+}

@@ -1,0 +1,288 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Context } from "koa";
+import { GatewayError } from "../../action/error.ts";
+import {
+  type JsonRpcMessage,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  legacyRevisions,
+  type RequestId,
+  readJsonRpc,
+} from "../../action/json-rpc.ts";
+import { type Principal, type SessionScope, sseSession } from "../../action/principal.ts";
+import { addressOf } from "../../http/access.ts";
+import { readJsonBody } from "../../http/body.ts";
+import { headerText } from "../../http/guard.ts";
+import { bindTask } from "../../road/described-action.ts";
+import { ticketHeader } from "../../ticket/presented-ticket.ts";
+import { receiveAnswer, receiveNotification } from "./caller.ts";
+import type { EndpointParts } from "./endpoint.ts";
+import { checkRevisionHeader, classifyEra } from "./era.ts";
+import { openSession } from "./handshake.ts";
+import { mcpErrorBody } from "./refusal.ts";
+import { Reply } from "./reply.ts";
+import { serveRequest } from "./service.ts";
+import type { McpSession } from "./session.ts";
+import type { Occupant } from "./session-table.ts";
+
+export interface SseParts extends EndpointParts {
+  readonly onScopeEnded: ScopeListener;
+}
+
+/**
+ * HTTP+SSE, the transport of the revision 2024-11-05: a stream that says where to post, and the posts. A post is
+ * refused by its status, or answered 202; a request that got 202 is answered on the stream, and nowhere else.
+ */
+export class SseEndpoint {
+  readonly #parts: SseParts;
+
+  constructor(parts: SseParts) {
+    this.#parts = parts;
+  }
+
+  /** GET `/sse`: opens a connection, which lives until its stream ends. */
+  async open(ctx: Context, principal: Principal): Promise<void> {
+    refuseLabel(ctx.req.headers);
+    checkRevisionHeader(ctx.req.headers);
+    if (ctx.method === "HEAD") {
+      ctx.set("content-type", "text/event-stream");
+      ctx.status = 200;
+      return;
+    }
+    const { sessions } = this.#parts;
+    const stream = new Reply(ctx.res, true);
+    const onScopeEnded: ScopeListener = (scope) => this.#endScope(scope, principal);
+    const connection = await sessions.add(async (id) => {
+      const opened = new SseConnection(id, principal, stream, onScopeEnded);
+      await bindTask(this.#parts.tasks, ctx.req, principal, opened.scope);
+      return opened;
+    });
+    ctx.respond = false;
+    stream.onClosed(() => void sessions.end(connection));
+    stream.announce(`/mcp/session/${connection.id}`);
+  }
+
+  /** POST `/mcp/session/{id}`: one JSON-RPC message of the principal whose connection it is. */
+  async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    refuseLabel(ctx.req.headers);
+    const connection = this.#parts.sessions.find(SseConnection, ctx.params.id as string, principal);
+    const read = async (): Promise<JsonRpcMessage> => readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
+    await connection.receive(read, async ({ kind, message }) => {
+      if (kind === "request") {
+        await bindTask(this.#parts.tasks, ctx.req, principal, connection.scope, message.params);
+        return this.#accept(ctx, connection, message, requestId);
+      }
+      checkRevisionHeader(ctx.req.headers);
+      if (kind === "notification") await receiveNotification(connection.session, message);
+      else receiveAnswer(connection.session, message);
+    });
+    ctx.status = 202;
+  }
+
+  /** Nobody waits for the end of a scope, so nobody would hear what is wrong with it: the log does. */
+  async #endScope(scope: SessionScope, principal: Principal): Promise<void> {
+    try {
+      await this.#parts.onScopeEnded(scope, principal);
+    } catch (cause) {
+      this.#parts.onFault(this.#parts.newId(), GatewayError.from(cause));
+    }
+  }
+
+  #accept(ctx: Context, connection: SseConnection, request: JsonRpcRequest, requestId: string): void {
+    if (classifyEra(request, ctx.req.headers).era !== "legacy") {
+      throw new GatewayError("PROTOCOL_VERSION", "HTTP+SSE", { data: { supported: legacyRevisions } });
+    }
+    connection.accept(request);
+    const traceparent = headerText(ctx.req.headers, "traceparent");
+    const origin = { address: addressOf(ctx.req), ticket: ticketHeader(ctx.req), traceparent };
+    void this.#serve(connection, request, origin, requestId);
+  }
+
+  /** Never rejects. What the client cancelled is not answered, as the protocol asks. */
+  async #serve(connection: SseConnection, request: JsonRpcRequest, origin: Origin, requestId: string): Promise<void> {
+    const abort = new AbortController();
+    let answer: JsonRpcResponse;
+    try {
+      answer = await this.#answer(connection, request, origin, abort);
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      this.#parts.onFault(requestId, error);
+      answer = mcpErrorBody(error, request.id, requestId);
+    }
+    connection.finish(request.id, isCancelled(abort.signal) ? null : answer);
+  }
+
+  async #answer(
+    connection: SseConnection,
+    request: JsonRpcRequest,
+    { address, ...beside }: Origin,
+    abort: AbortController,
+  ): Promise<JsonRpcResponse> {
+    const { principal, scope, session } = connection;
+    if (request.method === "initialize") {
+      return (await openSession(this.#parts, connection, { principal, scope, address }, request)).response;
+    }
+    return session === null ? pong(request) : this.#answerIn(session, connection, request, beside, abort);
+  }
+
+  async #answerIn(
+    session: McpSession,
+    { principal, scope, stream }: SseConnection,
+    request: JsonRpcRequest,
+    beside: Omit<Origin, "address">,
+    abort: AbortController,
+  ): Promise<JsonRpcResponse> {
+    const { group, owner } = session;
+    const era = { era: "legacy" } as const;
+    const caller = { principal, scope, client: owner.client, era, group, session, ...beside };
+    session.begin(request.id, stream, abort);
+    this.#parts.inFlight.begin(principal, scope.id, abort);
+    try {
+      return await serveRequest(this.#parts, caller, request, stream, abort.signal);
+    } finally {
+      this.#parts.inFlight.finish(scope.id, abort);
+      session.finish(request.id);
+    }
+  }
+}
+
+/** What is known of a message beside itself. */
+interface Origin {
+  readonly address: string;
+  readonly ticket: string | undefined;
+  readonly traceparent: string | undefined;
+}
+
+/** Before the handshake nothing but `ping` is accepted. */
+function pong({ id }: JsonRpcRequest): JsonRpcResponse {
+  return { jsonrpc: "2.0", id, result: {} };
+}
+
+function isCancelled({ aborted, reason }: AbortSignal): boolean {
+  return aborted && GatewayError.from(reason).code === "CANCELLED";
+}
+
+/** A label that had no effect would let two agents believe that they are apart. */
+function refuseLabel(headers: IncomingHttpHeaders): void {
+  if (headers["x-gateway-session-id"] === undefined) return;
+  throw new GatewayError(
+    "INVALID_HEADER",
+    "expected no `x-gateway-session-id`: an SSE connection is a session of its own",
+  );
+}
+
+const maxPosts = 64;
+const maxRequests = 64;
+
+/** Hears once of each scope that was used, when nothing can be asked in it any more. */
+type ScopeListener = (scope: SessionScope, principal: Principal) => Promise<void>;
+
+/**
+ * One client on HTTP+SSE: the stream on which it reads everything, and the session that its handshake opens. Its scope
+ * lives as long as the stream. What it posts is bounded: 64 messages that arrive, and 64 requests that are served.
+ */
+export class SseConnection implements Occupant {
+  readonly id: string;
+  readonly principal: Principal;
+  readonly scope: SessionScope;
+  readonly stream: Reply;
+  readonly #onScopeEnded: ScopeListener;
+  #session: McpSession | null = null;
+  #opening: Promise<McpSession> | null = null;
+  #posts = 0;
+  #stopping = false;
+  #closed = false;
+  #onIdle: () => void = () => undefined;
+  readonly #accepted = new Set<RequestId>();
+
+  constructor(id: string, principal: Principal, stream: Reply, onScopeEnded: ScopeListener) {
+    this.id = id;
+    this.principal = principal;
+    this.scope = sseSession(principal.tenant, principal.id, id);
+    this.stream = stream;
+    this.#onScopeEnded = onScopeEnded;
+  }
+
+  /** Null until the handshake is done. */
+  get session(): McpSession | null {
+    return this.#session;
+  }
+
+  get busy(): boolean {
+    return this.stream.open;
+  }
+
+  /** Takes in one POST. Rejects with CONNECTION_BUSY beyond 64 at once, with SESSION_UNKNOWN where it comes too late. */
+  async receive<T>(read: () => Promise<T>, act: (message: T) => Promise<void>): Promise<void> {
+    if (this.#posts >= maxPosts)
+      throw new GatewayError("CONNECTION_BUSY", `expected at most ${maxPosts} posts at once`);
+    this.#posts++;
+    try {
+      const message = await read();
+      if (!this.stream.open) throw new GatewayError("SESSION_UNKNOWN", "open a new one");
+      await act(message);
+    } finally {
+      this.#posts--;
+    }
+  }
+
+  /** Promises an answer on the stream, until `finish`. Throws where there can be none. */
+  accept({ id, method }: JsonRpcRequest): void {
+    if (this.#stopping) throw new GatewayError("STOPPING");
+    if (this.#accepted.has(id)) throw new GatewayError("INVALID_REQUEST", "this request id is already in flight");
+    if (this.#accepted.size >= maxRequests) {
+      throw new GatewayError("CONNECTION_BUSY", `expected at most ${maxRequests} requests in flight`);
+    }
+    if (method === "initialize" && this.#opening !== null) {
+      throw new GatewayError("INVALID_REQUEST", "`initialize` was sent before");
+    }
+    if (method !== "initialize" && method !== "ping" && this.#session === null) {
+      throw new GatewayError("INVALID_REQUEST", "expected `initialize` first");
+    }
+    this.#accepted.add(id);
+  }
+
+  /** Keeps the promise, unless the answer is null: nobody wants it any more. */
+  finish(id: RequestId, answer: JsonRpcResponse | null): void {
+    this.#accepted.delete(id);
+    if (answer !== null) this.stream.send(answer);
+    if (this.#stopping) this.#endWhenIdle();
+    if (this.#accepted.size === 0) this.#onIdle();
+  }
+
+  /** Keeps the session that the handshake opens. A handshake that fails may be repeated. */
+  async add(open: (id: string) => Promise<McpSession>): Promise<McpSession> {
+    this.#opening = open(this.id);
+    try {
+      const session = await this.#opening;
+      if (this.#closed) throw new GatewayError("CANCELLED");
+      this.#session = session;
+      session.attach(this.stream);
+      return session;
+    } catch (error) {
+      if (!this.#closed) this.#opening = null;
+      throw error;
+    }
+  }
+
+  /** Takes no further request, and ends the stream once those it has taken are answered. */
+  endStream(): void {
+    this.#stopping = true;
+    this.#endWhenIdle();
+  }
+
+  /** Cancels what is in flight. The scope has ended once nothing of it is. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.stream.end(200);
+    const session = await this.#opening?.catch(() => null);
+    if (session === null || session === undefined) return;
+    await session.close();
+    if (this.#accepted.size > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    await this.#onScopeEnded(this.scope, this.principal);
+  }
+
+  #endWhenIdle(): void {
+    if (this.#accepted.size === 0) this.stream.end(200);
+  }
+}

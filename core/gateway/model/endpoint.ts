@@ -1,0 +1,204 @@
+import type { Context } from "koa";
+import { GatewayError } from "../../action/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import type { ModelApi } from "../../action/model-api.ts";
+import { httpSession, type Principal } from "../../action/principal.ts";
+import { readTraceContext } from "../../action/trace.ts";
+import { agentIdentity } from "../../http/access.ts";
+import { type BodyLimits, readJsonBody } from "../../http/body.ts";
+import { headerText } from "../../http/guard.ts";
+import type { ConcurrencyLimit } from "../../http/rate.ts";
+import { sessionLabel, singleHeader } from "../../identity/header.ts";
+import type { TaskBinding } from "../../manifest/task-binding.ts";
+import type { Actor } from "../../road/action-factory.ts";
+import { bindTask } from "../../road/described-action.ts";
+import type { InFlight } from "../../road/in-flight.ts";
+import { inSpan } from "../../road/traced-road.ts";
+import { presentTicket, type TicketReader, ticketHeader } from "../../ticket/presented-ticket.ts";
+import { contentOf } from "../../usage/request-content.ts";
+import { modelErrorEvent } from "./error.ts";
+import { EventSink } from "./reply.ts";
+import { Bill, type BillParts, type ServiceParts, serveModel } from "./service.ts";
+import { refuseTools } from "./tool-passthrough.ts";
+
+interface ModelEndpointParts extends ServiceParts, BillParts {
+  readonly body: BodyLimits;
+  readonly inFlight: InFlight;
+  readonly tickets: TicketReader;
+  readonly tasks: TaskBinding;
+  /** By principal: whoever is refused here had no body read, and is not on record. */
+  readonly concurrency: ConcurrencyLimit;
+  /** A fault that was told to a client in the middle of its stream. */
+  readonly onFault: (requestId: string, error: GatewayError) => void;
+}
+
+/** What a client says beside the body that changes what a provider makes of it. */
+type Continuation = JsonObject | undefined;
+
+/** The model APIs: chat completions and messages, each streamed or whole. */
+export class ModelEndpoint {
+  readonly #parts: ModelEndpointParts;
+
+  constructor(parts: ModelEndpointParts) {
+    this.#parts = parts;
+  }
+
+  /** POST `/v1/chat/completions`. */
+  chat(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      const request = readModelRequest("chat", await readJsonBody(ctx.req, this.#parts.body));
+      await this.#serve(ctx, principal, request, undefined, requestId);
+    });
+  }
+
+  /** POST `/v1/messages`. */
+  messages(ctx: Context, principal: Principal, requestId: string): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      const continuation = messagesHeaders(ctx);
+      const request = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+      if (!this.#parts.toolPassthrough) refuseTools(request.body);
+      await this.#serve(ctx, principal, request, continuation, requestId);
+    });
+  }
+
+  /**
+   * POST `/v1/messages/count_tokens`: what a request would take, as it is counted here. Nothing leaves the gateway, so
+   * nothing is judged.
+   */
+  countTokens(ctx: Context, principal: Principal): Promise<void> {
+    return this.#parts.concurrency.run(principal.id, async () => {
+      messagesHeaders(ctx);
+      const { body, model } = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+      this.#parts.fleet.checkModel(model);
+      const tokenizer = await this.#parts.tokenizer();
+      ctx.body = { input_tokens: tokenizer.countRequest(contentOf(body)) };
+    });
+  }
+
+  /** GET `/v1/models`: in the shape of the API whose version header is sent. */
+  models(ctx: Context): void {
+    const api: ModelApi = ctx.req.headers["anthropic-version"] === undefined ? "chat" : "messages";
+    ctx.body = modelList(api, this.#parts.fleet.models);
+  }
+
+  async #serve(
+    ctx: Context,
+    principal: Principal,
+    request: ModelRequest,
+    continuation: Continuation,
+    requestId: string,
+  ): Promise<void> {
+    const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+    await bindTask(this.#parts.tasks, ctx.req, principal, scope);
+    const actor: Actor = { principal, scope, client: agentIdentity(ctx.req) };
+    const ticket = presentTicket(this.#parts.tickets, principal, ticketHeader(ctx.req), undefined);
+    const abort = new AbortController();
+    const sink = new EventSink(ctx, abort.signal);
+    const { inFlight } = this.#parts;
+    ctx.set("request-id", requestId);
+    ctx.res.once("close", () => {
+      if (!ctx.res.writableFinished) abort.abort(new GatewayError("CANCELLED"));
+    });
+    const bill = this.#bill(ctx, principal, request);
+    inFlight.begin(principal, scope.id, abort);
+    const said = readTraceContext(headerText(ctx.req.headers, "traceparent"));
+    const span = this.#parts.tracer.begin({ protocol: "model", api: request.api }, said);
+    try {
+      const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal, span };
+      const reply = await inSpan(span, () => serveModel(this.#parts, open));
+      if (reply.kind === "streamed") return sink.end();
+      ctx.status = reply.status;
+      ctx.type = "application/json";
+      if (reply.headers !== undefined) ctx.set(reply.headers);
+      ctx.body = reply.bytes;
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      if (!sink.begun) throw error;
+      this.#parts.onFault(requestId, error);
+      sink.end(modelErrorEvent(request.api, error, requestId));
+    } finally {
+      bill.release();
+      inFlight.finish(scope.id, abort);
+    }
+  }
+
+  /** Reserves what the request may take; the client is told where it stands with its limits, let in or not. */
+  #bill(ctx: Context, principal: Principal, request: ModelRequest): Bill {
+    try {
+      return new Bill(this.#parts, principal, request.body);
+    } finally {
+      ctx.set(this.#parts.meter.headers(principal));
+    }
+  }
+}
+
+/** The version and the trial features asked for: they are judged, and reach the provider, with the request. */
+function messagesHeaders(ctx: Context): JsonObject {
+  const version = messagesVersion(ctx.req.rawHeaders);
+  const beta = singleHeader(ctx.req.rawHeaders, "anthropic-beta");
+  return { "anthropic-version": version, ...(beta === undefined ? {} : { "anthropic-beta": beta }) };
+}
+
+const owner = "agent-governance-gateway";
+
+/** The models that clients may ask for, as the API lists them: all on one page. When they were made is not known. */
+function modelList(api: ModelApi, models: readonly string[]): JsonObject {
+  if (api === "chat") {
+    return { object: "list", data: models.map((id) => ({ id, object: "model", created: 0, owned_by: owner })) };
+  }
+  return {
+    data: models.map((id) => ({ type: "model", id, display_name: id, created_at: "1970-01-01T00:00:00Z" })),
+    has_more: false,
+    first_id: models[0] ?? null,
+    last_id: models.at(-1) ?? null,
+  };
+}
+
+/** The versions of the messages API that are served; the first is that of a request which names none. */
+const supportedVersions = ["2023-06-01", "2026-10-21"] as const;
+type MessagesVersion = (typeof supportedVersions)[number];
+
+/**
+ * The version of the messages API a request asks for: `provider-version` and `anthropic-version` are two names of one
+ * header. Throws DUPLICATE_HEADER, VERSION_CONFLICT where they differ, and VERSION_UNSUPPORTED.
+ */
+function messagesVersion(rawHeaders: readonly string[]): MessagesVersion {
+  const ours = singleHeader(rawHeaders, "provider-version");
+  const theirs = singleHeader(rawHeaders, "anthropic-version");
+  if (ours !== undefined && theirs !== undefined && ours !== theirs) {
+    throw new GatewayError("VERSION_CONFLICT", "expected `provider-version` and `anthropic-version` to say the same");
+  }
+  const asked = ours ?? theirs ?? supportedVersions[0];
+  const version = supportedVersions.find((each) => each === asked);
+  if (version !== undefined) return version;
+  throw new GatewayError(
+    "VERSION_UNSUPPORTED",
+    `expected ${supportedVersions.map((each) => `\`${each}\``).join(" or ")}, got \`${asked.slice(0, 32)}\``,
+  );
+}
+
+/** A model request, of which only what the gateway acts on is looked at; the rest passes untouched. */
+export interface ModelRequest {
+  readonly api: ModelApi;
+  readonly body: JsonObject;
+  readonly model: string;
+  readonly stream: boolean;
+}
+
+const maxModel = 256;
+
+/** Reads a request of an API. Throws INVALID_REQUEST, and what `checkTools` throws. */
+function readModelRequest(api: ModelApi, body: Json): ModelRequest {
+  if (!isJsonObject(body)) throw new GatewayError("INVALID_REQUEST", "expected an object");
+  const { model, messages, stream } = body;
+  if (typeof model !== "string" || model === "" || model.length > maxModel) {
+    throw new GatewayError("INVALID_REQUEST", `expected \`model\` to be a text of 1 to ${maxModel} characters`);
+  }
+  if (!Array.isArray(messages) || messages.length === 0) {
+    throw new GatewayError("INVALID_REQUEST", "expected `messages` to be a list that is not empty");
+  }
+  if (stream !== undefined && stream !== null && typeof stream !== "boolean") {
+    throw new GatewayError("INVALID_REQUEST", "expected `stream` to be true or false");
+  }
+  return { api, body, model, stream: stream === true };
+}

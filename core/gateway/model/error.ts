@@ -1,0 +1,85 @@
+import type { Context } from "koa";
+import type { ErrorCode, GatewayError } from "../../action/error.ts";
+import type { JsonObject } from "../../action/json.ts";
+import type { ModelApi } from "../../action/model-api.ts";
+
+/** What clients would ask again to no avail, or to harm: each repeat is another review, or spends what is not there. */
+const final: ReadonlySet<ErrorCode> = new Set([
+  "POLICY_BLOCKED",
+  "REVIEW_REQUIRED",
+  "APPROVAL_DENIED",
+  "APPROVAL_QUEUE_FULL",
+  "SESSION_KILLED",
+  "BUDGET_EXHAUSTED",
+]);
+
+/** Codes that clients of either API know under a name of its own. */
+const names: Partial<Readonly<Record<ErrorCode, string>>> = {
+  REVIEW_REQUIRED: "approval_required",
+  KEY_MISSING: "invalid_api_key",
+  KEY_UNKNOWN: "invalid_api_key",
+  MODEL_UNKNOWN: "model_not_found",
+  RATE_LIMITED: "rate_limit_exceeded",
+  BUDGET_EXHAUSTED: "insufficient_quota",
+};
+
+const messagesTypes: Readonly<Record<number, string>> = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  504: "timeout_error",
+};
+
+const chatTypes: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  429: "rate_limit_error",
+};
+
+/** The API whose error shape a client of this path reads, served or not; undefined for a path of neither. */
+export function modelApiOf(path: string): ModelApi | undefined {
+  if (path === "/v1/messages" || path.startsWith("/v1/messages/")) return "messages";
+  return path.startsWith("/v1/") ? "chat" : undefined;
+}
+
+/** An error as that API's clients read it; our code and the request's id are in it. */
+function modelErrorBody(api: ModelApi, error: GatewayError, requestId: string): JsonObject {
+  const code = names[error.code] ?? error.code.toLowerCase();
+  const data = error.row.expose && error.data !== undefined ? { data: error.data as JsonObject } : {};
+  const message = error.publicMessage;
+  if (api === "messages") {
+    const type = messagesTypes[error.row.status] ?? (error.row.status < 500 ? "invalid_request_error" : "api_error");
+    return { type: "error", error: { type, message, code, ...data }, request_id: requestId };
+  }
+  const type = chatTypes[error.row.status] ?? (error.row.status < 500 ? "invalid_request_error" : "server_error");
+  return { error: { message, type, param: null, code, ...data } };
+}
+
+/** The last event of a stream that ends in an error, as that API's clients read it. */
+export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: string): Buffer {
+  const name = api === "messages" ? "event: error\n" : "";
+  return Buffer.from(`${name}data: ${JSON.stringify(modelErrorBody(api, error, requestId))}\n\n`);
+}
+
+/** Answers an error in the shape of an API. */
+export function answerModelError(ctx: Context, api: ModelApi, error: GatewayError, requestId: string): void {
+  ctx.status = error.row.status;
+  ctx.set({ "request-id": requestId, ...retryAfter(error) });
+  if (isFinal(error)) ctx.set("x-should-retry", "false");
+  ctx.type = "application/json";
+  ctx.body = JSON.stringify(modelErrorBody(api, error, requestId));
+}
+
+/** An action that used up an approval needs a new one, whatever went wrong with it. */
+function isFinal(error: GatewayError): boolean {
+  return final.has(error.code) || error.data?.approval !== undefined;
+}
+
+/** When to ask again, where that is known. */
+export function retryAfter({ data }: GatewayError): Readonly<Record<string, string>> {
+  const seconds = data?.retry_after_s;
+  return typeof seconds === "number" ? { "retry-after": String(seconds) } : {};
+}

@@ -1,0 +1,197 @@
+import type { AuthorizedAction } from "../../action/authorized-action.ts";
+import type { PresentedTicket } from "../../action/capability-ticket.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { JsonObject } from "../../action/json.ts";
+import { modelTool, type TokenUsage } from "../../action/model-api.ts";
+import type { Principal } from "../../action/principal.ts";
+import { type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
+import { refusalError } from "../../http/refusal.ts";
+import type { FailedAnswer, StreamedAnswer as ModelStream } from "../../provider/exchange.ts";
+import type { ProviderFleet } from "../../provider/fleet.ts";
+import type { Candidate } from "../../provider/outgoing.ts";
+import { readUsage } from "../../provider/wire/usage.ts";
+import type { ActionFactory, Actor } from "../../road/action-factory.ts";
+import type { Answer, Passage, Road, StreamedAnswer } from "../../road/run.ts";
+import { streamAnswer } from "../../road/stream.ts";
+import { travelTraced } from "../../road/traced-road.ts";
+import type { Reservation, UsageMeter } from "../../usage/meter.ts";
+import { contentOf, estimateTokens, type RequestContent } from "../../usage/request-content.ts";
+import type { Tokenizer } from "../../usage/tokenizer.ts";
+import type { ModelRequest } from "./endpoint.ts";
+import { CountingReader, type EventSink, failedReply, type ModelReply, wholeReply } from "./reply.ts";
+
+export interface ServiceParts {
+  readonly road: Road;
+  readonly actions: ActionFactory;
+  readonly fleet: ProviderFleet;
+  /** Whether tools of the messages API are passed through. */
+  readonly toolPassthrough: boolean;
+  /** Code units of a streamed text that wait for what follows, where policy reads answers. */
+  readonly holdback: number;
+  /** Bytes of one stream that may wait. */
+  readonly maxHeldBytes: number;
+  /** Measures how long a provider takes until its answer is there or begins, and changes nothing. */
+  readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
+  readonly tracer: Tracer;
+}
+
+/** A model request for as long as it is served. */
+interface OpenModelRequest {
+  readonly actor: Actor;
+  /** Settled with what a provider serves. */
+  readonly bill: Bill;
+  readonly request: ModelRequest;
+  readonly requestId: string;
+  /** What the client says beside the body, judged and sent with it. */
+  readonly continuation: JsonObject | undefined;
+  readonly ticket: PresentedTicket | undefined;
+  readonly sink: EventSink;
+  readonly signal: AbortSignal;
+  /** Of the whole request, whoever serves it in the end. */
+  readonly span: Span;
+}
+
+/**
+ * Serves a model request by the first provider of its route, and by the next where that one fails, the route says so and
+ * the client was told nothing yet. Each is an action of its own: judged for its target, on record, dispatched once.
+ * Rejects with the GatewayError to answer instead.
+ */
+export async function serveModel(parts: ServiceParts, open: OpenModelRequest): Promise<ModelReply> {
+  const { request, actor, signal } = open;
+  const candidates = parts.fleet.candidates(request, actor.scope.id);
+  for (const [index, candidate] of candidates.entries()) {
+    const attempt = new Attempt(parts, open, candidate);
+    const isLast = index === candidates.length - 1;
+    try {
+      const reply = await attempt.run();
+      if (isLast || !attempt.mayGoElsewhere) return reply;
+    } catch (cause) {
+      const error = signal.aborted ? GatewayError.from(signal.reason) : GatewayError.from(cause);
+      if (isLast || !attempt.mayGoElsewhere) throw error;
+    }
+  }
+  throw new TypeError("serveModel: expected a candidate");
+}
+
+/** One request to one provider. */
+class Attempt {
+  readonly #parts: ServiceParts;
+  readonly #open: OpenModelRequest;
+  readonly #candidate: Candidate;
+  #failed: FailedAnswer | undefined;
+  #usedApproval = false;
+  #stream: CountingReader | undefined;
+
+  constructor(parts: ServiceParts, open: OpenModelRequest, candidate: Candidate) {
+    this.#parts = parts;
+    this.#open = open;
+    this.#candidate = candidate;
+  }
+
+  /** Whether another provider may be asked instead. What a person approved was for this one. */
+  get mayGoElsewhere(): boolean {
+    const { sink, signal } = this.#open;
+    return this.#failed?.elsewhere === true && !this.#usedApproval && !sink.begun && !signal.aborted;
+  }
+
+  async run(): Promise<ModelReply> {
+    const { actor, request, continuation, ticket } = this.#open;
+    const action = this.#parts.actions.make(actor, {
+      tool: modelTool[request.api],
+      target: this.#candidate.target,
+      capability: "generate",
+      arguments: request.body,
+      continuation,
+      ticket,
+    });
+    const { road, timed } = this.#parts;
+    const passage: Passage<ModelReply> = await travelTraced(road, this.#open.span, action, (permission, step) =>
+      timed(this.#dispatch(permission, step), step.context),
+    ).finally(() => this.#settleStream());
+    if (passage.kind !== "answered") throw refusalError(passage);
+    return passage.reply;
+  }
+
+  async #dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<ModelReply> | StreamedAnswer<ModelReply>> {
+    this.#usedApproval = permission.approvalId !== undefined;
+    const { request, signal } = this.#open;
+    const { api, stream } = request;
+    const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
+    const call = { candidate: this.#candidate, api, stream, signal, traceparent };
+    const answer = await this.#parts.fleet.call(permission, call);
+    if (answer.kind === "stream") return this.#streamed(answer, step);
+    if (answer.kind === "whole") {
+      const usage = readUsage(api, answer.body);
+      if (usage !== undefined) step.tell({ usage });
+      await this.#settle(usage, answer.body);
+      return wholeReply(answer, this.#refusesTools);
+    }
+    this.#failed = answer;
+    if (answer.outcome === "unknown") throw answer.error;
+    return failedReply(answer, permission.approvalId, this.#open.requestId);
+  }
+
+  get #refusesTools(): boolean {
+    return this.#open.request.api === "messages" && !this.#parts.toolPassthrough;
+  }
+
+  #settle(usage: TokenUsage | undefined, answer: JsonObject): Promise<void> {
+    return this.#open.bill.settle(this.#candidate, usage, answer);
+  }
+
+  /** What came of a stream was served, whoever ended it. */
+  async #settleStream(): Promise<void> {
+    if (this.#stream !== undefined) await this.#settle(this.#stream.usage, this.#stream.body());
+  }
+
+  #streamed({ events, reader }: ModelStream, step: Span): StreamedAnswer<ModelReply> {
+    const { sink } = this.#open;
+    this.#stream = new CountingReader(reader, this.#refusesTools, (usage) => step.tell({ usage }));
+    const { road, holdback, maxHeldBytes } = this.#parts;
+    return streamAnswer({
+      reader: this.#stream,
+      events,
+      deliver: (released) => sink.write(Buffer.concat(released.map(({ raw }) => raw))),
+      holdback: road.readsOutput("model") ? holdback : 0,
+      maxHeldBytes,
+      reply: { kind: "streamed" },
+    });
+  }
+}
+
+export interface BillParts {
+  readonly meter: UsageMeter;
+  readonly tokenizer: () => Promise<Tokenizer>;
+}
+
+/** What one model request takes of its principal's limits and budgets: reserved before it is judged, put right after. */
+export class Bill {
+  readonly #parts: BillParts;
+  readonly #content: RequestContent;
+  readonly #reservation: Reservation;
+
+  /** Throws RATE_LIMITED or BUDGET_EXHAUSTED; then nothing was taken. */
+  constructor(parts: BillParts, principal: Principal, body: JsonObject) {
+    this.#parts = parts;
+    this.#content = contentOf(body);
+    this.#reservation = parts.meter.admit(principal, estimateTokens(this.#content));
+  }
+
+  /** Counts what was served: as the provider counted it, else as we count the request and what is there of its answer. */
+  async settle({ provider, model }: Candidate, counted: TokenUsage | undefined, answer: JsonObject): Promise<void> {
+    const usage = counted ?? (await this.#count(answer));
+    this.#parts.meter.settle(this.#reservation, { provider, model, usage });
+  }
+
+  /** Gives back what was reserved, unless it was settled. */
+  release(): void {
+    this.#parts.meter.release(this.#reservation);
+  }
+
+  async #count(answer: JsonObject): Promise<TokenUsage> {
+    const tokenizer = await this.#parts.tokenizer();
+    const said = answer.choices ?? answer.content ?? [];
+    const { texts } = contentOf({ messages: Array.isArray(said) ? said : [] });
+    return { inputTokens: tokenizer.countRequest(this.#content), outputTokens: tokenizer.countText(texts.join("\n")) };
+  }
+}

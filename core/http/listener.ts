@@ -1,0 +1,208 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type Koa from "koa";
+import { GatewayError } from "../action/error.ts";
+
+interface ListenerLimits {
+  readonly headersMs: number;
+  readonly bodyMs: number;
+  readonly keepAliveMs: number;
+  /** A peer that takes nothing of what waits for it for so long is cut off, at the latest after twice that. */
+  readonly unreadMs: number;
+  readonly maxConnections: number;
+}
+
+const headerBytes = 16_384;
+/** How often Node looks for connections past their deadline; a slow sender lives at most this much longer. */
+const sweepMs = 2_000;
+
+/** One listening port. What Node would answer or drop by itself is answered here, with a status a client can read. */
+export class Listener {
+  readonly #server: Server;
+  /** How many requests are in flight on each connection that has one. */
+  readonly #inFlight: Map<Socket, number> = new Map();
+  #onDrained: () => void = () => undefined;
+
+  private constructor(server: Server) {
+    this.#server = server;
+    // A pipelined response whose turn never came is never closed: the end of its connection has to count.
+    server.on("connection", (socket) => socket.once("close", () => this.#settle(socket, 0)));
+    server.on("request", ({ socket }, response) => this.#follow(socket, response));
+    server.on("timeout", (socket) => this.#idle(socket));
+  }
+
+  /** Resolves once the port accepts connections. `upgrade`: null where nobody speaks WebSocket. Rejects with PORT_UNAVAILABLE, naming host and port. */
+  static open(
+    app: Koa,
+    host: string,
+    port: number,
+    limits: ListenerLimits,
+    upgrade: Upgrade | null,
+  ): Promise<Listener> {
+    const server = createServer(
+      {
+        maxHeaderSize: headerBytes,
+        headersTimeout: limits.headersMs,
+        requestTimeout: limits.bodyMs,
+        keepAliveTimeout: limits.keepAliveMs,
+        connectionsCheckingInterval: sweepMs,
+        requireHostHeader: true,
+        insecureHTTPParser: false,
+      },
+      serveFramed(app.callback()),
+    );
+    // Node drops headers beyond its count in silence; the guard counts them and says so.
+    server.maxHeadersCount = 0;
+    server.maxConnections = limits.maxConnections;
+    server.on("clientError", answerBrokenRequest);
+    server.timeout = limits.unreadMs;
+    if (upgrade !== null) acceptUpgrades(server, upgrade);
+    return new Promise((resolve, reject) => {
+      const listener = new Listener(server);
+      server.once("error", (cause) => reject(portFault(host, port, cause as NodeJS.ErrnoException)));
+      server.listen(port, host, () => resolve(listener));
+    });
+  }
+
+  /** The port in use; differs from the configured one where that was 0. */
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /**
+   * Stops accepting, lets what is in flight finish for `drainMs`, then cuts what is left. A connection is no reason to
+   * wait, only a request is: clients keep connections open that they may never use.
+   */
+  async close(drainMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    await this.#drain(drainMs);
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  #follow(socket: Socket, response: ServerResponse): void {
+    this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
+    response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
+  }
+
+  /** Nothing went either way for a while. That is fine where an answer is still to come, and nothing waits for the peer. */
+  #idle(socket: Socket): void {
+    if (socket.writableLength > 0 || !this.#inFlight.has(socket)) socket.destroy();
+  }
+
+  #settle(socket: Socket, left: number): void {
+    if (left > 0) this.#inFlight.set(socket, left);
+    else this.#inFlight.delete(socket);
+    if (this.#inFlight.size === 0) this.#onDrained();
+  }
+
+  #drain(drainMs: number): Promise<void> {
+    if (this.#inFlight.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const late = setTimeout(resolve, drainMs);
+      this.#onDrained = () => {
+        clearTimeout(late);
+        resolve();
+      };
+    });
+  }
+}
+
+function portFault(host: string, port: number, cause: NodeJS.ErrnoException): GatewayError {
+  const why = cause.code === "EADDRINUSE" ? "another process listens there" : (cause.code ?? "unknown cause");
+  const next =
+    cause.code === "EADDRINUSE"
+      ? "; stop it, or choose another port: `listen` in the configuration, `--port` without one"
+      : "";
+  return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
+}
+
+/** Serves what is framed beyond doubt. Of a connection on which something was not, nothing more is looked at. */
+function serveFramed(serve: RequestListener): RequestListener {
+  return (request, response) => {
+    const { socket } = request;
+    if (!socket.writable) return;
+    if (isPlainlyFramed(request)) serve(request, response);
+    else endBroken(socket, 400);
+  };
+}
+
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+  else endBroken(socket, brokenRequestStatus(error.code));
+}
+
+/** Of a connection that cannot be understood. */
+function endBroken(socket: Socket, status: number): void {
+  endWith(socket, status, String(STATUS_CODES[status]));
+}
+
+function brokenRequestStatus(code: string | undefined): number {
+  if (code === "HPE_HEADER_OVERFLOW") return 431;
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return 408;
+  return 400;
+}
+
+/** Takes over the connection of a request to speak WebSocket on it. */
+export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+const hopHeaders: ReadonlySet<string> = new Set(["upgrade", "http2-settings"]);
+
+/**
+ * Lets `upgrade` have the requests that ask for WebSocket. Node hands over each request that asks for any other protocol
+ * too, where some clients offer HTTP/2 with all they send: those are served as if they had not asked.
+ */
+function acceptUpgrades(server: Server, upgrade: Upgrade): void {
+  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (request.headers.upgrade?.toLowerCase() === "websocket") return upgrade(request, socket, head);
+    socket.unshift(Buffer.concat([headOf(request), head]));
+    server.emit("connection", socket);
+  });
+}
+
+/** The request's own head, every header as it came, but for what asks for another protocol. */
+function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
+  const lines = [`${method} ${url} HTTP/${httpVersion}`];
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name, value] = [rawHeaders[index] as string, rawHeaders[index + 1] as string];
+    if (hopHeaders.has(name.toLowerCase())) continue;
+    lines.push(`${name}: ${name.toLowerCase() === "connection" ? withoutUpgrade(value) : value}`);
+  }
+  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
+}
+
+function withoutUpgrade(connection: string): string {
+  const kept = connection.split(",").filter((token) => !hopHeaders.has(token.trim().toLowerCase()));
+  return kept.join(",") || "keep-alive";
+}
+
+/**
+ * Whether every reader finds the end of this request's body in the same place. Node also takes a body for chunked
+ * behind another coding, and in HTTP/1.0; others do not, and see a second request in what Node takes for the first.
+ */
+function isPlainlyFramed(request: IncomingMessage): boolean {
+  const coding = request.headers["transfer-encoding"];
+  return coding === undefined || (coding.toLowerCase() === "chunked" && request.httpVersion === "1.1");
+}
+
+/** How long a peer has to read the last words before its connection is cut. */
+const lingerMs = 1_000;
+
+/** Says why, as problem+json, on a connection that nothing more will be read from, and ends it. */
+export function endWith(socket: Duplex, status: number, title: string, told: object = {}): void {
+  const body = JSON.stringify({ type: "about:blank", title, status, ...told });
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  // A peer that does not hang up in its turn would hold the connection for as long as it likes.
+  setTimeout(() => socket.destroy(), lingerMs).unref();
+}

@@ -1,0 +1,86 @@
+import { Worker } from "node:worker_threads";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
+import { escapeHidden } from "../action/visible-text.ts";
+import { settingsCheck } from "./abi.ts";
+import { PluginBreach } from "./breach.ts";
+import { PluginMachine, type Snapshot } from "./plugin-machine.ts";
+import { ModuleFault } from "./wasm/binary.ts";
+import type { MeteredModule } from "./wasm/meter.ts";
+
+/** A module that was checked, metered and compiled, and did what it does before its first call. Threads can share it. */
+export interface CompiledModule extends Pick<MeteredModule, "state"> {
+  readonly module: WebAssembly.Module;
+  readonly snapshot: Snapshot;
+}
+
+/** What the worker is given, and what it answers with. */
+export interface CompileOrder {
+  readonly bytes: Uint8Array;
+  readonly memoryPages: number;
+  /** What the module may spend before its first call, and again on its settings. */
+  readonly fuel: number;
+  /** What a module that checks its settings is asked about. */
+  readonly settings: JsonObject;
+}
+export type CompileAnswer = CompiledModule | { readonly fault: string };
+
+const compileMs = 10_000;
+const heapMegabytes = 128;
+
+/**
+ * Checks, meters, compiles and begins a module, and has it check its settings, in a thread of its own, which is given up
+ * where it takes too long or too much memory: a module is input, and reading it is work. Rejects with ModuleFault.
+ */
+export function compileModule(order: CompileOrder): Promise<CompiledModule> {
+  const worker = new Worker(new URL("./compile-worker.js", import.meta.url), {
+    workerData: order,
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: heapMegabytes },
+  });
+  return new Promise<CompiledModule>((resolve, reject) => {
+    const fail = (message: string): void => reject(new ModuleFault(message));
+    const timer = setTimeout(() => fail(`expected to be compiled within ${compileMs} ms`), compileMs);
+    worker.once("message", (answer: CompileAnswer) => {
+      if ("fault" in answer) fail(answer.fault);
+      else resolve(answer);
+    });
+    worker.once("error", () => fail("the module cannot be compiled within bounds"));
+    worker.once("exit", () => {
+      clearTimeout(timer);
+      fail("the compiler ended without an answer");
+    });
+  }).finally(() => void worker.terminate());
+}
+
+const bounds = { depth: 2, nodes: 8, stringLength: 512, reader: "exact" } as const;
+
+/**
+ * Asks a plugin's `validate_settings` about settings that its schema lets through. Throws ModuleFault with the plugin's own
+ * message where it refuses them, and where it does not answer `{"valid": true}` or `{"valid": false, "message": …}`.
+ */
+export function checkSettings(compiled: CompiledModule, settings: JsonObject, fuel: number): void {
+  const { valid, message } = ask(compiled, settings, fuel);
+  if (valid === true && message === undefined) return;
+  if (valid !== false || typeof message !== "string" || message === "" || escapeHidden(message) !== message) {
+    throw new ModuleFault(
+      `expected \`${settingsCheck}\` to answer with \`valid\`, and a printable \`message\` where it refuses`,
+    );
+  }
+  throw new ModuleFault(`the plugin refuses its settings: ${message}`);
+}
+
+function ask(compiled: CompiledModule, settings: JsonObject, fuel: number): Readonly<Record<string, Json>> {
+  try {
+    const input = new TextEncoder().encode(JSON.stringify({ settings }));
+    const answer = parseStrictJson(new PluginMachine(compiled).call(input, fuel, settingsCheck), bounds);
+    return isJsonObject(answer) && Object.keys(answer).every((key) => key === "valid" || key === "message")
+      ? answer
+      : {};
+  } catch (error) {
+    if (error instanceof GatewayError) return {};
+    if (error instanceof PluginBreach) throw new ModuleFault(`\`${settingsCheck}\`: ${error.message}`);
+    throw error;
+  }
+}

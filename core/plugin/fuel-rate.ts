@@ -1,0 +1,41 @@
+import { entryPoint } from "./abi.ts";
+import { PluginBreach } from "./breach.ts";
+import { PluginInstance } from "./plugin-machine.ts";
+import { meterModule } from "./wasm/meter.ts";
+import { parseModule } from "./wasm/module-parser.ts";
+
+/** `(loop (i64.store (i32.const 8) (i64.load (i32.const 5))) (br 0))`: each turn reads a part of what the last wrote. */
+const loop = [0x03, 0x40, 0x41, 8, 0x41, 5, 0x29, 0, 0, 0x37, 0, 0, 0x0c, 0, 0x0b];
+const body = [0, ...loop, 0x41, 0, 0x0b];
+const sample = Uint8Array.from([
+  ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+  ...[1, 5, 1, 0x60, 0, 1, 0x7f],
+  ...[3, 2, 1, 0],
+  ...[5, 3, 1, 0, 1],
+  ...[7, 12, 1, 8, ...new TextEncoder().encode(entryPoint), 0, 0],
+  ...[10, body.length + 2, 1, body.length, ...body],
+]);
+const runs = 5;
+const runFuel = 500_000;
+
+/** Units of fuel that a millisecond of dear code is worth on this machine, now. Takes about a millisecond. */
+export function measureFuelRate(elapsedMs: () => number): number {
+  const { bytes, state } = meterModule(parseModule(sample), 1);
+  const instance = new PluginInstance(new WebAssembly.Module(bytes), state);
+  const rates = Array.from({ length: runs }, () => {
+    const started = elapsedMs();
+    exhaust(instance);
+    return runFuel / Math.max(elapsedMs() - started, 0.001);
+  });
+  // What else the machine did meanwhile makes a run slower, never quicker.
+  return Math.round(Math.max(...rates));
+}
+
+function exhaust(instance: PluginInstance): void {
+  instance.refill(runFuel);
+  try {
+    instance.run(entryPoint);
+  } catch (error) {
+    if (!(error instanceof PluginBreach && error.reason === "fuel_exhausted")) throw error;
+  }
+}

@@ -1,0 +1,35 @@
+import { getPriority, setPriority } from "node:os";
+import { parentPort } from "node:worker_threads";
+import { PluginBreach } from "./breach.ts";
+import { PluginMachine } from "./plugin-machine.ts";
+import type { PoolOrder, PoolReply } from "./pool-order.ts";
+
+const maxMachines = 8;
+
+// On Linux this is the thread's own priority, elsewhere that of the whole process: there it stays as it is.
+if (process.platform === "linux") setPriority(Math.min(19, getPriority() + 10));
+
+/** Machines that answered here, the one that was asked longest ago first. */
+const machines = new Map<number, PluginMachine>();
+
+parentPort?.on("message", (order: PoolOrder) => parentPort?.postMessage(answer(order)));
+
+function answer({ compiled, machine: key, fuel, input }: PoolOrder): PoolReply {
+  let machine: PluginMachine | undefined;
+  try {
+    machine = machines.get(key) ?? new PluginMachine(compiled);
+    remember(key, machine);
+    const answer = machine.call(input, fuel);
+    return { answer, fuelUsed: machine.fuelUsed };
+  } catch (error) {
+    if (!(error instanceof PluginBreach)) throw error;
+    return { reason: error.reason, detail: error.detail, fuelUsed: machine?.fuelUsed ?? 0 };
+  }
+}
+
+function remember(key: number, machine: PluginMachine): void {
+  machines.delete(key);
+  machines.set(key, machine);
+  const [oldest] = machines.keys();
+  if (machines.size > maxMachines && oldest !== undefined) machines.delete(oldest);
+}

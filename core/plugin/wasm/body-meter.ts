@@ -1,0 +1,367 @@
+import { type BinaryReader, BinaryWriter, checkBound, hex } from "./binary.ts";
+import { type Body, type FunctionType, type ParsedModule, readIndex, readValueType, valueTypes } from "./module.ts";
+import { bulk, type Opcode, op, opcodeOf, prefixedOpcodeOf } from "./opcode.ts";
+
+const maxBlocks = 128;
+/** The engine compiles anew what runs often, beside the threads that serve: with tens of thousands it takes seconds. */
+const maxLoops = 4_096;
+/** Values on the operand stack at once: with the locals it bounds what a frame takes of the engine's stack. */
+const maxOperands = 1_024;
+/** One call of a host function, whatever it moves. */
+const hostCallCost = 192;
+/** A new page is dear when it is first written to: the system finds it then. */
+const pageCharge = { shift: 0, price: 32_768 };
+const byteCharge = { shift: 3, price: 1 };
+/** A unit more at each charge for each 64 KiB of a metered function. */
+const lengthShift = 16;
+
+/** Byte offsets of one instruction: in what the meter wrote, and in the module as its author built it. */
+export interface Origin {
+  metered: number;
+  readonly original: number;
+}
+
+/** A place where fuel is charged for the instructions that count on it. */
+interface Charge {
+  readonly place: number;
+  cost: number;
+}
+
+interface Block {
+  readonly kind: "function" | "block" | "loop" | "if";
+  readonly type: FunctionType;
+  /** How many operands lie below those the block takes. */
+  readonly base: number;
+  /** What the code around the block counts on. */
+  readonly around: Charge;
+  /** Whether a branch may lead to its end, or one of its arms leave it for elsewhere. */
+  forked: boolean;
+}
+
+/**
+ * Rewrites one function so that it pays for what it does.
+ *
+ * INVARIANT: between two passes of the place where an instruction is charged, it runs at most once, and never before the
+ * first: places are the function's beginning, each loop's, both arms of an `if`, and where the ways of a fork part or
+ * meet. What lies between forks is charged at once, whichever way out of it is taken.
+ */
+export class BodyMeter {
+  readonly #module: ParsedModule;
+  readonly #body: Body;
+  readonly #type: FunctionType;
+  readonly #globals: MeterGlobals;
+  readonly #origins: Origin[] | undefined;
+  readonly #out = new BinaryWriter();
+  readonly #blocks: Block[] = [];
+  readonly #charges: Charge[] = [];
+  readonly #frames: number[] = [];
+  readonly #locals: number;
+  #charge: Charge;
+  #loops = 0;
+  #dead = false;
+  #height = 0;
+  #highest = 0;
+
+  constructor(module: ParsedModule, body: Body, type: FunctionType, globals: MeterGlobals, origins?: Origin[]) {
+    this.#origins = origins;
+    this.#module = module;
+    this.#body = body;
+    this.#type = type;
+    this.#globals = globals;
+    this.#locals = type.params.length + body.localCount;
+    this.#charge = this.#startCharge();
+  }
+
+  /** The function's locals and code, metered. Throws ModuleFault at an instruction this sandbox does not know. */
+  meter(): Uint8Array {
+    this.#open("function", { params: [], results: this.#type.results });
+    // Locals are zeroed when the function is entered.
+    this.#charge.cost += 2 + this.#locals;
+    while (this.#blocks.length > 0) this.#step();
+    this.#body.code.expectEnd("a function");
+    // Code that is too long for the processor's caches is slow wherever it goes.
+    const length = this.#out.length >> lengthShift;
+    for (const { place, cost } of this.#charges) this.#out.fill(place, cost + length);
+    // A slot takes eight bytes of the engine's stack; twice that, and something for the frame itself.
+    for (const place of this.#frames) this.#out.fill(place, 128 + 16 * (this.#locals + this.#highest));
+    return this.#withScratch();
+  }
+
+  /** Bytes of code alone; `Origin.metered` counts from the first of them. */
+  get codeLength(): number {
+    return this.#out.length;
+  }
+
+  /** The local after the function's own is ours, for `chargeByLength`. */
+  #withScratch(): Uint8Array {
+    const writer = new BinaryWriter();
+    writer.u32(this.#body.localGroups + 1);
+    writer.write(this.#body.locals);
+    writer.write([1, valueTypes.i32]);
+    writer.write(this.#out.bytes);
+    return writer.bytes;
+  }
+
+  get #block(): Block {
+    const block = this.#blocks.at(-1);
+    if (block === undefined) throw new TypeError("BodyMeter: expected to be inside a function");
+    return block;
+  }
+
+  #step(): void {
+    const { code } = this.#body;
+    const from = code.at;
+    this.#origins?.push({ metered: this.#out.length, original: from });
+    const first = code.byte();
+    const second = first === op.prefix ? code.u32() : undefined;
+    const opcode = second === undefined ? opcodeOf(first) : prefixedOpcodeOf(second);
+    if (opcode === undefined) throw code.fault("a known instruction", [first, second ?? []].flat().map(hex).join(" "));
+    this.#charge.cost += opcode.cost;
+    this.#move(-opcode.pops);
+    if (first === op.end || first === op.else) this.#close(first);
+    else if (opcode.immediate === "block") this.#openBlock(first, from);
+    else if (opcode.immediate === "function") this.#call(from);
+    else if (opcode.immediate === "indirect") this.#callIndirect(from);
+    else this.#copy(opcode, first, second, from);
+  }
+
+  #copy(opcode: Opcode, first: number, second: number | undefined, from: number): void {
+    const { code } = this.#body;
+    const scope = { labels: this.#blocks.length, locals: this.#locals, globals: this.#module.globals.length };
+    for (const label of readImmediate(code, opcode, scope)) this.#fork(label);
+    const grows = first === op.memoryGrow;
+    if (grows) chargeByLength(this.#out, this.#globals, this.#locals, pageCharge);
+    else if (second !== undefined && second >= bulk.copy) {
+      chargeByLength(this.#out, this.#globals, this.#locals, byteCharge);
+    }
+    this.#out.write(code.since(from));
+    if (grows) noteRefusal(this.#out, this.#globals, this.#locals);
+    this.#move(opcode.pushes);
+    if (first === op.unreachable || first === op.br || first === op.brTable || first === op.return) this.#leave();
+    else if (first === op.brIf) this.#charge = this.#startCharge();
+  }
+
+  /** What follows cannot be reached before the block ends; its operands are not there. */
+  #leave(): void {
+    this.#dead = true;
+    this.#height = this.#block.base + this.#block.type.params.length;
+  }
+
+  /** A branch to the label so many blocks out. */
+  #fork(depth: number): void {
+    const target = this.#blocks[this.#blocks.length - 1 - depth];
+    if (target !== undefined) target.forked = true;
+  }
+
+  #call(from: number): void {
+    const { code } = this.#body;
+    const index = readIndex(code, this.#module.functions.length, "a function");
+    if (index < this.#module.imports.length) this.#charge.cost += hostCallCost;
+    this.#wrapCall(code.since(from), this.#module.types[this.#module.functions[index] ?? -1]);
+  }
+
+  #callIndirect(from: number): void {
+    const { code } = this.#body;
+    const type = readIndex(code, this.#module.types.length, "a type");
+    code.expect(0x00, "table 0");
+    this.#wrapCall(code.since(from), this.#module.types[type]);
+  }
+
+  #wrapCall(instruction: Uint8Array, type: FunctionType | undefined): void {
+    this.#frames.push(enterFrame(this.#out, this.#globals));
+    this.#out.write(instruction);
+    this.#frames.push(leaveFrame(this.#out, this.#globals));
+    this.#move(-(type?.params.length ?? 0));
+    this.#move(type?.results.length ?? 0);
+  }
+
+  #openBlock(first: number, from: number): void {
+    const { code } = this.#body;
+    const type = this.#readBlockType();
+    this.#out.write(code.since(from));
+    this.#open(first === op.block ? "block" : first === op.loop ? "loop" : "if", type);
+    if (first === op.loop) checkBound("loops in a function", ++this.#loops, maxLoops);
+    if (first !== op.block) this.#charge = this.#startCharge();
+  }
+
+  #readBlockType(): FunctionType {
+    const index = this.#body.code.signed(33);
+    // One byte below zero: nothing, or one value.
+    if (index === -64) return { params: [], results: [] };
+    if (index < 0 && index >= -4) return { params: [], results: [128 + index] };
+    const type = index < 0 ? undefined : this.#module.types[index];
+    if (type === undefined) throw this.#body.code.fault("a block type", String(index));
+    return type;
+  }
+
+  #startCharge(): Charge {
+    const charge = { place: chargeFuel(this.#out, this.#globals), cost: 1 };
+    this.#charges.push(charge);
+    return charge;
+  }
+
+  #open(kind: Block["kind"], type: FunctionType): void {
+    checkBound("blocks inside one another", this.#blocks.length + 1, maxBlocks);
+    const base = Math.max(0, this.#height - type.params.length);
+    this.#blocks.push({ kind, type, base, around: this.#charge, forked: false });
+  }
+
+  #close(first: number): void {
+    this.#out.write([first]);
+    const block = this.#block;
+    this.#height = block.base;
+    if (block.kind === "if" && this.#dead) block.forked = true;
+    this.#dead = false;
+    if (first === op.end) this.#blocks.pop();
+    this.#move(first === op.end ? block.type.results.length : block.type.params.length);
+    if (this.#blocks.length > 0) this.#chargeAfter(first, block);
+  }
+
+  #chargeAfter(first: number, { kind, around, forked }: Block): void {
+    if (first === op.else || (forked && kind !== "loop")) this.#charge = this.#startCharge();
+    // A block that nothing leaves early goes on where it ends; the others, where they began.
+    else if (kind !== "block") this.#charge = around;
+  }
+
+  #move(by: number): void {
+    this.#height = Math.max(0, this.#height + by);
+    this.#highest = Math.max(this.#highest, checkBound("operands on the stack", this.#height, maxOperands));
+  }
+}
+
+/** How many of each thing an instruction may name where it stands. */
+interface Scope {
+  readonly labels: number;
+  readonly locals: number;
+  readonly globals: number;
+}
+
+const maxLabels = 4_096;
+
+const none: readonly number[] = [];
+
+/**
+ * Reads what follows an instruction's code, and answers with the labels it names. Throws ModuleFault where it names what
+ * is not there.
+ */
+function readImmediate(code: BinaryReader, opcode: Opcode, scope: Scope): readonly number[] {
+  if (opcode.immediate === "label") return [readIndex(code, scope.labels, "a label")];
+  if (opcode.immediate === "labels") return readLabels(code, scope.labels);
+  skipImmediate(code, opcode, scope);
+  return none;
+}
+
+function skipImmediate(code: BinaryReader, { immediate, width }: Opcode, scope: Scope): void {
+  if (immediate === "local") readIndex(code, scope.locals, "a local");
+  else if (immediate === "global") readIndex(code, scope.globals, "a global");
+  else if (immediate === "access") skipAccess(code, width);
+  else if (immediate === "memory") code.expect(0x00, "memory 0");
+  else if (immediate === "memories") for (const _ of "12") code.expect(0x00, "memory 0");
+  else if (immediate === "i32") code.signed(32);
+  else if (immediate === "i64") code.signed(64);
+  else if (immediate === "f32") code.take(4);
+  else if (immediate === "f64") code.take(8);
+  else if (immediate === "select") {
+    code.expect(1, "one type");
+    readValueType(code);
+  }
+}
+
+/** The labels of a table, the default last. */
+function readLabels(code: BinaryReader, labels: number): readonly number[] {
+  const count = code.count("labels", maxLabels);
+  return Array.from({ length: count + 1 }, () => readIndex(code, labels, "a label"));
+}
+
+function skipAccess(code: BinaryReader, width: number): void {
+  const alignment = code.u32();
+  if (alignment > width) throw code.fault(`an alignment of at most ${width}`, String(alignment));
+  code.u32();
+}
+
+/** Indices of the globals that only injected code knows: they come after the module's own. */
+export interface MeterGlobals {
+  /** i64; below 0 the fuel is gone. */
+  readonly fuel: number;
+  /** i32; bytes of call stack left, below 0 the calls are too deep. */
+  readonly stack: number;
+  /** i32; 1 once the memory was refused more pages. */
+  readonly refused: number;
+}
+
+const emptyBlock = 0x40;
+
+/** Takes a constant from the fuel and traps where none is left. Answers with the place of the constant. */
+function chargeFuel(writer: BinaryWriter, { fuel }: MeterGlobals): number {
+  global(writer, op.globalGet, fuel);
+  writer.write([op.i64Const]);
+  const place = writer.reserve();
+  writer.write([op.i64Sub]);
+  global(writer, op.globalSet, fuel);
+  trapWithoutFuel(writer, fuel);
+  return place;
+}
+
+/** Takes `(n >> shift) * price` from the fuel, n being the unsigned i32 on top of the stack, which stays there. */
+function chargeByLength(
+  writer: BinaryWriter,
+  { fuel }: MeterGlobals,
+  scratch: number,
+  { shift, price }: { readonly shift: number; readonly price: number },
+): void {
+  local(writer, op.localSet, scratch);
+  global(writer, op.globalGet, fuel);
+  local(writer, op.localGet, scratch);
+  writer.write([op.i64ExtendU, op.i64Const, shift, op.i64ShrU, op.i64Const]);
+  writer.fill(writer.reserve(), price);
+  writer.write([op.i64Mul, op.i64Sub]);
+  global(writer, op.globalSet, fuel);
+  trapWithoutFuel(writer, fuel);
+  local(writer, op.localGet, scratch);
+}
+
+/** Takes a frame from the call stack and traps where none is left. Answers with the place of the frame's size. */
+function enterFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
+  const place = moveStack(writer, stack, op.i32Sub);
+  global(writer, op.globalGet, stack);
+  writer.write([op.i32Const, 0, op.i32LtS, op.if, emptyBlock, op.unreachable, op.end]);
+  return place;
+}
+
+/** Gives the frame back. Nothing else returns from a call: a trap ends them all. */
+function leaveFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
+  return moveStack(writer, stack, op.i32Add);
+}
+
+/** Notes that the memory did not grow. Leaves what `memory.grow` answered on the stack. */
+function noteRefusal(writer: BinaryWriter, { refused }: MeterGlobals, scratch: number): void {
+  local(writer, op.localTee, scratch);
+  writer.write([op.i32Const, 0x7f, op.i32Eq, op.if, emptyBlock, op.i32Const, 1]);
+  global(writer, op.globalSet, refused);
+  writer.write([op.end]);
+  local(writer, op.localGet, scratch);
+}
+
+function trapWithoutFuel(writer: BinaryWriter, fuel: number): void {
+  global(writer, op.globalGet, fuel);
+  writer.write([op.i64Const, 0, op.i64LtS, op.if, emptyBlock, op.unreachable, op.end]);
+}
+
+function moveStack(writer: BinaryWriter, stack: number, operation: number): number {
+  global(writer, op.globalGet, stack);
+  writer.write([op.i32Const]);
+  const place = writer.reserve();
+  writer.write([operation]);
+  global(writer, op.globalSet, stack);
+  return place;
+}
+
+function global(writer: BinaryWriter, operation: number, index: number): void {
+  writer.write([operation]);
+  writer.u32(index);
+}
+
+function local(writer: BinaryWriter, operation: number, index: number): void {
+  writer.write([operation]);
+  writer.u32(index);
+}

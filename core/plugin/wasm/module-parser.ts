@@ -1,0 +1,132 @@
+import { entryPoint, initializer } from "../abi.ts";
+import { BinaryReader, checkBound, ModuleFault } from "./binary.ts";
+import {
+  type ParsedModule,
+  readBodies,
+  readData,
+  readElements,
+  readExports,
+  readFunctions,
+  readGlobals,
+  readImports,
+  readMemory,
+  readTable,
+  readTypes,
+} from "./module.ts";
+
+const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+/** The sections in their order; number 12 stands before the code it counts data for. */
+const order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 10, 11];
+const names = "custom type import function table memory global export start element code data data-count".split(" ");
+const maxModule = 1_048_576;
+
+/** Module under construction. */
+type Draft = { -readonly [Key in keyof ParsedModule]: ParsedModule[Key] };
+
+/**
+ * Reads a module strictly: known sections once and in order, imports of the ABI alone, everything within bounds. Custom
+ * sections are dropped. Throws ModuleFault; what the engine checks too (types of operands) is left to it.
+ */
+export function parseModule(bytes: Uint8Array): ParsedModule {
+  checkBound("bytes in a module", bytes.length, maxModule);
+  const reader = new BinaryReader(bytes);
+  for (const byte of magic) reader.expect(byte, "a core module of version 1");
+  const draft = emptyModule();
+  let last = -1;
+  while (!reader.done) {
+    const id = reader.byte();
+    const section = reader.span(reader.u32());
+    if (id === 0) continue;
+    const place = order.indexOf(id);
+    if (place === -1) throw reader.fault("a known section", String(id));
+    if (place <= last) throw reader.fault("sections once and in order", `${names[id]} again or too late`);
+    last = place;
+    readSection(id, section, draft);
+    section.expectEnd(`the ${names[id]} section`);
+  }
+  checkWhole(draft);
+  return draft;
+}
+
+function emptyModule(): Draft {
+  return {
+    types: [],
+    imports: [],
+    functions: [],
+    tableSize: undefined,
+    memory: undefined,
+    globals: [],
+    entries: new Map(),
+    start: undefined,
+    elements: new Uint8Array(),
+    data: new Uint8Array(),
+    bodies: [],
+  };
+}
+
+type SectionReader = (section: BinaryReader, draft: Draft) => void;
+
+const sectionReaders: Readonly<Record<number, SectionReader>> = {
+  1: (section, draft) => {
+    draft.types = readTypes(section);
+  },
+  2: (section, draft) => {
+    draft.imports = readImports(section, draft.types);
+    draft.functions = draft.imports.map(({ type }) => type);
+  },
+  3: (section, draft) => {
+    draft.functions = [...draft.functions, ...readFunctions(section, draft.types)];
+  },
+  4: (section, draft) => {
+    draft.tableSize = readTable(section);
+  },
+  5: (section, draft) => {
+    draft.memory = readMemory(section);
+  },
+  6: (section, draft) => {
+    draft.globals = readGlobals(section);
+  },
+  7: (section, draft) => {
+    draft.entries = readExports(section, draft.functions.length);
+  },
+  8: (section, draft) => {
+    draft.start = section.u32();
+  },
+  9: (section, draft) => {
+    draft.elements = readElements(section, draft.functions.length);
+  },
+  10: (section, draft) => {
+    draft.bodies = readBodies(section);
+  },
+  11: (section, draft) => {
+    draft.data = readData(section);
+  },
+  12: (section) => {
+    // How many data segments there are: only instructions that this sandbox refuses need it.
+    section.u32();
+  },
+};
+
+function readSection(id: number, section: BinaryReader, draft: Draft): void {
+  sectionReaders[id]?.(section, draft);
+}
+
+function checkWhole({ functions, imports, bodies, entries, types, start }: ParsedModule): void {
+  const defined = functions.length - imports.length;
+  if (bodies.length !== defined) throw new ModuleFault(`expected ${defined} function bodies, got ${bodies.length}`);
+  if (!entries.has(entryPoint)) throw new ModuleFault(`expected the export \`${entryPoint}\`, got none`);
+  for (const [name, index] of entries) {
+    const type = types[functions[index] ?? -1];
+    const answers = name === initializer ? "" : "7f";
+    const results = type?.results.map((each) => each.toString(16)).join(" ");
+    if (index < imports.length || type?.params.length !== 0 || results !== answers) {
+      const expected = name === initializer ? "`() -> ()`" : "`() -> i32`";
+      throw new ModuleFault(`expected \`${name}\` to be ${expected}, defined in the module`);
+    }
+  }
+  if (start === undefined) return;
+  const type = types[functions[start] ?? -1];
+  if (type === undefined || type.params.length + type.results.length > 0) {
+    throw new ModuleFault("expected the start function to be `() -> ()`");
+  }
+}

@@ -1,0 +1,216 @@
+import { abiFunction, abiModule, entries as knownEntries } from "../abi.ts";
+import { type BinaryReader, checkBound, hex, ModuleFault } from "./binary.ts";
+
+export const valueTypes = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c } as const;
+
+export interface FunctionType {
+  readonly params: readonly number[];
+  readonly results: readonly number[];
+}
+
+export interface ModuleGlobal {
+  readonly type: number;
+  readonly mutable: boolean;
+  /** The constant expression, its `end` included. */
+  readonly init: Uint8Array;
+}
+
+/** A function's body before it is metered: its groups of locals, and its code with the closing `end`. */
+export interface Body {
+  readonly locals: Uint8Array;
+  readonly localGroups: number;
+  readonly localCount: number;
+  readonly code: BinaryReader;
+}
+
+/** A module as this sandbox understands it; whatever else the binary held was refused. */
+export interface ParsedModule {
+  readonly types: readonly FunctionType[];
+  readonly imports: readonly { readonly name: string; readonly type: number }[];
+  /** Type index by function index: what is imported first, then what is defined. */
+  readonly functions: readonly number[];
+  readonly tableSize: number | undefined;
+  readonly memory: { readonly min: number; readonly max: number | undefined } | undefined;
+  readonly globals: readonly ModuleGlobal[];
+  /** Function index by name, of the exports that the ABI knows. */
+  readonly entries: ReadonlyMap<string, number>;
+  readonly start: number | undefined;
+  readonly elements: Uint8Array;
+  readonly data: Uint8Array;
+  readonly bodies: readonly Body[];
+}
+
+const most = {
+  types: 1_024,
+  values: 64,
+  imports: 64,
+  functions: 10_000,
+  table: 10_000,
+  globals: 1_024,
+  exports: 1_024,
+  segments: 10_000,
+  locals: 1_024,
+  bodyBytes: 131_072,
+} as const;
+
+export function readTypes(reader: BinaryReader): FunctionType[] {
+  return readList(reader, "types", most.types, () => {
+    reader.expect(0x60, "a function type");
+    return { params: readValueTypes(reader), results: readValueTypes(reader) };
+  });
+}
+
+function readValueTypes(reader: BinaryReader): number[] {
+  return readList(reader, "values in a function type", most.values, () => readValueType(reader));
+}
+
+export function readValueType(reader: BinaryReader): number {
+  const type = reader.byte();
+  if (!Object.values<number>(valueTypes).includes(type)) throw reader.fault("i32, i64, f32 or f64", hex(type));
+  return type;
+}
+
+/** Functions of the ABI alone, with the ABI's types: the engine itself would convert whatever a module declares. */
+export function readImports(reader: BinaryReader, types: readonly FunctionType[]): ParsedModule["imports"] {
+  return readList(reader, "imports", most.imports, () => {
+    const module = reader.name();
+    const name = reader.name();
+    const known = module === abiModule ? abiFunction(name) : undefined;
+    if (known === undefined) throw new ModuleFault(`expected imports of the ABI, got \`${module}\` \`${name}\``);
+    reader.expect(0x00, "a function import");
+    const index = reader.u32();
+    const declared = types[index];
+    const agrees =
+      declared !== undefined &&
+      sameTypes(declared.params, known.params.map(codeOf)) &&
+      sameTypes(declared.results, known.results.map(codeOf));
+    if (!agrees) throw new ModuleFault(`expected the import \`${name}\` to have its type of the ABI`);
+    return { name, type: index };
+  });
+}
+
+function codeOf(name: "i32" | "i64"): number {
+  return valueTypes[name];
+}
+
+function sameTypes(left: readonly number[], right: readonly number[]): boolean {
+  return left.length === right.length && left.every((type, index) => type === right[index]);
+}
+
+export function readFunctions(reader: BinaryReader, types: readonly FunctionType[]): number[] {
+  return readList(reader, "functions", most.functions, () => readIndex(reader, types.length, "a type"));
+}
+
+/** One table of functions at most, which cannot change: its size is its size for good. */
+export function readTable(reader: BinaryReader): number | undefined {
+  if (reader.count("tables", 1) === 0) return undefined;
+  reader.expect(0x70, "a table of functions");
+  const { min } = readLimits(reader);
+  return checkBound("entries in the table", min, most.table);
+}
+
+export function readMemory(reader: BinaryReader): ParsedModule["memory"] {
+  return reader.count("memories", 1) === 0 ? undefined : readLimits(reader);
+}
+
+function readLimits(reader: BinaryReader): { min: number; max: number | undefined } {
+  const flags = reader.byte();
+  if (flags > 1) throw reader.fault("limits of 32 bits, not shared", hex(flags));
+  const min = reader.u32();
+  return { min, max: flags === 1 ? reader.u32() : undefined };
+}
+
+export function readGlobals(reader: BinaryReader): ModuleGlobal[] {
+  return readList(reader, "globals", most.globals, () => {
+    const type = readValueType(reader);
+    const mutable = reader.byte();
+    if (mutable > 1) throw reader.fault("0 or 1", hex(mutable));
+    return { type, mutable: mutable === 1, init: readConstant(reader) };
+  });
+}
+
+/** A constant: a literal and `end`. Nothing else is needed, since no global can be imported. */
+function readConstant(reader: BinaryReader): Uint8Array {
+  const from = reader.at;
+  const code = reader.byte();
+  if (code === 0x41) reader.signed(32);
+  else if (code === 0x42) reader.signed(64);
+  else if (code === 0x43) reader.take(4);
+  else if (code === 0x44) reader.take(8);
+  else throw reader.fault("a constant", hex(code));
+  reader.expect(0x0b, "the end of a constant");
+  return reader.since(from);
+}
+
+/** The exports the ABI knows; the others cannot be reached from anywhere and are dropped. */
+export function readExports(reader: BinaryReader, functions: number): Map<string, number> {
+  const seen = new Set<string>();
+  const entries = new Map<string, number>();
+  readList(reader, "exports", most.exports, () => {
+    const name = reader.name();
+    if (seen.has(name)) throw new ModuleFault(`expected each export once, got \`${name}\` again`);
+    seen.add(name);
+    const kind = reader.byte();
+    if (kind > 3) throw reader.fault("a function, a table, a memory or a global", hex(kind));
+    const index = reader.u32();
+    if (!knownEntries.includes(name)) return;
+    if (kind !== 0 || index >= functions) throw new ModuleFault(`expected the export \`${name}\` to be a function`);
+    entries.set(name, index);
+  });
+  return entries;
+}
+
+/** Active segments of functions, checked and given back as they were. */
+export function readElements(reader: BinaryReader, functions: number): Uint8Array {
+  const from = reader.at;
+  readList(reader, "element segments", most.segments, () => {
+    reader.expect(0x00, "an active segment of functions");
+    readOffset(reader);
+    readList(reader, "functions in a segment", most.table, () => readIndex(reader, functions, "a function"));
+  });
+  return reader.since(from);
+}
+
+export function readData(reader: BinaryReader): Uint8Array {
+  const from = reader.at;
+  readList(reader, "data segments", most.segments, () => {
+    reader.expect(0x00, "an active segment of data");
+    readOffset(reader);
+    reader.take(reader.u32());
+  });
+  return reader.since(from);
+}
+
+function readOffset(reader: BinaryReader): void {
+  reader.expect(0x41, "a constant offset");
+  reader.signed(32);
+  reader.expect(0x0b, "the end of an offset");
+}
+
+export function readBodies(reader: BinaryReader): Body[] {
+  return readList(reader, "function bodies", most.functions, () => {
+    const length = checkBound("bytes in a function", reader.u32(), most.bodyBytes);
+    const body = reader.span(length);
+    const localGroups = body.count("groups of locals", most.locals);
+    const from = body.at;
+    let localCount = 0;
+    for (let group = 0; group < localGroups; group++) {
+      localCount = checkBound("locals in a function", localCount + body.u32(), most.locals);
+      readValueType(body);
+    }
+    return { locals: body.since(from), localGroups, localCount, code: body };
+  });
+}
+
+export function readIndex(reader: BinaryReader, count: number, what: string): number {
+  const index = reader.u32();
+  if (index >= count) throw reader.fault(`${what} below ${count}`, String(index));
+  return index;
+}
+
+function readList<T>(reader: BinaryReader, what: string, maxItems: number, read: () => T): T[] {
+  const count = reader.count(what, maxItems);
+  const items: T[] = [];
+  for (let index = 0; index < count; index++) items.push(read());
+  return items;
+}

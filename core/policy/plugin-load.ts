@@ -1,0 +1,67 @@
+import type { Phase, Protocol } from "../action/envelope.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { Finding, Mode, Policy, PolicyRef, Verdict } from "../action/policy.ts";
+import type { CompiledModule } from "../plugin/compiled-module.ts";
+import { compilePlugin, type PluginPolicyOptions } from "../plugin/plugin.ts";
+import type { VerifiedExtension } from "../trust/verified-extension.ts";
+import { readPlugin, readPluginTests } from "./plugin-source.ts";
+import { runPluginTests } from "./plugin-trial.ts";
+import { requirePassed } from "./test-file.ts";
+
+export interface PluginPlace {
+  readonly path: string;
+  readonly mode: Mode;
+  readonly phases: readonly Phase[];
+  readonly taints: readonly string[];
+  readonly settings: JsonObject;
+}
+
+/** What plugins run with, and who hears of it. */
+export type PluginPorts = Pick<PluginPolicyOptions, "elapsedMs" | "observer" | "sliceFuel" | "pool">;
+
+interface LoadedPlugin {
+  readonly extension: VerifiedExtension;
+  readonly ref: PolicyRef;
+  readonly policy: Policy;
+}
+
+/**
+ * Compiles a plugin from the bytes that were vouched for and runs its own tests. Rejects with PLUGIN_INVALID with every
+ * fault, or with every test that failed.
+ */
+export async function loadPlugin(
+  place: PluginPlace,
+  extension: VerifiedExtension,
+  { elapsedMs, observer, sliceFuel, pool }: PluginPorts,
+): Promise<LoadedPlugin> {
+  const source = readPlugin(place.path, extension, place.settings);
+  const { name, version, module, settings, settingsSchema, limits } = source;
+  const tests = await readPluginTests(place.path, extension, settingsSchema);
+  const { digest, signer } = extension;
+  const ref: PolicyRef = { kind: "plugin", name, version, digest, signer };
+  const { mode, phases, taints } = place;
+  const ports = { elapsedMs, observer, sliceFuel, pool };
+  const onCompiled = async (compiled: CompiledModule): Promise<void> =>
+    requirePassed(place.path, await runPluginTests({ source, compiled, tests }), "PLUGIN_INVALID");
+  const policy = await compilePlugin({ ref, mode, phases, taints, settings, module, ...limits, ...ports, onCompiled });
+  return { extension, ref, policy: extension.tightenOnly ? tightenPolicy(policy) : policy };
+}
+
+/** The same policy, of which `allow` counts as abstaining: what it allows is recorded, and has no effect. */
+export function tightenPolicy(policy: Policy): Policy {
+  const { ref, mode, taints = [] } = policy;
+  const readsOutput = (protocol: Protocol): boolean => policy.readsOutput?.(protocol) ?? true;
+  const taintsOutput = (protocol: Protocol): boolean => policy.taintsOutput?.(protocol) ?? false;
+  return { ref, mode, taints, readsOutput, taintsOutput, evaluate: (action) => tighten(policy.evaluate(action)) };
+}
+
+function tighten(verdict: Verdict | Promise<Verdict>): Verdict | Promise<Verdict> {
+  return verdict instanceof Promise ? verdict.then(withoutAllow) : withoutAllow(verdict);
+}
+
+function withoutAllow(verdict: Verdict): Verdict {
+  const findings = verdict.findings.map(
+    (finding): Finding => (finding.decision === "allow" ? { ...finding, mode: "shadow" } : finding),
+  );
+  return { ...verdict, findings, decision: verdict.decision === "allow" ? "abstain" : verdict.decision };
+}

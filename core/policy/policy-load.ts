@@ -1,0 +1,224 @@
+import { contentDigest } from "../action/canonical-json.ts";
+import { type ErrorCode, GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { Mode, Policy, PolicyRef } from "../action/policy.ts";
+import type { TrustPolicy } from "../config/trust-policy.ts";
+import type { SharedEvent } from "../evidence/tenant-record.ts";
+import { type ExtensionFolder, readExtensionFolder } from "../trust/folder.ts";
+import { type Refused, refusalError } from "../trust/refusal.ts";
+import {
+  acceptUnverified,
+  type BuildStatement,
+  type ExtensionKind,
+  type ProvenIdentity,
+  type VerifiedExtension,
+} from "../trust/verified-extension.ts";
+import { isRefused, readSigned, type SeenLookup, verifyExtension } from "../trust/verifier.ts";
+import { type LoadedPack, loadPack, refuseTwins } from "./pack.ts";
+import { loadPlugin, type PluginPlace, type PluginPorts } from "./plugin-load.ts";
+
+interface PackPlace {
+  readonly path: string;
+  readonly mode: Mode;
+  readonly settings: JsonObject;
+  readonly shadowRules: readonly string[];
+}
+
+interface PolicyLoadOptions extends PluginPorts {
+  readonly packs: readonly PackPlace[];
+  readonly plugins: readonly PluginPlace[];
+  /** What is not trusted is refused; then there is a trust policy. */
+  readonly strict: boolean;
+  /** Null: nothing is trusted. */
+  readonly trustPolicy: TrustPolicy | null;
+  readonly lookUp: SeenLookup;
+  readonly clock: Clock;
+  /** Hears of an extension that is loaded although the trust policy does not trust it. */
+  readonly onUntrusted: (path: string, refused: Refused) => void;
+  /** Hears of all that was refused, before this rejects. */
+  readonly onRefused: (refused: readonly RefusedExtension[]) => Promise<void>;
+}
+
+export interface LoadedPolicies {
+  readonly policies: readonly Policy[];
+  readonly extensions: readonly LoadedExtension[];
+}
+
+/**
+ * Loads the packs and plugins that a configuration names: reads each folder once, asks who vouches for it, compiles
+ * those bytes and runs a pack's own tests. All or nothing: rejects with the first GatewayError that says why not, telling of them all.
+ */
+export async function loadPolicies(options: PolicyLoadOptions): Promise<LoadedPolicies> {
+  const packs: LoadedPack[] = [];
+  const plugins: LoadedPolicy[] = [];
+  const failures: Failure[] = [];
+  for (const place of options.packs) {
+    const compile = (extension: VerifiedExtension): Promise<LoadedPack> =>
+      loadPack({ ...place, extension, clock: options.clock });
+    sort(await loadPlace("pack", place.path, options, compile), packs, failures);
+  }
+  for (const place of options.plugins) {
+    const compile = (extension: VerifiedExtension): Promise<LoadedPolicy> => loadPlugin(place, extension, options);
+    sort(await loadPlace("plugin", place.path, options, compile), plugins, failures);
+  }
+  if (failures.length > 0) {
+    await options.onRefused(failures.map(({ refused }) => refused));
+    throw joinErrors(failures.map(({ error }) => error));
+  }
+  refuseTwins(packs);
+  refuseTwinPlugins(plugins, packs);
+  const loaded: readonly LoadedPolicy[] = [...packs, ...plugins];
+  const extensions = loaded.map(({ ref, extension }) => ({ extension, name: ref.name, version: ref.version }));
+  return { policies: loaded.map(({ policy }) => policy), extensions };
+}
+
+interface LoadedPolicy {
+  readonly extension: VerifiedExtension;
+  readonly ref: PolicyRef;
+  readonly policy: Policy;
+}
+
+function sort<T extends object>(result: T | Failure, loaded: T[], failures: Failure[]): void {
+  if ("error" in result) failures.push(result);
+  else loaded.push(result);
+}
+
+/** A plugin's rules begin with its name, so that is a namespace too. */
+function refuseTwinPlugins(plugins: readonly LoadedPolicy[], packs: readonly LoadedPack[]): void {
+  const taken = new Set(packs.map(({ namespace }) => namespace));
+  for (const { ref } of plugins) {
+    if (taken.has(ref.name)) throw new GatewayError("PLUGIN_INVALID", `\`${ref.name}\`: expected a name of its own`);
+    taken.add(ref.name);
+  }
+}
+
+interface Failure {
+  readonly error: GatewayError;
+  readonly refused: RefusedExtension;
+}
+
+/** What is wrong with an extension whoever signed it; anything else is a fault of the gateway. */
+const contentChecks: Partial<Readonly<Record<ErrorCode, string>>> = {
+  EXTENSION_INVALID: "folder_invalid",
+  PACK_INVALID: "content_invalid",
+  PLUGIN_INVALID: "content_invalid",
+};
+
+async function loadPlace<T>(
+  kind: ExtensionKind,
+  path: string,
+  options: PolicyLoadOptions,
+  compile: (extension: VerifiedExtension) => Promise<T>,
+): Promise<T | Failure> {
+  let folder: ExtensionFolder | undefined;
+  try {
+    folder = await readExtensionFolder(path, kind);
+    const admitted = await admit(folder, options);
+    if (isRefused(admitted)) {
+      return { error: refusalError(path, admitted), refused: tellRefused(kind, folder, admitted.check) };
+    }
+    return await compile(admitted);
+  } catch (cause) {
+    const error = GatewayError.from(cause);
+    const check = contentChecks[error.code];
+    if (check === undefined) throw error;
+    return { error, refused: tellRefused(kind, folder, check) };
+  }
+}
+
+/** The one place that decides whether an extension which nobody vouches for may still be loaded. */
+async function admit(folder: ExtensionFolder, options: PolicyLoadOptions): Promise<VerifiedExtension | Refused> {
+  const { strict, trustPolicy, lookUp, clock, onUntrusted } = options;
+  if (trustPolicy === null) {
+    if (strict) throw new TypeError("admit: expected a trust policy in strict mode");
+    return acceptUnverified(folder, null);
+  }
+  const result = await verifyExtension(folder, trustPolicy, new Date(clock()).toISOString(), lookUp);
+  if (!isRefused(result) || strict) return result;
+  onUntrusted(folder.path, result);
+  return acceptUnverified(folder, result);
+}
+
+function tellRefused(kind: ExtensionKind, folder: ExtensionFolder | undefined, check: string): RefusedExtension {
+  const known = { kind, name: null, version: null, check };
+  if (folder === undefined) return { ...known, digest: null, bundleDigest: null };
+  const { digest, signature } = folder;
+  const bundleDigest = signature === undefined ? null : contentDigest(signature);
+  const signed = readSigned(folder);
+  const claimed = isRefused(signed) ? {} : { name: signed.statement.name, version: signed.statement.version };
+  return { ...known, ...claimed, digest, bundleDigest };
+}
+
+function joinErrors(errors: readonly GatewayError[]): GatewayError {
+  const [first, ...others] = errors;
+  if (first === undefined) throw new TypeError("joinErrors: expected an error, got none");
+  if (others.length === 0) return first;
+  const detail = [first.detail, ...others.map(({ message }) => message)].join("\n");
+  return new GatewayError(first.code, detail, { cause: first });
+}
+
+/** An extension in force: what was vouched for, under the name and version it was compiled as. */
+export interface LoadedExtension {
+  readonly extension: VerifiedExtension;
+  readonly name: string;
+  readonly version: string;
+}
+
+/** An extension that was not loaded. What is null could not be read. */
+interface RefusedExtension {
+  readonly kind: ExtensionKind;
+  /** As its signature claims; anybody can sign. */
+  readonly name: string | null;
+  readonly version: string | null;
+  readonly digest: string | null;
+  readonly bundleDigest: string | null;
+  /** The name of the check that failed. */
+  readonly check: string;
+}
+
+/** The records of a change: what goes out of force, then what comes into it. What stays as it was is in none. */
+export function extensionEvents(
+  before: readonly LoadedExtension[],
+  after: readonly LoadedExtension[],
+): readonly SharedEvent[] {
+  const stays = (each: LoadedExtension, others: readonly LoadedExtension[]): boolean =>
+    others.some((other) => keyOf(other) === keyOf(each));
+  return [
+    ...before.filter((each) => !stays(each, after)).map((each) => loadedEvent("unloaded", each)),
+    ...after.filter((each) => !stays(each, before)).map((each) => loadedEvent("loaded", each)),
+  ];
+}
+
+export function refusalEvent({ kind, name, version, digest, bundleDigest, check }: RefusedExtension): SharedEvent {
+  const trust = bundleDigest === null ? "unsigned" : "untrusted";
+  const known = { event: "refused", kind, name, version, digest, signers: [], bundle_digest: bundleDigest, trust };
+  return { kind: "extension", detail: { ...known, check } };
+}
+
+function loadedEvent(event: "loaded" | "unloaded", { extension, name, version }: LoadedExtension): SharedEvent {
+  const { kind, digest, signers, bundleDigest, trust, check } = extension;
+  const known = { event, kind, name, version, digest, signers, bundle_digest: bundleDigest, trust };
+  const told = { ...known, ...provenanceOf(extension) };
+  return { kind: "extension", detail: check === null ? told : { ...told, check } };
+}
+
+function provenanceOf({ identities, build }: VerifiedExtension): JsonObject {
+  return {
+    ...(identities.length === 0 ? {} : { identities: identities.map(tellIdentity) }),
+    ...(build === null ? {} : { build: tellBuild(build) }),
+  };
+}
+
+export function tellIdentity({ signer, issuer, subject, signedAt }: ProvenIdentity): JsonObject {
+  return { signer, issuer, subject, signed_at: signedAt };
+}
+
+export function tellBuild({ digest, predicateType, builder }: BuildStatement): JsonObject {
+  return { digest, predicate_type: predicateType, builder };
+}
+
+/** All that evidence says of it: a new signature under the same bytes is a load of its own. */
+function keyOf(loaded: LoadedExtension): string {
+  return JSON.stringify(loadedEvent("loaded", loaded).detail);
+}

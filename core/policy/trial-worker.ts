@@ -1,0 +1,11 @@
+import { setPriority } from "node:os";
+import { parentPort, workerData } from "node:worker_threads";
+import { type TrialOrder, tryPlugin } from "./plugin-trial.ts";
+
+const niceness = 10;
+
+// On Linux this is the thread's own priority, elsewhere that of the whole process: there it stays as it is.
+if (process.platform === "linux") setPriority(niceness);
+
+const { plugin, cases } = workerData as TrialOrder;
+for (const each of cases) parentPort?.postMessage(tryPlugin(plugin, each));

@@ -1,0 +1,106 @@
+import type { PresentedTicket } from "../action/capability-ticket.ts";
+import {
+  type ActionEnvelope,
+  type Capability,
+  type ClientIdentity,
+  type Protocol,
+  sealEnvelope,
+  type ToolDefinition,
+} from "../action/envelope.ts";
+import { compileGlob, type Glob } from "../action/glob.ts";
+import type { Clock } from "../action/id.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { Principal, SessionScope } from "../action/principal.ts";
+import type { UpstreamSettings } from "../config/peer-config.ts";
+
+/** Who attempts something, and where. */
+export interface Actor {
+  readonly principal: Principal;
+  readonly scope: SessionScope;
+  readonly client: ClientIdentity;
+}
+
+/** What a request asks for, once it is known who serves it. */
+export interface Attempt {
+  /** The upstream's tool name, the MCP method itself, or the kind of a model request. */
+  readonly tool: string;
+  readonly target: string;
+  readonly capability: Capability;
+  readonly arguments: JsonObject;
+  readonly continuation?: JsonObject | undefined;
+  readonly definition?: ToolDefinition | undefined;
+  readonly ticket?: PresentedTicket | undefined;
+  /** Whether strangers may have written what comes of it; what is configured for its name unless told. */
+  readonly untrusted?: boolean;
+}
+
+/** Which task a session works on; null: none that is declared. */
+export interface TaskSource {
+  taskOf(principal: Principal, scope: SessionScope): string | null;
+}
+
+/** What is known of an action beside its request. */
+interface ActionSources {
+  readonly untrusted: UntrustedSources;
+  readonly tasks: TaskSource;
+}
+
+/** Makes the envelope of what a caller attempts: the only place where a request becomes an action. */
+export class ActionFactory {
+  readonly #protocol: Protocol;
+  readonly #clock: Clock;
+  readonly #newId: () => string;
+  readonly #sources: ActionSources;
+
+  constructor(protocol: Protocol, clock: Clock, newId: () => string, sources: ActionSources) {
+    this.#protocol = protocol;
+    this.#clock = clock;
+    this.#newId = newId;
+    this.#sources = sources;
+  }
+
+  /** Whether strangers may have written what comes of this tool or method, as far as its name tells. */
+  isUntrusted(target: string, tool: string): boolean {
+    return this.#sources.untrusted.has(target, tool);
+  }
+
+  /** The sealed envelope, phase `input`, or `list` for the question whether a tool may be seen. */
+  make(actor: Actor, attempt: Attempt, phase: "input" | "list" = "input"): ActionEnvelope {
+    const { principal } = actor;
+    const untrusted = attempt.untrusted ?? this.isUntrusted(attempt.target, attempt.tool);
+    return sealEnvelope({
+      version: 1,
+      id: this.#newId(),
+      time: new Date(this.#clock()).toISOString(),
+      tenant: principal.tenant,
+      principal: { id: principal.id, role: principal.role, keyId: principal.keyId },
+      session: actor.scope,
+      task: this.#sources.tasks.taskOf(principal, actor.scope),
+      protocol: this.#protocol,
+      phase,
+      tool: attempt.tool,
+      target: attempt.target,
+      capability: attempt.capability,
+      arguments: attempt.arguments,
+      ...(attempt.continuation === undefined ? {} : { continuation: attempt.continuation }),
+      ...(attempt.definition === undefined ? {} : { tool_definition: attempt.definition }),
+      ...(attempt.ticket === undefined ? {} : { ticket: attempt.ticket }),
+      ...(untrusted ? { untrusted } : {}),
+      client: actor.client,
+    });
+  }
+}
+
+/** Which tools and methods of which upstreams bring in what strangers wrote, as the operator says. */
+export class UntrustedSources {
+  readonly #globs: ReadonlyMap<string, readonly Glob[]>;
+
+  constructor(upstreams: readonly Pick<UpstreamSettings, "name" | "untrusted">[]) {
+    this.#globs = new Map(upstreams.map(({ name, untrusted }) => [name, untrusted.map(compileGlob)]));
+  }
+
+  /** `name`: of a tool at the upstream, or of a method. */
+  has(upstream: string, name: string): boolean {
+    return this.#globs.get(upstream)?.some((glob) => glob.test(name)) ?? false;
+  }
+}

@@ -1,0 +1,39 @@
+import type { Principal } from "../action/principal.ts";
+import type { KillTarget } from "../kill/kill.ts";
+
+interface Entry {
+  readonly principal: Principal;
+  readonly aborts: Set<AbortController>;
+}
+
+/** What is being served, by the governed session it acts in: one may span many connections and handshakes. */
+export class InFlight {
+  readonly #entries = new Map<string, Entry>();
+
+  /** `session` is of this principal alone, as its id says. */
+  begin(principal: Principal, session: string, abort: AbortController): void {
+    const entry = this.#entries.get(session) ?? { principal, aborts: new Set() };
+    this.#entries.set(session, entry);
+    entry.aborts.add(abort);
+  }
+
+  finish(session: string, abort: AbortController): void {
+    const entry = this.#entries.get(session);
+    entry?.aborts.delete(abort);
+    if (entry?.aborts.size === 0) this.#entries.delete(session);
+  }
+
+  /** Ends all that a kill in `tenant` covers with `reason`; what upstreams have of it is cancelled there. */
+  cancel(tenant: string, target: KillTarget, reason: Error): void {
+    for (const [session, entry] of this.#entries) {
+      if (!covers(tenant, target, session, entry.principal)) continue;
+      for (const abort of entry.aborts) abort.abort(reason);
+    }
+  }
+}
+
+function covers(tenant: string, { scope, subject }: KillTarget, session: string, principal: Principal): boolean {
+  if (scope === "gateway") return true;
+  if (principal.tenant !== tenant) return false;
+  return scope === "tenant" || subject === (scope === "principal" ? principal.id : session);
+}

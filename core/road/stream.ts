@@ -1,0 +1,224 @@
+import type { Evaluation } from "../action/decision.ts";
+import { GatewayError } from "../action/error.ts";
+import type { Json, JsonObject } from "../action/json.ts";
+import { buildFromPointers, valueAt } from "../action/json-pointer.ts";
+import type { Redaction } from "../action/policy.ts";
+import type { StreamStep } from "../provider/wire/stream-step.ts";
+import type { Answer, Judge, Stopped, StreamedAnswer } from "./run.ts";
+import { type Place, StreamChannel } from "./stream-channel.ts";
+
+/** Reads an answer event by event. */
+export interface AnswerReader<Event> {
+  read(event: Event): StreamStep;
+  /** Bytes an event takes while it waits. */
+  sizeOf(event: Event): number;
+  /** The answer so far, as one that was not streamed. */
+  body(): JsonObject;
+  /** The same event with other texts in the place of its own: one for each of its pieces, in their order. */
+  rewrite(event: Event, texts: readonly string[]): Event;
+  /** Whether a text is of use to the client only once it is whole, as a tool call's arguments are. */
+  isWhole(pointer: string): boolean;
+}
+
+interface StreamGuardOptions<Event> {
+  readonly reader: AnswerReader<Event>;
+  /** What policy says of an answer, or of a part of one. */
+  readonly judge: (output: Json) => Promise<Evaluation>;
+  /** Code units of each text that wait for what follows them; 0 where no policy reads answers. */
+  readonly holdback: number;
+  /** Bytes that may wait in all. */
+  readonly maxHeldBytes: number;
+}
+
+/** Events that may go to the client, or the evaluation that forbids it. */
+type Release<Event> =
+  | { readonly kind: "released"; readonly events: readonly Event[] }
+  | { readonly kind: "withheld"; readonly evaluation: Evaluation };
+
+interface Held<Event> {
+  readonly event: Event;
+  readonly bytes: number;
+  readonly pieces: readonly HeldPiece[];
+  readonly unknown: readonly HeldPiece[];
+}
+
+interface HeldPiece extends Place {
+  readonly channel: StreamChannel;
+}
+
+/** Where policies see members that nobody here understands. */
+const unknownRoot = "/unknown_members";
+const outputRoot = "/output";
+
+/**
+ * Holds back the end of a streamed answer: no text is released that policy has not seen together with the `holdback`
+ * code units that follow it. So what is at most that long, and is found when it is whole, never leaves in part. Events
+ * leave in their order, byte for byte where nothing in them is replaced.
+ */
+export class StreamGuard<Event> {
+  readonly #options: StreamGuardOptions<Event>;
+  readonly #channels = new Map<string, StreamChannel>();
+  #held: Held<Event>[] = [];
+  #heldBytes = 0;
+  #ended = false;
+  #error: Json | undefined;
+
+  constructor(options: StreamGuardOptions<Event>) {
+    this.#options = options;
+  }
+
+  /** Whether the answer is whole: `finish` is next. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Takes in the next event. Throws PROVIDER_INVALID where more would have to wait than may. */
+  push(event: Event): void {
+    const { reader, maxHeldBytes } = this.#options;
+    const { pieces, unknown, finished, terminal, error } = reader.read(event);
+    const bytes = reader.sizeOf(event);
+    this.#heldBytes += bytes;
+    if (this.#heldBytes > maxHeldBytes) {
+      throw new GatewayError("PROVIDER_INVALID", `expected at most ${maxHeldBytes} bytes to wait for their judgement`);
+    }
+    this.#held.push({
+      event,
+      bytes,
+      pieces: pieces.map(({ pointer, text }) => this.#append(pointer, text)),
+      unknown: unknown.map(({ pointer, text }) => this.#append(unknownRoot + pointer, text)),
+    });
+    for (const pointer of finished) if (!reader.isWhole(pointer)) this.#channels.get(pointer)?.finish();
+    this.#ended = terminal;
+    this.#error = error;
+  }
+
+  /** What may go before the answer is whole; judges where enough has come that could go then. */
+  async release(): Promise<Release<Event>> {
+    const channels = [...this.#channels.values()];
+    const { holdback, judge, reader } = this.#options;
+    if (holdback === 0) for (const channel of channels) channel.clear([]);
+    else if (channels.some(({ isDue }) => isDue)) {
+      // What is of use only once it is whole is judged then.
+      const evaluation = await judge(this.#texts((pointer) => !reader.isWhole(pointer)));
+      if (evaluation.decision !== "allow") return { kind: "withheld", evaluation };
+      this.#clear(evaluation.redactions, (channel, redactions) => channel.clear(redactions));
+    }
+    return { kind: "released", events: this.#take() };
+  }
+
+  /** Whether the upstream itself ended the answer in an error. */
+  get failed(): boolean {
+    return this.#error !== undefined;
+  }
+
+  /** The whole answer as policies judge it. */
+  whole(): JsonObject {
+    const error = this.#error === undefined ? {} : { error: this.#error };
+    return { ...this.#options.reader.body(), ...error, ...this.#texts((pointer) => pointer.startsWith(unknownRoot)) };
+  }
+
+  /** What is left once the whole answer was judged; `redacted` is the answer as it may be seen. */
+  finish(redactions: readonly Redaction[], redacted: Json): readonly Event[] {
+    this.#clear(redactions, (channel, own) => channel.clearWhole(own));
+    for (const [pointer, channel] of this.#channels) {
+      const inside = `${outputRoot}${pointer}/`;
+      if (!redactions.some((redaction) => redaction.pointer.startsWith(inside))) continue;
+      channel.replace(JSON.stringify(valueAt(redacted, pointer)));
+    }
+    return this.#take();
+  }
+
+  #append(pointer: string, text: string): HeldPiece {
+    let channel = this.#channels.get(pointer);
+    if (channel === undefined) {
+      const { holdback, reader } = this.#options;
+      channel = new StreamChannel(holdback > 0 && reader.isWhole(pointer) ? Number.POSITIVE_INFINITY : holdback);
+      this.#channels.set(pointer, channel);
+    }
+    return { ...channel.append(text), channel };
+  }
+
+  /** The texts under way of these pointers, where they stand in an answer. */
+  #texts(isMeant: (pointer: string) => boolean): JsonObject {
+    const texts = [...this.#channels].filter(([pointer]) => isMeant(pointer));
+    return buildFromPointers(texts.map(([pointer, { window }]) => [pointer, window]));
+  }
+
+  /** Throws POLICY_BLOCKED for a redaction in what cannot be changed: then it may not leave. */
+  #clear(
+    redactions: readonly Redaction[],
+    clear: (channel: StreamChannel, redactions: readonly Redaction[]) => void,
+  ): void {
+    if (redactions.some(({ pointer }) => pointer.startsWith(outputRoot + unknownRoot))) {
+      throw new GatewayError("POLICY_BLOCKED", "policy replaces a text in a member that the gateway does not know");
+    }
+    for (const [pointer, channel] of this.#channels) {
+      const own =
+        redactions.length === 0 ? redactions : redactions.filter((each) => each.pointer === outputRoot + pointer);
+      clear(channel, own);
+    }
+  }
+
+  /** The events whose texts are all cleared, in their order, up to the first of which one is not. */
+  #take(): readonly Event[] {
+    const waiting = this.#held.findIndex((held) =>
+      [...held.pieces, ...held.unknown].some(({ to, channel }) => to > channel.cleared),
+    );
+    if (waiting === 0) return [];
+    const end = waiting === -1 ? this.#held.length : waiting;
+    const taken = this.#held.slice(0, end);
+    this.#held = this.#held.slice(end);
+    const events = taken.map((held) => this.#render(held));
+    for (const { bytes, pieces, unknown } of taken) {
+      this.#heldBytes -= bytes;
+      for (const { to, channel } of [...pieces, ...unknown]) channel.release(to);
+    }
+    return events;
+  }
+
+  #render({ event, pieces }: Held<Event>): Event {
+    const texts = pieces.map((piece) => piece.channel.render(piece));
+    const changed = pieces.some((piece, index) => piece.channel.original(piece) !== texts[index]);
+    return changed ? this.#options.reader.rewrite(event, texts) : event;
+  }
+}
+
+interface StreamParts<Event, Reply> {
+  readonly reader: AnswerReader<Event>;
+  /** In their order; given up early where the answer goes no further. */
+  readonly events: AsyncIterable<Event>;
+  /** Resolves when the client can take more. */
+  readonly deliver: (events: readonly Event[]) => Promise<void>;
+  readonly holdback: number;
+  readonly maxHeldBytes: number;
+  /** What the road ends in once all is delivered. */
+  readonly reply: Reply;
+}
+
+/** An answer as its events come, each let go once policy has seen it and what follows it. */
+export function streamAnswer<Event, Reply>(parts: StreamParts<Event, Reply>): StreamedAnswer<Reply> {
+  return { flow: (judge) => flow(parts, judge) };
+}
+
+async function flow<Event, Reply>(
+  { reader, events, deliver, holdback, maxHeldBytes, reply }: StreamParts<Event, Reply>,
+  judge: Judge,
+): Promise<Answer<Reply> | Stopped> {
+  const guard = new StreamGuard({ reader, judge, holdback, maxHeldBytes });
+  for await (const event of events) {
+    guard.push(event);
+    if (guard.ended) break;
+    const release = await guard.release();
+    if (release.kind === "withheld") return { stopped: release.evaluation };
+    if (release.events.length > 0) await deliver(release.events);
+  }
+  if (!guard.ended) throw new GatewayError("PROVIDER_INVALID", "the answer ended before it was whole");
+  return {
+    status: guard.failed ? "error" : "success",
+    output: guard.whole(),
+    makeReply: async (output, redactions) => {
+      await deliver(guard.finish(redactions, output));
+      return reply;
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import type { AbstractBatchOptions, AbstractLevel } from "abstract-level";
+import { GatewayError } from "../action/error.ts";
+import { isJsonObject } from "../action/json.ts";
+import type { SeenSequence } from "./quorum.ts";
+import type { VerifiedExtension } from "./verified-extension.ts";
+
+/** The database as this folder uses it. */
+type SequenceStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
+
+/** The abstract interface does not name `sync`; both engines take it. */
+const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
+
+/** Remembers the highest sequence of each extension that was trusted, over restarts: older releases do not come back. */
+export class SeenSequences {
+  readonly #store: SequenceStore;
+
+  constructor(store: SequenceStore) {
+    this.#store = store;
+  }
+
+  /** Undefined where nothing was trusted under this name. Throws STATE_UNUSABLE for an entry that cannot be read. */
+  async lookUp({ kind, name }: { readonly kind: string; readonly name: string }): Promise<SeenSequence | undefined> {
+    const text = await this.#store.get(keyOf(kind, name));
+    if (text === undefined) return undefined;
+    const seen = parse(text);
+    if (seen !== undefined) return seen;
+    throw new GatewayError("STATE_UNUSABLE", `the highest sequence of \`${name}\` cannot be read`);
+  }
+
+  /** Durable when it resolves, all or none. What is not trusted teaches nothing: anybody could set it high. */
+  async remember(extensions: readonly VerifiedExtension[]): Promise<void> {
+    const entries: { type: "put"; key: string; value: string }[] = [];
+    for (const { claim, digest, trust } of extensions) {
+      if (trust !== "trusted" || claim === null) continue;
+      const seen = await this.lookUp(claim);
+      if (seen !== undefined && seen.sequence >= claim.sequence) continue;
+      const value = JSON.stringify({ sequence: claim.sequence, digest });
+      entries.push({ type: "put", key: keyOf(claim.kind, claim.name), value });
+    }
+    if (entries.length > 0) await this.#store.batch(entries, durably);
+  }
+}
+
+/** Without `/`: what has one belongs to the tenant before it. */
+function keyOf(kind: string, name: string): string {
+  return `extension-sequence-${kind}-${encodeURIComponent(name)}`;
+}
+
+function parse(text: string): SeenSequence | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (!isJsonObject(value) || typeof value.digest !== "string" || typeof value.sequence !== "number")
+      return undefined;
+    return { sequence: value.sequence, digest: value.digest };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,130 @@
+import {
+  BUNDLE_V03_MEDIA_TYPE,
+  type Bundle,
+  type BundleWithDsseEnvelope,
+  bundleFromJSON,
+  bundleToJSON,
+  isBundleWithDsseEnvelope,
+} from "@sigstore/bundle";
+import { canonicalJson } from "../action/canonical-json.ts";
+import type { Json } from "../action/json.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
+import { readCertificate, type SignerCertificate } from "./identity.ts";
+import { Refusal } from "./refusal.ts";
+import { payloadType } from "./statement.ts";
+
+/** What one signer left: a statement, and a signature that was not checked yet. */
+export interface SignatureBundle {
+  /** The key that the signer says it is; only a look-up. */
+  readonly keyId: string;
+  /** What says whose key it is; null: the trust policy does. */
+  readonly certificate: SignerCertificate | null;
+  readonly payload: Buffer;
+  readonly bundle: Bundle;
+}
+
+const maxSigners = 16;
+const bounds = { depth: 10, nodes: 512, stringLength: 1_048_576, reader: "exact" } as const;
+const newline = 0x0a;
+
+/**
+ * Reads a signature file: JSON Lines, one Sigstore bundle for each signer, 16 at most; one bundle on one line is an
+ * ordinary bundle file. Every bundle must say nothing beyond what is checked, and all hold the same statement.
+ */
+export function readSignatureFile(bytes: Buffer): readonly [SignatureBundle, ...SignatureBundle[]] {
+  const lines = splitLines(bytes);
+  if (lines.length > maxSigners) throw new Refusal("bundle_malformed", `at most ${maxSigners} of them`);
+  const [first, ...others] = lines.map(readBundle);
+  if (first === undefined) throw new Refusal("bundle_malformed", "at least one");
+  if (others.some(({ payload }) => !payload.equals(first.payload))) throw new Refusal("statement_differs");
+  return [first, ...others];
+}
+
+/**
+ * One line of a signature file, its newline included, out of a bundle that another tool wrote, spaced and ordered in any
+ * way. Undefined for what is no bundle; nothing else is looked into.
+ */
+export function toSignatureLine(text: string): string | undefined {
+  try {
+    return `${JSON.stringify(bundleToJSON(bundleFromJSON(JSON.parse(text))))}\n`;
+  } catch {
+    return undefined;
+  }
+}
+
+function splitLines(bytes: Buffer): readonly Buffer[] {
+  const lines: Buffer[] = [];
+  for (let at = 0; at < bytes.length && lines.length <= maxSigners; ) {
+    const end = bytes.indexOf(newline, at);
+    lines.push(bytes.subarray(at, end === -1 ? bytes.length : end));
+    at = end === -1 ? bytes.length : end + 1;
+  }
+  return lines;
+}
+
+function readBundle(line: Buffer, index: number): SignatureBundle {
+  const where = `line ${index + 1}`;
+  const bundle = parseBundle(line, where);
+  if (bundle.mediaType !== BUNDLE_V03_MEDIA_TYPE || !isBundleWithDsseEnvelope(bundle)) {
+    throw new Refusal("bundle_malformed", where);
+  }
+  const { payload, payloadType: type, signatures } = bundle.content.dsseEnvelope;
+  if (type !== payloadType) throw new Refusal("payload_type", where);
+  const signer = readSigner(bundle);
+  if (signer === undefined || signatures.some(({ keyid }) => keyid !== "" && keyid !== signer.keyId)) {
+    throw new Refusal("bundle_malformed", where);
+  }
+  return { ...signer, payload, bundle };
+}
+
+type Signer = Pick<SignatureBundle, "keyId" | "certificate">;
+
+/** Undefined where a proof comes with it that nobody checks, or one that nobody should. */
+function readSigner(bundle: BundleWithDsseEnvelope): Signer | undefined {
+  const { content } = bundle.verificationMaterial;
+  if (content.$case === "publicKey") {
+    return hasProofs(bundle) ? undefined : { keyId: content.publicKey.hint, certificate: null };
+  }
+  if (content.$case !== "certificate" || !areBounded(bundle)) return undefined;
+  const certificate = readCertificate(Buffer.from(content.certificate.rawBytes));
+  return { keyId: certificate.keyId, certificate };
+}
+
+/** The library's reader skips what it does not know and bends base64: what it read must be all that was written. */
+function parseBundle(line: Buffer, where: string): Bundle {
+  try {
+    const json = parseStrictJson(line, bounds);
+    const bundle = bundleFromJSON(json);
+    if (canonicalJson(bundleToJSON(bundle) as unknown as Json) === canonicalJson(json)) return bundle;
+  } catch {
+    // The same answer for every way in which it is none; the library's words quote the file.
+  }
+  throw new Refusal("bundle_malformed", where);
+}
+
+const maxProofs = 4;
+const maxBytes = 16_384;
+const maxEntryBytes = 65_536;
+/** The library looks for this name in a log's address as a regular expression: with these characters it is none. */
+const plainOrigin = /^[A-Za-z0-9._:/-]{1,256}$/;
+const checkpointSigner = /\u2014 (\S+) /g;
+
+/** Whether a bundle brings a time stamp or the entry of a log. */
+function hasProofs({ verificationMaterial: { tlogEntries, timestampVerificationData } }: Bundle): boolean {
+  return tlogEntries.length > 0 || (timestampVerificationData?.rfc3161Timestamps.length ?? 0) > 0;
+}
+
+/** Whether its time stamps and log entries are few and small enough to be looked into. */
+function areBounded({ verificationMaterial: { tlogEntries, timestampVerificationData } }: Bundle): boolean {
+  const stamps = timestampVerificationData?.rfc3161Timestamps ?? [];
+  if (stamps.length > maxProofs || tlogEntries.length > maxProofs) return false;
+  return stamps.every(({ signedTimestamp }) => signedTimestamp.length <= maxBytes) && tlogEntries.every(isBounded);
+}
+
+function isBounded({ canonicalizedBody, inclusionProof }: Entry): boolean {
+  const note = inclusionProof?.checkpoint?.envelope ?? "";
+  if (canonicalizedBody.length > maxEntryBytes || note.length > maxBytes) return false;
+  return Array.from(note.matchAll(checkpointSigner)).every(([, name]) => name !== undefined && plainOrigin.test(name));
+}
+
+type Entry = Bundle["verificationMaterial"]["tlogEntries"][number];

@@ -1,0 +1,72 @@
+import canonicalize from "canonicalize";
+import { expect } from "chai";
+import fc from "fast-check";
+import { canonicalJson } from "../../../core/action/canonical-json.ts";
+import type { Json } from "../../../core/action/json.ts";
+
+/** RFC 8785, section 3.2.2 to 3.2.4 and appendix B. */
+describe("canonicalJson(value)", () => {
+  it("gives the RFC's own example byte for byte", () => {
+    const source =
+      '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],' +
+      '"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}';
+    const expected =
+      '{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],' +
+      '"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}';
+    expect(canonicalJson(JSON.parse(source) as Json)).to.equal(expected);
+  });
+
+  it("sorts keys by UTF-16 code units, not by code points", () => {
+    const source =
+      '{"\\u20ac":"Euro","\\r":"CR","\\ufb33":"Dalet","1":"One","\\ud83d\\ude00":"Smile","\\u0080":"Ctl","\\u00f6":"o"}';
+    expect(canonicalJson(JSON.parse(source) as Json)).to.equal(
+      '{"\\r":"CR","1":"One","\u0080":"Ctl","ö":"o","€":"Euro","😀":"Smile","\ufb33":"Dalet"}',
+    );
+  });
+
+  for (const [bits, text] of [
+    ["0000000000000000", "0"],
+    ["8000000000000000", "0"],
+    ["0000000000000001", "5e-324"],
+    ["7fefffffffffffff", "1.7976931348623157e+308"],
+    ["4340000000000000", "9007199254740992"],
+    ["444b1ae4d6e2ef4f", "999999999999999900000"],
+    ["444b1ae4d6e2ef50", "1e+21"],
+    ["3eb0c6f7a0b5ed8c", "9.999999999999997e-7"],
+    ["3eb0c6f7a0b5ed8d", "0.000001"],
+    ["41b3de4355555553", "333333333.3333332"],
+    ["41b3de4355555557", "333333333.33333343"],
+    ["becbf647612f3696", "-0.0000033333333333333333"],
+  ] as const) {
+    it(`writes the double ${bits} as ${text}`, () => {
+      expect(canonicalJson(Buffer.from(bits, "hex").readDoubleBE())).to.equal(text);
+    });
+  }
+
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY, undefined, "\ud800"]) {
+    it(`refuses ${JSON.stringify(value) ?? "undefined"}`, () => {
+      expect(() => canonicalJson(value as Json)).to.throw();
+    });
+  }
+
+  it("gives the reference implementation's text for any JSON, its keys in order or not, and refuses what that refuses", () => {
+    const ordered = fc.jsonValue().map((value) => JSON.parse(canonicalize(value) ?? "null"));
+    const broken = fc
+      .jsonValue()
+      .chain((value) => fc.constantFrom([value, "\udc00"], { "a\ud800": value }, [[], Number.NaN]));
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue({ stringUnit: "binary" }), ordered, broken), (value) => {
+        expect(attempt(() => canonicalJson(value as Json))).to.equal(attempt(() => canonicalize(value) ?? ""));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+function attempt(print: () => string): string {
+  try {
+    return print();
+  } catch {
+    return "refused";
+  }
+}

@@ -1,0 +1,117 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { Json } from "../../../core/action/json.ts";
+import { type JsonBounds, parseStrictJson } from "../../../core/action/strict-json.ts";
+
+const bounds: JsonBounds = { depth: 8, nodes: 50, stringLength: 20, reader: "exact" };
+
+function parse(text: string | Uint8Array, changed: Partial<JsonBounds> = {}): Json {
+  return parseStrictJson(typeof text === "string" ? Buffer.from(text) : text, { ...bounds, ...changed });
+}
+
+function fault(text: string | Uint8Array, changed: Partial<JsonBounds> = {}): string {
+  try {
+    parse(text, changed);
+  } catch (error) {
+    if (error instanceof GatewayError) return `${error.code} ${error.message}`;
+    throw error;
+  }
+  return "accepted";
+}
+
+describe("parseStrictJson(bytes, bounds)", () => {
+  describe("when two readers could disagree", () => {
+    for (const [name, text, said] of [
+      ["a duplicate key", '{"a":1,"a":2}', "MALFORMED_JSON malformed JSON: duplicate key `a` at offset 7"],
+      ["a duplicate key in another spelling", '{"a":1,"\\u0061":2}', "duplicate key `a` at offset 7"],
+      ["a duplicate key deep inside", '[{"x":{"b":1,"b":1}}]', "duplicate key `b` at offset 13"],
+      [
+        "an integer beyond 2^53",
+        "[9007199254740993]",
+        "number `9007199254740993` at offset 1 does not fit a double exactly",
+      ],
+      [
+        "an integer beyond 2^53 in another spelling",
+        "[1e20]",
+        "number `1e20` at offset 1 does not fit a double exactly",
+      ],
+      ["an overflowing number", "[1e400]", "number `1e400` at offset 1 does not fit a double exactly"],
+      ["a number that vanishes", "[1e-400]", "number `1e-400` at offset 1 does not fit a double exactly"],
+      ["negative zero", "[-0]", "negative zero at offset 1"],
+      ["negative zero in another spelling", "[-0.0e5]", "negative zero at offset 1"],
+      ["a lone surrogate", '["\\ud800"]', "lone surrogate in the string at offset 1"],
+      ["a lone surrogate in a key", '{"\\udc00":1}', "lone surrogate in the string at offset 1"],
+      ["an escaped NUL", '["a\\u0000"]', "NUL in the string at offset 1"],
+      ["a byte order mark", "\ufeff{}", "expected no byte order mark"],
+      ["an unterminated string", '["abc', "unterminated string at offset 1"],
+      ["two values", "{} {}", "MALFORMED_JSON"],
+      ["a comment", "{} // x", "MALFORMED_JSON"],
+      ["nothing", "", "MALFORMED_JSON malformed JSON: unexpected end"],
+      ["a raw control character", '["a\u0001"]', "MALFORMED_JSON"],
+      ["a bad escape", '["\\x"]', "bad escape in the string at offset 1"],
+    ] as const) {
+      it(`refuses ${name}`, () => {
+        expect(fault(text)).to.contain(said);
+      });
+    }
+
+    it("refuses invalid UTF-8", () => {
+      expect(fault(Uint8Array.of(0x22, 0xc3, 0x28, 0x22))).to.equal(
+        "MALFORMED_JSON malformed JSON: expected UTF-8, got invalid bytes",
+      );
+    });
+
+    it("quotes nothing of a text that is not JSON, because it may hold a secret", () => {
+      expect(fault("{hunter2}")).not.to.contain("hunter2");
+      expect(fault('{"a": hunter2}')).not.to.contain("hunter2");
+    });
+  });
+
+  describe("when a bound is exceeded", () => {
+    it("refuses depth before building anything, in under 10 ms for 1,000,000 levels", () => {
+      const start = performance.now();
+      expect(fault("[".repeat(1_000_000))).to.equal(
+        "JSON_BOUND JSON exceeds a bound: expected at most 8 levels, got more at offset 8",
+      );
+      expect(performance.now() - start).to.be.below(10);
+    });
+
+    it("accepts exactly the depth allowed", () => {
+      expect(parse(`${"[".repeat(8)}${"]".repeat(8)}`)).to.deep.equal([[[[[[[[]]]]]]]]);
+    });
+
+    it("refuses too many members and too long strings", () => {
+      expect(fault(JSON.stringify(Array(60).fill(1)))).to.contain("expected at most 50 members");
+      expect(fault(JSON.stringify("x".repeat(21)))).to.contain("expected strings of at most 20 characters");
+      expect(fault(JSON.stringify({ ["x".repeat(21)]: 1 }))).to.contain("expected strings of at most 20 characters");
+    });
+  });
+
+  it("reads `__proto__` and its like as plain members", () => {
+    const value = parse('{"__proto__":{"polluted":true},"constructor":{"prototype":{"p":1}}}') as Record<
+      string,
+      unknown
+    >;
+    expect(Object.keys(value)).to.deep.equal(["__proto__", "constructor"]);
+    expect(({} as Record<string, unknown>).polluted).to.equal(undefined);
+    expect(Object.getPrototypeOf(value)).to.equal(Object.prototype);
+  });
+
+  it("rounds numbers and keeps NUL where an upstream's answer is read", () => {
+    expect(parse('["a\\u0000"]', { reader: "tolerant" })).to.deep.equal(["a\0"]);
+    expect(parse("[12345678901234567890]", { reader: "tolerant" })).to.deep.equal([12345678901234567000]);
+    expect(fault('{"a":1,"a":1}', { reader: "tolerant" })).to.contain("duplicate key");
+  });
+
+  it("agrees with JSON.parse on every text JSON.stringify makes", () => {
+    const wide: JsonBounds = { depth: 100, nodes: 1e6, stringLength: 1e6, reader: "tolerant" };
+    fc.assert(
+      fc.property(fc.json({ stringUnit: "binary" }), (text) => {
+        fc.pre(!text.includes("\\u0000") && JSON.stringify(JSON.parse(text)).isWellFormed());
+        fc.pre(!/\\ud[89a-f]/.test(text));
+        expect(parse(text, wide)).to.deep.equal(JSON.parse(text));
+      }),
+    );
+  });
+});

@@ -1,0 +1,28 @@
+import { expect } from "chai";
+import { suggest } from "../../../core/action/suggestion.ts";
+
+const known = ["gateway_port", "admin_port", "host", "keys"];
+
+describe("suggest(word, known)", () => {
+  const table: [string, string | undefined][] = [
+    ["gatewayport", "gateway_port"],
+    ["gateway_prot", "gateway_port"],
+    ["adminport", "admin_port"],
+    ["hots", "host"],
+    ["key", "keys"],
+    ["ke", undefined],
+    ["colour", undefined],
+    ["", undefined],
+  ];
+  for (const [word, meant] of table) {
+    it(`takes ${JSON.stringify(word.slice(0, 20))} for ${meant ?? "nothing known"}`, () => {
+      expect(suggest(word, known)).to.equal(meant);
+    });
+  }
+
+  it("does not compare what cannot be near", () => {
+    const start = performance.now();
+    suggest("x".repeat(1_000_000), known);
+    expect(performance.now() - start).to.be.below(100);
+  });
+});

@@ -1,0 +1,144 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { MemoryLevel } from "memory-level";
+import { sha256Hex } from "../../../../core/action/canonical-json.ts";
+import type { Operation } from "../../../../core/action/commit-hook.ts";
+import { SigningKey } from "../../../../core/action/signing-key.ts";
+import type { Chain } from "../../../../core/evidence/chain/chain-table.ts";
+import { emptyHead } from "../../../../core/evidence/chain/chain-walk.ts";
+import { GroupCommit, type Leaf } from "../../../../core/evidence/chain/group-commit.ts";
+import { HighWaterMemory, type Mark } from "../../../../core/evidence/chain/high-water.ts";
+import { WrappingKey } from "../../../../core/evidence/private/wrapping-key.ts";
+import { TileTree } from "../../../../core/evidence/tree/tile.ts";
+import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
+
+function newChain(): Chain {
+  const key = SigningKey.fromSeed(randomBytes(32));
+  return {
+    tenant: "acme",
+    id: "c",
+    head: emptyHead,
+    key,
+    tree: new TileTree(),
+    wrapping: WrappingKey.generate(randomBytes),
+  };
+}
+
+function leafOf(chain: Chain, seq: number): Leaf {
+  const time = "2026-05-01T10:00:00.000Z";
+  return { chain, seq, hash: sha256Hex(`record ${seq}`), time, signers: [chain.key], keep: false };
+}
+
+describe("GroupCommit", () => {
+  it("shares one batch among the entries of one turn, and keeps batches apart and in order", async () => {
+    const store = new MemoryLevel<string, string>();
+    const highWater = new HighWaterMemory();
+    const commit = new GroupCommit({ store, highWater, limit: 5_000, holdsStore: () => true, onFailure: () => {} });
+    const chain = newChain();
+    const batches: number[] = [];
+    store.on("write", (operations) =>
+      batches.push(operations.filter((each: Operation) => each.key.startsWith("k")).length),
+    );
+    const entry = (seq: number): Promise<void> => {
+      return commit.submit({ operations: [{ type: "put", key: `k${seq}`, value: "" }], leaf: leafOf(chain, seq) });
+    };
+    const order: number[] = [];
+    await Promise.all(Array.from({ length: 2_500 }, (_, seq) => entry(seq).then(() => order.push(seq))));
+    expect(batches).to.deep.equal([1_024, 1_024, 452]);
+    expect(order).to.deep.equal(Array.from({ length: 2_500 }, (_, seq) => seq));
+    expect(highWater.marks.get("acme")?.seq).to.equal(2_499);
+  });
+
+  it("acknowledges nothing before its mark, and rejects what waits behind a mark that failed", async () => {
+    const store = new MemoryLevel<string, string>();
+    const failures: unknown[] = [];
+    const fault = new Error("no space left");
+    let seen: string | undefined;
+    const highWater = {
+      marks: new Map<string, Mark>(),
+      advance: async () => {
+        seen = await store.get("k0");
+        throw fault;
+      },
+      close: async () => {},
+    };
+    const commit = new GroupCommit({
+      store,
+      highWater,
+      limit: 10,
+      holdsStore: () => true,
+      onFailure: (cause) => failures.push(cause),
+    });
+    const leaf = leafOf(newChain(), 0);
+    const first = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf });
+    expect(await rejection(first)).to.include({ code: "EVIDENCE_UNAVAILABLE", cause: fault });
+    expect(seen, "the store comes before the mark").to.equal("v");
+    expect(failures).to.deep.equal([fault]);
+    expect(() => commit.admit(true)).to.throw("the last write failed");
+    commit.resume();
+    expect(() => commit.admit(false)).to.not.throw();
+  });
+
+  it("tells how long each record waited to be durable, in batches, and of a failure once", async () => {
+    const store = new MemoryLevel<string, string>();
+    const told: unknown[] = [];
+    let nowMs = 0;
+    const held = [true, true, false];
+    const commit = new GroupCommit({
+      store,
+      highWater: new HighWaterMemory(),
+      limit: 10,
+      holdsStore: () => {
+        nowMs += 10;
+        return held.shift() ?? false;
+      },
+      onFailure: () => {},
+      observer: {
+        elapsedMs: () => nowMs,
+        committed: (waitedMs) => void told.push(waitedMs),
+        writeFailed: () => void told.push("failed"),
+      },
+    });
+    const chain = newChain();
+    const submit = (seq: number): Promise<void> => commit.submit({ operations: [], leaf: leafOf(chain, seq) });
+    const first = submit(0);
+    nowMs += 5;
+    await Promise.all([first, submit(1)]);
+    expect(told).to.deep.equal([[25, 20]]);
+    const lost = [submit(2), submit(3)].map(rejection);
+    await Promise.all(lost);
+    expect(told).to.deep.equal([[25, 20], "failed"]);
+  });
+
+  it("acknowledges nothing that was written while another process could open the store", async () => {
+    const store = new MemoryLevel<string, string>();
+    const answers = [true, false];
+    const holdsStore = (): boolean => answers.shift() ?? false;
+    const failures: unknown[] = [];
+    const highWater = new HighWaterMemory();
+    const commit = new GroupCommit({
+      store,
+      highWater,
+      limit: 10,
+      holdsStore,
+      onFailure: (cause) => failures.push(cause),
+    });
+    const entry = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf: leafOf(newChain(), 0) });
+    expect(await rejection(entry)).to.include({ code: "EVIDENCE_UNAVAILABLE" });
+    expect(String(failures[0])).to.contain("the lock of the store is no longer the one that was taken");
+  });
+});
+
+describe("Ledger in memory", () => {
+  it("keeps the same chain, and forgets it with the process", async () => {
+    const world = await LedgerWorld.create();
+    const store = new MemoryLevel<string, string>();
+    await world.open({ store, highWaterPath: null });
+    await world.act();
+    expect(await world.ledger.verify("acme")).to.include({ ok: true, records: 3 });
+    const action = newAction();
+    await world.ledger.recordDecision(action, makeEvaluation(action));
+    expect((await world.ledger.sessions("acme", { limit: 10 })).items).to.have.length(1);
+    await world.remove();
+  });
+});

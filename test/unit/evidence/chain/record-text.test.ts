@@ -1,0 +1,188 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { canonicalJson } from "../../../../core/action/canonical-json.ts";
+import { decisions, type PolicyVerdict } from "../../../../core/action/decision.ts";
+import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
+import type { Json, JsonObject } from "../../../../core/action/json.ts";
+import { decisionBody, outcomeBody } from "../../../../core/evidence/chain/record-body.ts";
+import { readRecord, recordText } from "../../../../core/evidence/chain/record-text.ts";
+import { sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
+import { isFault } from "../../../../core/evidence/fault.ts";
+import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
+
+const stamp = {
+  clock: () => 1_777_000_000_000,
+  random: (count: number) => new Uint8Array(count).fill(7),
+  writer: { epoch: 3, id: "gateway-a" },
+  configDigest: "sha256:00",
+};
+const place = { tenant: "acme", chain: "c", seq: 4, prevHash: "0".repeat(64) };
+const session = { id: "s", index: 2, label: undefined, prev_hash: "0".repeat(64), transport: "http" as const };
+const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22" };
+
+const text = fc.string({ unit: "grapheme" });
+const anyAction = fc.record({
+  tool: text,
+  target: text,
+  task: fc.option(text),
+  client: fc.record({ version: text, name: text, address: text }),
+  principal: fc.record({ role: fc.constantFrom("admin", "viewer"), keyId: text, id: text }),
+  definition: fc.option(text),
+});
+
+const trial: Pick<PolicyVerdict, "findings"> = {
+  findings: ["p.b", "p.a"].map((rule) => {
+    return { rule, decision: "block", message: "m", severity: "low", risk: 1, mode: "enforce" };
+  }),
+};
+const redaction = { rule: "p.b", pointer: "/output/a", start: 0, end: 2, replacement: "[r]" };
+
+describe("recordText(record)", () => {
+  it("is the RFC 8785 text of every decision and outcome", () => {
+    fc.assert(
+      fc.property(anyAction, fc.constantFrom(...decisions), fc.option(text), text, (drawn, decision, label, reason) => {
+        const action = actionOf(drawn);
+        const [verdict] = makeEvaluation(action).verdicts as [PolicyVerdict];
+        const redactions = [redaction, { ...redaction, rule: "p.a" }, { ...redaction, start: 1 }];
+        const judged = { ...makeEvaluation(action, decision), shadow: [{ ...verdict, ...trial, redactions }] };
+        const placed = { ...session, label: label ?? undefined };
+        for (const body of [
+          decisionBody(action, judged, bound),
+          outcomeBody(action, { status: "success", output: null }, judged, bound, "sha256:33"),
+          outcomeBody(action, { status: "unknown", reason }, undefined, bound, undefined),
+        ]) {
+          const sealed = sealAction(body, place, placed, stamp);
+          expect(sealed.text).to.equal(canonicalJson(JSON.parse(sealed.text) as Json));
+          expect(JSON.parse(sealed.text)).to.deep.equal(JSON.parse(JSON.stringify(sealed.record)));
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("says which rules would have held or blocked it, were they enforced, and nothing where none would", () => {
+    const action = newAction();
+    const evaluation = makeEvaluation(action);
+    const [verdict] = evaluation.verdicts as [PolicyVerdict];
+    const tried = decisionBody(action, { ...evaluation, shadow: [{ ...verdict, ...trial }] }, bound);
+    expect(tried.evaluation?.would_have).to.deep.equal([
+      { decision: "block", rule: "p.b" },
+      { decision: "block", rule: "p.a" },
+    ]);
+    expect(sealAction(decisionBody(action, evaluation, bound), place, session, stamp).text).not.to.include(
+      "would_have",
+    );
+  });
+
+  it("counts redactions by rule, and says neither what nor where", () => {
+    const action = newAction();
+    const evaluation = makeEvaluation(action);
+    const [verdict] = evaluation.verdicts as [PolicyVerdict];
+    const redactions = [redaction, { ...redaction, rule: "p.a" }, { ...redaction, start: 1 }];
+    const { evaluation: recorded } = decisionBody(
+      action,
+      { ...evaluation, verdicts: [{ ...verdict, redactions }] },
+      bound,
+    );
+    expect(recorded?.policies[0]?.redactions).to.deep.equal([
+      { count: 2, rule: "p.b" },
+      { count: 1, rule: "p.a" },
+    ]);
+    expect(sealAction(decisionBody(action, evaluation, bound), place, session, stamp).text).not.to.include(
+      "redactions",
+    );
+  });
+
+  it("is the RFC 8785 text of every event, whatever its detail", () => {
+    fc.assert(
+      fc.property(fc.dictionary(text, fc.jsonValue()), (detail) => {
+        const sealed = sealEvent({ kind: "admin", detail: detail as JsonObject }, place, stamp);
+        expect(sealed.text).to.equal(canonicalJson(sealed.record as unknown as Json));
+        expect(isFault(readRecord(sealed.text))).to.equal(false);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("takes the text `\\ud800`, and refuses the lone surrogate it looks like", () => {
+    const said = sealAction(decisionOf(newAction({ tool: "\\ud800" })), place, session, stamp).text;
+    expect((JSON.parse(said) as { action: { tool: string } }).action.tool).to.equal("\\ud800");
+    expect(isFault(readRecord(said))).to.equal(false);
+    expect(() => sealAction(decisionOf(newAction({ tool: "\ud800" })), place, session, stamp)).to.throw(/surrogate/i);
+  });
+});
+
+describe("readRecord(text)", () => {
+  const sound = sealAction(decisionOf(newAction()), place, session, stamp).text;
+
+  it("reads what recordText wrote", () => {
+    const record = readRecord(sound);
+    expect(isFault(record)).to.equal(false);
+    expect(recordText(record as Exclude<typeof record, { fault: string }>)).to.equal(sound);
+  });
+
+  for (const [what, changed, reason, fault] of [
+    ["bytes that are not JSON", sound.slice(1), "malformed", "expected JSON, got other bytes"],
+    ["a list", "[]", "bad_schema", "expected a JSON object"],
+    ["white space", sound.replace(":", ": "), "not_canonical", "expected canonical JSON (RFC 8785)"],
+    ["members out of order", `{"zz":1,${sound.slice(1)}`, "not_canonical", "expected canonical JSON (RFC 8785)"],
+    [
+      "a member twice",
+      sound.replace('"kind":', '"kind":"outcome","kind":'),
+      "not_canonical",
+      "expected canonical JSON (RFC 8785)",
+    ],
+    [
+      "an escape that is not needed",
+      sound.replace("acme", "\\u0061cme"),
+      "not_canonical",
+      "expected canonical JSON (RFC 8785)",
+    ],
+    [
+      "a number in another form",
+      sound.replace('"seq":4', '"seq":4.0'),
+      "not_canonical",
+      "expected canonical JSON (RFC 8785)",
+    ],
+    ["another schema", sound.replace("record-v1", "record-v2"), "bad_schema", "expected schema `evidence-record-v1`"],
+    [
+      "an unknown kind",
+      sound.replace('"decision","prev', '"guess","prev'),
+      "bad_schema",
+      "expected a known record kind",
+    ],
+    ["no tenant", sound.replace('"tenant":"acme",', ""), "bad_schema", "expected `tenant` to be a string"],
+    ["a fraction for a place", sound.replace('"seq":4', '"seq":4.5'), "bad_schema", "expected `seq` to be an integer"],
+    ["no epoch", sound.replace('"epoch":3,', ""), "bad_schema", "expected `writer` with an integer epoch"],
+    ["no action", sound.replace('"action":{', '"axtion":{'), "bad_schema", "expected `action` with an id"],
+    [
+      "no session index",
+      sound.replace('"index":2,', ""),
+      "bad_schema",
+      "expected `session` with an id and an integer index",
+    ],
+  ] as const) {
+    it(`refuses ${what}`, () => {
+      expect(changed).to.not.equal(sound);
+      expect(readRecord(changed)).to.deep.equal({ reason, fault });
+    });
+  }
+});
+
+function actionOf(drawn: {
+  readonly tool: string;
+  readonly target: string;
+  readonly task: string | null;
+  readonly client: ActionEnvelope["client"];
+  readonly principal: ActionEnvelope["principal"];
+  readonly definition: string | null;
+}): ActionEnvelope {
+  const { definition, ...changed } = drawn;
+  return newAction(
+    definition === null ? changed : { ...changed, tool_definition: { digest: definition, annotations: {} } },
+  );
+}
+
+function decisionOf(action: ActionEnvelope): ReturnType<typeof decisionBody> {
+  return decisionBody(action, makeEvaluation(action), bound);
+}

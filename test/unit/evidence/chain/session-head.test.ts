@@ -1,0 +1,81 @@
+import { expect } from "chai";
+import { MemoryLevel } from "memory-level";
+import { sha256Hex } from "../../../../core/action/canonical-json.ts";
+import type { SessionScope } from "../../../../core/action/principal.ts";
+import { recordKey } from "../../../../core/evidence/chain/key-space.ts";
+import type { ActionRecord } from "../../../../core/evidence/chain/record.ts";
+import { decisionBody } from "../../../../core/evidence/chain/record-body.ts";
+import { type Sealed, sealAction } from "../../../../core/evidence/chain/seal.ts";
+import { SessionHeads } from "../../../../core/evidence/chain/session-head.ts";
+import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
+
+const stamp = {
+  clock: () => 1_777_000_000_000,
+  random: (count: number) => new Uint8Array(count),
+  writer: { epoch: 1, id: "w" },
+  configDigest: "sha256:00",
+};
+
+describe("SessionHeads", () => {
+  let store: MemoryLevel<string, string>;
+  let heads: SessionHeads;
+  let seq: number;
+
+  beforeEach(async () => {
+    store = new MemoryLevel();
+    await store.open();
+    heads = new SessionHeads(store, 100);
+    seq = 0;
+  });
+
+  it("holds no more sessions than its capacity, and goes on with each where it ended", async () => {
+    const first = new Map<number, string>();
+    for (let index = 0; index < 1_000; index++) first.set(index, (await append(scope(index))).hash);
+    expect(heads.size).to.equal(100);
+    for (const index of [0, 500, 999, 1]) {
+      const { session } = heads.next("acme", scope(index));
+      expect(session).to.include({ index: 1, prev_hash: first.get(index) });
+    }
+    expect(heads.size).to.equal(100);
+  });
+
+  it("evicts the session used longest ago", async () => {
+    for (let index = 0; index < 100; index++) await append(scope(index));
+    await append(scope(0));
+    await append(scope(100));
+    // Without its record in the store, a session that is not in memory cannot be continued.
+    await store.clear();
+    expect(heads.next("acme", scope(0)).session.index).to.equal(2);
+    expect(heads.next("acme", scope(1)).session.index).to.equal(0);
+  });
+
+  it("keeps tenants apart", async () => {
+    await append(scope(1));
+    expect(heads.next("other", scope(1)).session.index).to.equal(0);
+  });
+
+  it("forgets what the store does not hold when cleared", async () => {
+    await append(scope(1));
+    await append(scope(1), false);
+    expect(heads.next("acme", scope(1)).session.index).to.equal(2);
+    heads.clear();
+    expect(heads.next("acme", scope(1)).session.index).to.equal(1);
+  });
+
+  function scope(index: number): SessionScope {
+    return { id: `session-${index}`, transport: "http" };
+  }
+
+  async function append(session: SessionScope, kept = true): Promise<Sealed<ActionRecord>> {
+    const action = newAction({ session });
+    const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22" };
+    const place = { tenant: "acme", chain: "c", seq: ++seq, prevHash: "0".repeat(64) };
+    const next = heads.next("acme", session);
+    const body = decisionBody(action, makeEvaluation(action), bound);
+    const sealed = sealAction(body, place, next.session, stamp);
+    expect(sealed.hash).to.equal(sha256Hex(sealed.text));
+    const operations = heads.advance(next, sealed);
+    if (kept) await store.batch([...operations, { type: "put", key: recordKey("acme", seq), value: sealed.text }]);
+    return sealed;
+  }
+});

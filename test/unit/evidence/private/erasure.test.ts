@@ -1,0 +1,230 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
+import { dataKeyKey, disclosureKey, privateRanges } from "../../../../core/evidence/chain/key-space.ts";
+import type { ActionRecord, EventRecord } from "../../../../core/evidence/chain/record.ts";
+import type { Compact, Erased, ErasureRequest } from "../../../../core/evidence/private/erasure.ts";
+import { fieldsDigest, type PrivateField } from "../../../../core/evidence/private/private-field.ts";
+import { compactRange } from "../../../../core/store/folder.ts";
+import { filesWith } from "../../../support/disk-search.ts";
+import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
+
+const annasCall = { patient: "Anna Schmidt", dose: 5 };
+
+describe("Ledger.erase(tenant, request, compact)", () => {
+  let world: LedgerWorld;
+  let anna: ActionEnvelope;
+  const compact: Compact = (range) => compactRange(world.store, range);
+
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+    anna = await world.act({ arguments: annasCall }, "anna"); // records 1 and 2
+    await world.act({ arguments: annasCall }, "other"); // records 3 and 4
+  });
+
+  afterEach(() => world.remove());
+
+  function erase(over: Partial<ErasureRequest> = {}): Promise<Erased> {
+    const request = { of: { seq: 1 }, fields: ["arguments.patient"], reason: "asked by letter", by: "dpo", ...over };
+    return world.ledger.erase("acme", request, compact);
+  }
+
+  async function fieldsOf(seq: number, member: "arguments" | "output" = "arguments"): Promise<readonly PrivateField[]> {
+    return (await world.ledger.disclosure((await world.recordsOf())[seq] as ActionRecord))[member] ?? [];
+  }
+
+  async function valuesOf(seq: number): Promise<readonly unknown[]> {
+    return (await fieldsOf(seq)).map(({ value }) => value).filter((value) => value !== undefined);
+  }
+
+  it("leaves the field's commitment alone, and every record, proof and checkpoint as good as before", async () => {
+    const before = await world.texts();
+    expect(await erase()).to.deep.equal({ seqs: [1], fields: 1 });
+    const fields = await fieldsOf(1);
+    const record = (await world.recordsOf())[1] as ActionRecord;
+    expect(fieldsDigest(fields.map(({ commitment }) => commitment))).to.equal(record.action.arguments_digest);
+    expect(fields.filter(({ salt }) => salt === undefined).map((field) => Object.keys(field))).to.deep.equal([
+      ["commitment"],
+    ]);
+    expect(fields.find(({ name }) => name === "dose")?.value).to.equal(5);
+    expect((await world.texts()).slice(0, before.length)).to.deep.equal(before);
+    expect(await world.ledger.verify("acme")).to.include({ ok: true, records: before.length + 1 });
+  });
+
+  it("says what was erased, why and for whom", async () => {
+    await erase();
+    const record = (await world.recordsOf()).at(-1) as EventRecord;
+    expect([record.kind, record.detail]).to.deep.equal([
+      "redaction",
+      { event: "erased", seqs: [1], fields: ["arguments.patient"], reason: "asked by letter", by: "dpo" },
+    ]);
+  });
+
+  it("takes entry and key off the disk", async () => {
+    const old = await Promise.all([disclosureKey, dataKeyKey].map((key) => world.store.get(key("acme", 1))));
+    for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.have.length(1);
+    await erase();
+    for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.deep.equal([]);
+    await world.close();
+    await world.open();
+    for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.deep.equal([]);
+    expect(await valuesOf(1)).to.deep.equal([5]);
+    expect(await world.ledger.verify("acme")).to.include({ ok: true });
+  });
+
+  it("reaches every record of a session, and no other", async () => {
+    const erased = await erase({ of: { session: anna.session.id }, fields: ["arguments.*", "output.*"] });
+    expect(erased).to.deep.equal({ seqs: [1, 2], fields: 3 });
+    expect(await valuesOf(1)).to.deep.equal([]);
+    expect((await fieldsOf(2, "output")).map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
+    expect(await valuesOf(3)).to.have.members(Object.values(annasCall));
+  });
+
+  it("finishes what an earlier attempt began: erases nothing twice, and clears the disk again", async () => {
+    const old = (await world.store.get(dataKeyKey("acme", 1))) ?? "";
+    let ranges = 0;
+    const broken: Compact = (range) =>
+      ++ranges > privateRanges("acme", 1, 1).length ? Promise.reject(new Error("disk")) : compact(range);
+    const whole = { of: { seq: 1 }, fields: ["*"], reason: "r", by: "b" };
+    expect((await rejection(world.ledger.erase("acme", whole, broken))).message).to.equal("disk");
+    expect(await filesWith(world.dir, old)).to.have.length(1);
+    const records = await world.texts();
+    expect(await erase()).to.deep.equal({ seqs: [], fields: 0 });
+    expect(await world.texts()).to.deep.equal(records);
+    expect(await filesWith(world.dir, old)).to.deep.equal([]);
+  });
+
+  it("brings nothing back when two erase from one record at once", async () => {
+    await Promise.all([erase(), erase({ fields: ["arguments.dose"] })]);
+    expect(await valuesOf(1)).to.deep.equal([]);
+  });
+
+  it("goes on while actions are recorded", async () => {
+    await Promise.all([erase(), ...Array.from({ length: 50 }, () => world.act())]);
+    expect(await valuesOf(1)).to.deep.equal([5]);
+    expect(await world.ledger.verify("acme")).to.include({ ok: true, records: 106 });
+  });
+
+  it("tells of at most 256 records at once", async () => {
+    for (let count = 0; count < 129; count++) await world.act({}, "anna");
+    await erase({ of: { session: anna.session.id }, fields: ["*"] });
+    const told = (await world.recordsOf()).filter(({ kind }) => kind === "redaction") as EventRecord[];
+    expect(told.map(({ detail }) => (detail.seqs as number[]).length)).to.deep.equal([256, 4]);
+    expect(await world.ledger.verify("acme")).to.include({ ok: true });
+  });
+
+  it("erases salts of values that were never stored only where all fields of the member are meant", async () => {
+    await world.ledger.close();
+    await world.open({ fieldPolicy: { storeValues: false, storeLabels: true, redactFields: [] } });
+    const action = newAction({ arguments: annasCall });
+    const { seq } = await world.ledger.recordDecision(action, makeEvaluation(action, "block"));
+    expect(await erase({ of: { seq }, fields: ["arguments.patient", "arguments.p*"] })).to.include({ fields: 0 });
+    expect(await erase({ of: { seq }, fields: ["arguments.*"] })).to.include({ fields: 2 });
+  });
+
+  for (const [what, request, tenant, detail] of [
+    ["a tenant without evidence", {}, "nobody", "the tenant has no evidence"],
+    ["a session the tenant does not have", { of: { session: "s" } }, "acme", "the tenant has no such session"],
+    ["a record the tenant does not have", { of: { seq: 99 } }, "acme", "the tenant has no record 99"],
+  ] as const) {
+    it(`refuses ${what}`, async () => {
+      const whole = { of: { seq: 1 }, fields: ["*"], reason: "r", by: "b", ...request };
+      expect(await rejection(world.ledger.erase(tenant, whole, compact))).to.include({ code: "NOT_FOUND", detail });
+      expect(world.ledger.status().map((each) => each.tenant)).to.deep.equal(["acme"]);
+    });
+  }
+
+  it("refuses a damaged entry, and erases nothing", async () => {
+    await world.store.put(disclosureKey("acme", 1), (await world.store.get(disclosureKey("acme", 3))) ?? "");
+    expect(await rejection(erase())).to.include({
+      code: "EVIDENCE_UNAVAILABLE",
+      detail: "the private fields of record 1 of tenant `acme` are damaged",
+    });
+    expect((await world.recordsOf()).some(({ kind }) => kind === "redaction")).to.equal(false);
+  });
+});
+
+describe("Ledger.disclosure(record)", () => {
+  let world: LedgerWorld;
+  let decision: ActionRecord;
+  let outcome: ActionRecord;
+
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+    await world.act({ arguments: annasCall });
+    const records = (await world.recordsOf()) as readonly ActionRecord[];
+    decision = records[1] as ActionRecord;
+    outcome = records[2] as ActionRecord;
+  });
+
+  afterEach(() => world.remove());
+
+  it("shows a decision's arguments, an outcome's answer, and nothing of an unknown outcome", async () => {
+    expect(Object.keys(await world.ledger.disclosure(decision))).to.deep.equal(["arguments"]);
+    expect(Object.keys(await world.ledger.disclosure(outcome))).to.deep.equal(["output"]);
+    const lost = newAction();
+    await world.ledger.recordDecision(lost, makeEvaluation(lost));
+    await world.ledger.recordOutcome(lost, { status: "unknown", reason: "timeout" });
+    expect(await world.ledger.disclosure((await world.recordsOf()).at(-1) as ActionRecord)).to.deep.equal({});
+  });
+
+  for (const [what, damage] of [
+    ["is gone", (at: number) => [disclosureKey("acme", at), dataKeyKey("acme", at)]],
+    ["has lost its key", (at: number) => [dataKeyKey("acme", at)]],
+    ["has lost all but its key", (at: number) => [disclosureKey("acme", at)]],
+  ] as const) {
+    it(`says that an entry ${what}: it was not erased`, async () => {
+      for (const key of damage(1)) await world.store.del(key);
+      expect(await rejection(world.ledger.disclosure(decision))).to.include({
+        code: "EVIDENCE_UNAVAILABLE",
+        detail: "the private fields of record 1 of tenant `acme` are damaged",
+      });
+      expect(await world.ledger.disclosure(outcome)).to.have.property("output");
+    });
+  }
+
+  it("says that an entry is another's, though it opens", async () => {
+    const forged = { ...decision, action: { ...decision.action, arguments_digest: fieldsDigest([]) } };
+    expect(await rejection(world.ledger.disclosure(forged))).to.include({ code: "EVIDENCE_UNAVAILABLE" });
+  });
+});
+
+describe("a start", () => {
+  let world: LedgerWorld;
+
+  beforeEach(async () => {
+    world = await LedgerWorld.create();
+    await world.open();
+    await world.act();
+    await world.act({ tenant: "other" });
+  });
+
+  afterEach(() => world.remove());
+
+  it("refuses a tenant whose wrapping key does not open its private entries; others go on", async () => {
+    const own = (await world.store.get(dataKeyKey("other", 1))) ?? "";
+    await world.ledger.close();
+    await world.store.put(dataKeyKey("acme", 2), own);
+    await world.open();
+    expect(await rejection(world.act())).to.include({
+      code: "EVIDENCE_UNAVAILABLE",
+      detail: "chain of tenant `acme` has a wrapping key that does not open its private entries",
+    });
+    await world.act({ tenant: "other" });
+  });
+
+  it("refuses a tenant whose wrapping key is gone; others go on", async () => {
+    const [genesis] = await world.recordsOf();
+    await world.close();
+    await rm(join(world.keysPath, `${genesis?.chain}.wrap`));
+    await world.open();
+    expect(await rejection(world.act())).to.include({
+      code: "EVIDENCE_UNAVAILABLE",
+      detail: "chain of tenant `acme` has no good wrapping key in the key folder",
+    });
+    await world.act({ tenant: "other" });
+  });
+});

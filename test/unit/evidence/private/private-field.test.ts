@@ -1,0 +1,111 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import type { Json } from "../../../../core/action/json.ts";
+import {
+  FieldHider,
+  fieldCommitment,
+  fieldsDigest,
+  type HiddenValue,
+  type PrivateField,
+} from "../../../../core/evidence/private/private-field.ts";
+
+const open = new FieldHider({ storeValues: true, storeLabels: true, redactFields: [] }, randomBytes);
+
+function namesOf({ fields }: HiddenValue): readonly (string | undefined)[] {
+  return fields.map(({ name }) => name).sort();
+}
+
+function isWhole({ commitment, name, salt, value }: PrivateField): boolean {
+  if (name === undefined || salt === undefined || value === undefined) return false;
+  return fieldCommitment({ name, salt, value }) === commitment;
+}
+
+function hidden(redactFields: readonly string[], tool: string, value: Json): readonly (string | undefined)[] {
+  return namesOf(new FieldHider({ storeValues: true, storeLabels: true, redactFields }, randomBytes).hide(tool, value));
+}
+
+describe("FieldHider.hide(tool, value)", () => {
+  it("makes a field of each member, in the order of the commitments, under salts of their own", () => {
+    const value = { path: "/a", mode: 420, deep: { a: [1] }, nothing: null, __proto__x: true };
+    const result = open.hide("write_file", value);
+    expect(Object.fromEntries(result.fields.map(({ name, value: each }) => [name, each]))).to.deep.equal(value);
+    expect(result.fields.every(isWhole)).to.equal(true);
+    expect(new Set(result.fields.map(({ salt }) => salt)).size).to.equal(5);
+    const commitments = result.fields.map(({ commitment }) => commitment);
+    expect(commitments).to.deep.equal(commitments.toSorted());
+    expect(result.digest).to.equal(fieldsDigest(commitments));
+  });
+
+  it("hides equal values differently", () => {
+    expect(open.hide("t", { a: 1 }).digest).to.not.equal(open.hide("t", { a: 1 }).digest);
+  });
+
+  for (const value of [null, true, 1.5, "text", ["a"]] as const) {
+    it(`makes one field of ${JSON.stringify(value)}`, () => {
+      const { fields } = open.hide("t", value);
+      expect(fields.map(({ name, value: each }) => [name, each])).to.deep.equal([["", value]]);
+    });
+  }
+
+  it("makes one field of an object with more than 256 members", () => {
+    const members = (count: number): Json =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`m${at}`, at]));
+    expect(open.hide("t", members(256)).fields).to.have.length(256);
+    expect(open.hide("t", members(257)).fields.map(({ name, value }) => [name, value])).to.deep.equal([
+      ["", members(257)],
+    ]);
+  });
+
+  describe("when values are not to be stored", () => {
+    it("keeps commitments and salts alone", () => {
+      const { fields } = new FieldHider({ storeValues: false, storeLabels: true, redactFields: [] }, randomBytes).hide(
+        "t",
+        {
+          a: 1,
+          b: 2,
+        },
+      );
+      for (const field of fields) expect(Object.keys(field)).to.deep.equal(["commitment", "salt"]);
+      expect(fields).to.have.length(2);
+    });
+  });
+
+  describe("when a field is to be redacted", () => {
+    it("keeps its commitment alone, and the others whole", () => {
+      const hider = new FieldHider(
+        { storeValues: true, storeLabels: true, redactFields: ["login:pass*"] },
+        randomBytes,
+      );
+      const { fields, digest } = hider.hide("login", { password: "x", user: "ann" });
+      expect(fields.filter(isWhole).map(({ name }) => name)).to.deep.equal(["user"]);
+      expect(fields.filter((field) => !isWhole(field)).map((field) => Object.keys(field))).to.deep.equal([
+        ["commitment"],
+      ]);
+      expect(digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
+    });
+
+    it("goes by tool and field", () => {
+      const value = { token: "x", user: "ann" };
+      expect(hidden(["login:token"], "login", value)).to.deep.equal(["user", undefined]);
+      expect(hidden(["login:token"], "logout", value)).to.deep.equal(["token", "user"]);
+      expect(hidden(["*:token"], "logout", value)).to.deep.equal(["user", undefined]);
+      expect(hidden(["log*:*"], "login", value)).to.deep.equal([undefined, undefined]);
+      expect(hidden(["login:*"], "login", "text")).to.deep.equal([undefined]);
+    });
+
+    it("takes with it all that shares its field", () => {
+      const value = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`m${at}`, at]));
+      expect(hidden(["t:m299"], "t", value)).to.deep.equal([undefined]);
+      expect(hidden(["t:m300"], "t", value)).to.deep.equal([""]);
+    });
+  });
+});
+
+describe("FieldHider.withhold(value)", () => {
+  it("keeps one commitment that nobody can open, and the digest is over that", () => {
+    const { digest, fields } = open.withhold({ a: 1, b: "two" });
+    expect(fields.map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
+    expect(digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
+    expect(open.withhold({ a: 1, b: "two" }).digest).to.not.equal(digest);
+  });
+});

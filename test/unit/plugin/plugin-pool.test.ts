@@ -1,0 +1,167 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { getPriority } from "node:os";
+import { expect } from "chai";
+import { PluginBreach } from "../../../core/plugin/breach.ts";
+import { type CompiledModule, compileModule } from "../../../core/plugin/compiled-module.ts";
+import { PluginPool } from "../../../core/plugin/plugin-pool.ts";
+import type { PoolReply } from "../../../core/plugin/pool-order.ts";
+import { abstain, assemble, moduleOf } from "../../support/wasm-plugin.ts";
+
+const fuel = 50_000_000;
+/** Longer than any deadline of these tests: the pool does not ask how much fuel is sensible. */
+const endless = Number.MAX_SAFE_INTEGER;
+const machines = new Map<CompiledModule, number>();
+
+async function compile(body: string): Promise<CompiledModule> {
+  const compiled = await compileModule({ bytes: assemble(moduleOf(body)), memoryPages: 16, fuel, settings: {} });
+  machines.set(compiled, machines.size);
+  return compiled;
+}
+
+/** Of each thread of this process. */
+function readNiceness(): readonly number[] {
+  const folder = "/proc/self/task";
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder).map((thread) => {
+    const fields = readFileSync(`${folder}/${thread}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+    return Number(fields[16]);
+  });
+}
+
+describe("PluginPool", () => {
+  const open: PluginPool[] = [];
+  let quick: CompiledModule;
+  let spinning: CompiledModule;
+
+  before(async () => {
+    quick = await compile("");
+    spinning = await compile("(loop $l (br $l))");
+  });
+
+  afterEach(() => Promise.all(open.splice(0).map((pool) => pool.close())));
+
+  interface World {
+    readonly pool: PluginPool;
+    readonly threads: number[];
+    readonly waiting: number[];
+  }
+
+  function openPool(threads: number, deadlineMs: number): World {
+    const seen = { threads: [] as number[], waiting: [] as number[] };
+    const observer = { threads: (n: number) => seen.threads.push(n), waiting: (n: number) => seen.waiting.push(n) };
+    const pool = new PluginPool({ threads, deadlineMs, observer });
+    open.push(pool);
+    return { pool, ...seen };
+  }
+
+  interface Whose {
+    readonly plugin?: string;
+    readonly tenant?: string;
+    readonly fuel?: number;
+  }
+
+  function call(pool: PluginPool, compiled: CompiledModule, whose: Whose = {}): Promise<PoolReply> {
+    const machine = machines.get(compiled) ?? -1;
+    const order = { compiled, machine, fuel, input: new TextEncoder().encode("{}") };
+    return pool.call({ plugin: "p", tenant: "t", ...order, ...whose });
+  }
+
+  async function reasonOf(result: Promise<unknown>): Promise<string> {
+    const error = await result.then(
+      () => "answered",
+      (cause: unknown) => cause,
+    );
+    return error instanceof PluginBreach ? error.reason : String(error);
+  }
+
+  it("answers with the plugin's bytes and the fuel they took, the same each time", async () => {
+    const { pool } = openPool(2, 60_000);
+    const replies = await Promise.all(Array.from({ length: 50 }, () => call(pool, quick)));
+    const seen = replies.map((reply) => ("answer" in reply ? Buffer.from(reply.answer).toString() : reply.reason));
+    expect(new Set(seen)).to.deep.equal(new Set([abstain]));
+    expect(new Set(replies.map(({ fuelUsed }) => fuelUsed)).size).to.equal(1);
+  });
+
+  it("[S35] tells a breach by its reason, and goes on", async () => {
+    const { pool } = openPool(1, 60_000);
+    const reply = await call(pool, spinning);
+    expect(reply).to.include({ reason: "fuel_exhausted" });
+    expect(reply.fuelUsed).to.be.greaterThan(fuel);
+    expect(await call(pool, quick)).to.have.property("answer");
+  });
+
+  it("[S35] stops a call at the deadline that its fuel does not stop, and has a thread again", async () => {
+    const { pool, threads } = openPool(1, 300);
+    const started = performance.now();
+    expect(await reasonOf(call(pool, spinning, { fuel: endless }))).to.equal("late");
+    expect(performance.now() - started).to.be.within(295, 5_000);
+    while (threads.length < 3) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(threads).to.deep.equal([1, 0, 1]);
+    expect(await call(pool, quick)).to.have.property("answer");
+  });
+
+  it("[S35] keeps a thread free of any one plugin and of any one tenant", async () => {
+    const { pool } = openPool(2, 2_000);
+    const held = [0, 1, 2].map(() => call(pool, spinning, { fuel: endless, plugin: "hostile", tenant: "hostile" }));
+    const ended = Promise.allSettled(held);
+    for (let round = 0; round < 5; round++) expect(await call(pool, quick)).to.have.property("answer");
+    expect(await Promise.race([ended, "still running"])).to.equal("still running");
+    await pool.close();
+    await ended;
+  });
+
+  it("runs as many calls at once as it has threads less one for a plugin", async () => {
+    const oneOf = async (threads: number): Promise<string> => {
+      const { pool } = openPool(threads, 2_000);
+      const long = call(pool, spinning, { fuel: endless });
+      const short = call(pool, quick).then(() => "short");
+      const first = await Promise.race([short, reasonOf(long)]);
+      await Promise.all([pool.close(), short.catch(() => undefined)]);
+      return first;
+    };
+    expect(await oneOf(3)).to.equal("short");
+    expect(await oneOf(1)).to.equal("late");
+  });
+
+  it("[S35] refuses what is more than may wait, at once", async () => {
+    const { pool, waiting } = openPool(1, 10_000);
+    const held = Array.from({ length: 200 }, () => reasonOf(call(pool, spinning, { fuel: endless })));
+    const reason = await Promise.race(held);
+    expect(reason).to.equal("overloaded");
+    expect(Math.max(...waiting)).to.be.within(10, 199);
+    await pool.close();
+    expect(new Set(await Promise.all(held))).to.deep.equal(new Set(["overloaded", "thread_lost"]));
+  });
+
+  it("tells a call that no thread was free for from one that is itself too slow", async () => {
+    const { pool } = openPool(1, 300);
+    const results = [call(pool, spinning, { fuel: endless }), call(pool, quick)];
+    expect(await Promise.all(results.map(reasonOf))).to.deep.equal(["late", "overloaded"]);
+  });
+
+  it("has threads that give way to the process, where the system has priorities for threads", async () => {
+    const { pool } = openPool(2, 60_000);
+    await Promise.all([0, 1].map((n) => call(pool, spinning, { plugin: `p${n}`, tenant: `t${n}` })));
+    const lower = readNiceness().filter((niceness) => niceness === Math.min(19, getPriority() + 10));
+    expect(lower).to.have.length(process.platform === "linux" ? 2 : 0);
+  });
+
+  it("has a thread again after one that broke", async () => {
+    const { pool, threads } = openPool(1, 60_000);
+    const broken = { ...quick, module: {} as WebAssembly.Module };
+    machines.set(broken, machines.size);
+    expect(await reasonOf(call(pool, broken))).to.equal("thread_lost");
+    expect(await call(pool, quick)).to.have.property("answer");
+    expect(threads).to.deep.equal([1, 0, 1]);
+  });
+
+  it("fails what is under way when it closes, and all that comes after", async () => {
+    const { pool, threads } = openPool(2, 60_000);
+    const results = Promise.all([0, 1, 2].map(() => reasonOf(call(pool, spinning, { fuel: endless }))));
+    await call(pool, quick, { plugin: "q", tenant: "u" });
+    await pool.close();
+    expect(await results).to.deep.equal(["thread_lost", "thread_lost", "thread_lost"]);
+    expect(await reasonOf(call(pool, quick))).to.equal("thread_lost");
+    expect(threads.at(-1)).to.equal(0);
+  });
+});

@@ -1,0 +1,167 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "chai";
+import type { AuthorizedAction } from "../../../core/action/authorized-action.ts";
+import type { ActionEnvelope } from "../../../core/action/envelope.ts";
+import { GatewayError } from "../../../core/action/error.ts";
+import { uuidV7 } from "../../../core/action/id.ts";
+import type { Finding, Policy } from "../../../core/action/policy.ts";
+import { KillSwitch } from "../../../core/kill/kill-switch.ts";
+import { LiveFeed } from "../../../core/observe/live-feed.ts";
+import { Chain } from "../../../core/policy/chain.ts";
+import type { SessionWatch as Sessions } from "../../../core/road/participant.ts";
+import { Road } from "../../../core/road/run.ts";
+import { SessionBook } from "../../../core/session/session-book.ts";
+import { SessionWatch } from "../../../core/session/session-watch.ts";
+import { ApprovalWorld, ticketless, unwatched } from "../../support/approval-world.ts";
+import { newAction, rejection } from "../../support/ledger-world.ts";
+
+const newId = (): string => uuidV7(Date.now(), randomBytes(10));
+const finding: Finding = { rule: "p.r", decision: "allow", message: "m", severity: "low", risk: 0, mode: "enforce" };
+const stranger = "a stranger writes";
+
+/** Allows everything, and taints with `asked` where the arguments hold that word, with `told` where the answer does. */
+const policy: Policy = {
+  ref: { kind: "external", name: "one", version: "1", digest: "", signer: null },
+  mode: "enforce",
+  evaluate: ({ arguments: args, phase, output }) => {
+    const taints = [
+      ...(phase === "input" && JSON.stringify(args).includes("asked") ? ["asked"] : []),
+      ...(phase === "output" && JSON.stringify(output).includes("told") ? ["told"] : []),
+    ];
+    return { decision: "allow", findings: [{ ...finding, taints }], risk: 0 };
+  },
+};
+
+describe("a taint on its way to the disk", () => {
+  let world: ApprovalWorld;
+  let watch: SessionWatch;
+  /** Settles when events may be recorded. */
+  let gate: Promise<void>;
+  let open: () => void;
+  let fail: (error: Error) => void;
+  let done: string[];
+
+  beforeEach(async () => {
+    world = await ApprovalWorld.create();
+    watch = watchOf(world);
+    done = [];
+    shut();
+  });
+
+  afterEach(async () => {
+    open();
+    await world.remove();
+  });
+
+  function shut(): void {
+    gate = new Promise((resolve, reject) => {
+      [open, fail] = [resolve, reject];
+    });
+    gate.catch(() => undefined);
+  }
+
+  function watchOf({ ledger: { ledger, store } }: ApprovalWorld): SessionWatch {
+    const clock = Date.now;
+    const killSwitch = new KillSwitch({
+      store,
+      log: ledger,
+      clock,
+      tenants: () => ["acme"],
+      onKilled: () => undefined,
+      onRelease: () => ({ operations: () => [], end: () => undefined }),
+    });
+    const limit = { killAt: 0, windowMs: 1, mode: "enforce" } as const;
+    return new SessionWatch({
+      book: new SessionBook({ store, limit, capacity: 100 }),
+      log: {
+        recordEvent: async (...event) => {
+          await gate;
+          return ledger.recordEvent(...event);
+        },
+      },
+      clock,
+      limit,
+      killSwitch,
+      reviews: { count: () => undefined },
+      observer: { wouldKill: () => undefined, tainted: () => undefined, watchedSessions: () => undefined },
+    });
+  }
+
+  function roadWith(sessions: Sessions = watch): Road {
+    const chain = new Chain({
+      policies: [policy],
+      defaultDecision: "block",
+      deadlineMs: 1_000,
+      newId,
+      elapsedUs: () => performance.now() * 1_000,
+    });
+    return new Road({
+      chain,
+      sessions,
+      log: world.ledger.ledger,
+      desk: world.approvals.queue,
+      live: new LiveFeed(Date.now, true),
+      tickets: ticketless,
+      observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
+      listener: { note: () => undefined },
+      newId,
+    });
+  }
+
+  /** Takes an action along the road and notes how far it came. */
+  function travel(action: ActionEnvelope, said: string, sessions?: Sessions): Promise<unknown> {
+    return roadWith(sessions).travel(action, async (_: AuthorizedAction) => {
+      done.push("dispatched");
+      return { status: "success", output: { said }, makeReply: () => void done.push("replied") };
+    });
+  }
+
+  const taintsIn = (sessions: SessionWatch): readonly string[] =>
+    sessions.view(newAction()).session_state?.taints.map(({ name }) => name) ?? [];
+
+  for (const [what, action, said, before, name] of [
+    ["a request is sent", newAction({ arguments: { text: "asked" } }), "fine", [], "asked"],
+    ["an answer is given", newAction(), "told", ["dispatched"], "told"],
+    ["an answer of strangers is given", newAction({ untrusted: true }), "fine", ["dispatched"], "untrusted"],
+  ] as const) {
+    it(`is durable before ${what}`, async () => {
+      const over = travel(action, said);
+      await sleep(50);
+      expect(done).to.deep.equal(before);
+      open();
+      await over;
+      expect([done, taintsIn(watchOf(world))]).to.deep.equal([["dispatched", "replied"], [name]]);
+    });
+
+    it(`lets nothing happen where it cannot be recorded before ${what}, which the watch alone prevents`, async () => {
+      const over = travel(action, said);
+      over.catch(() => undefined);
+      await sleep(50);
+      fail(new GatewayError("EVIDENCE_UNAVAILABLE"));
+      expect(await rejection(over)).to.include({ code: "EVIDENCE_UNAVAILABLE" });
+      expect(done).to.deep.equal(before);
+      done.length = 0;
+      await travel({ ...action, id: newId() }, said, unwatched);
+      expect(done).to.deep.equal(["dispatched", "replied"]);
+    });
+  }
+
+  it("is durable before anyone is told what is said beside an answer", async () => {
+    const left = roadWith().judgeAside(newAction({ untrusted: true }), { message: stranger });
+    left.then(() => done.push("told"));
+    await sleep(50);
+    expect(done).to.deep.equal([]);
+    open();
+    expect(await left).to.deep.equal({ message: stranger });
+    expect(taintsIn(watchOf(world))).to.deep.equal(["untrusted"]);
+  });
+
+  it("costs an action nothing that brings in nothing new", async () => {
+    open();
+    await travel(newAction({ untrusted: true }), "told");
+    shut();
+    await travel(newAction({ untrusted: true }), "told");
+    expect(done).to.deep.equal(["dispatched", "replied", "dispatched", "replied"]);
+  });
+});
