@@ -1,5 +1,5 @@
 import { canonicalJson } from "./canonical-json.ts";
-import type { Operation } from "./commit-hook.ts";
+import type { BatchOperation } from "./commit-hook.ts";
 import type { Evaluation } from "./decision.ts";
 import type { ActionEnvelope, Capability, Protocol } from "./envelope.ts";
 import type { Finding } from "./policy.ts";
@@ -207,7 +207,7 @@ export interface ApprovalStep {
   /** The decision whose sealed action is deleted now; null where none is. */
   readonly releases: number | null;
   /** The approval's own entry; `seq` is the decision's. */
-  readonly operations: (seq: number) => readonly Operation[];
+  readonly operations: (seq: number) => readonly BatchOperation[];
 }
 
 /** Whether the action is dispatched for its approval. */

@@ -1,29 +1,27 @@
 import type { TicketUse } from "./capability-ticket.ts";
 
-/** What a decision passes, and takes with it, in the turn in which it gets its place in the chain. */
-export interface DecisionCompany {
-  /**
-   * Throws where the action may not be let through any more; then nothing is recorded. Not asked of what is blocked.
-   */
+/** Checks and writes committed atomically with a decision record. */
+export interface DecisionCommitHook {
+  /** Throws where the action may no longer pass; then nothing is recorded. Not called for a blocked action. */
   check(): void;
-  /** The use of a ticket that the decision spends, which its record names. Asked after `check`, before `operations`. */
+  /** Returns the ticket use that the decision spends, for its record. Called after `check` and before `operations`. */
   use(dispatched: boolean): TicketUse | undefined;
-  /** What becomes durable with the decision, or not at all. Called once, and only where the decision is recorded. */
-  operations(dispatched: boolean): readonly Operation[];
+  /** Returns the writes of the decision's batch. Called once, in the turn in which the decision gets its sequence number. */
+  operations(dispatched: boolean): readonly BatchOperation[];
 }
 
-/** What a record of the evidence takes with it. */
-export interface RecordCompany {
-  /** What becomes durable with it, or not at all. Called in the turn in which it gets its place in the chain. */
-  operations(): readonly Operation[];
-  /** Called once, when it is durable, or has failed. */
+/** Writes committed atomically with an evidence record. */
+export interface CommitHook {
+  /** Returns the writes of the record's batch. Called in the turn in which the record gets its sequence number. */
+  operations(): readonly BatchOperation[];
+  /** Called once, when the record is durable or has failed. */
   end(): void;
 }
 
-/** Of a record that changes nothing else. */
-export const noCompany: RecordCompany = { operations: () => [], end: () => undefined };
+/** The hook of a record that commits nothing else. */
+export const noCommitHook: CommitHook = { operations: () => [], end: () => undefined };
 
-/** One step of an atomic batch on the store: all of its batch happen, or none. */
-export type Operation =
+/** One write of an atomic batch: either every operation of a batch is applied, or none. */
+export type BatchOperation =
   | { readonly type: "put"; readonly key: string; readonly value: string }
   | { readonly type: "del"; readonly key: string };

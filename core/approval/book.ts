@@ -1,6 +1,6 @@
 import type { AbstractBatchOptions, AbstractLevel } from "abstract-level";
 import { type Approval, isFinal, type ToldApprovals } from "../action/approval.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
@@ -18,11 +18,11 @@ type ApprovalStore = AbstractLevel<string | Buffer | Uint8Array, string, string>
 interface ApprovalJournal {
   /** False from a failed write until a repair. */
   readonly writable: boolean;
-  record(tenant: string, detail: JsonObject, operations: readonly Operation[]): Promise<void>;
+  record(tenant: string, detail: JsonObject, operations: readonly BatchOperation[]): Promise<void>;
   fingerprints(action: ActionEnvelope): Promise<Fingerprints>;
   /** The sealed text of the action that a decision held; undefined where it is kept no more. */
   held(tenant: string, seq: number): Promise<string | undefined>;
-  release(tenant: string, seq: number): Operation;
+  release(tenant: string, seq: number): BatchOperation;
   /** Vouches for the text of an entry: who can write the store cannot. */
   seal(tenant: string, text: string): string;
   told(tenant: string, from: number): Promise<ToldApprovals>;
@@ -88,7 +88,7 @@ export class ApprovalBook {
   }
 
   /** What makes `approval` the stored one. */
-  put(approval: Approval): readonly Operation[] {
+  put(approval: Approval): readonly BatchOperation[] {
     return putEntry(approval, this.#sealOf(approval.tenant));
   }
 
@@ -105,7 +105,7 @@ export class ApprovalBook {
   }
 
   /** Makes `next` durable together with the record that tells of it. Memory is the caller's. */
-  async record(next: Approval, detail: JsonObject, more: readonly Operation[] = []): Promise<void> {
+  async record(next: Approval, detail: JsonObject, more: readonly BatchOperation[] = []): Promise<void> {
     const { journal } = this.parts;
     const { id, session, tenant, held_seq: seq } = next;
     const released = isFinal(next.state) ? [journal.release(tenant, seq)] : [];

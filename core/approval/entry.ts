@@ -1,5 +1,5 @@
 import { type Approval, approvalScopes, approvalStates, isFinal } from "../action/approval.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { isJsonObject, type Json, type JsonObject, parseKept } from "../action/json.ts";
 import { type KeyRange, rangeOf, tenantPrefix } from "../store/key-range.ts";
 
@@ -7,7 +7,7 @@ import { type KeyRange, rangeOf, tenantPrefix } from "../store/key-range.ts";
 export type Seal = (text: string) => string;
 
 /** What makes `approval` the stored one. */
-export function putEntry(approval: Approval, seal: Seal): readonly Operation[] {
+export function putEntry(approval: Approval, seal: Seal): readonly BatchOperation[] {
   const { id, tenant, state } = approval;
   const live = liveKey(tenant, id);
   return [

@@ -1,5 +1,5 @@
 import { type Approval, type ApprovalState, isFinal } from "../action/approval.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { lastPart } from "../store/key-range.ts";
 import { type ApprovalBook, type BookParts, durably } from "./book.ts";
 import { approvalKey, approvalRange, breakGlassRange, readEntry, type Seal } from "./entry.ts";
@@ -85,7 +85,7 @@ const atOnce = 256;
 /** Deletes the approvals that are over and whose records are all before `firstKept`. Resolves when that is durable. */
 export async function forgetApprovals({ store, journal }: Shelved, tenant: string, firstKept: number): Promise<void> {
   const seal: Seal = (text) => journal.seal(tenant, text);
-  let operations: Operation[] = [];
+  let operations: BatchOperation[] = [];
   const write = async (): Promise<void> => {
     await store.batch(operations, durably);
     operations = [];

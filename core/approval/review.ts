@@ -8,7 +8,7 @@ import {
   isFinal,
   stateAfter,
 } from "../action/approval.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
@@ -90,7 +90,7 @@ export class ApprovalReview {
       const use = openUse(approval);
       const postMortem = { by: by.id, text, at: this.#book.now() };
       const next = { ...approval, break_glass: { ...use, post_mortem: postMortem } };
-      const closed: Operation = { type: "del", key: breakGlassKey(approval.tenant, id) };
+      const closed: BatchOperation = { type: "del", key: breakGlassKey(approval.tenant, id) };
       await this.#book.record(next, { event: "post_mortem", ...postMortem }, [closed]);
       return next;
     });
@@ -211,7 +211,7 @@ export interface Yes {
 interface Answer {
   readonly next: Approval;
   readonly detail: JsonObject;
-  readonly operations?: readonly Operation[];
+  readonly operations?: readonly BatchOperation[];
 }
 
 /** What one more yes makes of an approval: enough of them, or an emergency, approve it. */

@@ -1,5 +1,5 @@
 import { type Approval, type ExpiryReason, isFinal, type ToldApproval } from "../action/approval.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { lastPart } from "../store/key-range.ts";
 import { ApprovalBook, type ApprovalLimits, type BookParts, boundFingerprint, durably } from "./book.ts";
 import { approvalKey, liveKey, liveRange, readEntry, type Seal } from "./entry.ts";
@@ -127,7 +127,7 @@ async function endUnread(book: ApprovalBook, tenant: string, entry: Stored, reas
 }
 
 /** The entry as it was, marked with its end as far as it can be read. */
-function overwrite(tenant: string, { id, text }: Stored, end: Partial<Approval>): readonly Operation[] {
+function overwrite(tenant: string, { id, text }: Stored, end: Partial<Approval>): readonly BatchOperation[] {
   return [
     { type: "put", key: approvalKey(tenant, id), value: endedText(text, end) },
     { type: "del", key: liveKey(tenant, id) },

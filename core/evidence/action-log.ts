@@ -1,6 +1,6 @@
 import { type ApprovalStep, isConsuming } from "../action/approval.ts";
 import type { DurableDecision } from "../action/authorized-action.ts";
-import type { DecisionCompany, Operation, RecordCompany } from "../action/commit-hook.ts";
+import type { BatchOperation, CommitHook, DecisionCommitHook } from "../action/commit-hook.ts";
 import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope, Outcome } from "../action/envelope.ts";
 import { fingerprint } from "../action/fingerprint.ts";
@@ -37,13 +37,13 @@ export class ActionLog {
     action: ActionEnvelope,
     evaluation: Evaluation,
     step?: ApprovalStep,
-    company?: DecisionCompany,
+    commitHook?: DecisionCommitHook,
   ): Promise<DurableDecision> {
     const { chains, open, writer, hider, admit } = this.#parts;
     checkSubject(action, evaluation);
     const chain = await chains.open(action.tenant);
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
-    if (evaluation.decision !== "block") company?.check();
+    if (evaluation.decision !== "block") commitHook?.check();
     if (dispatched) open.checkRoom(action.tenant, action.id);
     admit("bounded");
     const hidden = hider.hide(action.tool, action.arguments);
@@ -54,12 +54,12 @@ export class ActionLog {
     const key = openKey(action.tenant, action.id);
     const { seq, durable } = writer.appendAction(
       chain,
-      decisionBody(this.#tell(action), evaluation, bound, step?.approval, company?.use(dispatched)),
+      decisionBody(this.#tell(action), evaluation, bound, step?.approval, commitHook?.use(dispatched)),
       { arguments: hidden.fields },
       (at) => [
         ...(dispatched ? ([{ type: "put", key, value: String(at) }] as const) : []),
         ...(step === undefined ? [] : this.#take(chain, at, step)),
-        ...(company?.operations(dispatched) ?? []),
+        ...(commitHook?.operations(dispatched) ?? []),
       ],
     );
     if (dispatched) await open.owe(action.tenant, action.id, bound, durable);
@@ -71,7 +71,7 @@ export class ActionLog {
     action: ActionEnvelope,
     outcome: Outcome,
     judged?: Evaluation,
-    company?: Pick<RecordCompany, "operations">,
+    commitHook?: Pick<CommitHook, "operations">,
   ): Promise<void> {
     const { chains, open, writer, hider, admit } = this.#parts;
     if (judged !== undefined) checkSubject(action, judged);
@@ -83,12 +83,12 @@ export class ActionLog {
     const body = outcomeBody(this.#tell(action), outcome, judged, bound, hidden?.digest);
     const disclosure = hidden === undefined ? undefined : { output: hidden.fields };
     const key = openKey(action.tenant, action.id);
-    const operations = (): Operation[] => [{ type: "del", key }, ...(company?.operations() ?? [])];
+    const operations = (): BatchOperation[] => [{ type: "del", key }, ...(commitHook?.operations() ?? [])];
     await writer.appendAction(chain, body, disclosure, operations).durable;
   }
 
   /** What happens to an approval with the decision `seq`. */
-  #take({ tenant, id, wrapping }: Chain, seq: number, { holds, releases, operations }: ApprovalStep): Operation[] {
+  #take({ tenant, id, wrapping }: Chain, seq: number, { holds, releases, operations }: ApprovalStep): BatchOperation[] {
     const place = { tenant, chain: id, seq };
     return [
       ...operations(seq),

@@ -1,5 +1,5 @@
 import type { ApprovalState, ToldApproval, ToldApprovals } from "../action/approval.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { fingerprint, taskFingerprint } from "../action/fingerprint.ts";
@@ -36,7 +36,7 @@ interface ApprovalEvidenceParts {
   /** The last record of a tenant that is durable. */
   readonly markOf: (tenant: string) => Mark | undefined;
   readonly writable: () => boolean;
-  readonly record: (tenant: string, detail: JsonObject, operations: readonly Operation[]) => Promise<void>;
+  readonly record: (tenant: string, detail: JsonObject, operations: readonly BatchOperation[]) => Promise<void>;
 }
 
 /** The evidence of approvals, as far as the queue needs it: it trusts nothing of its own that the chain does not say. */
@@ -53,7 +53,7 @@ export class ApprovalEvidence {
   }
 
   /** Records what happened to an approval; `operations` happen with it, or not at all. Rejects with EVIDENCE_UNAVAILABLE. */
-  record(tenant: string, detail: JsonObject, operations: readonly Operation[]): Promise<void> {
+  record(tenant: string, detail: JsonObject, operations: readonly BatchOperation[]): Promise<void> {
     return this.#parts.record(tenant, detail, operations);
   }
 
@@ -84,7 +84,7 @@ export class ApprovalEvidence {
   }
 
   /** What deletes a held action. */
-  release(tenant: string, seq: number): Operation {
+  release(tenant: string, seq: number): BatchOperation {
     return releaseHeld(tenant, seq);
   }
 
@@ -194,7 +194,7 @@ function readAction(text: string | undefined): ActionRecord | undefined {
 }
 
 /** Keeps the text of a held action sealed beside the decision that held it: its arguments are private. */
-export function sealHeld(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): Operation {
+export function sealHeld(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): BatchOperation {
   const value = key.wrap(Buffer.from(text), heldPlace(place), random);
   return { type: "put", key: heldKey(place.tenant, place.seq), value };
 }
@@ -211,7 +211,7 @@ async function openHeld(reader: Reader, key: WrappingKey, place: DisclosurePlace
   );
 }
 
-export function releaseHeld(tenant: string, seq: number): Operation {
+export function releaseHeld(tenant: string, seq: number): BatchOperation {
   return { type: "del", key: heldKey(tenant, seq) };
 }
 

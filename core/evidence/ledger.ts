@@ -1,5 +1,5 @@
 import type { DurableDecision } from "../action/authorized-action.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { type Clock, poolRandom, type Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import { ActionLog } from "./action-log.ts";
@@ -145,7 +145,7 @@ export class Ledger {
     tenant: string,
     kind: RecordableKind,
     detail: JsonObject,
-    operations: readonly Operation[] | (() => readonly Operation[]) = [],
+    operations: readonly BatchOperation[] | (() => readonly BatchOperation[]) = [],
   ): Promise<void> {
     checkIntegers(detail);
     const chain = await this.#chains.open(tenant);

@@ -1,5 +1,5 @@
 import type { AbstractLevel } from "abstract-level";
-import type { Operation, RecordCompany } from "../action/commit-hook.ts";
+import type { BatchOperation, CommitHook } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import { RecentMap } from "../action/recent-map.ts";
@@ -23,7 +23,7 @@ export interface SessionLog {
     tenant: string,
     kind: "session",
     detail: JsonObject,
-    operations: readonly Operation[] | (() => readonly Operation[]),
+    operations: readonly BatchOperation[] | (() => readonly BatchOperation[]),
   ): Promise<void>;
 }
 
@@ -31,7 +31,7 @@ export interface KillBookOptions {
   readonly store: SessionStore;
   readonly log: SessionLog;
   /** Called when a release begins. */
-  readonly onRelease: (tenant: string, target: KillTarget) => RecordCompany;
+  readonly onRelease: (tenant: string, target: KillTarget) => CommitHook;
   /** A kill that could not be recorded is recorded again after so long; 1 s unless told. */
   readonly retryMs?: number;
 }
@@ -148,10 +148,10 @@ export class KillBook {
     if (this.#held.has(key)) throw conflict("killed", notRecordedYet);
     if (kill === undefined || !this.#index.has(key)) throw conflict("active", notStopped);
     const detail = releasedDetail(target, by, reason);
-    const company = this.#options.onRelease(tenant, target);
+    const commitHook = this.#options.onRelease(tenant, target);
     const attempt = this.#options.log.recordEvent(tenant, "session", detail, () => [
       { type: "del", key },
-      ...company.operations(),
+      ...commitHook.operations(),
     ]);
     const held: Held = { tenant, kill, isReleasing: true, attempt };
     this.#held.set(key, held);
@@ -162,7 +162,7 @@ export class KillBook {
       if (this.#held.get(key) === held) this.hold(tenant, kill).catch(() => undefined);
       throw error;
     } finally {
-      company.end();
+      commitHook.end();
     }
     this.#settle(key, held, false);
   }
@@ -185,7 +185,7 @@ export class KillBook {
   }
 
   async #record(key: string, held: Held): Promise<void> {
-    const entry: Operation = { type: "put", key, value: JSON.stringify(held.kill) };
+    const entry: BatchOperation = { type: "put", key, value: JSON.stringify(held.kill) };
     await this.#options.log.recordEvent(held.tenant, "session", killedDetail(held.kill), [entry]);
     this.#settle(key, held, true);
   }

@@ -1,6 +1,6 @@
 import type { AbstractBatchOptions } from "abstract-level";
 import { contentDigest } from "../action/canonical-json.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
@@ -261,7 +261,7 @@ export async function moveFormerKills(store: SessionStore, tenant: string): Prom
   for (;;) {
     const entries = await store.iterator({ ...former, limit: maxAtOnce }).all();
     if (entries.length === 0) return;
-    const operations = entries.flatMap(([key, value]): Operation[] => {
+    const operations = entries.flatMap(([key, value]): BatchOperation[] => {
       const subject = decodeURIComponent(key.slice(prefix.length));
       return [
         { type: "put", key: killKey(tenant, { scope: "session", subject }), value },

@@ -1,5 +1,5 @@
 import type { AbstractLevel } from "abstract-level";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
@@ -15,7 +15,7 @@ export interface ManifestLog {
     tenant: string,
     kind: "admin" | "session",
     detail: JsonObject,
-    operations: readonly Operation[],
+    operations: readonly BatchOperation[],
   ): Promise<void>;
 }
 
@@ -113,7 +113,7 @@ export class ManifestBook {
   }
 
   /** One change at a time: what was checked holds until it is durable. */
-  async #record(shelf: Shelf, tenant: string, detail: JsonObject, operation: Operation): Promise<void> {
+  async #record(shelf: Shelf, tenant: string, detail: JsonObject, operation: BatchOperation): Promise<void> {
     if (shelf.changing) throw new GatewayError("MANIFEST_CONFLICT", "another change is being recorded; try again");
     shelf.changing = true;
     try {

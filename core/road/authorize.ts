@@ -1,6 +1,6 @@
 import type { ApprovalStep } from "../action/approval.ts";
 import { AuthorizedAction, type DurableDecision } from "../action/authorized-action.ts";
-import type { DecisionCompany } from "../action/commit-hook.ts";
+import type { DecisionCommitHook } from "../action/commit-hook.ts";
 import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { anonymousKeyId } from "../action/principal.ts";
@@ -10,13 +10,13 @@ import type { Presented } from "../approval/queue.ts";
 export interface DecisionLog {
   /**
    * Resolves once the decision is on disk, together with what `step` does to an approval. Rejects with
-   * EVIDENCE_UNAVAILABLE, and with what the company's check throws; then nothing may be dispatched.
+   * EVIDENCE_UNAVAILABLE, and with what the commit hook's check throws; then nothing may be dispatched.
    */
   recordDecision(
     action: ActionEnvelope,
     evaluation: Evaluation,
     step: ApprovalStep | undefined,
-    company: DecisionCompany,
+    commitHook: DecisionCommitHook,
   ): Promise<DurableDecision>;
 }
 
@@ -28,7 +28,7 @@ interface ReviewDesk {
 }
 
 /** An action while it is decided. */
-export interface Visit extends DecisionCompany {
+export interface Visit extends DecisionCommitHook {
   /** As policy is to see it. */
   readonly action: ActionEnvelope;
   /**

@@ -1,4 +1,4 @@
-import type { DecisionCompany, RecordCompany } from "../action/commit-hook.ts";
+import type { CommitHook, DecisionCommitHook } from "../action/commit-hook.ts";
 import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Visit } from "./authorize.ts";
@@ -10,7 +10,7 @@ interface SessionVisit extends Omit<Visit, "use"> {
 }
 
 /** What it does to the ticket in its hand. */
-interface TicketVisit extends DecisionCompany {
+interface TicketVisit extends DecisionCommitHook {
   /** The action with how its ticket stands. */
   readonly action: ActionEnvelope;
   /** Takes note of whether policy needed the ticket. */
@@ -27,7 +27,7 @@ export interface SessionWatch {
   /** Makes what an action brings in known of its session. What rejects is not known, and may not be seen by anyone. */
   learn(action: ActionEnvelope, evaluation: Evaluation): Promise<void>;
   /** Counts what policy said of its answer, before that is recorded, which may stop the session. */
-  weigh(action: ActionEnvelope, evaluation: Evaluation): RecordCompany;
+  weigh(action: ActionEnvelope, evaluation: Evaluation): CommitHook;
 }
 
 /** What tickets permit now. */

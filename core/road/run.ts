@@ -1,5 +1,5 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
-import type { RecordCompany } from "../action/commit-hook.ts";
+import type { CommitHook } from "../action/commit-hook.ts";
 import type { Decision, Evaluation } from "../action/decision.ts";
 import { type ActionEnvelope, type Outcome, type Phase, type Protocol, withOutput } from "../action/envelope.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
@@ -14,12 +14,12 @@ import { JoinedVisit, type SessionWatch, type TicketDesk } from "./participant.t
 
 /** Where outcomes become durable before anything is answered. */
 interface OutcomeLog extends DecisionLog {
-  /** What `company` brings becomes durable with it. */
+  /** What `commitHook` brings becomes durable with it. */
   recordOutcome(
     action: ActionEnvelope,
     outcome: Outcome,
     judged?: Evaluation,
-    company?: Pick<RecordCompany, "operations">,
+    commitHook?: Pick<CommitHook, "operations">,
   ): Promise<void>;
 }
 
@@ -210,11 +210,11 @@ export class Road {
 
   async #settle(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
     const { log, sessions, listener } = this.#parts;
-    const company = judged === undefined ? undefined : sessions.weigh(action, judged);
+    const commitHook = judged === undefined ? undefined : sessions.weigh(action, judged);
     try {
-      await log.recordOutcome(action, outcome, judged, company);
+      await log.recordOutcome(action, outcome, judged, commitHook);
     } finally {
-      company?.end();
+      commitHook?.end();
     }
     if (judged !== undefined) listener.note(action, judged);
     this.#parts.observer.settled(action.protocol, outcome.status);

@@ -1,4 +1,4 @@
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import { RecentMap } from "../action/recent-map.ts";
@@ -71,7 +71,7 @@ export class SessionBook {
   }
 
   /** Has the store keep the entry as it is now. */
-  put(tenant: string, session: string, entry: SessionEntry): Operation {
+  put(tenant: string, session: string, entry: SessionEntry): BatchOperation {
     const key = headKey(tenant, session);
     if (this.#entries.peek(key) === entry) this.#count(entry, entry.historySize);
     return { type: "put", key, value: writeHead(entry.head()) };

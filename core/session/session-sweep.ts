@@ -1,4 +1,4 @@
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { SessionLog, SessionStore } from "../kill/kill-store.ts";
@@ -88,8 +88,8 @@ export class SessionSweep {
       const summary = gone
         .map(({ head }) => summaryOf(head))
         .reduce(addSummary, readSummary(book.read(summaryKey(tenant))));
-      const put: Operation = { type: "put", key: summaryKey(tenant), value: JSON.stringify(summary) };
-      return [put, ...gone.map(({ key }): Operation => ({ type: "del", key }))];
+      const put: BatchOperation = { type: "put", key: summaryKey(tenant), value: JSON.stringify(summary) };
+      return [put, ...gone.map(({ key }): BatchOperation => ({ type: "del", key }))];
     });
   }
 }

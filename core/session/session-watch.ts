@@ -1,4 +1,4 @@
-import { noCompany, type Operation, type RecordCompany } from "../action/commit-hook.ts";
+import { type BatchOperation, type CommitHook, noCommitHook } from "../action/commit-hook.ts";
 import type { Evaluation } from "../action/decision.ts";
 import { type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
@@ -89,10 +89,10 @@ export class SessionWatch {
    * Counts what policy said of an action's answer, once, before that is recorded: its risk is the session's from now on,
    * and where that is too much, the session is stopped when this returns.
    */
-  weigh(action: ActionEnvelope, evaluation: Evaluation): RecordCompany {
-    if (isStopped(this.#visits, evaluation)) return noCompany;
+  weigh(action: ActionEnvelope, evaluation: Evaluation): CommitHook {
+    if (isStopped(this.#visits, evaluation)) return noCommitHook;
     const entry = this.#entryOf(action);
-    if (!raiseRisk(this.#visits, entry, action, evaluation)) return noCompany;
+    if (!raiseRisk(this.#visits, entry, action, evaluation)) return noCommitHook;
     entry.pins++;
     return {
       operations: () => [this.#book.put(action.tenant, action.session.id, entry)],
@@ -112,7 +112,7 @@ export class SessionWatch {
     const entry = this.#find(tenant, session);
     if (entry === undefined) throw new GatewayError("NOT_FOUND", "no such session");
     if (entry === "damaged") {
-      const forget: Operation = { type: "del", key: headKey(tenant, session) };
+      const forget: BatchOperation = { type: "del", key: headKey(tenant, session) };
       return this.#options.log.recordEvent(tenant, "session", detail, [forget]);
     }
     let undo = (): void => undefined;
@@ -128,9 +128,9 @@ export class SessionWatch {
   }
 
   /** Takes its risk from a session that is released: otherwise the next finding would stop it again. */
-  release(tenant: string, { scope, subject }: KillTarget): RecordCompany {
+  release(tenant: string, { scope, subject }: KillTarget): CommitHook {
     const entry = scope === "session" ? this.#find(tenant, subject) : undefined;
-    if (entry === undefined || entry === "damaged") return noCompany;
+    if (entry === undefined || entry === "damaged") return noCommitHook;
     entry.pins++;
     return {
       operations: () => {
@@ -235,7 +235,7 @@ export class SessionVisit {
   }
 
   /** Makes the action part of its session's past; call when its decision gets its place. Returns what is written with it. */
-  operations(dispatched: boolean): readonly Operation[] {
+  operations(dispatched: boolean): readonly BatchOperation[] {
     const { action } = this;
     if (this.#evaluation === undefined)
       throw new TypeError("operations: expected what was decided to be counted first");

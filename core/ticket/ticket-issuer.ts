@@ -1,5 +1,5 @@
 import type { TicketObserver } from "../action/capability-ticket.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import type { Capability } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
@@ -135,7 +135,7 @@ export class TicketOffice {
       if (gone.length === sweptAtOnce) break;
     }
     if (gone.length === 0) return false;
-    const operations = gone.flatMap(({ ticket }): Operation[] => [
+    const operations = gone.flatMap(({ ticket }): BatchOperation[] => [
       { type: "del", key: ticketKey(tenant, ticket) },
       { type: "del", key: revocationKey(tenant, ticket) },
     ]);
@@ -166,7 +166,7 @@ export class TicketOffice {
       expires_at: new Date(exp * 1_000).toISOString(),
       key_id: key.id,
     };
-    const put: Operation = { type: "put", key: ticketKey(tenant, jti), value: JSON.stringify(entry) };
+    const put: BatchOperation = { type: "put", key: ticketKey(tenant, jti), value: JSON.stringify(entry) };
     await log.recordEvent(tenant, "ticket", detail, [put]);
     onEvent("issued", 1);
     return { token, ticket: showTicket(entry, null, clock()) };

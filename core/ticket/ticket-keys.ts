@@ -1,4 +1,4 @@
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import { SigningKey, VerifyingKey } from "../action/signing-key.ts";
@@ -8,7 +8,7 @@ import type { TicketStore } from "./ticket-store.ts";
 
 /** Where an event and what it tells of become durable together, or not at all. */
 export interface TicketLog {
-  recordEvent(tenant: string, kind: "ticket", detail: JsonObject, operations: readonly Operation[]): Promise<void>;
+  recordEvent(tenant: string, kind: "ticket", detail: JsonObject, operations: readonly BatchOperation[]): Promise<void>;
 }
 
 /** The private halves of the keys that sign tickets. */
@@ -101,7 +101,7 @@ export class TicketKeys {
     const signer = await keys.create();
     const { id, text } = signer.public;
     const told = { key_id: id, public_key: text, created_at: new Date(clock()).toISOString() };
-    const entry: Operation = { type: "put", key: `${prefixOf(tenant)}${id}`, value: JSON.stringify(told) };
+    const entry: BatchOperation = { type: "put", key: `${prefixOf(tenant)}${id}`, value: JSON.stringify(told) };
     await log.recordEvent(tenant, "ticket", { event: "key_created", key_id: id, public_key: text }, [entry]);
     this.#known.set(headerOf(id), { tenant, key: signer.public, told });
     return signer;

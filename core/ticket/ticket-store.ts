@@ -1,6 +1,6 @@
 import type { AbstractLevel } from "abstract-level";
 import type { TicketStanding } from "../action/capability-ticket.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, parseKept } from "../action/json.ts";
@@ -52,7 +52,7 @@ export class TicketBook {
   }
 
   /** Changes a ticket, in force from now on; call `settle` when the operation is durable, or has failed. */
-  change(tenant: string, id: string, entry: TicketEntry): Operation {
+  change(tenant: string, id: string, entry: TicketEntry): BatchOperation {
     const key = ticketKey(tenant, id);
     const written = this.#written.get(key) ?? { entry, count: 0 };
     written.entry = entry;

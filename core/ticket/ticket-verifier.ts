@@ -1,5 +1,5 @@
 import { isCovered, type PresentedTicket, type TicketObserver, type TicketUse } from "../action/capability-ticket.ts";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
@@ -91,7 +91,7 @@ class TicketVisit {
   }
 
   /** Spends that use. Returns what is written with the decision. */
-  operations(dispatched: boolean): readonly Operation[] {
+  operations(dispatched: boolean): readonly BatchOperation[] {
     const entry = dispatched ? this.#entry() : undefined;
     if (entry === undefined) return [];
     const { tenant, session } = this.action;

@@ -1,5 +1,5 @@
 import type { AbstractLevel } from "abstract-level";
-import type { Operation } from "../action/commit-hook.ts";
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { rangeOf, tenantPrefix } from "../store/key-range.ts";
 import {
   addDays,
@@ -114,7 +114,7 @@ export class UsageBook {
     for (const [name, row] of rows) merged.set(name, addRows(row, merged.get(name)));
     this.#fold(tenant, merged);
     const changed = [...merged].filter(([name, row]) => before.get(name) !== row);
-    const operations: readonly Operation[] = [
+    const operations: readonly BatchOperation[] = [
       ...changed.map(([name, row]) => ({ type: "put", key: prefix + name, value: writeRow(row) }) as const),
       ...[...before.keys()].flatMap((name) => (merged.has(name) ? [] : [{ type: "del", key: prefix + name } as const])),
     ];

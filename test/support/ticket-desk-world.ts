@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { DecisionCompany } from "../../core/action/commit-hook.ts";
+import type { DecisionCommitHook } from "../../core/action/commit-hook.ts";
 import type { Evaluation } from "../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import { uuidV7 } from "../../core/action/id.ts";
@@ -108,7 +108,7 @@ export class TicketDeskWorld {
     const { action } = visit;
     const isLifted = action.ticket?.standing === "valid";
     const evaluation = isLifted ? liftedEvaluation(action) : makeEvaluation(action, "block");
-    const company: DecisionCompany = {
+    const commitHook: DecisionCommitHook = {
       check: guard ?? (() => visit.check()),
       use: (dispatched) => visit.use(dispatched),
       operations: (dispatched) => visit.operations(dispatched),
@@ -117,7 +117,7 @@ export class TicketDeskWorld {
       visit.count(evaluation);
       // Policy takes its time: others are judged meanwhile.
       await new Promise(setImmediate);
-      await this.evidence.ledger.recordDecision(action, evaluation, undefined, company);
+      await this.evidence.ledger.recordDecision(action, evaluation, undefined, commitHook);
       return isLifted;
     } finally {
       visit.leave();

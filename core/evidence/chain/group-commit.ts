@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import type { Operation } from "../../action/commit-hook.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { signCheckpoint } from "../tree/checkpoint.ts";
@@ -10,7 +10,7 @@ import { checkpointAtKey, checkpointKey, durably, type EvidenceStore, tileKey } 
 
 /** One record's writes, and its leaf: what the mark and the checkpoint of its batch will say. */
 interface Entry {
-  readonly operations: readonly Operation[];
+  readonly operations: readonly BatchOperation[];
   readonly leaf: Leaf;
 }
 
@@ -37,7 +37,7 @@ export interface CommitObserver {
 
 /** Entries that share one atomic, synced batch. */
 interface Group {
-  readonly operations: Operation[];
+  readonly operations: BatchOperation[];
   readonly leaves: Leaf[];
   /** When each of them came. */
   readonly cameMs: number[];
@@ -206,7 +206,7 @@ export interface Leaf {
  * Adds leaves to their trees, in the order given, and signs where each chain stands after them. Returns what must be
  * written in the same batch as the records: the tiles that are full, the latest checkpoint, and those that stay.
  */
-function attest(leaves: readonly Leaf[]): Operation[] {
+function attest(leaves: readonly Leaf[]): BatchOperation[] {
   const last = new Map(leaves.map((leaf) => [leaf.chain, leaf]));
   return leaves.flatMap((leaf) => {
     const operations = leaf.chain.tree.append(leaf.hash).map((tile) => putTile(leaf.chain.tenant, tile));
@@ -216,11 +216,11 @@ function attest(leaves: readonly Leaf[]): Operation[] {
   });
 }
 
-function putTile(tenant: string, { level, index, hashes }: FullTile): Operation {
+function putTile(tenant: string, { level, index, hashes }: FullTile): BatchOperation {
   return { type: "put", key: tileKey(tenant, level, index), value: hashes.toString("hex") };
 }
 
-function putCheckpoint({ chain, seq, hash, time, signers, keep }: Leaf, isLast: boolean): Operation[] {
+function putCheckpoint({ chain, seq, hash, time, signers, keep }: Leaf, isLast: boolean): BatchOperation[] {
   const size = seq + 1;
   if (chain.tree.size !== size)
     throw new TypeError(`attest: expected a tree of ${size} leaves, got ${chain.tree.size}`);

@@ -1,4 +1,4 @@
-import type { Operation } from "../../action/commit-hook.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Random } from "../../action/id.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
@@ -70,7 +70,7 @@ export class Recovery {
     try {
       const decision = await readAbandoned(store, each);
       const chain = await chains.open(each.tenant);
-      const operation: Operation = { type: "del", key: openKey(each.tenant, decision.action.id) };
+      const operation: BatchOperation = { type: "del", key: openKey(each.tenant, decision.action.id) };
       writer.admit("outcome");
       await writer.appendAction(chain, unknownBody(decision, reason), undefined, () => [operation]).durable;
     } catch (error) {

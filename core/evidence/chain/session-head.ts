@@ -1,5 +1,5 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
-import type { Operation } from "../../action/commit-hook.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { SessionScope } from "../../action/principal.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
@@ -68,14 +68,14 @@ export class SessionHeads {
   }
 
   /** Moves the session's head to the record just sealed for `place`; returns what must be written with it. */
-  advance(place: SessionPlace, sealed: Sealed<ActionRecord>): Operation[] {
+  advance(place: SessionPlace, sealed: Sealed<ActionRecord>): BatchOperation[] {
     const { tenant, session, seq } = sealed.record;
     const key = sessionKey(tenant, session.id);
     const summary = summarize(place.before, sealed.record);
     this.#heads.delete(key);
     this.#heads.set(key, { summary, hash: sealed.hash });
     forgetOldest(this.#heads, this.#capacity);
-    const operations: Operation[] = [
+    const operations: BatchOperation[] = [
       { type: "put", key, value: JSON.stringify(summary) },
       { type: "put", key: sessionRecordKey(tenant, session.id, session.index), value: String(seq) },
     ];

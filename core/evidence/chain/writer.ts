@@ -1,4 +1,4 @@
-import type { Operation } from "../../action/commit-hook.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { genesisDetail, rotationDetail } from "../key/key-history.ts";
@@ -54,7 +54,7 @@ export class Writer {
     chain: Chain,
     body: ActionBody,
     disclosure: Disclosure | undefined,
-    operation: (seq: number) => Operation[],
+    operation: (seq: number) => BatchOperation[],
   ): Appended {
     this.#begin(chain);
     const place = this.#sessions.next(chain.tenant, body.session);
@@ -68,7 +68,7 @@ export class Writer {
   }
 
   /** Appends an event. `operations` are what it tells of: they happen with it, or not at all. */
-  appendEvent(chain: Chain, body: EventBody, operations: readonly Operation[] = []): Appended {
+  appendEvent(chain: Chain, body: EventBody, operations: readonly BatchOperation[] = []): Appended {
     this.#begin(chain);
     const sealed = sealEvent(body, placeAfter(chain), this.#stamp);
     return this.#submit(chain, sealed, [...operations, listEvent(chain, sealed, body)]);
@@ -116,7 +116,7 @@ export class Writer {
   #submit(
     chain: Chain,
     sealed: Sealed,
-    operations: Operation[],
+    operations: BatchOperation[],
     signature: Signature = { signers: [chain.key], keep: false },
   ): Appended {
     const { seq, time } = sealed.record;
@@ -130,14 +130,14 @@ export class Writer {
 type Signature = Pick<Leaf, "signers" | "keep">;
 
 /** Lists an event under its kind, with what it is about: a session, else a principal, else all of a scope, else nothing in particular. */
-function listEvent(chain: Chain, sealed: Sealed, { kind, detail }: EventBody): Operation {
+function listEvent(chain: Chain, sealed: Sealed, { kind, detail }: EventBody): BatchOperation {
   const { session, principal, scope } = detail;
   const value = [session, principal, scope].find((about) => typeof about === "string") ?? "";
   return { type: "put", key: eventKey(chain.tenant, kind, sealed.record.seq), value };
 }
 
 /** Lists a record among those that introduce a key. */
-function introduce(chain: Chain, sealed: Sealed, key: SigningKey): Operation {
+function introduce(chain: Chain, sealed: Sealed, key: SigningKey): BatchOperation {
   return { type: "put", key: keyRecordKey(chain.tenant, sealed.record.seq), value: key.id };
 }
 

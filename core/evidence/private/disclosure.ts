@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv } from "node:crypto";
-import type { Operation } from "../../action/commit-hook.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Random } from "../../action/id.ts";
 import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, seqIn } from "../chain/key-space.ts";
@@ -27,7 +27,7 @@ export function sealDisclosure(
   place: DisclosurePlace,
   disclosure: Disclosure,
   random: Random,
-): Operation[] {
+): BatchOperation[] {
   const dataKey = random(cipherKeyBytes);
   const entry = sealBytes(dataKey, entryPlace(place), Buffer.from(JSON.stringify(disclosure)), random);
   return [

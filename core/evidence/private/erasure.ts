@@ -1,4 +1,4 @@
-import type { Operation } from "../../action/commit-hook.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
@@ -92,7 +92,7 @@ export class Erasure {
     { fields: patterns, reason, by }: ErasureRequest,
   ): Promise<Erased> {
     const { store, writer, random, admit } = this.#parts;
-    const operations: Operation[] = [];
+    const operations: BatchOperation[] = [];
     const erased: number[] = [];
     let fields = 0;
     for (const seq of seqs) {

@@ -1,4 +1,4 @@
-import type { Operation } from "../../action/commit-hook.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Chain, ChainTable } from "../chain/chain-table.ts";
 import {
@@ -164,11 +164,11 @@ class Sweep {
     this.#firstKept = firstKept;
   }
 
-  async operations(records: readonly EvidenceRecord[]): Promise<Operation[]> {
+  async operations(records: readonly EvidenceRecord[]): Promise<BatchOperation[]> {
     return (await Promise.all(records.map((record) => this.#forget(record)))).flat();
   }
 
-  async #forget(record: EvidenceRecord): Promise<Operation[]> {
+  async #forget(record: EvidenceRecord): Promise<BatchOperation[]> {
     const { kind, seq } = record;
     const more = isAction(record)
       ? await this.#forgetAction(record)
@@ -180,7 +180,7 @@ class Sweep {
    * Where the session goes on after the cut, the last entry before it stays: the record after is checked by what it
    * leads to. The session itself goes with its last record, and not before, so that it cannot begin anew meanwhile.
    */
-  async #forgetAction({ seq, session: { id, index } }: ActionRecord): Promise<Operation[]> {
+  async #forgetAction({ seq, session: { id, index } }: ActionRecord): Promise<BatchOperation[]> {
     const indexAt = (at: number): string => sessionRecordKey(this.#tenant, id, at);
     const operations = [disclosureKey, dataKeyKey, heldKey].map((keyOf) => keyOf(this.#tenant, seq));
     if (index > 0) operations.push(indexAt(index - 1));
@@ -192,7 +192,7 @@ class Sweep {
     return operations.map((each) => this.#delete(each));
   }
 
-  #delete(key: string): Operation {
+  #delete(key: string): BatchOperation {
     return { type: "del", key };
   }
 }

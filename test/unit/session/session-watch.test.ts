@@ -177,9 +177,9 @@ describe("SessionWatch", () => {
       await start();
       const action = newAction();
       await world.decide(action);
-      const company = world.watch.weigh(action, findIn(action, risky));
-      await world.ledger.recordOutcome(action, { status: "success", output: {} }, undefined, company);
-      company.end();
+      const commitHook = world.watch.weigh(action, findIn(action, risky));
+      await world.ledger.recordOutcome(action, { status: "success", output: {} }, undefined, commitHook);
+      commitHook.end();
       expect(seen().risk).to.equal(30);
       await world.restart();
       expect(seen().risk).to.equal(30);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
-import type { Operation } from "../../../../core/action/commit-hook.ts";
+import type { BatchOperation } from "../../../../core/action/commit-hook.ts";
 import { SigningKey } from "../../../../core/action/signing-key.ts";
 import type { Chain } from "../../../../core/evidence/chain/chain-table.ts";
 import { emptyHead } from "../../../../core/evidence/chain/chain-walk.ts";
@@ -37,7 +37,7 @@ describe("GroupCommit", () => {
     const chain = newChain();
     const batches: number[] = [];
     store.on("write", (operations) =>
-      batches.push(operations.filter((each: Operation) => each.key.startsWith("k")).length),
+      batches.push(operations.filter((each: BatchOperation) => each.key.startsWith("k")).length),
     );
     const entry = (seq: number): Promise<void> => {
       return commit.submit({ operations: [{ type: "put", key: `k${seq}`, value: "" }], leaf: leafOf(chain, seq) });
