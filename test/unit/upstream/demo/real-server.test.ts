@@ -93,6 +93,18 @@ describe("the demo upstream", () => {
     });
   }
 
+  it("refuses an unknown tool, and says in the result which argument does not fit", async () => {
+    const { fleet } = openFleet([{ ...demoUpstream(), name: "up" }]);
+    const connection = await fleet.shared("modern").connection("up");
+    const unknown = await connection.request({ method: "tools/call", params: { name: "nope", arguments: {} } });
+    expect("error" in unknown && unknown.error.code).to.equal(-32602);
+    const other = await connection.request({ method: "resources/list" });
+    expect("error" in other && other.error.code).to.equal(-32601);
+    const misfit = await call(fleet.shared("modern"), "read_note", { title: "" });
+    expect(textOf(misfit)).to.equal("invalid arguments: expected `title` to be 1 to 100 characters");
+    expect("result" in misfit && misfit.result.isError).to.equal(true);
+  });
+
   it("has one book of notes for clients of both eras", async () => {
     const { fleet } = openFleet([{ ...demoUpstream(), name: "up" }]);
     await call(fleet.shared("modern"), "write_note", { title: "new", text: "by a modern client" });
