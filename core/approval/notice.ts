@@ -1,5 +1,5 @@
 import type { Approval } from "../action/approval.ts";
-import type { Notice } from "../notify/webhook-feed.ts";
+import type { Notice } from "../notify/webhook-notifier.ts";
 
 /**
  * What people outside are told of an approval; undefined for a use, which nobody has to act on. No argument and no

@@ -18,7 +18,7 @@ import { type KillSwitch, killedError } from "../kill/kill-switch.ts";
 import { type DriftPolicy, openManifestControl } from "../manifest/manifest-control.ts";
 import type { ManifestBook } from "../manifest/manifest-store.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
-import { WebhookFeed } from "../notify/webhook-feed.ts";
+import { WebhookNotifier } from "../notify/webhook-notifier.ts";
 import { limitWarnings } from "../observe/limited-warning.ts";
 import { LiveFeed } from "../observe/live-feed.ts";
 import type { Log } from "../observe/log.ts";
@@ -53,7 +53,7 @@ export interface Parts extends Endpoints {
   readonly store: Store;
   readonly ledger: Ledger;
   readonly custody: Custody;
-  readonly notifier: WebhookFeed;
+  readonly notifier: WebhookNotifier;
   readonly exporter: SessionExport;
   /** Null where none are asked for. */
   readonly backups: Backups | null;
@@ -221,7 +221,12 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     heartbeatMs: evidence.checkpointHeartbeatMs,
     onPush: (result) => metrics.witnessed(result),
   });
-  const notifier = await WebhookFeed.open({ ...ports, newId, observer: metrics, webhooks: config.approvals.webhooks });
+  const notifier = await WebhookNotifier.open({
+    ...ports,
+    newId,
+    observer: metrics,
+    webhooks: config.approvals.webhooks,
+  });
   return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }), backups };
 }
 

@@ -6,7 +6,7 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { KeyRing } from "../identity/key-ring.ts";
-import type { WebhookFeed } from "../notify/webhook-feed.ts";
+import type { WebhookNotifier } from "../notify/webhook-notifier.ts";
 import type { LiveFeed } from "../observe/live-feed.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
@@ -22,7 +22,7 @@ interface Opening {
 
 /** Who hears of approvals. */
 interface ApprovalListeners {
-  readonly notifier: WebhookFeed;
+  readonly notifier: WebhookNotifier;
   readonly metrics: Metrics;
   readonly live: LiveFeed;
 }
@@ -45,7 +45,7 @@ export function openApprovals(
       metrics.approval(approval.state);
       const notice = noticeOf(approval, new Date().toISOString());
       if (notice === undefined) return;
-      notifier.tell(notice);
+      notifier.publish(notice);
       live.publish(approval.tenant, "approvals", () => ({ ...notice.data }));
     },
     onWarning: (message, fields) => log.warn(fields, message),

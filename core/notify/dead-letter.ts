@@ -1,16 +1,22 @@
+import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
-import type { Journal, NotifyStore, Operation } from "./journal.ts";
-import {
-  type DeadLetter,
-  type DeathReason,
-  deadLetterKey,
-  deadLetterRange,
-  readDeadLetter,
-  sequenceOf,
-} from "./parcel.ts";
+import type { Store } from "../store/open.ts";
+import { type Delivery, deadLetterKey, deadLetterRange, sequenceOf } from "./outbox.ts";
+import type { WriteQueue } from "./write-queue.ts";
 
-/** A dead letter as its tenant's operators may see it. */
+/** Why a delivery was abandoned: refused by the receiver, out of attempts, no room, or its webhook was removed. */
+export type DeadLetterReason = "refused" | "exhausted" | "overflow" | "removed";
+
+/** A delivery that was abandoned, as the store keeps it. */
+export interface DeadLetter extends Delivery {
+  readonly webhook: string;
+  readonly reason: DeadLetterReason;
+  /** When it was abandoned, RFC 3339. */
+  readonly givenUpAt: string;
+}
+
+/** A dead letter as the operators of its tenant see it. */
 export interface DeadLetterView {
   /** The `webhook-id` it was sent with. */
   readonly id: string;
@@ -18,9 +24,9 @@ export interface DeadLetterView {
   readonly type: string;
   readonly time: string;
   readonly given_up_at: string;
-  readonly reason: DeathReason;
+  readonly reason: DeadLetterReason;
   readonly attempts: number;
-  /** Status of the last answer; null where none came. */
+  /** Status of the last response; null where there was none. */
   readonly status: number | null;
   readonly data: JsonObject;
 }
@@ -32,75 +38,75 @@ export interface DeadLetterPage {
 
 const maxLetters = 1_000;
 
-/** Operations of an atomic batch, and how many letters they drop for good. */
-interface Burial {
-  readonly operations: readonly Operation[];
+/** Operations of an atomic batch, and the number of letters they drop for good. */
+interface AddedLetter {
+  readonly operations: readonly BatchOperation[];
   readonly dropped: number;
 }
 
-/** What a tenant's webhooks were never told: the latest thousand of it. */
+/** The abandoned deliveries of one tenant: the latest 1,000. */
 export class DeadLetters {
-  readonly #store: NotifyStore;
-  readonly #journal: Journal;
+  readonly #store: Store;
+  readonly #writes: WriteQueue;
   readonly #tenant: string;
-  /** Turn of each letter by its id, the oldest first. */
-  readonly #turns: Map<string, number>;
+  /** Sequence number of each letter by its id, the oldest first. */
+  readonly #seqById: Map<string, number>;
   #nextSeq: number;
 
-  private constructor(store: NotifyStore, journal: Journal, tenant: string, turns: Map<string, number>) {
+  private constructor(store: Store, writes: WriteQueue, tenant: string, seqById: Map<string, number>) {
     this.#store = store;
-    this.#journal = journal;
+    this.#writes = writes;
     this.#tenant = tenant;
-    this.#turns = turns;
-    this.#nextSeq = ([...turns.values()].at(-1) ?? -1) + 1;
+    this.#seqById = seqById;
+    this.#nextSeq = ([...seqById.values()].at(-1) ?? -1) + 1;
   }
 
-  static async open(store: NotifyStore, journal: Journal, tenant: string): Promise<DeadLetters> {
+  static async open(store: Store, writes: WriteQueue, tenant: string): Promise<DeadLetters> {
     const entries = await store.iterator(deadLetterRange(tenant)).all();
-    const turns = new Map(entries.map(([key, text]) => [readDeadLetter(text).id, sequenceOf(key)]));
-    return new DeadLetters(store, journal, tenant, turns);
+    const seqById = new Map(entries.map(([key, text]) => [parseLetter(text).id, sequenceOf(key)]));
+    return new DeadLetters(store, writes, tenant, seqById);
   }
 
-  /** Adds a letter; the oldest makes room for it. The caller writes the operations. */
-  bury(letter: DeadLetter): Burial {
+  /** Adds a letter, dropping the oldest where there are too many. The caller writes the operations. */
+  add(letter: DeadLetter): AddedLetter {
     const seq = this.#nextSeq++;
-    const operations: Operation[] = [{ type: "put", key: this.#key(seq), value: JSON.stringify(letter) }];
-    this.#turns.set(letter.id, seq);
-    const [oldest] = this.#turns;
-    if (this.#turns.size <= maxLetters || oldest === undefined) return { operations, dropped: 0 };
-    this.#turns.delete(oldest[0]);
+    const operations: BatchOperation[] = [{ type: "put", key: this.#key(seq), value: JSON.stringify(letter) }];
+    this.#seqById.set(letter.id, seq);
+    const [oldest] = this.#seqById;
+    if (this.#seqById.size <= maxLetters || oldest === undefined) return { operations, dropped: 0 };
+    this.#seqById.delete(oldest[0]);
     return { operations: [...operations, { type: "del", key: this.#key(oldest[1]) }], dropped: 1 };
   }
 
-  /** The letter; undefined for one that is not here (any more). */
+  /** Reads a letter; undefined where there is none of this id. */
   async read(id: string): Promise<DeadLetter | undefined> {
-    await this.#journal.settled();
-    const seq = this.#turns.get(id);
+    await this.#writes.flushed();
+    const seq = this.#seqById.get(id);
     const text = seq === undefined ? undefined : await this.#store.get(this.#key(seq));
-    return text === undefined ? undefined : readDeadLetter(text);
+    return text === undefined ? undefined : parseLetter(text);
   }
 
-  /** Takes a letter out; undefined where it is not here any more. The caller writes the operations. */
-  exhume(id: string): readonly Operation[] | undefined {
-    const seq = this.#turns.get(id);
+  /** Removes a letter; undefined where there is none of this id. The caller writes the operations. */
+  remove(id: string): readonly BatchOperation[] | undefined {
+    const seq = this.#seqById.get(id);
     if (seq === undefined) return undefined;
-    this.#turns.delete(id);
+    this.#seqById.delete(id);
     return [{ type: "del", key: this.#key(seq) }];
   }
 
-  /** The latest first. Throws INVALID_PARAMS for a cursor that is not the `next` of an earlier page. */
+  /** Lists letters, the latest first. Throws INVALID_PARAMS for a cursor that is not the `next` of an earlier page. */
   async list(limit: number, cursor: string | undefined): Promise<DeadLetterPage> {
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) {
       throw new GatewayError("INVALID_PARAMS", "expected `cursor` to be the `next` of an earlier page");
     }
-    await this.#journal.settled();
+    await this.#writes.flushed();
     const { gte, lt } = deadLetterRange(this.#tenant);
     const end = cursor === undefined ? lt : this.#key(Number(cursor));
     const entries = await this.#store.iterator({ gte, lt: end, reverse: true, limit: limit + 1 }).all();
     const page = entries.slice(0, limit);
     const last = page.at(-1);
     const next = entries.length > limit && last !== undefined ? String(sequenceOf(last[0])) : null;
-    return { items: page.map(([, text]) => viewOf(readDeadLetter(text))), next };
+    return { items: page.map(([, text]) => viewLetter(parseLetter(text))), next };
   }
 
   #key(seq: number): string {
@@ -108,7 +114,22 @@ export class DeadLetters {
   }
 }
 
-function viewOf({ id, webhook, type, time, givenUpAt, reason, attempts, status, body }: DeadLetter): DeadLetterView {
+/** Not validated: the gateway alone writes these entries. */
+function parseLetter(text: string): DeadLetter {
+  return JSON.parse(text) as DeadLetter;
+}
+
+function viewLetter({
+  id,
+  webhook,
+  type,
+  time,
+  givenUpAt,
+  reason,
+  attempts,
+  status,
+  body,
+}: DeadLetter): DeadLetterView {
   const { data } = JSON.parse(body) as { readonly data: JsonObject };
   return { id, webhook, type, time, given_up_at: givenUpAt, reason, attempts, status, data };
 }

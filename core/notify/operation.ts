@@ -3,11 +3,11 @@ import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { Page } from "../operation/shape.ts";
-import type { WebhookFeed } from "./webhook-feed.ts";
+import type { WebhookNotifier } from "./webhook-notifier.ts";
 
 export interface WebhookParts {
   readonly ledger: Ledger;
-  readonly notifier: WebhookFeed;
+  readonly notifier: WebhookNotifier;
 }
 
 /** Answers what the webhooks of the caller's tenant were never told, the latest first. */
@@ -17,7 +17,7 @@ export async function listDeadLetters(
   caller: Principal,
   page: Page,
 ): Promise<void> {
-  ctx.body = await notifier.deadLetters(caller.tenant, page);
+  ctx.body = await notifier.listDeadLetters(caller.tenant, page);
 }
 
 /** Has a dead letter delivered again. Throws NOT_FOUND for one that is not the caller's tenant's, or cannot be. */

@@ -3,26 +3,26 @@ import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../action/id.ts";
 import { readRetryAfter } from "../action/retry.ts";
 import { readWebhookSecret, type WebhookConfig } from "../config/peer-config.ts";
-import type { Parcel } from "./parcel.ts";
+import type { Delivery } from "./outbox.ts";
 
-/** What one attempt came to. Nothing else of an answer is believed, or kept. */
-export interface Answer {
+/** The result of one attempt. Nothing else of a response is read or kept. */
+export interface AttemptResult {
   /** `refused`: the same request would be refused again. */
-  readonly verdict: "delivered" | "refused" | "failed";
-  /** Null where none came in time. */
+  readonly outcome: "delivered" | "refused" | "failed";
+  /** Null where no response arrived in time. */
   readonly status: number | null;
-  /** Why none came: a code of the system's or of TLS. Null where one came. */
+  /** Why no response arrived: a code of the system or of TLS. Null where one arrived. */
   readonly fault: string | null;
-  /** What the receiver asks us to wait; 0 where it asks for nothing. */
+  /** The delay that the receiver asks for; 0 where it asks for none. */
   readonly retryAfterMs: number;
 }
 
-/** Beyond this an answer's body is not read to its end: its connection is closed. */
-const maxAnswerBytes = 65_536;
+/** A response body is read up to this size; then its connection is closed. */
+const maxResponseBytes = 65_536;
 const plainHeaders = { "content-type": "application/json", "user-agent": "agent-governance-gateway" };
-const passingClientErrors: ReadonlySet<number> = new Set([408, 425, 429]);
+const retryableClientErrors: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** The far end of one webhook. Its secrets stay in here. */
+/** The HTTP client of one webhook. Its secrets do not leave this class. */
 export class Receiver {
   readonly #keys: readonly Buffer[];
   readonly #pool: Pool;
@@ -31,7 +31,7 @@ export class Receiver {
   readonly #clock: Clock;
   readonly #running = new Set<AbortController>();
 
-  /** Throws TypeError for a secret that is none: configuration has checked them. */
+  /** Throws TypeError for a malformed secret, which the configuration refuses before. */
   constructor({ url, secrets, timeoutMs }: WebhookConfig, connections: number, clock: Clock) {
     const { origin, pathname, search } = new URL(url);
     this.#keys = secrets.map(keyOf);
@@ -42,60 +42,60 @@ export class Receiver {
   }
 
   /**
-   * Posts a parcel once, within the webhook's time. Never rejects. Follows no redirect: what is told is meant for this
-   * address alone.
+   * Posts a delivery once, within the timeout of the webhook. Never rejects. Follows no redirect: a notice is meant for
+   * this address alone.
    */
-  async post(parcel: Parcel): Promise<Answer> {
+  async post(delivery: Delivery): Promise<AttemptResult> {
     const attempt = new AbortController();
     const timer = setTimeout(() => attempt.abort(), this.#timeoutMs);
     this.#running.add(attempt);
     try {
-      return await this.#exchange(parcel, attempt.signal);
+      return await this.#exchange(delivery, attempt.signal);
     } catch (error) {
       const fault = attempt.signal.aborted ? "timeout" : codeOf(error);
-      return { verdict: "failed", status: null, fault, retryAfterMs: 0 };
+      return { outcome: "failed", status: null, fault, retryAfterMs: 0 };
     } finally {
       clearTimeout(timer);
       this.#running.delete(attempt);
     }
   }
 
-  /** Gives up what is in flight. */
+  /** Aborts the attempts in flight. */
   async close(): Promise<void> {
     for (const attempt of this.#running) attempt.abort();
     await this.#pool.destroy();
   }
 
-  async #exchange(parcel: Parcel, signal: AbortSignal): Promise<Answer> {
+  async #exchange(delivery: Delivery, signal: AbortSignal): Promise<AttemptResult> {
     const { statusCode, headers, body } = await this.#pool.request({
       method: "POST",
       path: this.#path,
-      headers: { ...plainHeaders, ...signedHeaders(parcel, this.#keys, this.#clock()) },
-      body: parcel.body,
+      headers: { ...plainHeaders, ...signedHeaders(delivery, this.#keys, this.#clock()) },
+      body: delivery.body,
       signal,
     });
     await discard(body, signal);
-    const asked = headers["retry-after"];
+    const retryAfter = headers["retry-after"];
     return {
-      verdict: verdictOf(statusCode),
+      outcome: outcomeOf(statusCode),
       status: statusCode,
       fault: null,
-      retryAfterMs: typeof asked === "string" ? readRetryAfter(asked, this.#clock()) : 0,
+      retryAfterMs: typeof retryAfter === "string" ? readRetryAfter(retryAfter, this.#clock()) : 0,
     };
   }
 }
 
-/** The status has said all; an answer that does not end must not hold the next attempt up, nor fill the memory. */
+/** Drops the body: a response that never ends must neither delay the next attempt nor fill the memory. */
 async function discard(body: Dispatcher.ResponseData["body"], signal: AbortSignal): Promise<void> {
-  await body.dump({ limit: maxAnswerBytes, signal }).catch(() => undefined);
+  await body.dump({ limit: maxResponseBytes, signal }).catch(() => undefined);
 }
 
-function verdictOf(status: number): Answer["verdict"] {
+function outcomeOf(status: number): AttemptResult["outcome"] {
   if (status >= 200 && status < 300) return "delivered";
-  return status >= 400 && status < 500 && !passingClientErrors.has(status) ? "refused" : "failed";
+  return status >= 400 && status < 500 && !retryableClientErrors.has(status) ? "refused" : "failed";
 }
 
-/** Never the message: it may quote what the receiver sent. */
+/** Returns the code, never the message: that may quote what the receiver sent. */
 function codeOf(error: unknown): string {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return /^[A-Z0-9_]{1,64}$/.test(code) ? code : "unreachable";
@@ -103,15 +103,15 @@ function codeOf(error: unknown): string {
 
 function keyOf(secret: string): Buffer {
   const key = readWebhookSecret(secret);
-  if (key === undefined) throw new TypeError("webhook: expected a secret that the configuration has checked");
+  if (key === undefined) throw new TypeError("Receiver: expected a secret that the configuration has checked");
   return key;
 }
 
 /**
- * The headers that Standard Webhooks asks for: who holds one of the keys knows that the body is ours, and from when. The
- * time is that of this attempt, because receivers refuse old ones.
+ * The headers of Standard Webhooks: they prove to a holder of one of the keys that the body comes from this gateway, and
+ * when. The time is that of this attempt, because receivers refuse old ones.
  */
-function signedHeaders({ id, body }: Parcel, keys: readonly Buffer[], nowMs: number): Record<string, string> {
+function signedHeaders({ id, body }: Delivery, keys: readonly Buffer[], nowMs: number): Record<string, string> {
   const timestamp = String(Math.floor(nowMs / 1000));
   const signatures = keys.map((key) => {
     const mac = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");

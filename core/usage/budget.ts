@@ -4,33 +4,33 @@ import type { Principal } from "../action/principal.ts";
 import type { BudgetConfig } from "../config/peer-config.ts";
 import { type Day, dayOf, nextPeriod, type PeriodUnit, periodOf } from "./usage-row.ts";
 
-/** Whose tokens one limit counts. */
+/** The principal whose tokens are counted. */
 type Spender = Pick<Principal, "tenant" | "keyId">;
 
-/** Tokens that are spoken for until their request is settled. */
-export interface Hold {
+/** Tokens that are reserved until their request is settled. */
+export interface TokenHold {
   readonly spender: Spender;
   readonly tokens: number;
   readonly day: Day;
 }
 
-/** One limit of one budget, and what is spent of it in the period that is running. */
+/** One limit of one budget, and the tokens spent in its current period. */
 interface Account {
   readonly tenant: string;
   readonly key: string | null;
   readonly unit: PeriodUnit;
   readonly limit: number;
   period: string;
-  /** What is held included. */
+  /** Held tokens included. */
   spent: number;
 }
 
-/** What the running period of each budget has seen so far: `from` is its first day. */
+/** Sums the tokens spent since a day, that day included. */
 type SpentSince = (spender: { readonly tenant: string; readonly key: string | null }, from: Day) => Promise<number>;
 
 /**
- * Tokens a day and a month, for tenants and keys. What is held counts as spent, so that however many ask at once, no
- * more is let in than fits. The day never goes back: setting the clock back does not give anything back.
+ * Limits of tokens a day and a month, for tenants and keys. Held tokens count as spent, so that concurrent requests never
+ * get more than the budget has. The day never goes back: setting the clock back returns nothing.
  */
 export class Budgets {
   readonly #clock: Clock;
@@ -43,7 +43,7 @@ export class Budgets {
     this.#clock = clock;
   }
 
-  /** Asks `spentSince` for what each budget has spent already, under this process or another. */
+  /** Opens the budgets with what `spentSince` returns for their current periods. */
   static async open(configs: readonly BudgetConfig[], clock: Clock, spentSince: SpentSince): Promise<Budgets> {
     const day = dayOf(clock());
     const accounts: Account[] = [];
@@ -58,33 +58,33 @@ export class Budgets {
     return new Budgets(accounts, day, clock);
   }
 
-  /** Throws BUDGET_EXHAUSTED where so many tokens do not fit into every budget; takes nothing. */
+  /** Throws BUDGET_EXHAUSTED where the tokens do not fit into every budget of the spender. Changes nothing. */
   check(spender: Spender, tokens: number): void {
-    const day = this.#roll();
+    const day = this.#startPeriods();
     for (const account of this.#accounts) {
-      if (counts(account, spender) && account.spent + Math.max(tokens, 1) > account.limit) {
+      if (isSpentBy(account, spender) && account.spent + Math.max(tokens, 1) > account.limit) {
         throw exhausted(account, Date.parse(nextPeriod(account.unit, day)) - this.#clock());
       }
     }
   }
 
-  hold(spender: Spender, tokens: number): Hold {
-    const day = this.#roll();
-    for (const account of this.#accounts) if (counts(account, spender)) account.spent += tokens;
+  hold(spender: Spender, tokens: number): TokenHold {
+    const day = this.#startPeriods();
+    for (const account of this.#accounts) if (isSpentBy(account, spender)) account.spent += tokens;
     return { spender, tokens, day };
   }
 
-  /** Puts what was spent in the place of what was held. It counts in the period that it ends in. */
-  settle({ spender, tokens: held, day }: Hold, spent: number): void {
-    this.#roll();
+  /** Replaces held tokens by the tokens spent. They count in the period in which the request ends. */
+  settle({ spender, tokens: held, day }: TokenHold, spent: number): void {
+    this.#startPeriods();
     for (const account of this.#accounts) {
-      if (!counts(account, spender)) continue;
+      if (!isSpentBy(account, spender)) continue;
       account.spent += account.period === periodOf(account.unit, day) ? spent - held : spent;
     }
   }
 
-  /** Begins the periods that the clock has come to. */
-  #roll(): Day {
+  /** Starts new periods where the clock has reached them. Returns the current day. */
+  #startPeriods(): Day {
     const day = dayOf(this.#clock());
     if (day <= this.#day) return this.#day;
     this.#day = day;
@@ -98,17 +98,17 @@ export class Budgets {
   }
 }
 
-function counts({ tenant, key }: Account, spender: Spender): boolean {
+function isSpentBy({ tenant, key }: Account, spender: Spender): boolean {
   return tenant === spender.tenant && (key === null || key === spender.keyId);
 }
 
 function exhausted({ key, unit, limit, spent }: Account, resetMs: number): GatewayError {
-  const whose = key === null ? "this tenant" : "this key";
+  const owner = key === null ? "this tenant" : "this key";
   const remaining = Math.max(0, limit - spent);
   const resetS = Math.max(0, Math.ceil(resetMs / 1_000));
   return new GatewayError(
     "BUDGET_EXHAUSTED",
-    `expected at most ${limit} tokens a ${unit} of ${whose}, of which ${remaining} are left`,
+    `expected at most ${limit} tokens a ${unit} of ${owner}, of which ${remaining} are left`,
     { data: { reason: "budget", unit, limit, remaining, reset_s: resetS } },
   );
 }

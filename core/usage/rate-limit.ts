@@ -8,16 +8,16 @@ interface RateLimitOptions {
   readonly tokensPerMinute: number;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
-  /** Principals at once whose allowance is not full again; 50,000 unless told. */
+  /** Principals whose allowance is not full; 50,000 where absent. */
   readonly maxPrincipals?: number;
 }
 
-/** Where one principal stands with one limit. */
+/** The state of one limit of one principal. */
 interface RateState {
   readonly limit: number;
   /** Whole, and never below zero. */
   readonly remaining: number;
-  /** Seconds, rounded up, until all of it is there again. */
+  /** Seconds, rounded up, until the allowance is full again. */
   readonly resetS: number;
 }
 
@@ -28,18 +28,18 @@ interface Allowances {
   readonly tokens: Allowance;
 }
 
-const usualPrincipals = 50_000;
-/** In one turn, for one that is full again. */
-const maxLookedAt = 16;
+const defaultMaxPrincipals = 50_000;
+/** Allowances examined per request when the table is full. */
+const maxExamined = 16;
 
 /**
- * Requests and tokens a minute, for each principal, in memory: a start begins anew.
+ * Requests and tokens a minute for each principal, in memory: a restart resets them.
  *
- * INVARIANT: an allowance is forgotten only once it is full again, so that nobody regains one by making others come.
+ * INVARIANT: an allowance is evicted only once it is full, so that nobody regains one by flooding the table.
  */
 export class RateLimit {
   readonly #options: RateLimitOptions;
-  /** Those used or looked at longest ago first. */
+  /** The least recently used first. */
   readonly #used = new Map<string, Allowances>();
 
   constructor(options: RateLimitOptions) {
@@ -47,19 +47,19 @@ export class RateLimit {
   }
 
   /**
-   * Throws RATE_LIMITED, with how long to wait, where a request with so many tokens is too much now; takes nothing.
-   * More tokens than a minute has are let in when all of them are there, and keep out what follows for longer.
+   * Throws RATE_LIMITED, with the time to wait, where a request with so many tokens exceeds the limit now. Changes
+   * nothing. A request with more tokens than a minute has is admitted when the allowance is full, and delays later ones.
    */
   check(principal: string, tokens: number): void {
     const now = this.#options.elapsedMs();
     const known = this.#used.get(principal);
     if (known === undefined && this.#isCrowded(now)) throw crowded();
     const { requests, tokens: left } = known ?? this.#full(now);
-    refuse("requests", requests, requests.waitMs(1, now), now);
-    refuse("tokens", left, left.waitMs(tokens, now), now);
+    checkWait("requests", requests, requests.waitMs(1, now), now);
+    checkWait("tokens", left, left.waitMs(tokens, now), now);
   }
 
-  /** Takes a request and so many tokens, whether they are there or not. */
+  /** Takes a request and so many tokens, even where the allowance has fewer. */
   take(principal: string, tokens: number): void {
     const now = this.#options.elapsedMs();
     const allowances = this.#touch(principal, now);
@@ -67,7 +67,7 @@ export class RateLimit {
     allowances.tokens.take(tokens, now);
   }
 
-  /** Takes further tokens of an admitted request, or gives some back. */
+  /** Takes further tokens for an admitted request, or returns some where `tokens` is negative. */
   correct(principal: string, tokens: number): void {
     const now = this.#options.elapsedMs();
     this.#touch(principal, now).tokens.take(tokens, now);
@@ -79,7 +79,7 @@ export class RateLimit {
     return { requests: stateOf(requests, now), tokens: stateOf(tokens, now) };
   }
 
-  /** How many principals are remembered. */
+  /** The number of principals in memory. */
   get size(): number {
     return this.#used.size;
   }
@@ -96,21 +96,21 @@ export class RateLimit {
     return { requests: new Allowance(requestsPerMinute, now), tokens: new Allowance(tokensPerMinute, now) };
   }
 
-  /** Whether there is no room for one more, those forgotten that are full again. */
+  /** Whether there is no room for one more principal, after evicting some whose allowance is full. */
   #isCrowded(now: number): boolean {
-    const most = this.#options.maxPrincipals ?? usualPrincipals;
-    if (this.#used.size < most) return false;
-    for (const [principal, allowances] of firstOf(this.#used, maxLookedAt)) {
+    const { maxPrincipals = defaultMaxPrincipals } = this.#options;
+    if (this.#used.size < maxPrincipals) return false;
+    for (const [principal, allowances] of takeFirst(this.#used, maxExamined)) {
       this.#used.delete(principal);
       if (!isFull(allowances, now)) this.#used.set(principal, allowances);
     }
-    return this.#used.size >= most;
+    return this.#used.size >= maxPrincipals;
   }
 }
 
-function firstOf<T>(all: Iterable<T>, most: number): readonly T[] {
+function takeFirst<T>(all: Iterable<T>, count: number): readonly T[] {
   const first: T[] = [];
-  for (const each of all) if (first.push(each) === most) break;
+  for (const each of all) if (first.push(each) === count) break;
   return first;
 }
 
@@ -124,7 +124,7 @@ function stateOf(allowance: Allowance, now: number): RateState {
   return { limit: perMinute, remaining, resetS: Math.ceil(allowance.waitMs(perMinute, now) / 1_000) };
 }
 
-function refuse(unit: RateUnit, allowance: Allowance, waitMs: number, now: number): void {
+function checkWait(unit: RateUnit, allowance: Allowance, waitMs: number, now: number): void {
   if (waitMs === 0) return;
   const { limit, remaining, resetS } = stateOf(allowance, now);
   const retryS = Math.ceil(waitMs / 1_000);
@@ -141,20 +141,20 @@ function crowded(): GatewayError {
 }
 
 /**
- * Both limits as structured fields (`RateLimit`, `RateLimit-Policy`: a policy's quota `q`, window `w` in seconds, rest
- * `r`, time to reset `t`), and the nearer of the two in the three headers that many clients read.
+ * Renders both limits as structured fields (`RateLimit`, `RateLimit-Policy`: quota `q`, window `w` in seconds, remaining
+ * `r`, time to reset `t`), and the tighter of the two in the three headers that many clients read.
  */
 export function rateLimitHeaders({ requests, tokens }: RateStates): Readonly<Record<string, string>> {
-  const nearer = share(requests) <= share(tokens) ? requests : tokens;
+  const tighter = remainingShare(requests) <= remainingShare(tokens) ? requests : tokens;
   return {
     "ratelimit-policy": `"requests";q=${requests.limit};w=60, "tokens";q=${tokens.limit};w=60`,
     ratelimit: `"requests";r=${requests.remaining};t=${requests.resetS}, "tokens";r=${tokens.remaining};t=${tokens.resetS}`,
-    "ratelimit-limit": String(nearer.limit),
-    "ratelimit-remaining": String(nearer.remaining),
-    "ratelimit-reset": String(nearer.resetS),
+    "ratelimit-limit": String(tighter.limit),
+    "ratelimit-remaining": String(tighter.remaining),
+    "ratelimit-reset": String(tighter.resetS),
   };
 }
 
-function share({ limit, remaining }: RateState): number {
+function remainingShare({ limit, remaining }: RateState): number {
   return remaining / limit;
 }

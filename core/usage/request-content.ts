@@ -1,48 +1,48 @@
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 
-/** What a model reads of a request in either API. */
+/** The part of a request that a model reads, in either API. */
 export interface RequestContent {
   readonly texts: readonly string[];
-  /** Tokens of what is no text. */
-  readonly flat: number;
+  /** Tokens of everything but text, at flat rates. */
+  readonly flatTokens: number;
 }
 
-/** What providers take at most for one picture that they have made small enough. */
+/** Tokens that providers charge at most for one image, after scaling it down. */
 const imageTokens = 1_600;
-/** Characters in base64 of a document or a recording that stand for a token. */
+/** Base64 characters of a document or a recording per token. */
 const base64PerToken = 32;
-/** Around each message, and before the answer. */
-const [messageTokens, answerTokens] = [4, 3];
+/** Tokens around each message, and before the response. */
+const [messageTokens, responseTokens] = [4, 3];
 const bytesPerToken = 4;
 
-const images: ReadonlySet<unknown> = new Set(["image", "image_url", "input_image"]);
-/** Members of messages that say how to read others. */
-const silent: ReadonlySet<string> = new Set(
+const imageTypes: ReadonlySet<unknown> = new Set(["image", "image_url", "input_image"]);
+/** Members of messages that describe others and are not read by the model. */
+const metadataNames: ReadonlySet<string> = new Set(
   "type role id tool_use_id tool_call_id cache_control signature media_type format".split(" "),
 );
 
-/** What `system`, `messages`, `tools` and `functions` say; pictures and documents at flat rates. */
+/** Collects the texts of `system`, `messages`, `tools` and `functions`; images and documents count at flat rates. */
 export function contentOf(body: JsonObject): RequestContent {
-  const content = new Content();
+  const content = new ContentReader();
   const messages = Array.isArray(body.messages) ? body.messages.length : 0;
-  content.flat += messages * messageTokens + answerTokens;
+  content.flatTokens += messages * messageTokens + responseTokens;
   content.read(body.system ?? []);
   content.read(body.messages ?? []);
-  for (const told of [body.tools, body.functions]) if (told !== undefined) content.texts.push(JSON.stringify(told));
+  for (const list of [body.tools, body.functions]) if (list !== undefined) content.texts.push(JSON.stringify(list));
   return content;
 }
 
-/** One token for four bytes of text: what a request is let in with, at next to no cost. */
-export function estimateTokens({ texts, flat }: RequestContent): number {
+/** Estimates one token for four bytes of text: cheap enough for every request. */
+export function estimateTokens({ texts, flatTokens }: RequestContent): number {
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  return Math.ceil(bytes / bytesPerToken) + flat;
+  return Math.ceil(bytes / bytesPerToken) + flatTokens;
 }
 
-class Content implements RequestContent {
+class ContentReader implements RequestContent {
   readonly texts: string[] = [];
-  flat = 0;
+  flatTokens = 0;
 
-  /** Depth is the caller's promise: parsed input has been bounded. */
+  /** Recursive: the depth of parsed input is bounded. */
   read(value: Json): void {
     if (typeof value === "string") this.texts.push(value);
     else if (Array.isArray(value)) for (const item of value) this.read(item);
@@ -50,15 +50,15 @@ class Content implements RequestContent {
   }
 
   #readBlock(block: JsonObject): void {
-    if (images.has(block.type)) {
-      this.flat += imageTokens;
+    if (imageTypes.has(block.type)) {
+      this.flatTokens += imageTokens;
       return;
     }
     for (const [name, member] of Object.entries(block)) {
-      if (silent.has(name)) continue;
+      if (metadataNames.has(name)) continue;
       if (name === "input") this.texts.push(JSON.stringify(member));
       else if ((name === "data" || name === "file_data") && typeof member === "string" && block.type !== "text") {
-        this.flat += Math.ceil(member.length / base64PerToken);
+        this.flatTokens += Math.ceil(member.length / base64PerToken);
       } else this.read(member);
     }
   }

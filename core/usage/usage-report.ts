@@ -1,11 +1,11 @@
 import { addCounts, type Day, type UsageCount, type UsageRow } from "./usage-row.ts";
 
-/** What counts can be told apart by, in the order in which they are sorted. */
+/** The members by which counts can be grouped, in sort order. */
 export const usageDimensions = ["day", "principal", "provider", "model"] as const;
 export type UsageDimension = (typeof usageDimensions)[number];
 
 export interface UsageQuery {
-  /** Both included. */
+  /** First and last day, both included. */
   readonly from: Day;
   readonly to: Day;
   /** At least one, each once. */
@@ -23,7 +23,7 @@ export interface UsageTotals {
   readonly cached_input_tokens: number;
 }
 
-/** With the members that it was asked by, and the principal's key beside the principal. */
+/** The totals of one group, with the members it was grouped by; the key beside its principal. */
 export interface UsageItem extends UsageTotals {
   readonly day?: Day;
   readonly principal?: string;
@@ -35,10 +35,10 @@ export interface UsageItem extends UsageTotals {
 export interface UsagePage {
   readonly from: Day;
   readonly to: Day;
-  /** Of every page together. */
+  /** Sums over all pages. */
   readonly totals: UsageTotals;
   readonly items: readonly UsageItem[];
-  /** Where the next page begins; null after the last. */
+  /** The cursor of the next page; null after the last. */
   readonly next: string | null;
 }
 
@@ -47,28 +47,28 @@ interface Group {
   readonly count: UsageCount;
 }
 
-const nothing: UsageCount = { requests: 0, input: 0, output: 0, cachedInput: 0 };
+const zero: UsageCount = { requests: 0, input: 0, output: 0, cachedInput: 0 };
 
-/** Adds up rows by what is asked for. A cursor is the name of the last group that was told: printable, without spaces. */
+/** Sums rows by group. A cursor is the name of the last group of a page: printable, without spaces. */
 export async function reportUsage(rows: AsyncIterable<UsageRow>, query: UsageQuery): Promise<UsagePage> {
   const { from, to, limit, cursor = "" } = query;
   const by = usageDimensions.filter((dimension) => query.by.includes(dimension));
   const groups = new Map<string, Group>();
-  let total = nothing;
+  let total = zero;
   for await (const row of rows) {
     const name = by.map((dimension) => row[dimension]).join("/");
     const known = groups.get(name);
-    groups.set(name, { first: known?.first ?? row, count: addCounts(known?.count ?? nothing, row) });
+    groups.set(name, { first: known?.first ?? row, count: addCounts(known?.count ?? zero, row) });
     total = addCounts(total, row);
   }
   const names = [...groups.keys()].filter((name) => name > cursor).sort();
-  const told = names.slice(0, limit);
+  const page = names.slice(0, limit);
   return {
     from,
     to,
     totals: totalsOf(total),
-    items: told.map((name) => itemOf(groups.get(name) as Group, by)),
-    next: names.length > limit ? (told.at(-1) ?? null) : null,
+    items: page.map((name) => itemOf(groups.get(name) as Group, by)),
+    next: names.length > limit ? (page.at(-1) ?? null) : null,
   };
 }
 

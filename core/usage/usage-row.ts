@@ -2,34 +2,34 @@ import { tenantPrefix } from "../store/key-range.ts";
 
 export interface UsageCount {
   readonly requests: number;
-  /** In tokens, as the following. */
+  /** Tokens, like the members below. */
   readonly input: number;
   readonly output: number;
   /** The part of the input that came from a provider's cache. */
   readonly cachedInput: number;
 }
 
-/** What one principal used of one model in a day. Provider and model are as configured, the principal as made by us. */
+/** The usage of one model by one principal on one day. Provider and model have their configured names. */
 export interface UsageRow extends UsageCount {
   readonly day: Day;
   readonly principal: string;
-  /** The name of the principal's key; null where several are counted together. */
+  /** The id of the principal's key; null in the row `other`. */
   readonly keyId: string | null;
   readonly provider: string;
   readonly model: string;
 }
 
-/** The name of what is counted together, beyond the number of rows that a day may have. */
+/** The name of the row that rows beyond the limit of a day are merged into. */
 export const other = "other";
 
 const separator = "/";
 
-/** Neither principals nor providers have a `/` in their names; what follows the last is the model's, whatever is in it. */
+/** `principal/provider/model`. Neither principals nor providers have a `/` in their names; a model may. */
 export function rowName({ principal, provider, model }: UsageRow): string {
   return [principal, provider, model].join(separator);
 }
 
-/** Every row of a tenant's day has a key behind this prefix, which ends in `/`. */
+/** The key prefix of all rows of a day of a tenant; ends in `/`. */
 export function dayPrefix(tenant: string, day: Day): string {
   return `${tenantPrefix(tenant)}usage/${day}/`;
 }
@@ -38,7 +38,7 @@ export function writeRow({ keyId, requests, input, output, cachedInput }: UsageR
   return JSON.stringify([keyId, requests, input, output, cachedInput]);
 }
 
-/** Reads an entry: its key, behind the prefix of its day, is a row's name. */
+/** Parses an entry. `name`: its key behind the prefix of the day. */
 export function readRow(day: Day, name: string, text: string): UsageRow {
   const [principal, provider, ...model] = name.split(separator) as [string, string, ...string[]];
   const [keyId, requests, input, output, cachedInput] = JSON.parse(text) as [
@@ -51,7 +51,7 @@ export function readRow(day: Day, name: string, text: string): UsageRow {
   return { day, principal, provider, model: model.join(separator), keyId, requests, input, output, cachedInput };
 }
 
-/** Both together, named as the first. */
+/** Adds counts to a row. */
 export function addRows(row: UsageRow, more: UsageCount | undefined): UsageRow {
   if (more === undefined) return row;
   return { ...row, ...addCounts(row, more) };
@@ -75,7 +75,7 @@ export function dayOf(ms: number): Day {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** So many days later; earlier where `days` is negative. */
+/** Returns the day so many days later; earlier where `days` is negative. */
 export function addDays(day: Day, days: number): Day {
   return dayOf(Date.parse(day) + days * dayMs);
 }
@@ -87,7 +87,7 @@ export function periodOf(unit: PeriodUnit, day: Day): string {
   return unit === "day" ? day : day.slice(0, 7);
 }
 
-/** The first day behind the period that a day is in. */
+/** The first day of the next period. */
 export function nextPeriod(unit: PeriodUnit, day: Day): Day {
   return unit === "day" ? addDays(day, 1) : `${addDays(`${day.slice(0, 7)}-01`, 31).slice(0, 7)}-01`;
 }

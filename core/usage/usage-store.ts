@@ -1,6 +1,6 @@
-import type { AbstractLevel } from "abstract-level";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import { rangeOf, tenantPrefix } from "../store/key-range.ts";
+import type { Store } from "../store/open.ts";
 import {
   addDays,
   addRows,
@@ -13,68 +13,71 @@ import {
   writeRow,
 } from "./usage-row.ts";
 
-/** The database as this folder uses it. */
-export type UsageStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
-
-export interface UsageBookOptions {
-  readonly store: UsageStore;
-  /** Whether a row keeps its name however little it counts. */
-  readonly stays: (tenant: string, row: UsageRow) => boolean;
-  /** Rows of a tenant's day; 1,000 unless told. */
+export interface UsageStoreOptions {
+  readonly store: Store;
+  /** Whether a row stays separate however small its counts are. */
+  readonly isKept: (tenant: string, row: UsageRow) => boolean;
+  /** Rows of a day of a tenant; 1,000 where absent. */
   readonly maxRows?: number;
-  /** What was counted is written after so long; 10 s unless told. */
+  /** Interval of writes; 10 s where absent. */
   readonly flushMs?: number;
-  /** Says that counts could not be written; they are kept, and written later. */
+  /** Called where counts could not be written; they stay in memory, and are written later. */
   readonly onWarning: (message: string, fields: object) => void;
 }
 
-interface Shelf {
+/** The rows of one day by their names. */
+type DayRows = Map<string, UsageRow>;
+
+/** Counts of one day of a tenant that are not written yet. */
+interface PendingDay {
   readonly tenant: string;
   readonly day: Day;
   readonly rows: DayRows;
 }
 
-const usualRows = 1_000;
-const usualFlushMs = 10_000;
+const defaultMaxRows = 1_000;
+const defaultFlushMs = 10_000;
 /** Days that are kept, today included: a year and a month. */
 const keptDays = 400;
+/** Share of `maxRows` that merging leaves, so that the next rows find room. */
+const keptShare = 0.9;
 
 /**
- * Who used how much of which model, by day. Counts are in memory until they are written, every few seconds, before they
- * are read, and at the end: a crash loses those seconds, and a power cut what the system had not written by then.
+ * Token counts by principal, model and day. Counts stay in memory until they are written: every few seconds, before they
+ * are read, and on close. A crash loses those seconds, a power cut also what the system had not written by then.
  */
-export class UsageBook {
-  readonly #options: UsageBookOptions;
+export class UsageStore {
+  readonly #options: UsageStoreOptions;
   readonly #timer: NodeJS.Timeout;
-  /** Counted and not written yet, by the prefix of the day. */
-  readonly #pending = new Map<string, Shelf>();
-  /** By tenant, the day on which what is too old was removed. */
+  /** By the key prefix of the day. */
+  readonly #pending = new Map<string, PendingDay>();
+  /** By tenant, the day on which its old rows were removed last. */
   readonly #pruned = new Map<string, Day>();
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(options: UsageBookOptions) {
+  constructor(options: UsageStoreOptions) {
     this.#options = options;
     const flush = (): void => {
-      this.flush().catch((error) => options.onWarning("usage could not be written", { err: String(error) }));
+      this.flush().catch((error) => options.onWarning("usage_write_failed", { err: String(error) }));
     };
-    this.#timer = setInterval(flush, options.flushMs ?? usualFlushMs).unref();
+    this.#timer = setInterval(flush, options.flushMs ?? defaultFlushMs).unref();
   }
 
   add(tenant: string, row: UsageRow): void {
-    const { rows } = this.#shelfOf(tenant, row.day);
+    const { rows } = this.#pendingDay(tenant, row.day);
     const name = rowName(row);
     rows.set(name, addRows(row, rows.get(name)));
-    this.#fold(tenant, rows);
+    this.#mergeSmallRows(tenant, rows);
   }
 
-  /** Resolves once everything counted before is written; rejects where it cannot be, and keeps it. */
+  /** Resolves once everything counted before is written. Rejects where it cannot be written, and keeps it. */
   flush(): Promise<void> {
     const written = this.#writing.then(() => this.#writePending());
     this.#writing = written.catch(() => undefined);
     return written;
   }
 
-  /** A tenant's rows from one day to another, both included, as they are written. */
+  /** Reads the written rows of a tenant from one day to another, both included. */
   async *rows(tenant: string, from: Day, to: Day): AsyncGenerator<UsageRow> {
     const all = rangeOf(`${tenantPrefix(tenant)}usage/`);
     const start = all.gte.length;
@@ -85,25 +88,25 @@ export class UsageBook {
     }
   }
 
-  /** Writes what there is, and nothing any more. Rejects where it cannot. */
+  /** Writes the pending counts and stops the timer. Rejects where they cannot be written. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.flush();
   }
 
   async #writePending(): Promise<void> {
-    for (const [prefix, shelf] of [...this.#pending]) {
+    for (const [prefix, pending] of [...this.#pending]) {
       this.#pending.delete(prefix);
       try {
-        await this.#write(prefix, shelf);
+        await this.#write(prefix, pending);
       } catch (error) {
-        this.#putBack(shelf);
+        this.#putBack(pending);
         throw error;
       }
     }
   }
 
-  async #write(prefix: string, { tenant, day, rows }: Shelf): Promise<void> {
+  async #write(prefix: string, { tenant, day, rows }: PendingDay): Promise<void> {
     await this.#prune(tenant, day);
     const { store } = this.#options;
     const entries = await store.iterator(rangeOf(prefix)).all();
@@ -112,7 +115,7 @@ export class UsageBook {
     );
     const before = new Map(merged);
     for (const [name, row] of rows) merged.set(name, addRows(row, merged.get(name)));
-    this.#fold(tenant, merged);
+    this.#mergeSmallRows(tenant, merged);
     const changed = [...merged].filter(([name, row]) => before.get(name) !== row);
     const operations: readonly BatchOperation[] = [
       ...changed.map(([name, row]) => ({ type: "put", key: prefix + name, value: writeRow(row) }) as const),
@@ -121,6 +124,7 @@ export class UsageBook {
     await store.batch([...operations]);
   }
 
+  /** Removes the rows of days that are too old, once a day. */
   async #prune(tenant: string, day: Day): Promise<void> {
     if (this.#pruned.get(tenant) === day) return;
     const { gte } = rangeOf(`${tenantPrefix(tenant)}usage/`);
@@ -128,48 +132,35 @@ export class UsageBook {
     this.#pruned.set(tenant, day);
   }
 
-  #putBack({ tenant, day, rows }: Shelf): void {
-    const shelf = this.#shelfOf(tenant, day);
-    for (const [name, row] of rows) shelf.rows.set(name, addRows(row, shelf.rows.get(name)));
-    this.#fold(tenant, shelf.rows);
+  #putBack({ tenant, day, rows }: PendingDay): void {
+    const pending = this.#pendingDay(tenant, day);
+    for (const [name, row] of rows) pending.rows.set(name, addRows(row, pending.rows.get(name)));
+    this.#mergeSmallRows(tenant, pending.rows);
   }
 
-  #shelfOf(tenant: string, day: Day): Shelf {
+  #pendingDay(tenant: string, day: Day): PendingDay {
     const prefix = dayPrefix(tenant, day);
     const known = this.#pending.get(prefix);
     if (known !== undefined) return known;
-    const shelf: Shelf = { tenant, day, rows: new Map() };
-    this.#pending.set(prefix, shelf);
-    return shelf;
+    const pending: PendingDay = { tenant, day, rows: new Map() };
+    this.#pending.set(prefix, pending);
+    return pending;
   }
 
-  #fold(tenant: string, rows: DayRows): void {
-    const { maxRows = usualRows, stays } = this.#options;
-    foldRows(rows, maxRows, (row) => stays(tenant, row));
-  }
-}
-
-/** The rows of one day by their names. */
-type DayRows = Map<string, UsageRow>;
-
-/** Of what may be kept, the part that is kept when there is more: the next rows then find room. */
-const keptShare = 0.9;
-
-/**
- * Where there are more rows than `most`, counts those that used least together, as one named `other`. A row that `stays`
- * is never among them.
- */
-function foldRows(rows: DayRows, most: number, stays: (row: UsageRow) => boolean): void {
-  if (rows.size <= most) return;
-  const foldable = [...rows.values()].filter((row) => row.principal !== other && !stays(row));
-  const excess = rows.size - Math.floor(most * keptShare);
-  for (const row of foldable.sort((a, b) => weight(a) - weight(b)).slice(0, excess)) {
-    const together: UsageRow = { ...row, principal: other, keyId: null, provider: other, model: other };
-    rows.delete(rowName(row));
-    rows.set(rowName(together), addRows(together, rows.get(rowName(together))));
+  /** Where there are too many rows, merges those with the smallest counts into one named `other`; kept rows never. */
+  #mergeSmallRows(tenant: string, rows: DayRows): void {
+    const { maxRows = defaultMaxRows, isKept } = this.#options;
+    if (rows.size <= maxRows) return;
+    const mergeable = [...rows.values()].filter((row) => row.principal !== other && !isKept(tenant, row));
+    const excess = rows.size - Math.floor(maxRows * keptShare);
+    for (const row of mergeable.sort((a, b) => weightOf(a) - weightOf(b)).slice(0, excess)) {
+      const merged: UsageRow = { ...row, principal: other, keyId: null, provider: other, model: other };
+      rows.delete(rowName(row));
+      rows.set(rowName(merged), addRows(merged, rows.get(rowName(merged))));
+    }
   }
 }
 
-function weight({ requests, input, output }: UsageRow): number {
+function weightOf({ requests, input, output }: UsageRow): number {
   return input + output + requests;
 }

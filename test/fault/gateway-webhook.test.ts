@@ -43,7 +43,7 @@ describe("a gateway whose disk fails when it notes a delivery", function () {
   async function leaveNotice(): Promise<void> {
     const world = NotifyWorld.at(join(folder, "data"));
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(1);
+    world.publish(1);
     await receiver.arrived(1);
     await world.close();
   }
@@ -68,7 +68,7 @@ describe("a gateway whose disk fails when it notes a delivery", function () {
       await callUntilServed(agent);
       await disk.begin(call, errno, "/state/");
       answer(held.at(-1) as ServerResponse, 204);
-      await until(() => gateway.stderr().includes("webhook outbox not written"), "a warning");
+      await until(() => gateway.stderr().includes("webhook_outbox_write_failed"), "a warning");
       await disk.end();
       await callUntilServed(agent);
       await agent.hangUp();

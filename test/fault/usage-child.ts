@@ -1,5 +1,5 @@
 import { openStore } from "../../core/store/open.ts";
-import { UsageBook } from "../../core/usage/usage-store.ts";
+import { UsageStore } from "../../core/usage/usage-store.ts";
 
 /** Counts requests without end in the data folder that it is given, and prints how many it knows to be written. */
 const [dir = "."] = process.argv.slice(2);
@@ -7,10 +7,10 @@ const store = await openStore({ dir, enabled: true });
 const warn = (message: string): void => {
   throw new Error(message);
 };
-const book = new UsageBook({ store, stays: () => false, onWarning: warn });
+const usage = new UsageStore({ store, isKept: () => false, onWarning: warn });
 const row = { principal: "p", keyId: "k", provider: "p", model: "m", requests: 1, input: 2, output: 3, cachedInput: 0 };
 for (let counted = 0; ; ) {
-  for (let turn = 0; turn < 100; turn++, counted++) book.add("acme", { ...row, day: "2026-11-22" });
-  await book.flush();
+  for (let turn = 0; turn < 100; turn++, counted++) usage.add("acme", { ...row, day: "2026-11-22" });
+  await usage.flush();
   process.stdout.write(`${counted}\n`);
 }

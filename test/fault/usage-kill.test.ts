@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { openStore } from "../../core/store/open.ts";
 import type { UsageRow } from "../../core/usage/usage-row.ts";
-import { UsageBook } from "../../core/usage/usage-store.ts";
+import { UsageStore } from "../../core/usage/usage-store.ts";
 
 const child = fileURLToPath(new URL("usage-child.js", import.meta.url));
 const [rounds, batch] = [5, 100];
@@ -36,10 +36,10 @@ describe("usage that was written before a kill -9", function () {
 
   async function readAll(): Promise<readonly UsageRow[]> {
     const store = await openStore({ dir, enabled: true });
-    const book = new UsageBook({ store, stays: () => false, onWarning: (message) => expect.fail(message) });
+    const usage = new UsageStore({ store, isKept: () => false, onWarning: (message) => expect.fail(message) });
     const rows: UsageRow[] = [];
-    for await (const row of book.rows("acme", "2026-11-22", "2026-11-22")) rows.push(row);
-    await book.close();
+    for await (const row of usage.rows("acme", "2026-11-22", "2026-11-22")) rows.push(row);
+    await usage.close();
     await store.close();
     return rows;
   }

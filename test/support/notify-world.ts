@@ -8,9 +8,9 @@ import type { DeadLetterView } from "../../core/notify/dead-letter.ts";
 import {
   type DeliveryResult,
   type Notice,
-  WebhookFeed,
-  type WebhookFeedOptions,
-} from "../../core/notify/webhook-feed.ts";
+  WebhookNotifier,
+  type WebhookNotifierOptions,
+} from "../../core/notify/webhook-notifier.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
 import { until } from "./webhook-receiver.ts";
 
@@ -36,13 +36,13 @@ export function makeNotice(number: number, over: Partial<Notice> = {}): Notice {
   return { type: "approval.pending", tenant: "acme", time: "2026-05-01T10:00:00.000Z", data: { number }, ...over };
 }
 
-/** A feed on real LevelDB in its own folder; reopened as often as a test likes. */
+/** A notifier on real LevelDB in its own folder; reopened as often as a test likes. */
 export class NotifyWorld {
   readonly dir: string;
   readonly warnings: { readonly message: string; readonly fields: object }[] = [];
   readonly results: DeliveryResult[] = [];
   nowMs: () => number = Date.now;
-  #feed: WebhookFeed | null = null;
+  #notifier: WebhookNotifier | null = null;
   #store: Store | null = null;
 
   private constructor(dir: string) {
@@ -58,9 +58,9 @@ export class NotifyWorld {
     return new NotifyWorld(dir);
   }
 
-  get feed(): WebhookFeed {
-    if (this.#feed === null) throw new Error("the world has no feed open");
-    return this.#feed;
+  get notifier(): WebhookNotifier {
+    if (this.#notifier === null) throw new Error("the world has no notifier open");
+    return this.#notifier;
   }
 
   get store(): Store {
@@ -68,9 +68,9 @@ export class NotifyWorld {
     return this.#store;
   }
 
-  async open(webhooks: readonly WebhookConfig[], over: Partial<WebhookFeedOptions> = {}): Promise<WebhookFeed> {
+  async open(webhooks: readonly WebhookConfig[], over: Partial<WebhookNotifierOptions> = {}): Promise<WebhookNotifier> {
     this.#store ??= await openStore({ dir: this.dir, enabled: true });
-    this.#feed = await WebhookFeed.open({
+    this.#notifier = await WebhookNotifier.open({
       store: this.#store,
       webhooks,
       clock: () => this.nowMs(),
@@ -81,11 +81,11 @@ export class NotifyWorld {
       delays: quickDelays,
       ...over,
     });
-    return this.#feed;
+    return this.#notifier;
   }
 
-  tell(count: number, over: Partial<Notice> = {}): void {
-    for (let number = 0; number < count; number++) this.feed.tell(makeNotice(number, over));
+  publish(count: number, over: Partial<Notice> = {}): void {
+    for (let number = 0; number < count; number++) this.notifier.publish(makeNotice(number, over));
   }
 
   count(wanted: DeliveryResult): number {
@@ -98,14 +98,14 @@ export class NotifyWorld {
   }
 
   async letters(tenant = "acme"): Promise<readonly DeadLetterView[]> {
-    return (await this.feed.deadLetters(tenant, { limit: 500 })).items;
+    return (await this.notifier.listDeadLetters(tenant, { limit: 500 })).items;
   }
 
   /** Ends this process's part; the folder stays. */
   async close(): Promise<void> {
-    await this.#feed?.close();
+    await this.#notifier?.close();
     await this.#store?.close();
-    this.#feed = null;
+    this.#notifier = null;
     this.#store = null;
   }
 

@@ -66,7 +66,7 @@ describe("a gateway with a webhook", function () {
     receiver.respond = () => undefined;
     const world = NotifyWorld.at(join(folder, "data"));
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(1, { data: { id: "apr_1", fingerprint: "f" } });
+    world.publish(1, { data: { id: "apr_1", fingerprint: "f" } });
     await receiver.arrived(1);
     await world.close();
     receiver.deliveries.length = 0;

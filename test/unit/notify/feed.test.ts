@@ -20,12 +20,12 @@ function inOwnWorld(): void {
   });
 }
 
-describe("tell(notice)", () => {
+describe("publish(notice)", () => {
   inOwnWorld();
 
   it("posts the notice, signed so that a Standard Webhooks library takes it", async () => {
     await world.open([makeWebhook(receiver.url)]);
-    world.feed.tell(makeNotice(1, { data: { approval: "apr_1", tool: "write_ﬁle" } }));
+    world.notifier.publish(makeNotice(1, { data: { approval: "apr_1", tool: "write_ﬁle" } }));
     const [delivery] = (await receiver.arrived(1)) as [Delivery];
     expect(delivery.path).to.equal("/hook");
     expect(delivery.headers["content-type"]).to.equal("application/json");
@@ -39,7 +39,7 @@ describe("tell(notice)", () => {
   it("signs `id.timestamp.body` with the decoded secret, and with each of several", async () => {
     const older = `whsec_${randomBytes(24).toString("base64")}`;
     await world.open([makeWebhook(receiver.url, { secrets: [webhookSecret, older] })]);
-    world.tell(1);
+    world.publish(1);
     const [{ headers, body }] = (await receiver.arrived(1)) as [Delivery];
     const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
     const byHand = [webhookSecret, older].map((secret) => {
@@ -53,7 +53,7 @@ describe("tell(notice)", () => {
 
   it("is refused by who holds another secret, or was sent another body", async () => {
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(1);
+    world.publish(1);
     const [{ headers, body }] = (await receiver.arrived(1)) as [Delivery];
     const other = new Webhook(`whsec_${randomBytes(32).toString("base64")}`);
     expect(() => other.verify(body, { ...headers })).to.throw("No matching signature found");
@@ -69,8 +69,8 @@ describe("tell(notice)", () => {
       wanted("some", { events: ["approval.denied"] }),
       wanted("foreign", { tenant: "other" }),
     ]);
-    world.tell(1, { type: "approval.pending" });
-    world.tell(1, { type: "approval.denied" });
+    world.publish(1, { type: "approval.pending" });
+    world.publish(1, { type: "approval.denied" });
     await receiver.arrived(3);
     await world.became("delivered", 3);
     const got = receiver.deliveries.map(({ path, notice }) => `${path} ${notice.type}`);
@@ -84,16 +84,16 @@ describe("tell(notice)", () => {
 
   it("delivers in order", async () => {
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(200);
+    world.publish(200);
     const numbers = (await receiver.arrived(200)).map(({ notice }) => notice.data.number);
     expect(numbers).to.deep.equal(Array.from({ length: 200 }, (_, number) => number));
   });
 
   it("leaves nothing behind of what was delivered", async () => {
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(20);
+    world.publish(20);
     await world.became("delivered", 20);
-    await world.feed.close();
+    await world.notifier.close();
     expect(await world.store.keys({ gte: "acme/", lt: "acme0" }).all()).to.deep.equal([]);
   });
 
@@ -101,14 +101,14 @@ describe("tell(notice)", () => {
     await world.open([makeWebhook(receiver.url)]);
     const cyclic: Record<string, never> = {};
     Object.assign(cyclic, { cyclic });
-    world.feed.tell(makeNotice(1, { data: cyclic }));
-    world.feed.tell(makeNotice(2, { data: { text: "x".repeat(17_000) } }));
-    await world.feed.close();
-    world.feed.tell(makeNotice(3));
+    world.notifier.publish(makeNotice(1, { data: cyclic }));
+    world.notifier.publish(makeNotice(2, { data: { text: "x".repeat(17_000) } }));
+    await world.notifier.close();
+    world.notifier.publish(makeNotice(3));
     expect(world.warnings.map(({ message }) => message)).to.deep.equal([
-      "webhook notice not taken",
-      "webhook notice too long",
-      "webhook notice came after the stop",
+      "webhook_notice_failed",
+      "webhook_notice_size_exceeded",
+      "webhook_notice_published_after_close",
     ]);
     expect(world.results).to.deep.equal(["lost", "lost", "lost"]);
     expect(receiver.deliveries).to.have.length(0);
@@ -117,7 +117,7 @@ describe("tell(notice)", () => {
   it("keeps secret and address out of the store and of what is said", async () => {
     receiver.respond = (response) => answer(response, 500);
     await world.open([makeWebhook(`${receiver.url}?token=canary-4711`, { maxAttempts: 2 })]);
-    world.tell(3);
+    world.publish(3);
     await world.became("dead", 3);
     await world.close();
     const key = Buffer.from(webhookSecret.slice("whsec_".length), "base64");
@@ -125,6 +125,6 @@ describe("tell(notice)", () => {
       expect(await filesWith(world.dir, text), text).to.deep.equal([]);
       expect(JSON.stringify(world.warnings)).to.not.include(text);
     }
-    expect(JSON.stringify(world.warnings)).to.include("webhook notice given up");
+    expect(JSON.stringify(world.warnings)).to.include("webhook_delivery_abandoned");
   });
 });

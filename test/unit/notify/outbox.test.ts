@@ -36,7 +36,7 @@ describe("an outbox", () => {
       if (receiver.deliveries.length < 3) answer(response, 204);
     };
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(10);
+    world.publish(10);
     await receiver.arrived(3);
     const cutOff = receiver.ids[2];
     await world.close();
@@ -51,7 +51,7 @@ describe("an outbox", () => {
   it("stops at once, though the receiver is slow", async () => {
     receiver.respond = () => undefined;
     await world.open([makeWebhook(receiver.url, { timeoutMs: 60_000 })]);
-    world.tell(5);
+    world.publish(5);
     await receiver.arrived(1);
     const start = performance.now();
     await world.close();
@@ -61,7 +61,7 @@ describe("an outbox", () => {
   it("keeps count of attempts, and of the time to wait, across restarts", async () => {
     receiver.respond = (response) => answer(response, 500);
     await world.open([makeWebhook(receiver.url)], { delays: longDelays });
-    world.tell(1);
+    world.publish(1);
     await world.became("failed", 1);
     await world.close();
     await world.open([makeWebhook(receiver.url)], { delays: longDelays });
@@ -107,7 +107,7 @@ describe("an outbox", () => {
     let tellMs = 0;
     for (let told = 0; told < 20_000; told += 500) {
       const begun = performance.now();
-      world.tell(500);
+      world.publish(500);
       tellMs += performance.now() - begun;
       await sleep(5);
     }
@@ -117,10 +117,10 @@ describe("an outbox", () => {
     expect(letters).to.have.length(500);
     expect(letters[0]).to.deep.include({ reason: "overflow", attempts: 0 });
     expect(new Set(world.warnings.map(({ message }) => message))).to.deep.equal(
-      new Set(["webhook notice given up", "oldest dead letter dropped"]),
+      new Set(["webhook_delivery_abandoned", "webhook_dead_letter_dropped"]),
     );
     expect(world.warnings, "said once, not ten thousand times").to.have.length(2);
-    await world.feed.close();
+    await world.notifier.close();
     const [waiting, dead] = await Promise.all([
       world.store.keys({ gte: "acme/webhook-outbox/", lt: "acme/webhook-outbox0" }).all(),
       world.store.keys({ gte: "acme/webhook-dead-letter/", lt: "acme/webhook-dead-letter0" }).all(),
@@ -145,7 +145,7 @@ describe("an outbox", () => {
     receiver.respond = () => undefined;
     await world.open([makeWebhook(receiver.url, { timeoutMs: 60_000 })]);
     for (const count of [550, 550]) {
-      world.tell(count, { data: { text: "x".repeat(16_000) } });
+      world.publish(count, { data: { text: "x".repeat(16_000) } });
       await world.letters(); // what waits for the disk has a bound of its own
     }
     await until(() => world.count("dead") > 0, "an overflow");
@@ -156,9 +156,9 @@ describe("an outbox", () => {
     receiver.respond = () => undefined;
     await world.open([makeWebhook(receiver.url)]);
     await world.store.close();
-    world.tell(5);
+    world.publish(5);
     await until(() => world.warnings.length > 0, "a warning");
-    expect(world.warnings[0]?.message).to.equal("webhook outbox not written");
+    expect(world.warnings[0]?.message).to.equal("webhook_outbox_write_failed");
     await world.store.open();
     await until(async () => (await world.store.keys({ gte: "acme/", lt: "acme0" }).all()).length === 5, "5 parcels");
   });
@@ -166,7 +166,7 @@ describe("an outbox", () => {
   it("is a dead letter's source where its webhook is gone from the configuration", async () => {
     receiver.respond = () => undefined;
     await world.open([makeWebhook(receiver.url), makeWebhook(receiver.url, { name: "other" })]);
-    world.tell(2);
+    world.publish(2);
     await receiver.arrived(1);
     await world.close();
     receiver.respond = (response) => answer(response, 204);
@@ -175,10 +175,10 @@ describe("an outbox", () => {
     const letters = await world.letters();
     expect(letters.map(({ webhook, reason }) => `${webhook} ${reason}`)).to.deep.equal(["ops removed", "ops removed"]);
     const id = letters[0]?.id as string;
-    expect(await world.feed.canRedeliver("acme", id), "while it is gone").to.equal(false);
+    expect(await world.notifier.canRedeliver("acme", id), "while it is gone").to.equal(false);
     await world.close();
     await world.open([makeWebhook(receiver.url)]);
-    expect(await world.feed.redeliver("acme", id)).to.equal(true);
+    expect(await world.notifier.redeliver("acme", id)).to.equal(true);
     await world.became("delivered", 3);
   });
 
@@ -187,8 +187,8 @@ describe("an outbox", () => {
       makeWebhook(receiver.url, { tenant: "a/b" }),
       makeWebhook(receiver.url, { name: "x", tenant: "a" }),
     ]);
-    world.feed.tell(makeNotice(1, { tenant: "a/b" }));
-    world.feed.tell(makeNotice(2, { tenant: "__proto__" }));
+    world.notifier.publish(makeNotice(1, { tenant: "a/b" }));
+    world.notifier.publish(makeNotice(2, { tenant: "__proto__" }));
     await world.became("delivered", 1);
     expect(numbersOf(receiver.deliveries)).to.deep.equal([1]);
   });
@@ -203,13 +203,13 @@ describe("dead letters", () => {
   });
 
   it("are listed a page at a time, the latest first, after a restart too", async () => {
-    world.tell(5);
+    world.publish(5);
     await world.became("dead", 5);
     await world.close();
     await world.open([makeWebhook(receiver.url)]);
-    const first = await world.feed.deadLetters("acme", { limit: 3 });
+    const first = await world.notifier.listDeadLetters("acme", { limit: 3 });
     expect(first.items.map(({ data }) => data.number)).to.deep.equal([4, 3, 2]);
-    const second = await world.feed.deadLetters("acme", { limit: 3, cursor: first.next as string });
+    const second = await world.notifier.listDeadLetters("acme", { limit: 3, cursor: first.next as string });
     expect(second.items.map(({ data }) => data.number)).to.deep.equal([1, 0]);
     expect(second.next).to.equal(null);
     expect(Object.keys(first.items[0] ?? {})).to.deep.equal([
@@ -226,33 +226,33 @@ describe("dead letters", () => {
   });
 
   it("are their tenant's only", async () => {
-    world.tell(1);
+    world.publish(1);
     await world.became("dead", 1);
     const id = (await world.letters())[0]?.id as string;
     expect(await world.letters("other")).to.deep.equal([]);
-    expect(await world.feed.canRedeliver("other", id)).to.equal(false);
-    expect(await world.feed.redeliver("other", id)).to.equal(false);
+    expect(await world.notifier.canRedeliver("other", id)).to.equal(false);
+    expect(await world.notifier.redeliver("other", id)).to.equal(false);
     expect(await world.letters()).to.have.length(1);
   });
 
   it("are delivered again when asked: once, with their id, though two ask", async () => {
-    world.tell(1);
+    world.publish(1);
     await world.became("dead", 1);
     const id = (await world.letters())[0]?.id as string;
     receiver.respond = (response) => answer(response, 204);
-    const granted = await Promise.all([world.feed.redeliver("acme", id), world.feed.redeliver("acme", id)]);
+    const granted = await Promise.all([world.notifier.redeliver("acme", id), world.notifier.redeliver("acme", id)]);
     expect(granted).to.have.members([true, false]);
     await world.became("delivered", 1);
     expect(receiver.ids).to.deep.equal([id, id]);
     expect(await world.letters()).to.deep.equal([]);
-    expect(await world.feed.redeliver("acme", id)).to.equal(false);
+    expect(await world.notifier.redeliver("acme", id)).to.equal(false);
   });
 
   it("have all their attempts before them again, and a restart in between changes nothing", async () => {
-    world.tell(1);
+    world.publish(1);
     await world.became("dead", 1);
     receiver.respond = () => undefined;
-    expect(await world.feed.redeliver("acme", (await world.letters())[0]?.id as string)).to.equal(true);
+    expect(await world.notifier.redeliver("acme", (await world.letters())[0]?.id as string)).to.equal(true);
     await receiver.arrived(2);
     await world.close();
     receiver.respond = (response) => answer(response, 500);
@@ -264,7 +264,9 @@ describe("dead letters", () => {
 
   it("are refused for a cursor that nobody gave out", async () => {
     for (const cursor of ["x", "-1", "1e3", "../x", "9".repeat(40)]) {
-      const error = await world.feed.deadLetters("acme", { limit: 1, cursor }).catch((thrown: unknown) => thrown);
+      const error = await world.notifier
+        .listDeadLetters("acme", { limit: 1, cursor })
+        .catch((thrown: unknown) => thrown);
       expect(error, cursor).to.include({ code: "INVALID_PARAMS" });
     }
   });

@@ -34,7 +34,7 @@ describe("a receiver behind TLS", () => {
 
   it("is told nothing while nobody vouches for its certificate", async () => {
     await world.open([makeWebhook(receiver.url, { maxAttempts: 2 })]);
-    world.tell(1);
+    world.publish(1);
     await world.became("dead", 1);
     expect(world.warnings[0]?.fields).to.include({ fault: "DEPTH_ZERO_SELF_SIGNED_CERT" });
     expect(receiver.deliveries).to.deep.equal([]);

@@ -38,7 +38,7 @@ describe("a delivery that fails", () => {
       failFirst(1, status);
       await world.open([makeWebhook(receiver.url)]);
       world.nowMs = () => Date.now() + receiver.deliveries.length * 60_000;
-      world.tell(1);
+      world.publish(1);
       const [first, second] = (await receiver.arrived(2)) as [Delivery, Delivery];
       await world.became("delivered", 1);
       expect(second.id).to.equal(first.id);
@@ -54,7 +54,7 @@ describe("a delivery that fails", () => {
     const target = await WebhookReceiver.start();
     receiver.respond = (response) => answer(response, 307, { location: target.url });
     await world.open([makeWebhook(receiver.url, { maxAttempts: 2 })]);
-    world.tell(1);
+    world.publish(1);
     await world.became("dead", 1);
     expect(receiver.deliveries).to.have.length(2);
     expect(target.deliveries).to.have.length(0);
@@ -66,7 +66,7 @@ describe("a delivery that fails", () => {
     it(`is a dead letter at once after ${status}`, async () => {
       receiver.respond = (response) => answer(response, status);
       await world.open([makeWebhook(receiver.url)]);
-      world.tell(1);
+      world.publish(1);
       await world.became("dead", 1);
       expect(await world.letters()).to.have.length(1);
       expect((await world.letters())[0]).to.deep.include({
@@ -86,7 +86,7 @@ describe("a delivery that fails", () => {
         ? answer(response, 429, { "retry-after": "1" })
         : answer(response, 204);
     await world.open([makeWebhook(receiver.url)], { delays: { firstMs: 10, maxMs: 5_000 } });
-    world.tell(3);
+    world.publish(3);
     const deliveries = await receiver.arrived(4);
     expect(deliveries.map(({ notice }) => notice.data.number)).to.deep.equal([0, 1, 2, 0]);
     expect((deliveries[3] as Delivery).atMs - (deliveries[0] as Delivery).atMs).to.be.at.least(990);
@@ -95,7 +95,7 @@ describe("a delivery that fails", () => {
   it("is not put off beyond the longest time between attempts, whatever the receiver asks", async () => {
     failFirst(1, 503, { "retry-after": "86400" });
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(1);
+    world.publish(1);
     await world.became("delivered", 1);
   });
 
@@ -104,7 +104,7 @@ describe("a delivery that fails", () => {
     await world.open([makeWebhook(receiver.url)]);
     const start = Date.now();
     world.nowMs = () => (receiver.deliveries.length === 0 ? start : start - 3_600_000);
-    world.tell(1);
+    world.publish(1);
     await world.became("delivered", 1);
     expect(receiver.deliveries).to.have.length(3);
   });
@@ -113,28 +113,28 @@ describe("a delivery that fails", () => {
     const { port } = receiver;
     receiver.stop();
     await world.open([makeWebhook(`http://127.0.0.1:${port}/hook`, { maxAttempts: 50 })]);
-    world.tell(1);
+    world.publish(1);
     await world.became("failed", 2);
     receiver = await WebhookReceiver.start(port);
     let resets = 0;
     receiver.respond = (response) => (resets++ < 2 ? response.destroy() : answer(response, 204));
     await world.became("delivered", 1);
     expect(resets).to.equal(3);
-    expect(world.warnings[0]).to.deep.include({ message: "webhook not told yet" });
+    expect(world.warnings[0]).to.deep.include({ message: "webhook_delivery_failed" });
     expect(world.warnings[0]?.fields).to.include({ webhook: "ops", fault: "ECONNREFUSED" });
   });
 
   it("says of each webhook that it fails, and once only", async () => {
     receiver.respond = (response) => answer(response, 500);
     await world.open([makeWebhook(receiver.url), makeWebhook(receiver.url, { name: "other" })]);
-    world.tell(5);
+    world.publish(5);
     await world.became("dead", 10);
     const said = world.warnings.map(({ message, fields }) => `${message}: ${(fields as { webhook: string }).webhook}`);
     expect(said).to.have.members([
-      "webhook not told yet: ops",
-      "webhook not told yet: other",
-      "webhook notice given up: ops",
-      "webhook notice given up: other",
+      "webhook_delivery_failed: ops",
+      "webhook_delivery_failed: other",
+      "webhook_delivery_abandoned: ops",
+      "webhook_delivery_abandoned: other",
     ]);
   });
 });
@@ -145,7 +145,7 @@ describe("a receiver that does not behave", () => {
   it("that never answers is given its time for each attempt, few at once, and then up", async () => {
     receiver.respond = () => undefined;
     await world.open([makeWebhook(receiver.url, { timeoutMs: 60, maxAttempts: 2 })]);
-    world.tell(12);
+    world.publish(12);
     await world.became("dead", 12);
     expect(receiver.maxOpen).to.be.within(2, 5);
     expect(receiver.deliveries).to.have.length(24);
@@ -160,7 +160,7 @@ describe("a receiver that does not behave", () => {
       socket?.on("error", () => undefined);
     };
     await world.open([makeWebhook(receiver.url, { timeoutMs: 150, maxAttempts: 1 })]);
-    world.tell(1);
+    world.publish(1);
     await world.became("dead", 1);
   });
 
@@ -177,7 +177,7 @@ describe("a receiver that does not behave", () => {
       more();
     };
     await world.open([makeWebhook(receiver.url)]);
-    world.tell(3);
+    world.publish(3);
     await world.became("delivered", 3);
     await Promise.all(ended);
     expect(ended).to.have.length(3);
@@ -192,7 +192,7 @@ describe("a receiver that does not behave", () => {
       response.once("close", () => clearInterval(timer));
     };
     await world.open([makeWebhook(receiver.url, { timeoutMs: 100 })]);
-    world.tell(2);
+    world.publish(2);
     await world.became("delivered", 2);
   });
 
@@ -203,7 +203,7 @@ describe("a receiver that does not behave", () => {
     });
     await once(server, "listening");
     await world.open([makeWebhook(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { maxAttempts: 2 })]);
-    world.tell(1);
+    world.publish(1);
     await world.became("dead", 1);
     expect(world.results).to.deep.equal(["failed", "dead"]);
     server.close();

@@ -64,7 +64,7 @@ describe("Tokenizer", () => {
   it("counts 4 MiB, and 100,000 texts, in less than 50 ms", () => {
     const long = "a".repeat(4_194_304);
     expect(fastest(() => tokenizer.countText(long))).to.be.below(50);
-    const many = { texts: Array.from({ length: 100_000 }, () => "word"), flat: 0 };
+    const many = { texts: Array.from({ length: 100_000 }, () => "word"), flatTokens: 0 };
     expect(fastest(() => tokenizer.countRequest(many))).to.be.below(50);
   });
 });
@@ -111,7 +111,7 @@ describe("contentOf(body)", () => {
       tools,
     });
     expect(chat.texts).to.deep.equal(texts);
-    expect([messages.flat, chat.flat]).to.deep.equal([15, 19]);
+    expect([messages.flatTokens, chat.flatTokens]).to.deep.equal([15, 19]);
   });
 
   it("takes pictures and documents at flat rates, whatever their bytes", () => {
@@ -119,7 +119,7 @@ describe("contentOf(body)", () => {
     const flat = (block: Readonly<Record<string, string | Readonly<Record<string, string>>>>): number => {
       const content = contentOf({ messages: [{ role: "user", content: [block] }] });
       expect(content.texts).to.deep.equal([]);
-      return content.flat - contentOf({ messages: [{ role: "user", content: [] }] }).flat;
+      return content.flatTokens - contentOf({ messages: [{ role: "user", content: [] }] }).flatTokens;
     };
     expect(flat({ type: "image", source: { type: "base64", media_type: "image/png", data } })).to.equal(1_600);
     expect(flat({ type: "image_url", image_url: { url: `data:image/png;base64,${data}` } })).to.equal(1_600);
@@ -143,6 +143,6 @@ describe("contentOf(body)", () => {
 
 describe("estimateTokens(content)", () => {
   it("is one for four bytes, and the flat rates", () => {
-    expect(estimateTokens({ texts: ["12345678", "é"], flat: 7 })).to.equal(10);
+    expect(estimateTokens({ texts: ["12345678", "é"], flatTokens: 7 })).to.equal(10);
   });
 });
