@@ -45,7 +45,7 @@ export interface Evaluation {
 }
 
 /** What a rule in shadow mode, or of a policy in shadow mode, would have made of an action. */
-export interface WouldHave {
+export interface ShadowDecision {
   readonly decision: Exclude<Decision, "allow">;
   readonly rule: string;
   readonly policy: Pick<PolicyRef, "kind" | "name">;
@@ -55,8 +55,8 @@ export interface WouldHave {
 const maxTold = 32;
 
 /** What would have held or blocked the action, were it enforced: each rule once, in the order of the chain. */
-export function wouldHave({ verdicts, shadow }: Evaluation): readonly WouldHave[] {
-  const found = new Map<string, WouldHave>();
+export function shadowDecisions({ verdicts, shadow }: Evaluation): readonly ShadowDecision[] {
+  const found = new Map<string, ShadowDecision>();
   for (const { policy, findings } of verdicts) {
     for (const { rule, decision, mode } of findings) if (mode === "shadow") take(found, policy, rule, decision);
   }
@@ -66,7 +66,7 @@ export function wouldHave({ verdicts, shadow }: Evaluation): readonly WouldHave[
   return [...found.values()];
 }
 
-function take(found: Map<string, WouldHave>, policy: PolicyRef, rule: string, decision: Decision): void {
+function take(found: Map<string, ShadowDecision>, policy: PolicyRef, rule: string, decision: Decision): void {
   if (decision === "allow" || found.size === maxTold) return;
   const key = JSON.stringify([policy.kind, policy.name, rule, decision]);
   if (!found.has(key)) found.set(key, { decision, rule, policy: { kind: policy.kind, name: policy.name } });

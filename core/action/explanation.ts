@@ -2,10 +2,10 @@ import type { Decision } from "./decision.ts";
 import type { ActionEnvelope } from "./envelope.ts";
 
 /**
- * What became of an expression, or of a part of one. `not_asked`: what came before it had decided. `too_dear`: the work
- * that one explanation may take was spent. `not_kept`: nobody knows any more what it was asked about.
+ * The outcome of an expression or of a part of one. `skipped`: an earlier part had already decided. `budget_exceeded`: the
+ * explanation ran out of its work budget. `unavailable`: the action is no longer kept, so it cannot be evaluated.
  */
-export type ExpressionOutcome = "true" | "false" | "value" | "error" | "not_asked" | "too_dear" | "not_kept";
+export type ExpressionOutcome = "true" | "false" | "value" | "error" | "skipped" | "budget_exceeded" | "unavailable";
 
 /** One expression of a rule, or a part of one, and what it came to for one action. */
 export interface ExplainedExpression {
@@ -35,7 +35,7 @@ export interface Mismatch {
 
 /**
  * What a rule came to. `held`: it decided as it says. `failed`: it could not be evaluated, which blocks. `match`, `when`,
- * `unless`, `expired`: that is why it is not about the action. `exception`, `ticket`: that lifted it. `too_dear`: the work
+ * `unless`, `expired`: that is why it is not about the action. `exception`, `ticket`: that lifted it. `budget_exceeded`: the work
  * that one explanation may take was spent before it was its turn.
  */
 export type RuleOutcome =
@@ -47,7 +47,7 @@ export type RuleOutcome =
   | "expired"
   | "exception"
   | "ticket"
-  | "too_dear";
+  | "budget_exceeded";
 
 /** One rule, where it stands, and why it did or did not decide about an action. */
 export interface ExplainedRule {
@@ -83,14 +83,14 @@ export interface PolicyExplanation {
 }
 
 /** The rules of a policy, where those can be read. */
-export interface RuleBook {
+export interface RuleExplainer {
   /**
    * Why the rules say of the action what they say. `shown`: the same action without what is not to be seen; a value is told
    * where it is the same of both. Null: none is. Bounded by work; never called on the road.
    */
   explain(action: ActionEnvelope, shown: ActionEnvelope | null): PolicyExplanation;
   /** The rules of these ids as far as they can be told without the action. */
-  recall(ids: readonly string[]): readonly ExplainedRule[];
+  describeRules(ids: readonly string[]): readonly ExplainedRule[];
 }
 
 /** The nearest rules that did not decide, of which so many are told. */

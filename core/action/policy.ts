@@ -1,6 +1,6 @@
 import type { Decision } from "./decision.ts";
 import type { ActionEnvelope, Protocol } from "./envelope.ts";
-import type { RuleBook } from "./explanation.ts";
+import type { RuleExplainer } from "./explanation.ts";
 
 /** `enforce` counts; `shadow` is only recorded. */
 export const modes = ["enforce", "shadow"] as const;
@@ -18,7 +18,7 @@ export interface PolicyRef {
 }
 
 /** A policy as it stands in force. */
-export interface StandingPolicy extends PolicyRef {
+export interface ActivePolicy extends PolicyRef {
   readonly mode: Mode;
 }
 
@@ -91,6 +91,6 @@ export interface Policy {
   /** Whether it may taint the session with what it finds in such an answer, which it does in either mode. */
   taintsOutput?(protocol: Protocol): boolean;
   /** Its rules, where it has such that can be read. */
-  readonly book?: RuleBook;
+  readonly explainer?: RuleExplainer;
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;
 }

@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { GatewayError } from "../action/error.ts";
-import type { StandingPolicy } from "../action/policy.ts";
+import type { ActivePolicy } from "../action/policy.ts";
 import type { Principal } from "../action/principal.ts";
 import { approvalHandlers } from "../approval/operation.ts";
 import type { ApprovalParts } from "../approval/view.ts";
@@ -20,9 +20,9 @@ import { type KillAuthorityParts, sessionKillHandlers } from "../kill/operation.
 import { type ManifestParts, manifestHandlers } from "../manifest/operation.ts";
 import { listDeadLetters, redeliver, type WebhookParts } from "../notify/operation.ts";
 import type { Metrics } from "../observe/metrics.ts";
-import type { TrialLog } from "../observe/shadow-log.ts";
+import type { ShadowLog } from "../observe/shadow-log.ts";
 import type { AdminHandlers } from "../operation/operation.ts";
-import type { Chain } from "../policy/chain.ts";
+import type { PolicyChain } from "../policy/chain.ts";
 import { pluginsOf } from "../policy/operation.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import { showProvider } from "../provider/view.ts";
@@ -36,7 +36,7 @@ import { type DashboardPageParts, dashboardHandlers } from "./console/page.ts";
 import { graphqlHandlers } from "./graphql/endpoint.ts";
 
 interface HandlerParts
-  extends Omit<AdminParts, "policies" | "trials">,
+  extends Omit<AdminParts, "policies" | "shadowLog">,
     ApprovalParts,
     KillAuthorityParts,
     SessionAdminParts,
@@ -49,7 +49,7 @@ interface HandlerParts
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
-  readonly chain: Chain;
+  readonly chain: PolicyChain;
   readonly metrics: Metrics;
   readonly attempts: RefusedAttempts;
   readonly health: () => Health;
@@ -60,18 +60,18 @@ export function handlersOf(parts: HandlerParts): Handlers {
   const health = healthHandler(parts.health);
   const scrape = metricsHandler(parts.metrics);
   return {
-    ...adminHandlers({ ...parts, policies: () => parts.chain.standing, trials: parts.metrics.trials }),
+    ...adminHandlers({ ...parts, policies: () => parts.chain.active, shadowLog: parts.metrics.shadowLog }),
     ...approvalHandlers(parts),
     ...sessionKillHandlers(parts),
     ...manifestHandlers(parts),
     ...policyTestHandlers(parts),
     ...explanationHandlers(parts),
-    ...graphqlHandlers({ ...parts, policies: () => parts.chain.standing }),
+    ...graphqlHandlers({ ...parts, policies: () => parts.chain.active }),
     ...ticketHandlers(parts),
     ...sessionAdminHandlers(parts),
     ...backupHandlers(parts),
     ...documentHandlers(() => parts.health().version),
-    ...dashboardHandlers({ ...parts, policies: () => parts.chain.standing }),
+    ...dashboardHandlers({ ...parts, policies: () => parts.chain.active }),
     "mcp.post": (ctx, caller, requestId) => parts.endpoint.post(ctx, caller, requestId),
     "mcp.stream": (ctx, caller) => parts.endpoint.stream(ctx, caller),
     "mcp.end": (ctx, caller) => parts.endpoint.end(ctx, caller),
@@ -103,15 +103,15 @@ interface AdminParts extends WebhookParts {
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
   readonly meter: UsageMeter;
-  readonly trials: Pick<TrialLog, "list">;
-  readonly policies: () => readonly StandingPolicy[];
+  readonly shadowLog: Pick<ShadowLog, "list">;
+  readonly policies: () => readonly ActivePolicy[];
 }
 
 type OwnRouteId =
   | EvidenceRouteId
   | "admin.policies"
   | "admin.plugins"
-  | "admin.would_have"
+  | "admin.shadow_decisions"
   | "admin.usage"
   | "admin.upstreams"
   | "admin.providers"
@@ -142,8 +142,8 @@ function adminHandlers(parts: AdminParts): AdminHandlers<OwnRouteId> {
     "admin.plugins": (ctx) => {
       ctx.body = { items: pluginsOf(parts.policies()), next: null };
     },
-    "admin.would_have": (ctx, caller, { query }) => {
-      ctx.body = parts.trials.list(caller.tenant, query);
+    "admin.shadow_decisions": (ctx, caller, { query }) => {
+      ctx.body = parts.shadowLog.list(caller.tenant, query);
     },
     "admin.usage": (ctx, caller, { query }) => showUsage(parts.meter, ctx, caller, query),
     "admin.upstreams": (ctx) => {

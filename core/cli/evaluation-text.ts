@@ -52,7 +52,7 @@ function describeVerdict({ policy, decision, findings, error }: ToldVerdict, mod
   ];
 }
 
-const unasked = { not_asked: "not asked", too_dear: "too dear to ask", not_kept: "" } as const;
+const notEvaluated = { skipped: "skipped", budget_exceeded: "work budget exceeded", unavailable: "" } as const;
 
 /** Why something was decided, to be read: what decided first, then each policy that spoke, then what nearly did. */
 export function describeExplanation(told: Explanation): readonly string[] {
@@ -138,7 +138,8 @@ function describeNear({ policy, file, line, rule, decision, mode, why }: NearMis
 /** One line a part, those of one another indented: `<part>  <value>`. */
 function describeExpression(told: ExplainedExpression, indent: string): readonly string[] {
   const { text, outcome, value, parts, more } = told;
-  const came = outcome === "error" ? `error: ${value}` : (value ?? unasked[outcome as keyof typeof unasked] ?? "");
+  const came =
+    outcome === "error" ? `error: ${value}` : (value ?? notEvaluated[outcome as keyof typeof notEvaluated] ?? "");
   return [
     `${indent}${text}${came === "" ? "" : `  → ${came}`}`,
     ...parts.flatMap((part) => describeExpression(part, `${indent}  `)),

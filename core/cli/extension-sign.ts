@@ -5,7 +5,7 @@ import { GatewayError } from "../action/error.ts";
 import { compilePack } from "../policy/pack.ts";
 import { readPlugin, readPluginTests } from "../policy/plugin-source.ts";
 import { type ExtensionFolder, readExtensionFolder, signatureFiles } from "../trust/folder.ts";
-import { refusalError } from "../trust/refusal.ts";
+import { trustError } from "../trust/refusal.ts";
 import { type SignatureBundle, toSignatureLine } from "../trust/signature-file.ts";
 import { type ExtensionSigner, generateSigner, readSigner } from "../trust/signing.ts";
 import { type Statement, statementBytes } from "../trust/statement.ts";
@@ -62,7 +62,7 @@ async function signFolder(kind: ExtensionKind, path: string, options: SignOption
   if (statement) return void process.stdout.write(payload);
   const line = signer?.sign(payload) ?? (await readForeignBundle(bundle ?? "", folder, statementOf));
   const added = readSigned({ ...folder, signature: Buffer.from(line) });
-  if (isRefused(added)) throw refusalError(path, added);
+  if (isRefused(added)) throw trustError(path, added);
   const [signed] = added.bundles;
   const others = present?.lines.filter(({ keyId }) => keyId !== signed.keyId).map(({ text }) => text) ?? [];
   await replaceFile(join(path, signatureFiles[kind]), [...others, line].join(""));
@@ -186,7 +186,7 @@ async function readForeignBundle(
   const line = toSignatureLine(await read(file));
   if (line === undefined) throw invalid(file, "expected a Sigstore bundle, got something else");
   const signed = readSigned({ ...folder, signature: Buffer.from(line) });
-  if (isRefused(signed)) throw refusalError(file, signed);
+  if (isRefused(signed)) throw trustError(file, signed);
   if (signed.bundles[0].payload.equals(statementOf(signed.statement.issuedAt))) return line;
   throw invalid(file, "expected a signature of what `--statement` prints, got one of another statement");
 }

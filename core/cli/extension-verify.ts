@@ -6,9 +6,9 @@ import { loadTrustFile } from "../config/trust-file.ts";
 import type { Witness } from "../evidence/witness/witness.ts";
 import { FileWitness } from "../evidence/witness/witness-file.ts";
 import { HttpWitness } from "../evidence/witness/witness-http.ts";
-import { tellBuild, tellIdentity } from "../policy/policy-load.ts";
+import { renderBuild, renderIdentity } from "../policy/extension-load.ts";
 import { readExtensionFolder } from "../trust/folder.ts";
-import { type Refused, tellRefusal } from "../trust/refusal.ts";
+import { describeRefusal, type TrustRefusal } from "../trust/refusal.ts";
 import type { BuildStatement, ExtensionKind } from "../trust/verified-extension.ts";
 import { isRefused, readSigned, verifyExtension } from "../trust/verifier.ts";
 import { readContent } from "./extension-sign.ts";
@@ -47,9 +47,9 @@ async function verifyFolder(kind: ExtensionKind, path: string, { trust, json }: 
   const { name, version, sequence } = content;
   const { signers, digest, build } = result;
   if (json) {
-    const identities = result.identities.map(tellIdentity);
+    const identities = result.identities.map(renderIdentity);
     const told = { ok: true, name, version, sequence, digest, signers, identities };
-    return print(JSON.stringify({ ...told, build: build === null ? null : tellBuild(build) }));
+    return print(JSON.stringify({ ...told, build: build === null ? null : renderBuild(build) }));
   }
   print(`${name} ${version}: trusted, signed by ${signers.join(", ")}, ${digest}`);
   for (const { signer, issuer, subject, signedAt } of result.identities) {
@@ -80,7 +80,7 @@ async function inspectFolder(kind: ExtensionKind, path: string, { json }: { read
   if (json) {
     const named = identities.map(({ issuer, subject }) => ({ issuer, subject }));
     return print(
-      JSON.stringify({ ok: true, ...told, identities: named, build: build === null ? null : tellBuild(build) }),
+      JSON.stringify({ ok: true, ...told, identities: named, build: build === null ? null : renderBuild(build) }),
     );
   }
   for (const [key, value] of Object.entries(told)) print(`${key}: ${Array.isArray(value) ? value.join(" ") : value}`);
@@ -92,9 +92,9 @@ function describeBuild({ digest, predicateType, builder }: BuildStatement): stri
   return `build: ${digest}, ${predicateType}${builder === null ? "" : `, by ${builder}`}`;
 }
 
-function refuse(path: string, refused: Refused, json: true | undefined): void {
+function refuse(path: string, refused: TrustRefusal, json: true | undefined): void {
   process.exitCode = 1;
-  const message = tellRefusal(refused);
+  const message = describeRefusal(refused);
   print(json ? JSON.stringify({ ok: false, check: refused.check, message }) : `${path}: ${message}`);
 }
 

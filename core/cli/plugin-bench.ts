@@ -4,7 +4,7 @@ import { HostCall } from "../plugin/host-call.ts";
 import { PluginMachine } from "../plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../plugin/plugin-verdict.ts";
 import type { PluginSource } from "../policy/plugin-source.ts";
-import { tryPlugin } from "../policy/plugin-trial.ts";
+import { runPluginOnce } from "../policy/plugin-test.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
 import { type OpenedPlugin, openTestedPlugin } from "./plugin-folder.ts";
 import { print, tellFaults } from "./print.ts";
@@ -63,7 +63,7 @@ function pickInputs({ source, compiled, tests }: OpenedPlugin): readonly Input[]
   const { name, limits } = source;
   const inputs = tests
     .filter(({ test, settings }) => {
-      const trial = tryPlugin({ compiled, name, fuel: limits.fuel }, { settings, action: test.envelope });
+      const trial = runPluginOnce({ compiled, name, fuel: limits.fuel }, { settings, action: test.envelope });
       return trial.verdict.error === undefined;
     })
     .map((ready): Input => [ready, encodeInput(JSON.stringify(ready.settings), ready.test.envelope)])

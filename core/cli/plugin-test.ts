@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { PluginSource } from "../policy/plugin-source.ts";
-import { type PluginTestResult, runPluginTests } from "../policy/plugin-trial.ts";
+import { type PluginTestResult, runPluginTests } from "../policy/plugin-test.ts";
 import { failurePlaces, type Locate, readSourceMap } from "./plugin-build.ts";
 import { openTestedPlugin } from "./plugin-folder.ts";
 import { print, tellFaults } from "./print.ts";

@@ -1,6 +1,6 @@
 import { Command } from "commander";
-import type { StandingPolicy } from "../action/policy.ts";
-import type { Trial } from "../observe/shadow-log.ts";
+import type { ActivePolicy } from "../action/policy.ts";
+import type { ShadowLogEntry } from "../observe/shadow-log.ts";
 import { showText } from "../policy/fault.ts";
 import { type AdminOptions, adminOption } from "./admin-client.ts";
 import { type Column, printList, printWhole } from "./list.ts";
@@ -11,7 +11,7 @@ interface Output extends AdminOptions {
 
 const done = { review: "held", block: "blocked" } as const;
 
-const columns: readonly Column<StandingPolicy>[] = [
+const columns: readonly Column<ActivePolicy>[] = [
   { title: "kind", of: ({ kind }) => kind },
   { title: "name", of: ({ name }) => name },
   { title: "version", of: ({ version }) => version },
@@ -50,9 +50,9 @@ export function listPluginsCommand(): Command {
 }
 
 async function listTrials(options: Output): Promise<void> {
-  await printList(options, "/admin/v1/would-have", { json: options.json, describe });
+  await printList(options, "/admin/v1/shadow-decisions", { json: options.json, describe });
 }
 
-function describe({ rule, decision, count, last_time, last_decision }: Trial): string {
+function describe({ rule, decision, count, last_time, last_decision }: ShadowLogEntry): string {
   return `${showText(rule)}  would have ${done[decision]} ${count}, last ${last_decision} at ${last_time}`;
 }

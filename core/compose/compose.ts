@@ -26,8 +26,8 @@ import { Metrics } from "../observe/metrics.ts";
 import type { Telemetry } from "../observe/otlp/telemetry.ts";
 import { RecentActions, recentLimits } from "../observe/recent-action.ts";
 import type { PluginPool } from "../plugin/plugin-pool.ts";
-import { Chain } from "../policy/chain.ts";
-import type { LoadedExtension } from "../policy/policy-load.ts";
+import { PolicyChain } from "../policy/chain.ts";
+import type { LoadedExtension } from "../policy/extension-load.ts";
 import { ProviderFleet } from "../provider/fleet.ts";
 import { InFlight } from "../road/in-flight.ts";
 import { openSessionControl } from "../session/session-control.ts";
@@ -68,7 +68,7 @@ export interface Parts extends Endpoints {
   readonly taskBinding: TaskBinding;
   readonly keys: KeyRing;
   readonly attempts: RefusedAttempts;
-  readonly chain: Chain;
+  readonly chain: PolicyChain;
   readonly pluginPool: PluginPool;
   /** In force when the gateway started. */
   readonly extensions: readonly LoadedExtension[];
@@ -119,7 +119,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...time,
     hasActed: (...session) => control.sessionWatch.hasActed(...session),
   });
-  const chain = new Chain({
+  const chain = new PolicyChain({
     policies: [control.killSwitch, plans.driftPolicy, ...policies],
     defaultDecision: config.policy.defaultDecision,
     deadlineMs: config.policy.deadlineMs,

@@ -15,7 +15,7 @@ import { limitWarnings } from "../observe/limited-warning.ts";
 import type { LiveFeed } from "../observe/live-feed.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
-import type { Chain } from "../policy/chain.ts";
+import type { PolicyChain } from "../policy/chain.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import { ActionFactory, UntrustedSources } from "../road/action-factory.ts";
 import type { InFlight } from "../road/in-flight.ts";
@@ -32,7 +32,7 @@ interface EndpointSources {
   readonly ledger: Ledger;
   readonly approvals: Approvals;
   readonly metrics: Metrics;
-  readonly chain: Chain;
+  readonly chain: PolicyChain;
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
   readonly sessions: SessionTable;
@@ -81,10 +81,10 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   } = open;
   const tickets = open.tickets.desk;
   const { queue: desk } = approvals;
-  const { trials } = metrics;
+  const { shadowLog } = metrics;
   const listener: EvaluationListener = {
     note: (...decided) => {
-      trials.note(...decided);
+      shadowLog.add(...decided);
       recent.note(...decided);
     },
   };

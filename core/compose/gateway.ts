@@ -13,7 +13,7 @@ import { Listener, type Upgrade } from "../http/listener.ts";
 import { AdminRate } from "../http/rate.ts";
 import type { Log } from "../observe/log.ts";
 import type { Port } from "../observe/metrics.ts";
-import type { LoadedExtension } from "../policy/policy-load.ts";
+import type { LoadedExtension } from "../policy/extension-load.ts";
 import { actionOf, readDescribedAction } from "../road/described-action.ts";
 import { closeParts, openParts, type Parts } from "./compose.ts";
 import { bodyLimits, identity, newId } from "./identity.ts";

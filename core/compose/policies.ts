@@ -13,14 +13,14 @@ import type { Metrics } from "../observe/metrics.ts";
 import type { RecentActions } from "../observe/recent-action.ts";
 import { measureFuelRate } from "../plugin/fuel-rate.ts";
 import { PluginPool } from "../plugin/plugin-pool.ts";
-import type { Chain } from "../policy/chain.ts";
+import type { PolicyChain } from "../policy/chain.ts";
 import {
   extensionEvents,
   type LoadedExtension,
   type LoadedPolicies,
-  loadPolicies as load,
+  loadExtensions as load,
   refusalEvent,
-} from "../policy/policy-load.ts";
+} from "../policy/extension-load.ts";
 import type { Store } from "../store/open.ts";
 import { SeenSequences } from "../trust/seen-sequence.ts";
 import { newId } from "./identity.ts";
@@ -79,9 +79,9 @@ export function loadPolicies(
     observer: {
       spent: (share) => metrics.plugins.spent(share),
       breached: (_, reason) => metrics.plugins.breached(reason),
-      resting: ({ name, digest }, tenant, restMs) => {
-        metrics.plugins.rests();
-        log.warn({ plugin: name, digest, tenant, rest_ms: restMs }, "plugin failed too often: blocks unasked");
+      circuitOpened: ({ name, digest }, tenant, openMs) => {
+        metrics.plugins.circuitOpened();
+        log.warn({ plugin: name, digest, tenant, open_ms: openMs }, "plugin_circuit_opened");
       },
     },
     lookUp: (claim) => sequences.lookUp(claim),
@@ -111,7 +111,7 @@ export function openExplainer(
 }
 
 interface Explaining extends Pick<Recording, "store" | "ledger"> {
-  readonly chain: Chain;
+  readonly chain: PolicyChain;
   readonly approvals: Approvals;
   readonly recent: RecentActions;
 }

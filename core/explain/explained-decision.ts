@@ -9,14 +9,14 @@ import type { ActionRecord, RecordedPolicy } from "../evidence/chain/record.ts";
 export interface DecisionSubject {
   readonly source: ExplanationSource;
   readonly time: string;
-  readonly told: ToldEvaluation;
+  readonly evaluation: DescribedEvaluation;
   readonly summary: ExplainedAction;
   /** As policy saw it; null where that is kept no more. */
   readonly action: ActionEnvelope | null;
 }
 
 /** An evaluation, or what its record says of one. */
-export interface ToldEvaluation {
+export interface DescribedEvaluation {
   readonly id: string;
   readonly phase: Phase;
   readonly decision: Decision;
@@ -24,10 +24,10 @@ export interface ToldEvaluation {
   readonly risk: number;
   readonly rules: readonly string[];
   /** In the order of the chain, those in shadow mode last. */
-  readonly verdicts: readonly ToldVerdict[];
+  readonly verdicts: readonly DescribedVerdict[];
 }
 
-export interface ToldVerdict {
+export interface DescribedVerdict {
   readonly policy: PolicyRef;
   readonly mode: Mode;
   readonly decision: Verdict["decision"];
@@ -39,7 +39,7 @@ export interface ToldVerdict {
 /** What was decided since the start. Of an answer only what was found is told: what it said is kept nowhere. */
 export function subjectOf(source: ExplanationSource, action: ActionEnvelope, evaluation: Evaluation): DecisionSubject {
   const isWhole = evaluation.phase === action.phase && (action.phase !== "output" || action.output !== undefined);
-  const told: ToldEvaluation = {
+  const described: DescribedEvaluation = {
     id: evaluation.id,
     phase: evaluation.phase,
     decision: evaluation.decision,
@@ -47,14 +47,20 @@ export function subjectOf(source: ExplanationSource, action: ActionEnvelope, eva
     risk: evaluation.risk,
     rules: evaluation.determining.map(({ rule }) => rule),
     verdicts: [
-      ...evaluation.verdicts.map((verdict) => toldVerdict(verdict, "enforce")),
-      ...evaluation.shadow.map((verdict) => toldVerdict(verdict, "shadow")),
+      ...evaluation.verdicts.map((verdict) => describeVerdict(verdict, "enforce")),
+      ...evaluation.shadow.map((verdict) => describeVerdict(verdict, "shadow")),
     ],
   };
-  return { source, time: action.time, told, summary: summarize(action), action: isWhole ? action : null };
+  return {
+    source,
+    time: action.time,
+    evaluation: described,
+    summary: summarize(action),
+    action: isWhole ? action : null,
+  };
 }
 
-function toldVerdict({ policy, decision, error, findings }: PolicyVerdict, mode: Mode): ToldVerdict {
+function describeVerdict({ policy, decision, error, findings }: PolicyVerdict, mode: Mode): DescribedVerdict {
   return { policy, mode, decision, error: error ?? null, findings };
 }
 
@@ -62,7 +68,7 @@ function toldVerdict({ policy, decision, error, findings }: PolicyVerdict, mode:
 export function recordedSubject(record: ActionRecord, held: ActionEnvelope | undefined): DecisionSubject | undefined {
   const { evaluation, action, time, kind } = record;
   if (evaluation === undefined) return undefined;
-  const told: ToldEvaluation = {
+  const described: DescribedEvaluation = {
     id: evaluation.id,
     phase: kind === "outcome" ? "output" : action.phase,
     decision: evaluation.decision,
@@ -76,14 +82,20 @@ export function recordedSubject(record: ActionRecord, held: ActionEnvelope | und
   };
   const whole = kind === "decision" ? held : undefined;
   const summary = whole === undefined ? summarizeRecord(record) : summarize(whole);
-  return { source: whole === undefined ? "evidence" : "approval", time, told, summary, action: whole ?? null };
+  return {
+    source: whole === undefined ? "evidence" : "approval",
+    time,
+    evaluation: described,
+    summary,
+    action: whole ?? null,
+  };
 }
 
 function recordedVerdict(
   { kind, name, version, digest, signer, verdict }: RecordedPolicy,
   mode: Mode,
   errors: readonly string[],
-): ToldVerdict {
+): DescribedVerdict {
   const error = errors.includes(name) ? "it could not answer; the evidence does not say why" : null;
   return { policy: { kind, name, version, digest, signer }, mode, decision: verdict, error, findings: null };
 }
@@ -122,12 +134,12 @@ type ExplanationSource = "request" | "memory" | "approval" | "evidence";
 
 /**
  * Whether values are told. `redacted`: of the action as it is without what a policy would redact. `withheld`: none is, for
- * a policy that redacts could not say what is to be hidden. `not_kept`: what it was about is nowhere any more.
+ * a policy that redacts could not say what is to be hidden. `unavailable`: what it was about is nowhere any more.
  */
-export type ExplainedValues = "shown" | "redacted" | "withheld" | "not_kept";
+export type ExplainedValues = "shown" | "redacted" | "withheld" | "unavailable";
 
 /** Whether a policy is loaded as it was when it answered. */
-export type Standing = "same" | "changed" | "gone";
+export type PolicyStatus = "same" | "changed" | "gone";
 
 /** Why something was decided about an action, as far as that is known. */
 export interface Explanation {
@@ -175,7 +187,7 @@ export interface ExplainedPolicy {
   readonly decided: boolean;
   /** Why it could not answer. */
   readonly error: string | null;
-  readonly standing: Standing;
+  readonly standing: PolicyStatus;
   readonly findings: readonly ExplainedFinding[];
   /** Its rules that said something, where it has rules that can be read and they are the same as then. */
   readonly rules: readonly ExplainedRule[];

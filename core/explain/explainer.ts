@@ -8,17 +8,17 @@ import type { ActionRecord } from "../evidence/chain/record.ts";
 import { type Evaluator, evaluateOrBlock } from "../road/run.ts";
 import {
   type DecisionSubject,
+  type DescribedEvaluation,
+  type DescribedVerdict,
   type ExplainedFinding,
   type ExplainedPolicy,
   type ExplainedValues,
   type Explanation,
+  type PolicyStatus,
   recordedSubject,
-  type Standing,
   subjectOf,
-  type ToldEvaluation,
-  type ToldVerdict,
 } from "./explained-decision.ts";
-import { showAction } from "./rendered-action.ts";
+import { renderAction } from "./rendered-action.ts";
 
 interface ExplainerParts {
   readonly chain: Evaluator & { find(ref: Pick<PolicyRef, "kind" | "name">): Policy | undefined };
@@ -72,18 +72,18 @@ export class Explainer {
   }
 
   async #explain(subject: DecisionSubject): Promise<Explanation> {
-    const { told, source, summary, time } = subject;
+    const { evaluation, source, summary, time } = subject;
     const { values, ...sight } = await this.#look(subject);
     const verdicts: ExplainedVerdict[] = [];
-    for (const verdict of told.verdicts) {
+    for (const verdict of evaluation.verdicts) {
       const loaded = this.#parts.chain.find(verdict.policy);
       verdicts.push(await explainVerdict(verdict, loaded, subject, sight));
     }
     const policies = verdicts.map(({ policy }) => policy);
-    const { id, phase, decision, byDefault, risk, rules } = told;
+    const { id, phase, decision, byDefault, risk, rules } = evaluation;
     return {
       ...{ id, time, phase, decision, by_default: byDefault, risk, rules },
-      why: describeDecision(told, policies),
+      why: describeDecision(evaluation, policies),
       source,
       values,
       action: summary,
@@ -93,11 +93,12 @@ export class Explainer {
     };
   }
 
-  async #look({ action, told }: DecisionSubject): Promise<Sight & { readonly values: ExplainedValues }> {
+  async #look({ action, evaluation }: DecisionSubject): Promise<Sight & { readonly values: ExplainedValues }> {
     const { chain, newId } = this.#parts;
     // What was found in an answer may quote it.
-    if (action === null) return { shown: null, said: told.phase === "output" ? null : undefined, values: "not_kept" };
-    const seen = await showAction(this.#parts, action);
+    if (action === null)
+      return { shown: null, said: evaluation.phase === "output" ? null : undefined, values: "unavailable" };
+    const seen = await renderAction(this.#parts, action);
     if (seen === null) return { shown: null, said: null, values: "withheld" };
     if (!seen.isRedacted) return { shown: seen.action, said: undefined, values: "shown" };
     const past = action.history === undefined ? {} : { history: action.history };
@@ -132,20 +133,20 @@ interface ExplainedVerdict {
 
 /** Why one policy said what it said, by `loaded`, the policy of its kind and name that is in force now. */
 async function explainVerdict(
-  verdict: ToldVerdict,
+  verdict: DescribedVerdict,
   loaded: Policy | undefined,
   subject: DecisionSubject,
   sight: Sight,
 ): Promise<ExplainedVerdict> {
   const { policy, mode, decision } = verdict;
-  const { told } = subject;
+  const { evaluation } = subject;
   const standing = await findStanding(verdict, loaded, subject);
   const { rules, near } = standing === "same" ? explainRules(loaded, subject, sight) : nothing;
   const explained: ExplainedPolicy = {
     policy,
     mode,
     verdict: decision,
-    decided: mode === "enforce" && !told.byDefault && decision === told.decision,
+    decided: mode === "enforce" && !evaluation.byDefault && decision === evaluation.decision,
     error: hideError(verdict, sight),
     standing,
     findings: (verdict.findings ?? []).map((finding) => tellFinding(finding, verdict, sight)),
@@ -158,11 +159,13 @@ const nothing: PolicyExplanation = { rules: [], near: [] };
 
 function explainRules(
   loaded: Policy | undefined,
-  { action, told }: DecisionSubject,
+  { action, evaluation }: DecisionSubject,
   { shown }: Sight,
 ): PolicyExplanation {
-  if (loaded?.book === undefined) return nothing;
-  return action === null ? { ...nothing, rules: loaded.book.recall(told.rules) } : loaded.book.explain(action, shown);
+  if (loaded?.explainer === undefined) return nothing;
+  return action === null
+    ? { ...nothing, rules: loaded.explainer.describeRules(evaluation.rules) }
+    : loaded.explainer.explain(action, shown);
 }
 
 /**
@@ -170,18 +173,18 @@ function explainRules(
  * action is there, it has to say the same of it again.
  */
 async function findStanding(
-  verdict: ToldVerdict,
+  verdict: DescribedVerdict,
   loaded: Policy | undefined,
   { action }: DecisionSubject,
-): Promise<Standing> {
+): Promise<PolicyStatus> {
   if (loaded === undefined) return "gone";
   if (loaded.ref.digest !== verdict.policy.digest) return "changed";
-  if (loaded.book === undefined || action === null) return "same";
+  if (loaded.explainer === undefined || action === null) return "same";
   const again = await loaded.evaluate(action);
   return isSame(again, verdict) ? "same" : "changed";
 }
 
-function isSame(again: Verdict, { decision, findings }: ToldVerdict): boolean {
+function isSame(again: Verdict, { decision, findings }: DescribedVerdict): boolean {
   if (again.decision !== decision) return false;
   return findings === null || digestOf(again.findings) === digestOf(findings);
 }
@@ -191,12 +194,12 @@ function digestOf(findings: readonly Finding[]): string {
 }
 
 /** Policies may quote what they judged, and so may what they fail with. */
-function hideError({ error, policy }: ToldVerdict, { said }: Sight): string | null {
+function hideError({ error, policy }: DescribedVerdict, { said }: Sight): string | null {
   if (error === null || said === undefined) return error;
   return verdictIn(said, policy)?.error === error ? error : "[redacted]";
 }
 
-function tellFinding(finding: Finding, { policy }: ToldVerdict, { said }: Sight): ExplainedFinding {
+function tellFinding(finding: Finding, { policy }: DescribedVerdict, { said }: Sight): ExplainedFinding {
   const { rule, decision, severity, mode, pointer, message } = finding;
   const place = pointer === undefined ? {} : { pointer };
   const told = { rule, decision, severity, mode, ...place };
@@ -212,7 +215,7 @@ function verdictIn(said: Evaluation | null, { kind, name }: PolicyRef): PolicyVe
 }
 
 /** Why a decision is what it is, in a sentence: the first rule that made it, the policy that failed, or the default. */
-function describeDecision(told: ToldEvaluation, policies: readonly ExplainedPolicy[]): string {
+function describeDecision(told: DescribedEvaluation, policies: readonly ExplainedPolicy[]): string {
   const { byDefault, decision, phase } = told;
   if (byDefault) return `no rule that counts speaks of it, so phase ${phase} takes its default: ${decision}`;
   const failed = policies.find(({ decided, error }) => decided && error !== null);
@@ -229,13 +232,13 @@ function describeDecision(told: ToldEvaluation, policies: readonly ExplainedPoli
 
 /** What limits an explanation, each a sentence. */
 function notesOf(
-  { source, told }: DecisionSubject,
+  { source, evaluation }: DecisionSubject,
   values: ExplainedValues,
   policies: readonly ExplainedPolicy[],
 ): readonly string[] {
   return [
     ...(source === "evidence" ? [keptNoMore] : []),
-    ...(source === "memory" && told.phase === "output" ? [answerKeptNoMore] : []),
+    ...(source === "memory" && evaluation.phase === "output" ? [answerKeptNoMore] : []),
     ...(values === "redacted" ? ["What plugins point at, or would redact, stands here as `[redacted]`."] : []),
     ...(values === "withheld" ? ["No value is told: a plugin could not say what of this action is to be hidden."] : []),
     ...policies.flatMap(describeStanding),

@@ -28,8 +28,8 @@ import { actionOf, checkOutput, type DescribedAction, type DescriptionParts } fr
 import type { Road } from "../road/run.ts";
 import type { Explainer } from "./explainer.ts";
 
-const outcomes = ["true", "false", "value", "error", "not_asked", "too_dear", "not_kept"];
-const ruleOutcomes = ["held", "failed", "match", "when", "unless", "expired", "exception", "ticket", "too_dear"];
+const outcomes = ["true", "false", "value", "error", "skipped", "budget_exceeded", "unavailable"];
+const ruleOutcomes = ["held", "failed", "match", "when", "unless", "expired", "exception", "ticket", "budget_exceeded"];
 
 const rule: Readonly<Record<string, JsonObject>> = {
   rule: anyText,
@@ -101,7 +101,7 @@ export const explanationSchemas: Readonly<Record<string, JsonObject>> = {
     rules: texts,
     why: anyText,
     source: oneOf(["request", "memory", "approval", "evidence"]),
-    values: oneOf(["shown", "redacted", "withheld", "not_kept"]),
+    values: oneOf(["shown", "redacted", "withheld", "unavailable"]),
     action,
     policies: list(policy),
     near: list(object({ ...rule, policy: anyText })),

@@ -14,7 +14,7 @@ const maxRounds = 6;
 type Told = Readonly<Record<"arguments" | "continuation" | "output", Json>>;
 
 /** What of an action may be seen, and whether that is less than it says. */
-export interface ShownAction {
+export interface RenderedAction {
   readonly action: ActionEnvelope;
   readonly isRedacted: boolean;
 }
@@ -31,7 +31,7 @@ interface ShowParts {
  * an upstream's answer; those in shadow mode too. Null where nobody can say what is to be hidden: a plugin could not
  * answer, would withhold it and does not say where, or finds more each time it is asked.
  */
-export async function showAction(parts: ShowParts, action: ActionEnvelope): Promise<ShownAction | null> {
+export async function renderAction(parts: ShowParts, action: ActionEnvelope): Promise<RenderedAction | null> {
   const whole = action.history === undefined ? action : withoutHistory(action);
   let shown = deepFreeze(withFacts(parts.hide(whole), whole));
   for (let round = 0; round < maxRounds; round++) {

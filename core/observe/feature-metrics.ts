@@ -52,7 +52,7 @@ const fuelShares = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.7
 /** What is counted of plugins, on the registry of all metrics. */
 export class PluginMetrics {
   readonly #breaches: Counter<"reason">;
-  readonly #rests: Counter;
+  readonly #circuitOpened: Counter;
   readonly #fuel: Histogram;
   readonly #threads: Gauge;
   readonly #waiting: Gauge;
@@ -65,9 +65,9 @@ export class PluginMetrics {
       labelNames: ["reason"],
       registers,
     });
-    this.#rests = new Counter({
-      name: "gateway_plugin_rests_total",
-      help: "Times a plugin failed too often for a tenant, and is left alone for a while: it blocks unasked",
+    this.#circuitOpened = new Counter({
+      name: "gateway_plugin_circuit_opened_total",
+      help: "Times a plugin's circuit opened for a tenant after repeated failures; until it closes, the plugin blocks without being called",
       registers,
     });
     this.#fuel = new Histogram({
@@ -93,8 +93,8 @@ export class PluginMetrics {
     this.#breaches.inc({ reason });
   }
 
-  rests(): void {
-    this.#rests.inc();
+  circuitOpened(): void {
+    this.#circuitOpened.inc();
   }
 
   /** `share` from 0 to 1. */

@@ -5,7 +5,7 @@ import type { Outcome, Phase, Protocol } from "../action/envelope.ts";
 import type { TraceContext } from "../action/trace.ts";
 import { EvidenceMetrics, PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
 import { LatencyMetrics, requestSeconds } from "./latency-metrics.ts";
-import { TrialLog } from "./shadow-log.ts";
+import { ShadowLog } from "./shadow-log.ts";
 import { StateMetrics } from "./state-metrics.ts";
 
 /** The three listening ports, by what they serve. */
@@ -27,8 +27,8 @@ export class Metrics {
   readonly tickets: TicketMetrics = new TicketMetrics(this.#registry);
   /** What is counted of what a collector is told. */
   readonly telemetry: TelemetryMetrics = new TelemetryMetrics(this.#registry);
-  /** What is in shadow mode would have done. */
-  readonly trials: TrialLog = new TrialLog(this.#registry);
+  /** Decisions of rules and policies in shadow mode. */
+  readonly shadowLog: ShadowLog = new ShadowLog(this.#registry);
   /** How the parts stand. */
   readonly state: StateMetrics = new StateMetrics(this.#registry);
   /** How long the stretches of the road take. */

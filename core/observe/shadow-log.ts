@@ -1,66 +1,66 @@
 import { Counter, type Registry } from "prom-client";
-import { type Evaluation, type WouldHave, wouldHave } from "../action/decision.ts";
+import { type Evaluation, type ShadowDecision, shadowDecisions } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { forgetOldest } from "../action/recent-map.ts";
 
-/** What one rule on trial came to, for one tenant, since this process started. */
-export interface Trial extends WouldHave {
+/** The decisions of one rule in shadow mode for one tenant since this process started. */
+export interface ShadowLogEntry extends ShadowDecision {
   readonly count: number;
-  /** RFC 3339: of the last action it was about. */
+  /** RFC 3339: the time of the last action. */
   readonly last_time: string;
   /** The id of the decision it would have changed. */
   readonly last_decision: string;
 }
 
-interface TrialPage {
-  readonly items: readonly Trial[];
+interface ShadowLogPage {
+  readonly items: readonly ShadowLogEntry[];
   readonly next: string | null;
 }
 
-/** Rules remembered of one tenant: those that spoke last. */
+/** Rules kept per tenant; the least recently matched is dropped first. */
 const maxRules = 1_000;
 
-/** What rules and policies in shadow mode would have done: in memory, as the evidence has the whole of it. */
-export class TrialLog {
+/** Counts what rules and policies in shadow mode would have decided. In memory only: evidence holds the full record. */
+export class ShadowLog {
   readonly #counter: Counter<"kind" | "decision">;
-  readonly #tenants = new Map<string, Map<string, Trial>>();
+  readonly #tenants = new Map<string, Map<string, ShadowLogEntry>>();
 
   constructor(registry: Registry) {
     this.#counter = new Counter({
-      name: "gateway_would_have_total",
-      help: "Times what is in shadow mode would have held or blocked an action or an answer, by kind of policy",
+      name: "gateway_shadow_decisions_total",
+      help: "Reviews and blocks by rules and policies in shadow mode, by kind of policy",
       labelNames: ["kind", "decision"],
       registers: [registry],
     });
   }
 
-  /** Call once for each evaluation that goes on record. */
-  note({ tenant, time }: Pick<ActionEnvelope, "tenant" | "time">, evaluation: Evaluation): void {
-    for (const each of wouldHave(evaluation)) {
+  /** Counts the shadow decisions of one recorded evaluation. */
+  add({ tenant, time }: Pick<ActionEnvelope, "tenant" | "time">, evaluation: Evaluation): void {
+    for (const each of shadowDecisions(evaluation)) {
       const { decision, policy, rule } = each;
       this.#counter.inc({ kind: policy.kind, decision });
-      const rules = this.#tenants.get(tenant) ?? new Map<string, Trial>();
+      const rules = this.#tenants.get(tenant) ?? new Map<string, ShadowLogEntry>();
       this.#tenants.set(tenant, rules);
       const key = keyOf(each);
       const count = (rules.get(key)?.count ?? 0) + 1;
-      // Taken out first: what spoke last is forgotten last.
+      // Deleted first, so that the most recently matched rule is last in the map.
       rules.delete(key);
       rules.set(key, { rule, decision, policy, count, last_time: time, last_decision: evaluation.id });
       forgetOldest(rules, maxRules);
     }
   }
 
-  /** By rule. `cursor` is the `next` of an earlier page. */
-  list(tenant: string, { limit, cursor = "" }: { readonly limit: number; readonly cursor?: string }): TrialPage {
-    const rules = this.#tenants.get(tenant) ?? new Map<string, Trial>();
+  /** One page of a tenant's rules, ordered by rule. `cursor` is the `next` of an earlier page. */
+  list(tenant: string, { limit, cursor = "" }: { readonly limit: number; readonly cursor?: string }): ShadowLogPage {
+    const rules = this.#tenants.get(tenant) ?? new Map<string, ShadowLogEntry>();
     const keys = [...rules.keys()].filter((key) => key > cursor).sort();
-    const shown = keys.slice(0, limit);
-    const items = shown.map((key) => rules.get(key) as Trial);
-    return { items, next: keys.length > limit ? (shown.at(-1) ?? null) : null };
+    const page = keys.slice(0, limit);
+    const items = page.map((key) => rules.get(key) as ShadowLogEntry);
+    return { items, next: keys.length > limit ? (page.at(-1) ?? null) : null };
   }
 }
 
-/** Fit for a cursor, and in the order of rules. */
-function keyOf({ rule, decision, policy }: WouldHave): string {
+/** A key that sorts by rule and is safe in a cursor. */
+function keyOf({ rule, decision, policy }: ShadowDecision): string {
   return [rule, decision, policy.kind, policy.name].map(encodeURIComponent).join("/");
 }

@@ -175,7 +175,7 @@ const table = {
   "admin.plugins": { port: "admin", method: "GET", path: "/admin/v1/plugins", access: "policy.read" },
   "admin.test_action": { port: "admin", method: "POST", path: "/admin/v1/test-action", access: "policy.test" },
   "admin.simulate": { port: "admin", method: "POST", path: "/admin/v1/simulate", access: "policy.test" },
-  "admin.would_have": { port: "admin", method: "GET", path: "/admin/v1/would-have", access: "policy.read" },
+  "admin.shadow_decisions": { port: "admin", method: "GET", path: "/admin/v1/shadow-decisions", access: "policy.read" },
   "admin.graphql": { port: "admin", method: "POST", path: "/admin/v1/graphql", access: "key" },
   "admin.graphql_get": { port: "admin", method: "GET", path: "/admin/v1/graphql", access: "key" },
   "admin.usage": { port: "admin", method: "GET", path: "/admin/v1/usage", access: "usage.read" },

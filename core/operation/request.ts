@@ -69,7 +69,7 @@ interface AskedOf {
   "admin.break_glass_close": Asked<unknown, { readonly post_mortem: string }>;
   "admin.test_action": Asked<unknown, DescribedAction & Explaining>;
   "admin.simulate": Asked<unknown, { readonly actions: readonly DescribedAction[] } & Explaining>;
-  "admin.would_have": Asked<Page>;
+  "admin.shadow_decisions": Asked<Page>;
   "admin.graphql": Asked<unknown, QueryAsked<JsonObject | null>>;
   "admin.graphql_get": Asked<QueryAsked<string>>;
   "admin.usage": Asked<UsageAsked>;

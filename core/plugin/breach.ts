@@ -11,9 +11,9 @@ const breachReasons = [
   "missing_output",
   "plugin_error",
   "malformed_verdict",
-  "resting",
+  "circuit_open",
   "overloaded",
-  "late",
+  "timeout",
   "thread_lost",
 ] as const;
 export type BreachReason = (typeof breachReasons)[number];

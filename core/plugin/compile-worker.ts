@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { PluginBreach } from "./breach.ts";
-import { type CompileAnswer, type CompileOrder, checkSettings } from "./compiled-module.ts";
+import { type CompileAnswer, type CompileOrder, runSettingsCheck } from "./compiled-module.ts";
 import { PluginInstance, type Snapshot, takeSnapshot } from "./plugin-machine.ts";
 import { ModuleFault } from "./wasm/binary.ts";
 import { type MeteredModule, meterModule } from "./wasm/meter.ts";
@@ -16,7 +16,7 @@ function compile({ bytes, memoryPages, fuel, settings }: CompileOrder): CompileA
     if (!WebAssembly.validate(bytes)) return { fault: "expected a valid module: the engine refuses it" };
     const module = new WebAssembly.Module(metered.bytes);
     const compiled = { module, state: metered.state, snapshot: begin(module, metered, fuel) };
-    if (metered.checksSettings) checkSettings(compiled, settings, fuel);
+    if (metered.checksSettings) runSettingsCheck(compiled, settings, fuel);
     return compiled;
   } catch (error) {
     if (error instanceof ModuleFault || error instanceof PluginBreach) return { fault: error.message };

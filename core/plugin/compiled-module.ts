@@ -60,7 +60,7 @@ const bounds = { depth: 2, nodes: 8, stringLength: 512, reader: "exact" } as con
  * Asks a plugin's `validate_settings` about settings that its schema lets through. Throws ModuleFault with the plugin's own
  * message where it refuses them, and where it does not answer `{"valid": true}` or `{"valid": false, "message": …}`.
  */
-export function checkSettings(compiled: CompiledModule, settings: JsonObject, fuel: number): void {
+export function runSettingsCheck(compiled: CompiledModule, settings: JsonObject, fuel: number): void {
   const { valid, message } = ask(compiled, settings, fuel);
   if (valid === true && message === undefined) return;
   if (valid !== false || typeof message !== "string" || message === "" || escapeHidden(message) !== message) {

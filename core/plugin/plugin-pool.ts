@@ -103,7 +103,7 @@ export class PluginPool {
     this.#queue.remove(job);
     this.#options.observer.waiting(this.#queue.length);
     const { deadlineMs } = this.#options;
-    if (isRunning) job.settle(new PluginBreach("late", `expected an answer within ${deadlineMs} ms`));
+    if (isRunning) job.settle(new PluginBreach("timeout", `expected an answer within ${deadlineMs} ms`));
     else job.settle(overloaded(`no thread was free within ${deadlineMs} ms`));
   }
 

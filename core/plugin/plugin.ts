@@ -71,13 +71,13 @@ interface PluginObserver {
   /** The share of its fuel that a call took, from 0 to 1. */
   readonly spent: (share: number) => void;
   readonly breached: (ref: PolicyRef, reason: BreachReason) => void;
-  /** The plugin answers `block` to this tenant, unasked, for so long. */
-  readonly resting: (ref: PolicyRef, tenant: string, restMs: number) => void;
+  /** The circuit opened: for `openMs` every action of this tenant is blocked without calling the plugin. */
+  readonly circuitOpened: (ref: PolicyRef, tenant: string, openMs: number) => void;
 }
 
 const nothing: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
 /** Breaches that are not the plugin's doing. */
-const blameless: ReadonlySet<BreachReason> = new Set(["resting", "overloaded", "thread_lost"]);
+const blameless: ReadonlySet<BreachReason> = new Set(["circuit_open", "overloaded", "thread_lost"]);
 
 /**
  * A loaded plugin as a policy: but for its rests a pure function of the envelope. Its budget is fuel, not time, so a
@@ -117,7 +117,7 @@ export class PluginPolicy implements Policy {
     const { tenant } = action;
     try {
       if (this.#breaker.isResting(tenant)) {
-        throw new PluginBreach("resting", `the plugin failed too often and is not asked for ${restMs} ms`);
+        throw new PluginBreach("circuit_open", `plugin circuit open: blocking without calling it for ${openMs} ms`);
       }
       const answer = this.#runner.run(encodeInput(this.#settings, action), tenant);
       return answer instanceof Promise ? this.#readLater(answer, action) : this.#read(answer, action);
@@ -146,13 +146,13 @@ export class PluginPolicy implements Policy {
     if (!(error instanceof PluginBreach)) return;
     this.#options.observer.breached(this.ref, error.reason);
     if (blameless.has(error.reason) || !this.#breaker.failed(tenant)) return;
-    this.#options.observer.resting(this.ref, tenant, restMs);
+    this.#options.observer.circuitOpened(this.ref, tenant, openMs);
   }
 }
 
 /** How many breaches in a row make a plugin rest, and for how long. */
 const maxInARow = 5;
-const restMs = 30_000;
+const openMs = 30_000;
 
 interface Count {
   inARow: number;
@@ -186,7 +186,7 @@ class Breaker {
     if (this.isResting(tenant)) return false;
     const inARow = (this.#counts.get(tenant)?.inARow ?? 0) + 1;
     const rests = inARow >= maxInARow;
-    this.#counts.set(tenant, { inARow, restsUntilMs: rests ? this.#elapsedMs() + restMs : 0 });
+    this.#counts.set(tenant, { inARow, restsUntilMs: rests ? this.#elapsedMs() + openMs : 0 });
     return rests;
   }
 }

@@ -1,10 +1,10 @@
 import { type Decision, type Evaluation, isDecision, type PolicyVerdict, strictest } from "../action/decision.ts";
 import type { ActionEnvelope, Phase, Protocol } from "../action/envelope.ts";
-import type { Finding, Policy, PolicyRef, StandingPolicy, Verdict } from "../action/policy.ts";
+import type { ActivePolicy, Finding, Policy, PolicyRef, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
 import { determiningFindings, readVerdict, requiredApprovals } from "./verdict.ts";
 
-export interface ChainOptions {
+export interface PolicyChainOptions {
   readonly policies: readonly Policy[];
   /** What is decided about an action (phase `input`) no enforced policy says anything about. */
   readonly defaultDecision: Decision;
@@ -24,11 +24,11 @@ const policyErrorRule = "policy_error";
  *
  * Synchronous where every policy is. One evaluation uses the policies that were there when it began.
  */
-export class Chain {
-  readonly #options: Omit<ChainOptions, "policies">;
+export class PolicyChain {
+  readonly #options: Omit<PolicyChainOptions, "policies">;
   #policies: readonly Policy[];
 
-  constructor(options: ChainOptions) {
+  constructor(options: PolicyChainOptions) {
     if (!isDecision(options.defaultDecision)) throw new TypeError("Chain: expected `defaultDecision` to be a decision");
     if (!(options.deadlineMs > 0 && options.deadlineMs < 2 ** 31))
       throw new TypeError("Chain: expected `deadlineMs` above 0");
@@ -41,7 +41,7 @@ export class Chain {
   }
 
   /** The same with their modes. */
-  get standing(): readonly StandingPolicy[] {
+  get active(): readonly ActivePolicy[] {
     return this.#policies.map(({ ref, mode }) => ({ ...ref, mode }));
   }
 

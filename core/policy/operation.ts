@@ -1,6 +1,6 @@
 import { phases } from "../action/envelope.ts";
 import type { JsonObject } from "../action/json.ts";
-import { modes, type StandingPolicy, severities } from "../action/policy.ts";
+import { type ActivePolicy, modes, severities } from "../action/policy.ts";
 import type { Operations } from "../operation/operation.ts";
 import { paging } from "../operation/request.ts";
 import {
@@ -21,7 +21,12 @@ import {
 } from "../operation/shape.ts";
 import { describedActionSchema } from "../road/described-action.ts";
 
-type PolicyRouteId = "admin.policies" | "admin.plugins" | "admin.test_action" | "admin.simulate" | "admin.would_have";
+type PolicyRouteId =
+  | "admin.policies"
+  | "admin.plugins"
+  | "admin.test_action"
+  | "admin.simulate"
+  | "admin.shadow_decisions";
 
 const kind = oneOf(["pack", "plugin", "session", "external"]);
 
@@ -57,12 +62,12 @@ const verdict = object(
 );
 
 const reference = { kind, name: anyText, version: anyText, digest: anyText, signer: nullable(anyText) };
-const standing = object({ items: list(ref("StandingPolicy")), next: { type: "null" } });
+const standing = object({ items: list(ref("ActivePolicy")), next: { type: "null" } });
 
 /** What the answers about policy are made of. */
 export const policySchemas: Readonly<Record<string, JsonObject>> = {
   PolicyRef: object(reference),
-  StandingPolicy: object({ ...reference, mode: oneOf(modes) }),
+  ActivePolicy: object({ ...reference, mode: oneOf(modes) }),
   Evaluation: object(
     {
       id: anyText,
@@ -82,7 +87,7 @@ export const policySchemas: Readonly<Record<string, JsonObject>> = {
   ),
 };
 
-const trial = object({
+const shadowDecision = object({
   decision: oneOf(["review", "block"]),
   rule: anyText,
   policy: object({ kind, name: anyText }),
@@ -146,17 +151,17 @@ export const policyOperations: Operations<PolicyRouteId> = {
     answer: answers("An evaluation for each action.", object({ items: list(ref("Evaluation")) })),
     refusals: ["ENVELOPE_BOUND", "EVIDENCE_UNAVAILABLE"],
   },
-  "admin.would_have": {
-    name: "listTrials",
+  "admin.shadow_decisions": {
+    name: "listShadowDecisions",
     subject: "policy",
-    summary: "What rules and policies in shadow mode would have held or blocked since the gateway started",
+    summary: "List the reviews and blocks of rules and policies in shadow mode since the gateway started",
     query: paging,
-    answer: answers("A page of rules.", page(trial)),
+    answer: answers("A page of rules.", page(shadowDecision)),
     refusals: [],
   },
 };
 
 /** The plugins among the policies in force. */
-export function pluginsOf(policies: readonly StandingPolicy[]): readonly StandingPolicy[] {
+export function pluginsOf(policies: readonly ActivePolicy[]): readonly ActivePolicy[] {
   return policies.filter(({ kind }) => kind === "plugin");
 }

@@ -9,12 +9,12 @@ import {
   maxNear,
   type NearRule,
   type PolicyExplanation,
-  type RuleBook,
+  type RuleExplainer,
   type RuleOutcome,
 } from "../action/explanation.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
 import { bindVariables, type PackVariables } from "./cel/scope.ts";
-import { ExpressionTracer, untold } from "./cel/tracer.ts";
+import { ExpressionTracer, untraced } from "./cel/tracer.ts";
 import { showText } from "./fault.ts";
 import { matches, mismatches } from "./match.ts";
 import type { Rule } from "./rule.ts";
@@ -23,7 +23,7 @@ import type { Rule } from "./rule.ts";
 const maxTraced = 200;
 const maxTold = 32;
 
-interface PackBookOptions {
+interface PackExplainerOptions {
   readonly engine: CelEngine;
   readonly rules: readonly Rule[];
   readonly variables: PackVariables;
@@ -32,10 +32,10 @@ interface PackBookOptions {
 }
 
 /** The rules of a loaded pack, to be asked why. Takes one evaluation's budget of work at most, whatever is asked. */
-export class PackBook implements RuleBook {
-  readonly #options: PackBookOptions;
+export class PackExplainer implements RuleExplainer {
+  readonly #options: PackExplainerOptions;
 
-  constructor(options: PackBookOptions) {
+  constructor(options: PackExplainerOptions) {
     this.#options = options;
   }
 
@@ -51,7 +51,7 @@ export class PackBook implements RuleBook {
     return { rules: told, near: near.sort(byDistance).slice(0, maxNear) };
   }
 
-  recall(ids: readonly string[]): readonly ExplainedRule[] {
+  describeRules(ids: readonly string[]): readonly ExplainedRule[] {
     return this.#options.rules
       .filter(({ id }) => ids.includes(id))
       .slice(0, maxTold)
@@ -85,13 +85,13 @@ function saysSomething({ outcome }: ExplainedRule): boolean {
 /** 0 for what was lifted; for a `when`, the share of its operands that did not hold; then the keys that differ. */
 function distanceOf({ outcome, mismatches, conditions }: ExplainedRule): number {
   if (outcome === "match") return 1 + mismatches.length;
-  if (outcome === "too_dear") return 1;
+  if (outcome === "budget_exceeded") return 1;
   const [first] = conditions;
   return outcome === "when" && first !== undefined ? shareUnmet(first.expression) : 0;
 }
 
 function shareUnmet({ parts }: ExplainedExpression): number {
-  const asked = parts.filter(({ outcome }) => outcome === "true" || outcome === "false" || outcome === "not_asked");
+  const asked = parts.filter(({ outcome }) => outcome === "true" || outcome === "false" || outcome === "skipped");
   const held = asked.filter(({ outcome }) => outcome === "true").length;
   return asked.length === 0 ? 1 : 1 - held / asked.length;
 }
@@ -126,7 +126,7 @@ function traceRule(rule: Rule, action: ActionEnvelope, tracer: ExpressionTracer)
 function recallRule(rule: Rule): ExplainedRule {
   const conditions = (["when", "unless"] as const).flatMap((name): ExplainedCondition[] => {
     const { [name]: condition } = rule;
-    return condition === undefined ? [] : [{ name, expression: untold(condition.text) }];
+    return condition === undefined ? [] : [{ name, expression: untraced(condition.text) }];
   });
   return { ...tell(rule, { outcome: "held", why: "the evidence says so" }), conditions };
 }
@@ -168,7 +168,7 @@ function stop(name: string, told: ExplainedExpression): Settled {
 }
 
 function stopOutcome(name: string, { outcome }: ExplainedExpression): RuleOutcome {
-  if (outcome === "too_dear") return "too_dear";
+  if (outcome === "budget_exceeded") return "budget_exceeded";
   if (outcome === "true" || outcome === "false") return name === "when" ? "when" : "unless";
   return "failed";
 }
@@ -184,7 +184,7 @@ const maxValues = 3;
 
 /** Why a condition came to what it came to: the innermost part that decided it, and the values of what that asks. */
 function describeCondition(name: string, told: ExplainedExpression): string {
-  if (told.outcome === "too_dear")
+  if (told.outcome === "budget_exceeded")
     return `\`${name}\` was not asked: one explanation may take so much work and no more`;
   if (told.outcome === "error") return `\`${name}\` could not be evaluated: ${told.value ?? "no reason is known"}`;
   if (told.outcome === "value") return `\`${name}\` is neither true nor false: ${told.value ?? ""}`;

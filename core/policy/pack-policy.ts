@@ -6,7 +6,7 @@ import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.t
 import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
 import { showText } from "./fault.ts";
 import { type Match, matches, type NameKey, nameKeys, nameOf } from "./match.ts";
-import { PackBook } from "./pack-explainer.ts";
+import { PackExplainer } from "./pack-explainer.ts";
 import { failureOf, findingOf, type Rule, type RuleException } from "./rule.ts";
 
 interface PackPolicyOptions {
@@ -26,7 +26,7 @@ interface PackPolicyOptions {
 export class PackPolicy implements Policy {
   readonly ref: PolicyRef;
   readonly mode: Mode;
-  readonly book: PackBook;
+  readonly explainer: PackExplainer;
   readonly #engine: CelEngine;
   readonly #index: RuleIndex<Rule>;
   readonly #tainting: RuleIndex<Rule>;
@@ -36,7 +36,7 @@ export class PackPolicy implements Policy {
   constructor(options: PackPolicyOptions) {
     this.ref = options.ref;
     this.mode = options.mode;
-    this.book = new PackBook(options);
+    this.explainer = new PackExplainer(options);
     this.#engine = options.engine;
     this.#index = new RuleIndex(options.rules);
     this.#tainting = new RuleIndex(options.rules.filter(({ taints }) => taints.length > 0));

@@ -7,15 +7,15 @@ import { parseStrictJson } from "../action/strict-json.ts";
 import { VerifiedExtension } from "../trust/verified-extension.ts";
 import { CelEngine } from "./cel/engine.ts";
 import { packVariables } from "./cel/scope.ts";
-import { recordShape, type Shape, shapeOf } from "./cel/syntax.ts";
+import { recordShape, type Shape, shapes } from "./cel/syntax.ts";
 import { Faults, type Place } from "./fault.ts";
-import { type Manifest, parseManifest } from "./manifest.ts";
+import { type PackManifest, parsePackManifest } from "./pack-manifest.ts";
 import { PackPolicy } from "./pack-policy.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
-import { checkRules } from "./rule-set.ts";
+import { checkRuleSet } from "./rule-set.ts";
+import { applyShadowRules } from "./shadow-rules.ts";
 import { runCase, type TestCase, type TestResult } from "./test-case.ts";
 import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
-import { tryRules } from "./trial.ts";
 import { readItems, readYamlFile, startOf } from "./yaml/file.ts";
 
 export interface PackOptions {
@@ -69,7 +69,7 @@ export async function loadPack(options: PackOptions): Promise<LoadedPack> {
 }
 
 /** Packs work side by side: two of one name or one namespace are PACK_INVALID. */
-export function refuseTwins(packs: readonly LoadedPack[]): void {
+export function refuseDuplicatePacks(packs: readonly LoadedPack[]): void {
   packs.forEach((pack, index) => {
     const twin = packs.slice(0, index).find((other) => isTwin(pack, other));
     if (twin === undefined) return;
@@ -96,7 +96,7 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   checkClaim(manifest, extension, faults);
   const merged = mergeSettings(manifest, options.settings, faults);
   const tests = mergeTestSettings(source.tests, manifest.settings, faults);
-  const rules = tryRules(source.rules, options.shadowRules, manifest.place, faults);
+  const rules = applyShadowRules(source.rules, options.shadowRules, manifest.place, faults);
   faults.throwIfAny(options.path);
 
   const ref: PolicyRef = {
@@ -121,7 +121,7 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   };
 }
 
-function mergeSettings(manifest: Manifest, settings: JsonObject, faults: Faults): JsonObject {
+function mergeSettings(manifest: PackManifest, settings: JsonObject, faults: Faults): JsonObject {
   try {
     return manifest.settings.merge(settings);
   } catch (error) {
@@ -147,7 +147,7 @@ async function runTests(
 }
 
 function describe(
-  manifest: Manifest,
+  manifest: PackManifest,
   rules: readonly Rule[],
   policy: Policy,
   extension: VerifiedExtension,
@@ -170,7 +170,7 @@ function describe(
 
 /** Everything a pack's files say. */
 interface PackSource {
-  readonly manifest: Manifest;
+  readonly manifest: PackManifest;
   readonly engine: CelEngine;
   readonly rules: readonly Rule[];
   readonly tests: readonly TestCase[];
@@ -204,22 +204,22 @@ export async function readSource(
     faults,
   };
   const rules = await readRules(files, manifest, context);
-  checkRules(rules, now, faults);
+  checkRuleSet(rules, now, faults);
   const tests = await readTests(files, "envelope", faults);
   return { manifest, engine, rules, tests, data };
 }
 
-function readManifest(files: Files, now: string, faults: Faults): Manifest | undefined {
+function readManifest(files: Files, now: string, faults: Faults): PackManifest | undefined {
   const bytes = files.get("pack.yaml");
   if (bytes === undefined) {
     faults.add(startOf("pack.yaml"), "expected a manifest, got no such file");
     return undefined;
   }
   const root = readYamlFile("pack.yaml", bytes, faults);
-  return root === undefined ? undefined : parseManifest(root, now, faults);
+  return root === undefined ? undefined : parsePackManifest(root, now, faults);
 }
 
-async function readRules(files: Files, manifest: Manifest, context: RuleContext): Promise<readonly Rule[]> {
+async function readRules(files: Files, manifest: PackManifest, context: RuleContext): Promise<readonly Rule[]> {
   const globs = manifest.rules.map(compileGlob);
   const rules: Rule[] = [];
   for (const [file, bytes] of files) {
@@ -264,7 +264,7 @@ function readData(files: Files, faults: Faults): JsonObject {
 }
 
 function dataShape(data: JsonObject): Shape {
-  return recordShape(Object.fromEntries(Object.keys(data).map((name) => [name, shapeOf.json])));
+  return recordShape(Object.fromEntries(Object.keys(data).map((name) => [name, shapes.json])));
 }
 
 /** What a manifest says of itself. */

@@ -5,7 +5,7 @@ import type { CompiledModule } from "../plugin/compiled-module.ts";
 import { compilePlugin, type PluginPolicyOptions } from "../plugin/plugin.ts";
 import type { VerifiedExtension } from "../trust/verified-extension.ts";
 import { readPlugin, readPluginTests } from "./plugin-source.ts";
-import { runPluginTests } from "./plugin-trial.ts";
+import { runPluginTests } from "./plugin-test.ts";
 import { requirePassed } from "./test-file.ts";
 
 export interface PluginPlace {
@@ -29,7 +29,7 @@ interface LoadedPlugin {
  * Compiles a plugin from the bytes that were vouched for and runs its own tests. Rejects with PLUGIN_INVALID with every
  * fault, or with every test that failed.
  */
-export async function loadPlugin(
+export async function loadPluginPolicy(
   place: PluginPlace,
   extension: VerifiedExtension,
   { elapsedMs, observer, sliceFuel, pool }: PluginPorts,

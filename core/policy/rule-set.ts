@@ -3,7 +3,7 @@ import type { Faults } from "./fault.ts";
 import type { Rule } from "./rule.ts";
 
 /** Finds the rules of a pack that can never make a difference; each is a fault, for each looks like protection. */
-export function checkRules(rules: readonly Rule[], now: string, faults: Faults): void {
+export function checkRuleSet(rules: readonly Rule[], now: string, faults: Faults): void {
   checkIds(rules, faults);
   for (const rule of rules) {
     if (rule.expires !== undefined && rule.expires <= now) {

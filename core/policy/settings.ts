@@ -1,7 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { isJsonObject, type JsonObject } from "../action/json.ts";
 import { compilePattern } from "./cel/pattern.ts";
-import { recordShape, type Shape, shapeOf } from "./cel/syntax.ts";
+import { recordShape, type Shape, shapes } from "./cel/syntax.ts";
 
 /** What a pack lets its operator tune. */
 export interface SettingsSchema {
@@ -30,7 +30,7 @@ export function compileSettings(schema: JsonObject, defaults: JsonObject): Setti
     return merged;
   };
   merge({});
-  const fields = Object.keys(properties).map((name) => [name, shapeOf.json] as const);
+  const fields = Object.keys(properties).map((name) => [name, shapes.json] as const);
   return { shape: recordShape(Object.fromEntries(fields)), merge };
 }
 

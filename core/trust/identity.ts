@@ -13,7 +13,7 @@ import {
 import { contentDigest } from "../action/canonical-json.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { TrustedIdentity } from "../config/trust-policy.ts";
-import { Refusal, type Refused, type TrustCheck } from "./refusal.ts";
+import { type TrustCheck, type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 
 /** Whom a certificate names, and who said so. Both are printable ASCII without backticks, at most 1024 characters. */
 export interface Identity {
@@ -42,7 +42,8 @@ function readIdentity(certificate: X509Certificate): Identity {
   const kind = name === undefined ? undefined : nameTags.get(name.tag.toDER());
   const subject = plain(name?.value);
   const issuer = readIssuer(certificate);
-  if (kind === undefined || subject === undefined || issuer === undefined) throw new Refusal("identity_unreadable");
+  if (kind === undefined || subject === undefined || issuer === undefined)
+    throw new TrustRefusalError("identity_unreadable");
   return { issuer, subject, kind };
 }
 
@@ -102,8 +103,8 @@ export function proveIdentity(
   certificate: SignerCertificate,
   trustedRoot: JsonObject,
   revokedKeys: readonly string[],
-): SigningTimes | Refused {
-  const refuse = (check: TrustCheck): Refused => ({ check, detail: `\`${certificate.identity.subject}\`` });
+): SigningTimes | TrustRefusal {
+  const refuse = (check: TrustCheck): TrustRefusal => ({ check, detail: `\`${certificate.identity.subject}\`` });
   if (!certificate.signsCode) return refuse("certificate_usage");
   try {
     const root = toTrustMaterial(TrustedRoot.fromJSON(trustedRoot));
@@ -200,7 +201,7 @@ const readWhereCritical: ReadonlySet<string> = new Set(["2.5.29.15", "2.5.29.17"
 /** Reads DER of at most 16 KiB that two parsers take for one certificate, each extension given once. */
 export function readCertificate(der: Buffer): SignerCertificate {
   const read = der.length > maxBytes ? undefined : parse(der);
-  if (read === undefined) throw new Refusal("certificate_malformed");
+  if (read === undefined) throw new TrustRefusalError("certificate_malformed");
   return { ...read, identity: readIdentity(read.parsed) };
 }
 

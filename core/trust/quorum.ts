@@ -1,7 +1,7 @@
 import { canonicalJson } from "../action/canonical-json.ts";
 import type { TrustedSigner, TrustPolicy } from "../config/trust-policy.ts";
 import { hasSubject, type Identity, isOf } from "./identity.ts";
-import { Refusal, type Refused } from "./refusal.ts";
+import { type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 import type { Statement } from "./statement.ts";
 import type { ProvenIdentity } from "./verified-extension.ts";
 
@@ -14,7 +14,7 @@ export interface CheckedSignature {
   /** Proven times of signing (RFC 3339, milliseconds, UTC; in order); none without a certificate. */
   readonly times: readonly string[];
   /** `unknown`: by nobody whom the policy names, and not looked into. */
-  readonly proof: "valid" | "unknown" | Refused;
+  readonly proof: "valid" | "unknown" | TrustRefusal;
 }
 
 /** Who vouches for an extension. */
@@ -29,7 +29,7 @@ interface Trusted {
 
 /** The signers that the policy asks for, out of signatures of which none is bad. Throws Refusal where they are too few. */
 function requireSigners(signatures: readonly CheckedSignature[], policy: TrustPolicy, now: string): Trusted {
-  const discounted: Refused[] = [];
+  const discounted: TrustRefusal[] = [];
   const counted: Counted[] = [];
   // A signer counts once, however often and however the signer signed: a policy lists each once.
   const counts = (signer: TrustedSigner): boolean => {
@@ -45,10 +45,10 @@ function requireSigners(signatures: readonly CheckedSignature[], policy: TrustPo
   const minimum = policy.anyOf?.minimum ?? 0;
   if (all.length === policy.allOf.length && any.length >= minimum && counted.length > 0) return trustedBy(counted);
   const [first] = [...discounted, ...strangers(signatures, policy)];
-  if (first !== undefined) throw new Refusal(first.check, first.detail);
+  if (first !== undefined) throw new TrustRefusalError(first.check, first.detail);
   const absent = policy.allOf.filter((signer) => !all.includes(signer)).map(({ name }) => `\`${name}\` did not sign`);
   const few = any.length < minimum ? [`${any.length} of the ${minimum} that \`any_of\` asks for`] : [];
-  throw new Refusal("signers_missing", [...absent, ...few].join(", "));
+  throw new TrustRefusalError("signers_missing", [...absent, ...few].join(", "));
 }
 
 interface Counted {
@@ -92,7 +92,7 @@ function reasonAgainst(
   { name, notBefore, notAfter }: TrustedSigner,
   { revoked }: TrustPolicy,
   now: string,
-): Refused | undefined {
+): TrustRefusal | undefined {
   if (typeof proof === "object") return proof;
   if (revoked.keys.includes(keyId)) return { check: "key_revoked", detail: `\`${name}\`` };
   const signed = identity === null ? [now] : times;
@@ -106,9 +106,9 @@ function reasonAgainst(
 }
 
 /** Identities that the policy does not name: where somebody is missing, what they are says most. */
-function strangers(signatures: readonly CheckedSignature[], { allOf, anyOf }: TrustPolicy): readonly Refused[] {
+function strangers(signatures: readonly CheckedSignature[], { allOf, anyOf }: TrustPolicy): readonly TrustRefusal[] {
   const known = [...allOf, ...(anyOf?.signers ?? [])].flatMap(({ identity }) => identity ?? []);
-  return signatures.flatMap(({ identity, proof }): readonly Refused[] => {
+  return signatures.flatMap(({ identity, proof }): readonly TrustRefusal[] => {
     if (identity === null || proof !== "unknown") return [];
     const { issuer, subject } = identity;
     const isNamed = known.some((each) => hasSubject(identity, each.subject));
@@ -118,7 +118,7 @@ function strangers(signatures: readonly CheckedSignature[], { allOf, anyOf }: Tr
 }
 
 /** What was found out about an extension; the signatures are checked, nothing is decided. */
-export interface Finding {
+export interface CheckedExtension {
   readonly statement: Statement;
   /** `sha256:<hex>` of the extension, its files, its signature file and its statement. */
   readonly digests: ReadonlySet<string>;
@@ -138,7 +138,7 @@ export interface SeenSequence {
  * milliseconds, UTC; `seen` undefined where nothing of this kind and name was trusted before. Pure. Throws Refusal.
  */
 export function judgeTrust(
-  finding: Finding,
+  finding: CheckedExtension,
   policy: TrustPolicy,
   now: string,
   seen: SeenSequence | undefined,
@@ -147,7 +147,7 @@ export function judgeTrust(
   refuseUntimely(finding.statement, now);
   for (const { proof, keyId } of finding.signatures) {
     if (typeof proof === "object" && proof.check !== "key_revoked") {
-      throw new Refusal(proof.check, proof.detail ?? `key \`${keyId}\``);
+      throw new TrustRefusalError(proof.check, proof.detail ?? `key \`${keyId}\``);
     }
   }
   const trusted = requireSigners(finding.signatures, policy, now);
@@ -155,20 +155,20 @@ export function judgeTrust(
   return trusted;
 }
 
-function refuseRevoked({ digests }: Finding, { revoked }: TrustPolicy): void {
+function refuseRevoked({ digests }: CheckedExtension, { revoked }: TrustPolicy): void {
   const found = revoked.digests.find((digest) => digests.has(digest));
-  if (found !== undefined) throw new Refusal("digest_revoked", `\`${found}\``);
+  if (found !== undefined) throw new TrustRefusalError("digest_revoked", `\`${found}\``);
 }
 
 function refuseUntimely({ issuedAt, expiresAt }: Statement, now: string): void {
-  if (issuedAt > now) throw new Refusal("not_yet_issued", `issued at ${issuedAt}`);
-  if (expiresAt !== null && expiresAt <= now) throw new Refusal("expired", `at ${expiresAt}`);
+  if (issuedAt > now) throw new TrustRefusalError("not_yet_issued", `issued at ${issuedAt}`);
+  if (expiresAt !== null && expiresAt <= now) throw new TrustRefusalError("expired", `at ${expiresAt}`);
 }
 
-function refuseRollback({ statement, digest }: Finding, seen: SeenSequence | undefined): void {
+function refuseRollback({ statement, digest }: CheckedExtension, seen: SeenSequence | undefined): void {
   if (seen === undefined || statement.sequence > seen.sequence) return;
   if (statement.sequence < seen.sequence) {
-    throw new Refusal("sequence_lower", `got ${statement.sequence} after ${seen.sequence}`);
+    throw new TrustRefusalError("sequence_lower", `got ${statement.sequence} after ${seen.sequence}`);
   }
-  if (digest !== seen.digest) throw new Refusal("sequence_reused", `${seen.sequence} was \`${seen.digest}\``);
+  if (digest !== seen.digest) throw new TrustRefusalError("sequence_reused", `${seen.sequence} was \`${seen.digest}\``);
 }

@@ -45,13 +45,13 @@ const trustChecks = {
 export type TrustCheck = keyof typeof trustChecks;
 
 /** A check that failed; `detail` says of what, in backticks where it was input. */
-export interface Refused {
+export interface TrustRefusal {
   readonly check: TrustCheck;
   readonly detail: string | undefined;
 }
 
 /** Carries a failed check out of the verifier's steps; never leaves this folder. */
-export class Refusal extends Error implements Refused {
+export class TrustRefusalError extends Error implements TrustRefusal {
   readonly check: TrustCheck;
   readonly detail: string | undefined;
 
@@ -64,12 +64,12 @@ export class Refusal extends Error implements Refused {
 }
 
 /** `check: what was expected (detail)`. */
-export function tellRefusal({ check, detail }: Refused): string {
+export function describeRefusal({ check, detail }: TrustRefusal): string {
   return `${check}: ${trustChecks[check]}${detail === undefined ? "" : ` (${detail})`}`;
 }
 
 /** EXTENSION_REFUSED for one folder; `data.check` names the check. */
-export function refusalError(folder: string, refused: Refused, options: ErrorOptions = {}): GatewayError {
+export function trustError(folder: string, refused: TrustRefusal, options: ErrorOptions = {}): GatewayError {
   const data = { check: refused.check };
-  return new GatewayError("EXTENSION_REFUSED", `\`${folder}\`: ${tellRefusal(refused)}`, { ...options, data });
+  return new GatewayError("EXTENSION_REFUSED", `\`${folder}\`: ${describeRefusal(refused)}`, { ...options, data });
 }

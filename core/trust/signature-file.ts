@@ -10,7 +10,7 @@ import { canonicalJson } from "../action/canonical-json.ts";
 import type { Json } from "../action/json.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
 import { readCertificate, type SignerCertificate } from "./identity.ts";
-import { Refusal } from "./refusal.ts";
+import { TrustRefusalError } from "./refusal.ts";
 import { payloadType } from "./statement.ts";
 
 /** What one signer left: a statement, and a signature that was not checked yet. */
@@ -33,10 +33,10 @@ const newline = 0x0a;
  */
 export function readSignatureFile(bytes: Buffer): readonly [SignatureBundle, ...SignatureBundle[]] {
   const lines = splitLines(bytes);
-  if (lines.length > maxSigners) throw new Refusal("bundle_malformed", `at most ${maxSigners} of them`);
+  if (lines.length > maxSigners) throw new TrustRefusalError("bundle_malformed", `at most ${maxSigners} of them`);
   const [first, ...others] = lines.map(readBundle);
-  if (first === undefined) throw new Refusal("bundle_malformed", "at least one");
-  if (others.some(({ payload }) => !payload.equals(first.payload))) throw new Refusal("statement_differs");
+  if (first === undefined) throw new TrustRefusalError("bundle_malformed", "at least one");
+  if (others.some(({ payload }) => !payload.equals(first.payload))) throw new TrustRefusalError("statement_differs");
   return [first, ...others];
 }
 
@@ -66,13 +66,13 @@ function readBundle(line: Buffer, index: number): SignatureBundle {
   const where = `line ${index + 1}`;
   const bundle = parseBundle(line, where);
   if (bundle.mediaType !== BUNDLE_V03_MEDIA_TYPE || !isBundleWithDsseEnvelope(bundle)) {
-    throw new Refusal("bundle_malformed", where);
+    throw new TrustRefusalError("bundle_malformed", where);
   }
   const { payload, payloadType: type, signatures } = bundle.content.dsseEnvelope;
-  if (type !== payloadType) throw new Refusal("payload_type", where);
+  if (type !== payloadType) throw new TrustRefusalError("payload_type", where);
   const signer = readSigner(bundle);
   if (signer === undefined || signatures.some(({ keyid }) => keyid !== "" && keyid !== signer.keyId)) {
-    throw new Refusal("bundle_malformed", where);
+    throw new TrustRefusalError("bundle_malformed", where);
   }
   return { ...signer, payload, bundle };
 }
@@ -99,7 +99,7 @@ function parseBundle(line: Buffer, where: string): Bundle {
   } catch {
     // The same answer for every way in which it is none; the library's words quote the file.
   }
-  throw new Refusal("bundle_malformed", where);
+  throw new TrustRefusalError("bundle_malformed", where);
 }
 
 const maxProofs = 4;

@@ -2,7 +2,7 @@ import { canonicalJson } from "../action/canonical-json.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
 import type { ExtensionFolder } from "./folder.ts";
-import { Refusal } from "./refusal.ts";
+import { TrustRefusalError } from "./refusal.ts";
 import { type ExtensionClaim, extensionKinds } from "./verified-extension.ts";
 
 export const payloadType = "application/vnd.in-toto+json";
@@ -38,20 +38,21 @@ export function readStatement(payload: Buffer): Statement {
   const root = readObject(payload);
   demand(hasExactly(root, ["_type", "predicate", "predicateType", "subject"]), "its members");
   demand(root._type === statementType, "`_type`");
-  if (root.predicateType !== predicateType) throw new Refusal("predicate_type");
+  if (root.predicateType !== predicateType) throw new TrustRefusalError("predicate_type");
   return { ...readPredicate(root.predicate), subjects: readSubjects(root.subject) };
 }
 
 /** Exactly the files that were signed, and each with the bytes that were signed. */
 export function compareSubjects({ subjects, kind }: Statement, folder: ExtensionFolder): void {
-  if (kind !== folder.kind) throw new Refusal("kind_mismatch", `expected \`${folder.kind}\`, got \`${kind}\``);
+  if (kind !== folder.kind)
+    throw new TrustRefusalError("kind_mismatch", `expected \`${folder.kind}\`, got \`${kind}\``);
   for (const name of subjects.keys()) {
-    if (!folder.fileDigests.has(name)) throw new Refusal("file_missing", `\`${name}\``);
+    if (!folder.fileDigests.has(name)) throw new TrustRefusalError("file_missing", `\`${name}\``);
   }
   for (const [name, digest] of folder.fileDigests) {
     const signed = subjects.get(name);
-    if (signed === undefined) throw new Refusal("file_unlisted", `\`${name}\``);
-    if (signed !== digest) throw new Refusal("file_altered", `\`${name}\``);
+    if (signed === undefined) throw new TrustRefusalError("file_unlisted", `\`${name}\``);
+    if (signed !== digest) throw new TrustRefusalError("file_altered", `\`${name}\``);
   }
 }
 
@@ -60,11 +61,11 @@ function readObject(payload: Buffer): JsonObject {
   try {
     value = parseStrictJson(payload, bounds);
   } catch {
-    throw new Refusal("statement_malformed", "its JSON");
+    throw new TrustRefusalError("statement_malformed", "its JSON");
   }
   // Two readers of other bytes could see two statements under one signature.
   if (!isJsonObject(value) || canonicalJson(value) !== payload.toString("utf8")) {
-    throw new Refusal("statement_malformed", "its JSON");
+    throw new TrustRefusalError("statement_malformed", "its JSON");
   }
   return value;
 }
@@ -109,5 +110,5 @@ function hasExactly(value: JsonObject, members: readonly string[]): boolean {
 }
 
 function demand(held: boolean, what: string): asserts held {
-  if (!held) throw new Refusal("statement_malformed", what);
+  if (!held) throw new TrustRefusalError("statement_malformed", what);
 }

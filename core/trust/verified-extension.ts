@@ -1,6 +1,6 @@
 import { contentDigest } from "../action/canonical-json.ts";
 import type { ExtensionFolder } from "./folder.ts";
-import type { Refused } from "./refusal.ts";
+import type { TrustRefusal } from "./refusal.ts";
 
 export const extensionKinds = ["pack", "plugin"] as const;
 export type ExtensionKind = (typeof extensionKinds)[number];
@@ -130,7 +130,7 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
  * An extension that nobody vouches for, marked as such: for an operator who does not insist on signatures, and for tools
  * that only look. `refused` is the check that failed; null where none was made.
  */
-export function acceptUnverified(folder: ExtensionFolder, refused: Refused | null): VerifiedExtension {
+export function acceptUnverified(folder: ExtensionFolder, refused: TrustRefusal | null): VerifiedExtension {
   const bundleDigest = folder.signature === undefined ? null : contentDigest(folder.signature);
   const trust = bundleDigest === null ? "unsigned" : "untrusted";
   return VerifiedExtension.admitUnverified(folder, { trust, bundleDigest, check: refused?.check ?? null });

@@ -7,7 +7,7 @@ import type { TrustedKey, TrustPolicy } from "../config/trust-policy.ts";
 import type { ExtensionFolder } from "./folder.ts";
 import { isPlainText, proveIdentity } from "./identity.ts";
 import { type CheckedSignature, isBy, judgeTrust, type SeenSequence } from "./quorum.ts";
-import { Refusal, type Refused } from "./refusal.ts";
+import { type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 import { readSignatureFile, type SignatureBundle } from "./signature-file.ts";
 import { compareSubjects, readStatement, type Statement, statementType } from "./statement.ts";
 import { type BuildStatement, VerifiedExtension } from "./verified-extension.ts";
@@ -30,9 +30,9 @@ export type SeenLookup = (statement: Statement) => Promise<SeenSequence | undefi
  * Reads what is signed, and holds the folder to it: every file listed, none missing, each as it was. The failed check
  * comes back as `Refused`.
  */
-export function readSigned(folder: ExtensionFolder): SignedFolder | Refused {
+export function readSigned(folder: ExtensionFolder): SignedFolder | TrustRefusal {
   return refusedOr(() => {
-    if (folder.signature === undefined) throw new Refusal("unsigned");
+    if (folder.signature === undefined) throw new TrustRefusalError("unsigned");
     const bundles = readSignatureFile(folder.signature);
     const [{ payload }] = bundles;
     const statement = readStatement(payload);
@@ -52,7 +52,7 @@ export async function verifyExtension(
   policy: TrustPolicy,
   now: string,
   lookUp: SeenLookup,
-): Promise<VerifiedExtension | Refused> {
+): Promise<VerifiedExtension | TrustRefusal> {
   const signed = readSigned(folder);
   if (isRefused(signed)) return signed;
   const { statement, build, bundleDigest } = signed;
@@ -71,15 +71,15 @@ export async function verifyExtension(
   });
 }
 
-export function isRefused<T extends object>(result: T | Refused): result is Refused {
+export function isRefused<T extends object>(result: T | TrustRefusal): result is TrustRefusal {
   return !(result instanceof VerifiedExtension) && "check" in result;
 }
 
-function refusedOr<T>(read: () => T): T | Refused {
+function refusedOr<T>(read: () => T): T | TrustRefusal {
   try {
     return read();
   } catch (cause) {
-    if (!(cause instanceof Refusal)) throw cause;
+    if (!(cause instanceof TrustRefusalError)) throw cause;
     return { check: cause.check, detail: cause.detail };
   }
 }
@@ -144,13 +144,14 @@ export function readBuildStatement({ files, fileDigests }: ExtensionFolder): Bui
   if (bytes === undefined) return null;
   const { subject, predicateType, predicate } = parse(bytes);
   const builder = predicateType === slsaProvenance ? builderOf(predicate) : null;
-  if (!isPlainText(predicateType) || (builder !== null && !isPlainText(builder))) throw new Refusal("build_malformed");
+  if (!isPlainText(predicateType) || (builder !== null && !isPlainText(builder)))
+    throw new TrustRefusalError("build_malformed");
   const built = readSubjects(subject);
   const modules = [...fileDigests].filter(([name]) => name.endsWith(".wasm"));
   const wanted = modules.length > 0 ? modules : [...fileDigests].filter(([, digest]) => built.has(digest));
   const other = wanted.find(([, digest]) => !built.has(digest));
-  if (other !== undefined) throw new Refusal("build_of_another", `\`${other[0]}\``);
-  if (wanted.length === 0) throw new Refusal("build_of_another");
+  if (other !== undefined) throw new TrustRefusalError("build_of_another", `\`${other[0]}\``);
+  if (wanted.length === 0) throw new TrustRefusalError("build_of_another");
   return { digest: contentDigest(bytes), predicateType, builder };
 }
 
@@ -159,9 +160,9 @@ function parse(bytes: Buffer): JsonObject {
   try {
     value = parseStrictJson(bytes, bounds);
   } catch {
-    throw new Refusal("build_malformed");
+    throw new TrustRefusalError("build_malformed");
   }
-  if (!isJsonObject(value) || value._type !== statementType) throw new Refusal("build_malformed");
+  if (!isJsonObject(value) || value._type !== statementType) throw new TrustRefusalError("build_malformed");
   return value;
 }
 
@@ -171,7 +172,7 @@ function builderOf(predicate: Json | undefined): Json {
 }
 
 function readSubjects(value: Json | undefined): ReadonlySet<string> {
-  if (!Array.isArray(value)) throw new Refusal("build_malformed");
+  if (!Array.isArray(value)) throw new TrustRefusalError("build_malformed");
   const digests = (value as readonly Json[]).map((each) => member(member(each, "digest"), "sha256"));
   return new Set(digests.filter((digest) => typeof digest === "string"));
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import type { Policy } from "../../core/action/policy.ts";
-import { Chain } from "../../core/policy/chain.ts";
+import { PolicyChain } from "../../core/policy/chain.ts";
 import { loadPack } from "../../core/policy/pack.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { makeAction } from "../support/action.ts";
@@ -19,7 +19,7 @@ const write = makeAction({
 });
 
 function microseconds(policies: readonly Policy[], action: ActionEnvelope): string {
-  const chain = new Chain({
+  const chain = new PolicyChain({
     policies,
     defaultDecision: "block",
     deadlineMs: 100,

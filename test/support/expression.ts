@@ -2,7 +2,7 @@ import type { Phase } from "../../core/action/envelope.ts";
 import type { Json } from "../../core/action/json.ts";
 import { CelEngine, ExpressionError } from "../../core/policy/cel/engine.ts";
 import { bindVariables, packVariables, ruleScope, type Scope } from "../../core/policy/cel/scope.ts";
-import { recordShape, shapeOf } from "../../core/policy/cel/syntax.ts";
+import { recordShape, shapes } from "../../core/policy/cel/syntax.ts";
 import { makeAction } from "./action.ts";
 
 const pack = packVariables({ limit: 3, paths: ["/etc/*"] }, { names: { ada: true } });
@@ -11,8 +11,8 @@ const pack = packVariables({ limit: 3, paths: ["/etc/*"] }, { names: { ada: true
 export function scopeOf(phases: readonly Phase[]): Scope {
   return ruleScope(
     phases,
-    recordShape({ limit: shapeOf.json, paths: shapeOf.json }),
-    recordShape({ names: shapeOf.json }),
+    recordShape({ limit: shapes.json, paths: shapes.json }),
+    recordShape({ names: shapes.json }),
   );
 }
 

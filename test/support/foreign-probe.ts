@@ -60,7 +60,7 @@ const takes: Readonly<Record<AdminRouteId, Takes | readonly Takes[]>> = {
   "admin.plugins": nothing,
   "admin.test_action": { body: described, members: ["session"] },
   "admin.simulate": { body: (id) => ({ actions: [described(id)] }), members: ["session"] },
-  "admin.would_have": list,
+  "admin.shadow_decisions": list,
   "admin.graphql": nothing, // each field of its own, below
   "admin.graphql_get": nothing,
   "admin.usage": list,

@@ -186,7 +186,7 @@ export class OperationWorld {
       "admin.plugins": {},
       "admin.test_action": { body: () => ({ ...action, explain: true }) },
       "admin.simulate": { body: () => ({ actions: [action, { tool: "other", target: "x" }] }) },
-      "admin.would_have": {},
+      "admin.shadow_decisions": {},
       "admin.graphql": { body: () => ({ query }) },
       "admin.graphql_get": { query: { query } },
       "admin.usage": { query: { by: "day,principal,provider,model" } },

@@ -11,7 +11,7 @@ export function openPool(threads = 2, deadlineMs = 60_000): PluginPool {
 /** Every call is answered here and at once, however long it takes, where the plugin's memory is small. */
 export const portsOfOneThread: PluginPorts = {
   elapsedMs: () => performance.now(),
-  observer: { spent: () => undefined, breached: () => undefined, resting: () => undefined },
+  observer: { spent: () => undefined, breached: () => undefined, circuitOpened: () => undefined },
   sliceFuel: Number.MAX_SAFE_INTEGER,
   pool: openPool(1),
 };

@@ -1,6 +1,6 @@
 import { phases } from "../../core/action/envelope.ts";
 import type { JsonObject } from "../../core/action/json.ts";
-import { loadPlugin } from "../../core/policy/plugin-load.ts";
+import { loadPluginPolicy } from "../../core/policy/plugin-load.ts";
 import { readExtensionFolder } from "../../core/trust/folder.ts";
 import { acceptUnverified } from "../../core/trust/verified-extension.ts";
 import { type ImmediatePolicy, immediate, portsOfOneThread } from "./plugin-port.ts";
@@ -9,5 +9,5 @@ import { type ImmediatePolicy, immediate, portsOfOneThread } from "./plugin-port
 export async function openPlugin(path: string, settings: JsonObject = {}): Promise<ImmediatePolicy> {
   const extension = acceptUnverified(await readExtensionFolder(path, "plugin"), null);
   const place = { path, mode: "enforce", phases, taints: [], settings } as const;
-  return immediate((await loadPlugin(place, extension, portsOfOneThread)).policy);
+  return immediate((await loadPluginPolicy(place, extension, portsOfOneThread)).policy);
 }

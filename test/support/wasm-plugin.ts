@@ -64,7 +64,7 @@ export async function openSample(
     observer: {
       spent: () => undefined,
       breached: (_, reason) => void breaches.push(reason),
-      resting: (_, tenant) => void rests.push(tenant),
+      circuitOpened: (_, tenant) => void rests.push(tenant),
     },
     ...changed,
     module: typeof module === "string" ? assemble(module) : module,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Context } from "koa";
 import type { Approval } from "../../action/approval.ts";
-import type { StandingPolicy } from "../../action/policy.ts";
+import type { ActivePolicy } from "../../action/policy.ts";
 import type { Principal } from "../../action/principal.ts";
 import type { Approvals } from "../../approval/approvals.ts";
 import { listLive } from "../../approval/history.ts";
@@ -85,11 +85,11 @@ interface DashboardParts {
   readonly providers: ProviderFleet;
   readonly sessions: SessionOverview;
   readonly metrics: Metrics;
-  readonly policies: () => readonly StandingPolicy[];
+  readonly policies: () => readonly ActivePolicy[];
 }
 
 const maxApprovals = 50;
-const maxTrials = 100;
+const maxShadowDecisions = 100;
 
 /** What anybody may know who reaches the port, and why it is no more. */
 function publicData({ health }: Pick<DashboardParts, "health">): object {
@@ -109,7 +109,7 @@ async function tenantData(parts: DashboardParts, { tenant, role }: Principal): P
     rates: live.standing(tenant),
     sessions: await parts.sessions.read(tenant),
     approvals: listLive(approvals.book, tenant, "pending", { limit: maxApprovals }).items.map(viewApproval),
-    would_have: parts.metrics.trials.list(tenant, { limit: maxTrials }).items,
+    shadow_decisions: parts.metrics.shadowLog.list(tenant, { limit: maxShadowDecisions }).items,
     upstreams: fleet.health(),
     providers: providers.health().map(showProvider),
     evidence: evidenceStanding(ledger, tenant),

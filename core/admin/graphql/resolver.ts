@@ -1,6 +1,6 @@
 import { type ApprovalState, isFinal } from "../../action/approval.ts";
 import { GatewayError } from "../../action/error.ts";
-import type { StandingPolicy } from "../../action/policy.ts";
+import type { ActivePolicy } from "../../action/policy.ts";
 import type { Principal } from "../../action/principal.ts";
 import type { Permission } from "../../action/role.ts";
 import type { Approvals } from "../../approval/approvals.ts";
@@ -26,7 +26,7 @@ export interface GraphqlParts {
   readonly ledger: Ledger;
   readonly sessionDirectory: SessionDirectory;
   readonly meter: UsageMeter;
-  readonly policies: () => readonly StandingPolicy[];
+  readonly policies: () => readonly ActivePolicy[];
 }
 
 interface PageArgs {

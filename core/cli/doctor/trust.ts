@@ -5,9 +5,9 @@ import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { TrustedSigner } from "../../config/trust-policy.ts";
 import { measureFuelRate } from "../../plugin/fuel-rate.ts";
 import { PluginPool } from "../../plugin/plugin-pool.ts";
-import { loadPolicies } from "../../policy/policy-load.ts";
+import { loadExtensions } from "../../policy/extension-load.ts";
 import { readExtensionFolder } from "../../trust/folder.ts";
-import { tellRefusal } from "../../trust/refusal.ts";
+import { describeRefusal } from "../../trust/refusal.ts";
 import { readSigner } from "../../trust/signing.ts";
 import type { ExtensionKind } from "../../trust/verified-extension.ts";
 import { isRefused, readSigned } from "../../trust/verifier.ts";
@@ -124,7 +124,7 @@ async function load(config: GatewayConfig, onUntrusted: (path: string, text: str
   const { packs, plugins, pluginWorkers, deadlineMs } = config.policy;
   const pool = new PluginPool({ threads: pluginWorkers, deadlineMs, observer: { threads: ignore, waiting: ignore } });
   try {
-    await loadPolicies({
+    await loadExtensions({
       packs,
       plugins,
       strict: config.extensions.strict,
@@ -133,9 +133,9 @@ async function load(config: GatewayConfig, onUntrusted: (path: string, text: str
       elapsedMs,
       pool,
       sliceFuel: measureFuelRate(elapsedMs),
-      observer: { spent: ignore, breached: ignore, resting: ignore },
+      observer: { spent: ignore, breached: ignore, circuitOpened: ignore },
       lookUp: async () => undefined,
-      onUntrusted: (path, refused) => onUntrusted(path, tellRefusal(refused)),
+      onUntrusted: (path, refused) => onUntrusted(path, describeRefusal(refused)),
       onRefused: async () => undefined,
     });
   } finally {

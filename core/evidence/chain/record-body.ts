@@ -1,5 +1,5 @@
 import type { TicketUse } from "../../action/capability-ticket.ts";
-import { type Evaluation, type PolicyVerdict, wouldHave } from "../../action/decision.ts";
+import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../action/decision.ts";
 import type { ActionEnvelope, ClientIdentity, Outcome } from "../../action/envelope.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { SessionScope } from "../../action/principal.ts";
@@ -158,7 +158,7 @@ function recordEvaluation(evaluation: Evaluation): RecordedEvaluation {
 }
 
 function recordTrials(evaluation: Evaluation): readonly RecordedTrial[] | undefined {
-  const found = wouldHave(evaluation);
+  const found = shadowDecisions(evaluation);
   return found.length === 0 ? undefined : found.map(({ decision, rule }) => ({ decision, rule }));
 }
 

@@ -10,7 +10,7 @@ import {
   type ParsedExpression,
   type Select,
   type Shape,
-  shapeOf,
+  shapes,
 } from "./syntax.ts";
 
 const arithmetic: ReadonlySet<string> = new Set(["_+_", "_-_", "_*_", "_/_", "_%_"]);
@@ -58,14 +58,14 @@ class Checker {
     if (kind.case === "structExpr") {
       if (kind.value.messageName !== "") this.#fault(node, `unknown type \`${kind.value.messageName}\``);
       for (const part of kind.value.entries.flatMap(entryParts)) if (part !== undefined) this.infer(part, locals);
-      return shapeOf.map;
+      return shapes.map;
     }
-    return shapeOf.unknown;
+    return shapes.unknown;
   }
 
   #fault(node: Expr, message: string): Shape {
     this.faults.push({ offset: this.#parsed.offsetOf(node), message });
-    return shapeOf.unknown;
+    return shapes.unknown;
   }
 
   #variable(node: Expr, name: string, locals: Locals): Shape {
@@ -83,18 +83,18 @@ class Checker {
   }
 
   #literal(node: Expr, type: string | undefined): Shape {
-    if (type === "boolValue") return shapeOf.bool;
-    if (type === "int64Value") return shapeOf.int;
-    if (type === "doubleValue") return shapeOf.double;
-    if (type === "stringValue") return shapeOf.string;
-    if (type === "nullValue") return shapeOf.null;
+    if (type === "boolValue") return shapes.bool;
+    if (type === "int64Value") return shapes.int;
+    if (type === "doubleValue") return shapes.double;
+    if (type === "stringValue") return shapes.string;
+    if (type === "nullValue") return shapes.null;
     return this.#fault(node, "expected a bool, int, double or text, got bytes or an unsigned integer");
   }
 
   #select(node: Expr, select: Select, locals: Locals): Shape {
-    const operand = select.operand === undefined ? shapeOf.unknown : this.infer(select.operand, locals);
+    const operand = select.operand === undefined ? shapes.unknown : this.infer(select.operand, locals);
     const field = this.#field(node, operand, select.field);
-    return select.testOnly ? shapeOf.bool : field;
+    return select.testOnly ? shapes.bool : field;
   }
 
   #field(node: Expr, operand: Shape, name: string): Shape {
@@ -103,16 +103,16 @@ class Checker {
       if (field !== undefined) return field;
       return this.#fault(node, `unknown field \`${name}\`${didYouMean(name, operand.fields.keys())}`);
     }
-    if (operand.kind === "json") return shapeOf.json;
-    if (operand.kind === "map" || operand.kind === "unknown") return shapeOf.unknown;
+    if (operand.kind === "json") return shapes.json;
+    if (operand.kind === "map" || operand.kind === "unknown") return shapes.unknown;
     return this.#fault(node, `expected a map before \`.${name}\`, got ${operand.kind}`);
   }
 
   #list(elements: readonly Expr[], locals: Locals): Shape {
-    const shapes = elements.map((element) => this.infer(element, locals));
-    const first = shapes[0];
-    const same = first !== undefined && shapes.every((shape) => shape.kind === first.kind);
-    return { kind: "list", element: same ? first : shapeOf.unknown };
+    const inferred = elements.map((element) => this.infer(element, locals));
+    const first = inferred[0];
+    const same = first !== undefined && inferred.every((shape) => shape.kind === first.kind);
+    return { kind: "list", element: same ? first : shapes.unknown };
   }
 
   #call(node: Expr, call: Call, locals: Locals): Shape {
@@ -149,18 +149,18 @@ class Checker {
   }
 
   #operator(node: Expr, name: string, args: readonly Shape[]): Shape {
-    const [left = shapeOf.unknown, right = shapeOf.unknown] = args;
-    if (logic.has(name) || comparisons.has(name)) return shapeOf.bool;
+    const [left = shapes.unknown, right = shapes.unknown] = args;
+    if (logic.has(name) || comparisons.has(name)) return shapes.bool;
     if (name === "_[_]") return this.#index(node, left);
-    if (name === "_?_:_") return right.kind === args[2]?.kind ? right : shapeOf.unknown;
+    if (name === "_?_:_") return right.kind === args[2]?.kind ? right : shapes.unknown;
     if (name === "-_") return left;
-    return arithmetic.has(name) ? this.#arithmetic(node, name, left, right) : shapeOf.unknown;
+    return arithmetic.has(name) ? this.#arithmetic(node, name, left, right) : shapes.unknown;
   }
 
   #index(node: Expr, operand: Shape): Shape {
-    if (operand.kind === "json") return shapeOf.json;
-    if (operand.kind === "list") return operand.element ?? shapeOf.unknown;
-    if (operand.kind === "map" || operand.kind === "unknown") return shapeOf.unknown;
+    if (operand.kind === "json") return shapes.json;
+    if (operand.kind === "list") return operand.element ?? shapes.unknown;
+    if (operand.kind === "map" || operand.kind === "unknown") return shapes.unknown;
     return this.#fault(node, `expected a list or a map before \`[\`, got ${operand.kind}`);
   }
 
@@ -178,44 +178,44 @@ class Checker {
     }
     if (name === "_%_" && kinds.includes("double"))
       return this.#fault(node, "expected ints beside `%`, got a double; write `int(…)`");
-    return left.kind === right.kind && left.kind !== "json" ? left : shapeOf.unknown;
+    return left.kind === right.kind && left.kind !== "json" ? left : shapes.unknown;
   }
 
   #comprehension(loop: Comprehension, locals: Locals): Shape {
-    const range = loop.iterRange === undefined ? shapeOf.unknown : this.infer(loop.iterRange, locals);
-    const start = loop.accuInit === undefined ? shapeOf.unknown : this.infer(loop.accuInit, locals);
-    const item = range.kind === "json" ? shapeOf.json : (range.element ?? shapeOf.unknown);
-    const result: Shape = start.kind === "list" ? shapeOf.list : start;
+    const range = loop.iterRange === undefined ? shapes.unknown : this.infer(loop.iterRange, locals);
+    const start = loop.accuInit === undefined ? shapes.unknown : this.infer(loop.accuInit, locals);
+    const item = range.kind === "json" ? shapes.json : (range.element ?? shapes.unknown);
+    const result: Shape = start.kind === "list" ? shapes.list : start;
     const inside = new Map([...locals, [loop.iterVar, item], [loop.accuVar, result]]);
     for (const part of [loop.loopCondition, loop.loopStep]) if (part !== undefined) this.infer(part, inside);
     return loop.result === undefined
-      ? shapeOf.unknown
+      ? shapes.unknown
       : this.infer(loop.result, new Map([...locals, [loop.accuVar, result]]));
   }
 }
 
 function resultOf(name: string, target: Shape | undefined): Shape {
-  if (name === "distinct") return { kind: "list", element: target?.element ?? shapeOf.unknown };
+  if (name === "distinct") return { kind: "list", element: target?.element ?? shapes.unknown };
   if (name === "flatten") return { kind: "list", element: flatElement(target?.element) };
-  if (["size", "int", "indexOf", "lastIndexOf"].includes(name) || name.startsWith("get")) return shapeOf.int;
-  if (name === "double") return shapeOf.double;
-  if (["contains", "startsWith", "endsWith", "matches", "glob"].includes(name)) return shapeOf.bool;
+  if (["size", "int", "indexOf", "lastIndexOf"].includes(name) || name.startsWith("get")) return shapes.int;
+  if (name === "double") return shapes.double;
+  if (["contains", "startsWith", "endsWith", "matches", "glob"].includes(name)) return shapes.bool;
   if (name === "leaves") return { kind: "list", element: leafShape };
-  if (name === "split") return { kind: "list", element: shapeOf.string };
-  return ["timestamp", "duration"].includes(name) ? shapeOf.time : shapeOf.string;
+  if (name === "split") return { kind: "list", element: shapes.string };
+  return ["timestamp", "duration"].includes(name) ? shapes.time : shapes.string;
 }
 
 /** What the items of a list of lists, or of other things, are once it is flat. */
 function flatElement(element: Shape | undefined): Shape {
-  if (element?.kind === "list") return element.element ?? shapeOf.unknown;
-  return element?.kind === "json" ? shapeOf.json : shapeOf.unknown;
+  if (element?.kind === "list") return element.element ?? shapes.unknown;
+  return element?.kind === "json" ? shapes.json : shapes.unknown;
 }
 
 const leafShape: Shape = {
   kind: "map",
   fields: new Map([
-    ["key", shapeOf.string],
-    ["text", shapeOf.string],
+    ["key", shapes.string],
+    ["text", shapes.string],
   ]),
 };
 

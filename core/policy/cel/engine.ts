@@ -11,7 +11,7 @@ import {
   countNodes,
   type Expr,
   type ExpressionFault,
-  isFault,
+  isExpressionFault,
   parseExpression,
   type Shape,
 } from "./syntax.ts";
@@ -48,7 +48,7 @@ export class CelEngine {
 
   compile(text: string, scope: Scope): Compiled {
     const parsed = parseExpression(text);
-    if (isFault(parsed)) return { faults: [parsed] };
+    if (isExpressionFault(parsed)) return { faults: [parsed] };
     const { faults, shape } = checkExpression(parsed, scope, this.#patterns);
     if (faults.length > 0) return { faults };
     return { expression: { text, shape, evaluate: this.prepare(parsed.root) } };

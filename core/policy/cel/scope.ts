@@ -2,39 +2,39 @@ import { type CelInput, type CelMap, type CelValue, celList, celMap } from "@buf
 import type { ActionEnvelope, Phase } from "../../action/envelope.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { SessionState } from "../../action/session-state.ts";
-import { recordShape, type Shape, shapeOf } from "./syntax.ts";
+import { recordShape, type Shape, shapes } from "./syntax.ts";
 
 const listOf = (element: Shape): Shape => ({ kind: "list", element });
-const texts = listOf(shapeOf.string);
+const texts = listOf(shapes.string);
 
 /** What rules may read of where an action reaches to, and of what its session did and met before it. Ages are seconds. */
 const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shape>> = {
-  facts: recordShape({ hosts: texts, paths: texts, more: shapeOf.bool }),
+  facts: recordShape({ hosts: texts, paths: texts, more: shapes.bool }),
   session_state: recordShape({
-    risk: shapeOf.double,
-    actions: shapeOf.double,
-    reviews: shapeOf.double,
-    tools: shapeOf.double,
-    new_tool: shapeOf.bool,
+    risk: shapes.double,
+    actions: shapes.double,
+    reviews: shapes.double,
+    tools: shapes.double,
+    new_tool: shapes.bool,
     taints: listOf(
       recordShape({
-        name: shapeOf.string,
-        target: shapeOf.string,
-        tool: shapeOf.string,
-        action: shapeOf.string,
-        age: shapeOf.double,
+        name: shapes.string,
+        target: shapes.string,
+        tool: shapes.string,
+        action: shapes.string,
+        age: shapes.double,
       }),
     ),
   }),
   history: listOf(
     recordShape({
-      age: shapeOf.double,
-      protocol: shapeOf.string,
-      tool: shapeOf.string,
-      target: shapeOf.string,
-      capability: shapeOf.string,
-      decision: shapeOf.string,
-      dispatched: shapeOf.bool,
+      age: shapes.double,
+      protocol: shapes.string,
+      tool: shapes.string,
+      target: shapes.string,
+      capability: shapes.string,
+      decision: shapes.string,
+      dispatched: shapes.bool,
       hosts: texts,
       paths: texts,
     }),
@@ -140,33 +140,33 @@ export type Scope = ReadonlyMap<string, Shape>;
 export type Variables = Readonly<Record<string, CelValue>>;
 
 const everyPhase: Readonly<Record<string, Shape>> = {
-  protocol: shapeOf.string,
-  phase: shapeOf.string,
-  tool: shapeOf.string,
-  target: shapeOf.string,
-  capability: shapeOf.string,
-  tenant: shapeOf.string,
-  task: shapeOf.json,
-  principal: recordShape({ id: shapeOf.string, role: shapeOf.string, key_id: shapeOf.string }),
-  session: recordShape({ id: shapeOf.string, transport: shapeOf.string, label: shapeOf.string }),
-  client: recordShape({ name: shapeOf.string, version: shapeOf.string, address: shapeOf.string }),
-  tool_definition: recordShape({ digest: shapeOf.string, annotations: shapeOf.json }),
-  now: shapeOf.time,
-  ticket: recordShape({ id: shapeOf.string, standing: shapeOf.string }),
+  protocol: shapes.string,
+  phase: shapes.string,
+  tool: shapes.string,
+  target: shapes.string,
+  capability: shapes.string,
+  tenant: shapes.string,
+  task: shapes.json,
+  principal: recordShape({ id: shapes.string, role: shapes.string, key_id: shapes.string }),
+  session: recordShape({ id: shapes.string, transport: shapes.string, label: shapes.string }),
+  client: recordShape({ name: shapes.string, version: shapes.string, address: shapes.string }),
+  tool_definition: recordShape({ digest: shapes.string, annotations: shapes.json }),
+  now: shapes.time,
+  ticket: recordShape({ id: shapes.string, standing: shapes.string }),
   ...sessionShapes,
 };
 
 const ofCall: Readonly<Record<string, Shape>> = {
-  args: shapeOf.json,
-  arguments: shapeOf.json,
-  continuation: shapeOf.json,
+  args: shapes.json,
+  arguments: shapes.json,
+  continuation: shapes.json,
 };
 
 /** Which variables exist in one phase only; for the message that says so. */
 const byPhase: Readonly<Record<Phase, Readonly<Record<string, Shape>>>> = {
   list: {},
   input: ofCall,
-  output: { ...ofCall, output: shapeOf.json },
+  output: { ...ofCall, output: shapes.json },
 };
 
 /** Why a name is not in a scope, where another phase has it. */

@@ -47,7 +47,7 @@ export function parseExpression(text: string): ParsedExpression | ExpressionFaul
   }
 }
 
-export function isFault(value: ParsedExpression | ExpressionFault): value is ExpressionFault {
+export function isExpressionFault(value: ParsedExpression | ExpressionFault): value is ExpressionFault {
   return "message" in value;
 }
 
@@ -131,7 +131,7 @@ export interface Shape {
   readonly element?: Shape;
 }
 
-export const shapeOf: Readonly<Record<Kind, Shape>> = {
+export const shapes: Readonly<Record<Kind, Shape>> = {
   bool: { kind: "bool" },
   int: { kind: "int" },
   double: { kind: "double" },
@@ -146,5 +146,5 @@ export const shapeOf: Readonly<Record<Kind, Shape>> = {
 
 /** A map with these fields and no others. */
 export function recordShape(fields: Readonly<Record<string, Shape>>): Shape {
-  return { kind: "map", fields: new Map(Object.entries(fields)), element: shapeOf.string };
+  return { kind: "map", fields: new Map(Object.entries(fields)), element: shapes.string };
 }

@@ -3,7 +3,7 @@ import type { ExplainedExpression, ExpressionOutcome } from "../../action/explan
 import { showText } from "../fault.ts";
 import { type CelEngine, ExpressionError } from "./engine.ts";
 import type { Variables } from "./scope.ts";
-import { type Comprehension, type Expr, isFault, type ParsedExpression, parseExpression } from "./syntax.ts";
+import { type Comprehension, type Expr, isExpressionFault, type ParsedExpression, parseExpression } from "./syntax.ts";
 
 /** Parts told of one expression, and how deep they lie in one another. */
 const maxParts = 64;
@@ -42,13 +42,13 @@ export class ExpressionTracer {
 }
 
 /** The text of an expression, told of no action. */
-export function untold(text: string): ExplainedExpression {
-  return { ...nothing, text: showText(text), outcome: "not_kept" };
+export function untraced(text: string): ExplainedExpression {
+  return { ...nothing, text: showText(text), outcome: "unavailable" };
 }
 
 function parseAgain(text: string): ParsedExpression {
   const parsed = parseExpression(text);
-  if (isFault(parsed)) throw new TypeError("trace: expected an expression that compiled");
+  if (isExpressionFault(parsed)) throw new TypeError("trace: expected an expression that compiled");
   return parsed;
 }
 
@@ -73,7 +73,7 @@ class Trace {
     this.#left--;
     const answer = this.#answer(node, variables);
     const told = { text: showText(this.#parsed.textOf(node)), ...answer };
-    if (answer.outcome === "too_dear") return told;
+    if (answer.outcome === "budget_exceeded") return told;
     const { parts, more } = this.#parts(node, variables, depth + 1);
     return { ...told, parts, more };
   }
@@ -83,7 +83,7 @@ class Trace {
     const asked = this.#ask(node, real);
     if ("value" in asked && typeof asked.value === "boolean")
       return { ...nothing, outcome: asked.value ? "true" : "false", value: String(asked.value) };
-    if ("spent" in asked && asked.spent) return { ...nothing, outcome: "too_dear" };
+    if ("spent" in asked && asked.spent) return { ...nothing, outcome: "budget_exceeded" };
     const outcome = "value" in asked ? "value" : "error";
     const value = textOf(asked);
     const isSame = shown === real || (shown !== null && textOf(this.#ask(node, shown)) === value);
@@ -107,7 +107,7 @@ class Trace {
 
   #skip(node: Expr): ExplainedExpression {
     this.#left--;
-    return { ...nothing, text: showText(this.#parsed.textOf(node)), outcome: "not_asked" };
+    return { ...nothing, text: showText(this.#parsed.textOf(node)), outcome: "skipped" };
   }
 
   /** The turn of a loop that decided it: the first whose condition is as `loop` says; else the first of all. */

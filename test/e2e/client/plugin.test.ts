@@ -159,9 +159,9 @@ describe("plugins of a running gateway", function () {
     expect(said.filter((each) => each.includes("policy_error"))).to.have.length.of.at.least(7);
     const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
     expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="fuel_exhausted"\} [5-9]/);
-    expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="resting"\} \d/);
-    expect(metrics).to.match(/gateway_plugin_rests_total 1$/m);
-    expect(world.gateway.stderr()).to.include("plugin failed too often: blocks unasked");
+    expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="circuit_open"\} \d/);
+    expect(metrics).to.match(/gateway_plugin_circuit_opened_total 1$/m);
+    expect(world.gateway.stderr()).to.include("plugin_circuit_opened");
     await change(pluginFiles(abstain), "reloaded packs and keys");
     expect(await echo("rested")).to.equal("allowed");
   });

@@ -35,7 +35,7 @@ function everywhere(names: readonly string[]): object {
       expires_at: time,
     })),
     sessions: [{ session: "s", state: "active", risk: 9, taints: names }],
-    would_have: names.map((rule) => ({ rule, decision: "block", count: 1, last_time: time })),
+    shadow_decisions: names.map((rule) => ({ rule, decision: "block", count: 1, last_time: time })),
     upstreams: names.map((name) => ({ name, state: name })),
     providers: names.map((name) => ({ name, breaker: name })),
     extensions: names.map((name) => ({ kind: "pack", name, version: name, signer: name })),
@@ -129,7 +129,7 @@ describe("the dashboard in Chromium", function () {
     });
     await until(`${text("#approvals")} === "Nothing waits."`);
     await post(world, echoCall('{"on_trial":true}'));
-    await until(`${text("#trials")}.includes("would have blocked")`);
+    await until(`${text("#shadow-decisions")}.includes("would have blocked")`);
     for (const [selector, word] of [
       ["#peers", "recorder"],
       ["#evidence", "takes records"],
@@ -167,7 +167,7 @@ describe("the dashboard in Chromium", function () {
       return request.respond({ status: 200, contentType: "application/json", body });
     });
     await openLive();
-    for (const place of ["#decisions", "#approvals", "#sessions", "#peers", "#extensions", "#trials"]) {
+    for (const place of ["#decisions", "#approvals", "#sessions", "#peers", "#extensions", "#shadow-decisions"]) {
       const shown = String(await page.evaluate(`document.querySelector("${place}").textContent`));
       expect(shown, place).to.not.match(unseen);
       for (const { what, text: name } of hostileNames)

@@ -45,7 +45,7 @@ describe("drift from a task's manifest", function () {
     expect(await world.reached()).to.equal(8);
     expect(await world.metric("gateway_kills_total")).to.not.match(/ [1-9]\d*$/m);
     // Eight strange tools, and six calls beyond the second; the strict one counts.
-    const would = await world.metric("gateway_would_have_total");
+    const would = await world.metric("gateway_shadow_decisions_total");
     expect(would).to.include('{kind="session",decision="review"} 8').and.include('{kind="session",decision="block"} 6');
     const decisions = (await world.evidence.recordsOf((label) => label === undefined)).filter(
       ({ kind }) => kind === "decision",

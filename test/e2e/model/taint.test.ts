@@ -91,7 +91,7 @@ describe("a session that spans tools and models", function () {
       expect(would).to.include({ verdict: "review" });
       expect(decision?.evaluation?.would_have?.map(({ rule }) => rule)).to.deep.equal([egress]);
       const metrics = await (await fetch(`${trial.gateway.metricsUrl}/metrics`)).text();
-      expect(metrics).to.match(/^gateway_would_have_total\{[^}]*decision="review"[^}]*\} [1-9]/m);
+      expect(metrics).to.match(/^gateway_shadow_decisions_total\{[^}]*decision="review"[^}]*\} [1-9]/m);
     });
 
     const sdkOf = (where: TaintWorld, label: string): ModelSdk =>

@@ -154,7 +154,7 @@ describe("what is done over the admin port is on record with who did it", functi
       kind: "admin",
       detail: (principal) => ({ action: "policy.simulate", principal, count: 1 }),
     },
-    "admin.would_have": null,
+    "admin.shadow_decisions": null,
     "admin.graphql": null,
     "admin.graphql_get": null,
     "admin.usage": null,

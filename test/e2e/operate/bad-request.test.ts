@@ -48,7 +48,7 @@ const lists = [
   "evidence/keys",
   "webhooks/dead-letters",
   "usage",
-  "would-have",
+  "shadow-decisions",
 ];
 
 /** How a role is refused that may not have what the route gives, and else the code of the input itself. */

@@ -57,7 +57,7 @@ const printed = `pack open 1.0.0: block, which decided
                 !path.endsWith(".md")  → true
                   path.endsWith(".md")  → false
                     path  → "/etc/shadow"
-          size(args.paths) > 5  → not asked
+          size(args.paths) > 5  → skipped
     says: a path of the system
 
 nearest rules that did not decide
@@ -267,11 +267,11 @@ describe("why something was decided", function () {
     expect(told).to.deep.include({ source: "approval", values: "shown", rules: ["open.held"] });
     expect(told.policies.flatMap(({ rules: all }) => all.map(({ rule }) => rule))).to.include("open.trial");
     const left = await explain(blocked);
-    expect(left).to.deep.include({ source: "evidence", values: "not_kept", rules: whole.rules, near: [] });
+    expect(left).to.deep.include({ source: "evidence", values: "unavailable", rules: whole.rules, near: [] });
     expect(left.notes[0]).to.match(/^Arguments are not kept with the evidence/);
     const rule = left.policies.flatMap(({ rules: all }) => all)[0];
     expect(rule).to.include({ rule: "open.system", file: "rules/further.yaml", line: 2 });
-    expect(rule?.conditions[0]?.expression).to.include({ outcome: "not_kept", value: null });
+    expect(rule?.conditions[0]?.expression).to.include({ outcome: "unavailable", value: null });
     expect(JSON.stringify(left)).to.not.include("/etc/shadow");
   });
 
@@ -294,7 +294,7 @@ describe("why something was decided", function () {
     await site.stop();
     await site.start({ more: "evidence: { store_values: false }" });
     const told = await explain(await refused({ ...note, paths: ["/etc/shadow"] }));
-    expect(told).to.deep.include({ source: "evidence", values: "not_kept", rules: ["open.system"] });
+    expect(told).to.deep.include({ source: "evidence", values: "unavailable", rules: ["open.system"] });
     await site.stop();
     await site.start({ more: 'evidence: { redact_fields: ["write_note:paths"] }' });
     const id = await refused({ ...note, paths: ["/etc/shadow"] });

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Trial } from "../../../core/observe/shadow-log.ts";
+import type { ShadowLogEntry } from "../../../core/observe/shadow-log.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { scrape } from "../../support/scrape.ts";
 import { type Result, type Step, WatchedSite } from "../../support/watched-site.ts";
@@ -94,14 +94,16 @@ describe("each detector of session-watch in shadow mode", function () {
 
   it("is counted, by kind and decision, and nothing else is", async () => {
     const series = [...(await scrape(site.gateway.metricsUrl))].filter(([name]) =>
-      name.startsWith("gateway_would_have"),
+      name.startsWith("gateway_shadow_decisions"),
     );
-    expect(series.map(([name]) => name)).to.deep.equal(['gateway_would_have_total{kind="pack",decision="review"}']);
+    expect(series.map(([name]) => name)).to.deep.equal([
+      'gateway_shadow_decisions_total{kind="pack",decision="review"}',
+    ]);
     expect(series[0]?.[1]).to.be.at.least(cases.length);
   });
 
   it("is listed rule by rule, with the last decision it would have changed, in pages, to its own tenant", async () => {
-    const page = (await (await ask("would-have")).json()) as { items: readonly Trial[]; next: null };
+    const page = (await (await ask("shadow-decisions")).json()) as { items: readonly ShadowLogEntry[]; next: null };
     expect(page.items.map(({ rule }) => rule)).to.deep.equal(detectors.toSorted());
     for (const { count, last_decision: last, last_time: time, policy } of page.items) {
       expect(count).to.be.at.least(1);
@@ -112,15 +114,15 @@ describe("each detector of session-watch in shadow mode", function () {
     const paged: string[] = [];
     for (let next: string | null = ""; next !== null; ) {
       const cursor: string = next === "" ? "" : `&cursor=${encodeURIComponent(next)}`;
-      const some = (await (await ask(`would-have?limit=4${cursor}`)).json()) as {
-        items: readonly Trial[];
+      const some = (await (await ask(`shadow-decisions?limit=4${cursor}`)).json()) as {
+        items: readonly ShadowLogEntry[];
         next: string | null;
       };
       paged.push(...some.items.map(({ rule }) => rule));
       next = some.next;
     }
     expect(paged).to.deep.equal(detectors.toSorted());
-    expect(await (await ask("would-have", site.foreignKey)).json()).to.deep.equal({ items: [], next: null });
+    expect(await (await ask("shadow-decisions", site.foreignKey)).json()).to.deep.equal({ items: [], next: null });
     expect((await ask("would-have?limit=0")).status).to.equal(400);
   });
 
@@ -131,7 +133,7 @@ describe("each detector of session-watch in shadow mode", function () {
     const trials = stdout
       .split("\n")
       .slice(0, -1)
-      .map((line) => JSON.parse(line) as Trial);
+      .map((line) => JSON.parse(line) as ShadowLogEntry);
     expect(trials.map(({ rule }) => rule)).to.deep.equal(detectors.toSorted());
     const spoken = await runGateway(args, { GATEWAY_API_KEY: site.key });
     expect(spoken.stdout).to.match(/^session-watch\.data-url {2}would have held 1, last [0-9a-f-]{36} at \d{4}-/m);

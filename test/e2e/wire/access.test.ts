@@ -52,7 +52,7 @@ const matrix: Readonly<Record<RouteId, Row>> = {
   "admin.plugins": everyKey,
   "admin.test_action": [400, 400, 403, 400, 401, 401], // a tool call of MCP is no description of an action
   "admin.simulate": [400, 400, 403, 400, 401, 401],
-  "admin.would_have": everyKey,
+  "admin.shadow_decisions": everyKey,
   "admin.graphql": [400, 400, 400, 400, 401, 401], // a tool call of MCP is no query
   "admin.graphql_get": [400, 400, 400, 400, 401, 401],
   "admin.usage": everyKey,

@@ -172,18 +172,18 @@ describe("a plugin in the sandbox", () => {
     const bad = makeAction({ arguments: { long: "x".repeat(900) } });
     for (let round = 0; round < 5; round++) expect(() => policy.evaluate(bad)).to.throw("trap");
     expect(rests).to.deep.equal(["acme"]);
-    expect(() => policy.evaluate(action)).to.throw("resting");
+    expect(() => policy.evaluate(action)).to.throw("circuit_open");
     expect(policy.evaluate(makeAction({ tenant: "other" })).decision).to.equal("allow");
     clock.ms += 29_999;
-    expect(() => policy.evaluate(action)).to.throw("resting");
+    expect(() => policy.evaluate(action)).to.throw("circuit_open");
     clock.ms += 1;
     expect(() => policy.evaluate(bad)).to.throw("trap");
-    expect(() => policy.evaluate(action)).to.throw("resting");
+    expect(() => policy.evaluate(action)).to.throw("circuit_open");
     clock.ms += 30_000;
     expect(policy.evaluate(action).decision).to.equal("allow");
     for (let round = 0; round < 4; round++) expect(() => policy.evaluate(bad)).to.throw("trap");
     expect(policy.evaluate(action).decision).to.equal("allow");
-    expect(breaches.filter((reason) => reason === "resting")).to.have.length(3);
+    expect(breaches.filter((reason) => reason === "circuit_open")).to.have.length(3);
   });
 
   it("[S35] survives random bytes in good modules: each is refused, blocks in its budget, or answers", async function () {

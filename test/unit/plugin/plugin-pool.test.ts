@@ -136,7 +136,7 @@ describe("PluginPool", () => {
   it("tells a call that no thread was free for from one that is itself too slow", async () => {
     const { pool } = openPool(1, 300);
     const results = [call(pool, spinning, { fuel: endless }), call(pool, quick)];
-    expect(await Promise.all(results.map(reasonOf))).to.deep.equal(["late", "overloaded"]);
+    expect(await Promise.all(results.map(reasonOf))).to.deep.equal(["timeout", "overloaded"]);
   });
 
   it("has threads that give way to the process, where the system has priorities for threads", async () => {

@@ -3,7 +3,7 @@ import { phases } from "../../../core/action/envelope.ts";
 import { PluginBreach } from "../../../core/plugin/breach.ts";
 import { compilePlugin, type PluginOptions, type PluginPolicy } from "../../../core/plugin/plugin.ts";
 import type { PluginPool } from "../../../core/plugin/plugin-pool.ts";
-import { Chain } from "../../../core/policy/chain.ts";
+import { PolicyChain } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { openPool, portsOfOneThread } from "../../support/plugin-port.ts";
@@ -104,7 +104,10 @@ describe("a plugin whose calls may run in the pool", () => {
   it("[S29] rests after breaches that came later, and an answer from before does not end the rest", async () => {
     const clock = { ms: 0 };
     const rests: string[] = [];
-    const observer = { ...portsOfOneThread.observer, resting: (_: unknown, tenant: string) => void rests.push(tenant) };
+    const observer = {
+      ...portsOfOneThread.observer,
+      circuitOpened: (_: unknown, tenant: string) => void rests.push(tenant),
+    };
     const text = moduleOf(`${works} ${spins.replace("2000", "6000")}`);
     const policy = await open(text, { elapsedMs: () => clock.ms, observer });
     const hostile = makeAction({ arguments: { text: "x".repeat(8_000) } });
@@ -114,7 +117,7 @@ describe("a plugin whose calls may run in the pool", () => {
     expect(new Set(errors.map(({ message }) => message.split(":")[0]))).to.deep.equal(new Set(["fuel_exhausted"]));
     expect((await slow).decision).to.equal("abstain");
     expect(rests).to.deep.equal(["acme"]);
-    expect(() => policy.evaluate(short)).to.throw("resting");
+    expect(() => policy.evaluate(short)).to.throw("circuit_open");
     clock.ms += 30_000;
     expect(await policy.evaluate(short)).to.have.property("decision", "abstain");
   });
@@ -123,7 +126,7 @@ describe("a plugin whose calls may run in the pool", () => {
     const hurried = openPool(1, 300);
     const text = moduleOf(spins);
     const policy = await open(text, { pool: hurried, fuel: Number.MAX_SAFE_INTEGER });
-    const chain = new Chain({
+    const chain = new PolicyChain({
       policies: [policy],
       defaultDecision: "allow",
       deadlineMs: 300,

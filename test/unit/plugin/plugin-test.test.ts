@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openPlugin } from "../../../core/cli/plugin-folder.ts";
-import { type PluginTestResult, runPluginTests, trialFuel } from "../../../core/policy/plugin-trial.ts";
+import { type PluginTestResult, runPluginTests, testFuel } from "../../../core/policy/plugin-test.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { PackFolders } from "../../support/policy-pack.ts";
 import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";
@@ -73,11 +73,11 @@ describe("a plugin's own tests, run in its sandbox", () => {
     this.timeout(60_000);
     const rows = (count: number): string =>
       `cases:\n  - name: spin\n    each:\n${"      - {}\n".repeat(count)}    expect: { decision: block, errors: 1 }\n`;
-    const most = trialFuel / 50_000_000;
+    const most = testFuel / 50_000_000;
     const limits = "limits: { fuel: 50000000 }\n";
     const spin = "(loop $l (br $l))";
     expect(await run(abstain, rows(most), spin, limits)).to.have.length(most);
     const error = await rejection(run(abstain, rows(most + 1), spin, limits));
-    expect(error.message).to.include(`expected tests of at most ${trialFuel} units of fuel in all`);
+    expect(error.message).to.include(`expected tests of at most ${testFuel} units of fuel in all`);
   });
 });

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { type Decision, decisions, type Evaluation } from "../../../core/action/decision.ts";
 import { type ActionEnvelope, type Phase, phases } from "../../../core/action/envelope.ts";
 import type { Finding, Mode, Policy, Redaction, Verdict } from "../../../core/action/policy.ts";
-import { Chain, type ChainOptions } from "../../../core/policy/chain.ts";
+import { PolicyChain, type PolicyChainOptions } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";
 
 const finding: Finding = { rule: "p.r", decision: "block", message: "m", severity: "low", risk: 10, mode: "enforce" };
@@ -17,10 +17,17 @@ function saying(decision: Verdict["decision"], risk = 10): Policy {
   return policy(decision, () => ({ decision, findings, risk: decision === "abstain" ? 0 : risk }));
 }
 
-function chainOf(policies: readonly Policy[], options: Partial<ChainOptions> = {}): Chain {
+function chainOf(policies: readonly Policy[], options: Partial<PolicyChainOptions> = {}): PolicyChain {
   let now = 0;
   const elapsedUs = (): number => (now += 2.4);
-  return new Chain({ policies, defaultDecision: "block", deadlineMs: 20, newId: () => "id-1", elapsedUs, ...options });
+  return new PolicyChain({
+    policies,
+    defaultDecision: "block",
+    deadlineMs: 20,
+    newId: () => "id-1",
+    elapsedUs,
+    ...options,
+  });
 }
 
 function evaluate(policies: readonly Policy[], phase: Phase = "input"): Evaluation {

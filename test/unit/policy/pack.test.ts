@@ -2,7 +2,7 @@ import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { loadPack, refuseTwins } from "../../../core/policy/pack.ts";
+import { loadPack, refuseDuplicatePacks } from "../../../core/policy/pack.ts";
 import { makeAction } from "../../support/action.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { faultsOf, manifest, optionsFor, type PackFiles, PackFolders, packOf } from "../../support/policy-pack.ts";
@@ -216,9 +216,9 @@ describe("refuseTwins(packs)", () => {
       "pack.yaml": manifest().replace("name: sample", "name: twin"),
     });
     const packs = await Promise.all([first, second].map(async (path) => loadPack(await optionsFor(path))));
-    expect(() => refuseTwins(packs))
+    expect(() => refuseDuplicatePacks(packs))
       .to.throw(GatewayError, "`twin`: expected a name and a namespace of its own, got those of `sample`")
       .with.property("code", "PACK_INVALID");
-    refuseTwins(packs.slice(1));
+    refuseDuplicatePacks(packs.slice(1));
   });
 });

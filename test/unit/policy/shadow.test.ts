@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { decisions, type Evaluation } from "../../../core/action/decision.ts";
 import { type Finding, type Mode, modes, type Policy, type Verdict } from "../../../core/action/policy.ts";
-import { Chain } from "../../../core/policy/chain.ts";
+import { PolicyChain } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";
 import { manifest, PackFolders } from "../../support/policy-pack.ts";
 
@@ -47,7 +47,7 @@ function policy(evaluate: Policy["evaluate"], mode: Mode, name: string): Policy 
 const action = makeAction({ phase: "output", output: { text: "some text" } });
 
 async function judge(policies: readonly Policy[]): Promise<Partial<Evaluation>> {
-  const chain = new Chain({
+  const chain = new PolicyChain({
     policies,
     defaultDecision: "review",
     deadlineMs: 2,

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Policy } from "../../../core/action/policy.ts";
 import type { KillTarget } from "../../../core/kill/kill.ts";
 import { LiveFeed } from "../../../core/observe/live-feed.ts";
-import { Chain } from "../../../core/policy/chain.ts";
+import { PolicyChain } from "../../../core/policy/chain.ts";
 import { type Passage, Road } from "../../../core/road/run.ts";
 import { ticketless, unwatched } from "../../support/approval-world.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
@@ -50,7 +50,7 @@ for (const target of targets) {
     }
 
     function travel(guards: Guards, onAsked: () => void = () => undefined): Promise<Passage<string>> {
-      const chain = new Chain({
+      const chain = new PolicyChain({
         policies: [...(guards.inChain ? [world.killSwitch] : []), openPolicy(onAsked)],
         defaultDecision: "block",
         deadlineMs: 1_000,

@@ -8,7 +8,7 @@ import { uuidV7 } from "../../../core/action/id.ts";
 import type { Finding, Policy } from "../../../core/action/policy.ts";
 import { KillSwitch } from "../../../core/kill/kill-switch.ts";
 import { LiveFeed } from "../../../core/observe/live-feed.ts";
-import { Chain } from "../../../core/policy/chain.ts";
+import { PolicyChain } from "../../../core/policy/chain.ts";
 import type { SessionWatch as Sessions } from "../../../core/road/participant.ts";
 import { Road } from "../../../core/road/run.ts";
 import { SessionBook } from "../../../core/session/session-book.ts";
@@ -89,7 +89,7 @@ describe("a taint on its way to the disk", () => {
   }
 
   function roadWith(sessions: Sessions = watch): Road {
-    const chain = new Chain({
+    const chain = new PolicyChain({
       policies: [policy],
       defaultDecision: "block",
       deadlineMs: 1_000,

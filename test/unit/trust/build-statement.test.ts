@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { contentDigest, sha256Hex } from "../../../core/action/canonical-json.ts";
 import type { ExtensionFolder } from "../../../core/trust/folder.ts";
-import { Refusal } from "../../../core/trust/refusal.ts";
+import { TrustRefusalError } from "../../../core/trust/refusal.ts";
 import { buildFile, readBuildStatement } from "../../../core/trust/verifier.ts";
 
 const [module, rules] = [Buffer.from("module"), Buffer.from("rules")];
@@ -29,7 +29,7 @@ function read(build: unknown, files: Readonly<Record<string, Buffer>> = { "plugi
   try {
     return readBuildStatement(folder);
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof TrustRefusalError)) throw error;
     return error.check;
   }
 }

@@ -1,8 +1,13 @@
 import { expect } from "chai";
 import type { TrustedIdentity, TrustedSigner, TrustPolicy } from "../../../core/config/trust-policy.ts";
 import type { Identity } from "../../../core/trust/identity.ts";
-import { type CheckedSignature, type Finding, judgeTrust, type SeenSequence } from "../../../core/trust/quorum.ts";
-import { Refusal } from "../../../core/trust/refusal.ts";
+import {
+  type CheckedExtension,
+  type CheckedSignature,
+  judgeTrust,
+  type SeenSequence,
+} from "../../../core/trust/quorum.ts";
+import { TrustRefusalError } from "../../../core/trust/refusal.ts";
 
 const now = "2026-06-01T00:00:00.000Z";
 const digest = `sha256:${"d".repeat(64)}`;
@@ -31,8 +36,11 @@ function signed(...names: readonly string[]): readonly CheckedSignature[] {
   return names.map((name) => ({ keyId: `id-${name}`, identity: null, times: [], proof: "valid" }));
 }
 
-function finding(signatures: readonly CheckedSignature[], statement: Partial<Finding["statement"]> = {}): Finding {
-  const whole: Finding["statement"] = {
+function finding(
+  signatures: readonly CheckedSignature[],
+  statement: Partial<CheckedExtension["statement"]> = {},
+): CheckedExtension {
+  const whole: CheckedExtension["statement"] = {
     kind: "pack",
     name: "p",
     version: "1.0.0",
@@ -45,11 +53,11 @@ function finding(signatures: readonly CheckedSignature[], statement: Partial<Fin
   return { statement: whole, digests: new Set([digest]), digest, signatures };
 }
 
-function check(found: Finding, by: TrustPolicy = policy(), seen?: SeenSequence): string {
+function check(found: CheckedExtension, by: TrustPolicy = policy(), seen?: SeenSequence): string {
   try {
     return judgeTrust(found, by, now, seen).signers.join("+");
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof TrustRefusalError)) throw error;
     return error.check;
   }
 }

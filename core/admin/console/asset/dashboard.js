@@ -146,9 +146,9 @@ function showExtensions(extensions) {
   fill(at("extensions"), items, "None is loaded.");
 }
 
-function showTrials(trials) {
+function showShadowDecisions(decisions) {
   const words = { review: "would have held", block: "would have blocked" };
-  const items = trials.map(({ rule, decision, count, last_time: last }) =>
+  const items = decisions.map(({ rule, decision, count, last_time: last }) =>
     make(
       "li",
       "",
@@ -157,7 +157,7 @@ function showTrials(trials) {
       make("div", "faint", `last at ${timeOf(last)}`),
     ),
   );
-  fill(at("trials"), items, "Nothing yet.");
+  fill(at("shadow-decisions"), items, "Nothing yet.");
 }
 
 const signedBy = (kind, signer) =>
@@ -181,7 +181,7 @@ function showAll(data) {
 
 /** What no channel tells of. */
 function showStanding(data) {
-  showTrials(data.would_have);
+  showShadowDecisions(data.shadow_decisions);
   showPeers(data);
   showEvidence(data.evidence);
   showExtensions(data.extensions);

@@ -8,7 +8,7 @@ import type { JsonRpcNotification } from "../../../../core/action/json-rpc.ts";
 import type { Verdict } from "../../../../core/action/policy.ts";
 import { NotificationLane, relayNotification } from "../../../../core/gateway/mcp/notification.ts";
 import { LiveFeed } from "../../../../core/observe/live-feed.ts";
-import { Chain } from "../../../../core/policy/chain.ts";
+import { PolicyChain } from "../../../../core/policy/chain.ts";
 import { ActionFactory, UntrustedSources } from "../../../../core/road/action-factory.ts";
 import { Road } from "../../../../core/road/run.ts";
 import { ApprovalWorld, ticketless, unwatched } from "../../../support/approval-world.ts";
@@ -47,7 +47,7 @@ describe("relayNotification(parts, lane, told)", () => {
       return answer(asked);
     };
     const road = new Road({
-      chain: new Chain({
+      chain: new PolicyChain({
         policies: [{ ref, mode: "enforce", evaluate }],
         defaultDecision: "block",
         deadlineMs: 50,

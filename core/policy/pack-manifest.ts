@@ -5,7 +5,7 @@ import type { YamlNode } from "./yaml/node.ts";
 import { MapReader, type TextRule } from "./yaml/reader.ts";
 
 /** `pack.yaml`. */
-export interface Manifest {
+export interface PackManifest {
   readonly name: string;
   readonly version: string;
   readonly title: string;
@@ -58,7 +58,7 @@ const rangeRule = { max: 64, pattern: /^>=\d+\.\d+\.\d+$/, shape: "a lowest vers
 const line = { max: 160 } as const;
 
 /** Reads the manifest; an expired pack is a fault. `now` is RFC 3339 with milliseconds, UTC. */
-export function parseManifest(node: YamlNode, now: string, faults: Faults): Manifest {
+export function parsePackManifest(node: YamlNode, now: string, faults: Faults): PackManifest {
   const reader = new MapReader(node, "the manifest", manifestKeys, faults);
   reader.choice("apiVersion", ["gateway/v1"], undefined);
   reader.choice("kind", ["PolicyPack"], undefined);

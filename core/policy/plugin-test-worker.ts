@@ -1,6 +1,6 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { type TrialOrder, tryPlugin } from "./plugin-trial.ts";
+import { runPluginOnce, type TrialOrder } from "./plugin-test.ts";
 
 const niceness = 10;
 
@@ -8,4 +8,4 @@ const niceness = 10;
 if (process.platform === "linux") setPriority(niceness);
 
 const { plugin, cases } = workerData as TrialOrder;
-for (const each of cases) parentPort?.postMessage(tryPlugin(plugin, each));
+for (const each of cases) parentPort?.postMessage(runPluginOnce(plugin, each));

@@ -6,7 +6,7 @@ import type { Mode, Policy, PolicyRef } from "../action/policy.ts";
 import type { TrustPolicy } from "../config/trust-policy.ts";
 import type { SharedEvent } from "../evidence/tenant-record.ts";
 import { type ExtensionFolder, readExtensionFolder } from "../trust/folder.ts";
-import { type Refused, refusalError } from "../trust/refusal.ts";
+import { type TrustRefusal, trustError } from "../trust/refusal.ts";
 import {
   acceptUnverified,
   type BuildStatement,
@@ -15,8 +15,8 @@ import {
   type VerifiedExtension,
 } from "../trust/verified-extension.ts";
 import { isRefused, readSigned, type SeenLookup, verifyExtension } from "../trust/verifier.ts";
-import { type LoadedPack, loadPack, refuseTwins } from "./pack.ts";
-import { loadPlugin, type PluginPlace, type PluginPorts } from "./plugin-load.ts";
+import { type LoadedPack, loadPack, refuseDuplicatePacks } from "./pack.ts";
+import { loadPluginPolicy, type PluginPlace, type PluginPorts } from "./plugin-load.ts";
 
 interface PackPlace {
   readonly path: string;
@@ -35,7 +35,7 @@ interface PolicyLoadOptions extends PluginPorts {
   readonly lookUp: SeenLookup;
   readonly clock: Clock;
   /** Hears of an extension that is loaded although the trust policy does not trust it. */
-  readonly onUntrusted: (path: string, refused: Refused) => void;
+  readonly onUntrusted: (path: string, refused: TrustRefusal) => void;
   /** Hears of all that was refused, before this rejects. */
   readonly onRefused: (refused: readonly RefusedExtension[]) => Promise<void>;
 }
@@ -49,7 +49,7 @@ export interface LoadedPolicies {
  * Loads the packs and plugins that a configuration names: reads each folder once, asks who vouches for it, compiles
  * those bytes and runs a pack's own tests. All or nothing: rejects with the first GatewayError that says why not, telling of them all.
  */
-export async function loadPolicies(options: PolicyLoadOptions): Promise<LoadedPolicies> {
+export async function loadExtensions(options: PolicyLoadOptions): Promise<LoadedPolicies> {
   const packs: LoadedPack[] = [];
   const plugins: LoadedPolicy[] = [];
   const failures: Failure[] = [];
@@ -59,15 +59,16 @@ export async function loadPolicies(options: PolicyLoadOptions): Promise<LoadedPo
     sort(await loadPlace("pack", place.path, options, compile), packs, failures);
   }
   for (const place of options.plugins) {
-    const compile = (extension: VerifiedExtension): Promise<LoadedPolicy> => loadPlugin(place, extension, options);
+    const compile = (extension: VerifiedExtension): Promise<LoadedPolicy> =>
+      loadPluginPolicy(place, extension, options);
     sort(await loadPlace("plugin", place.path, options, compile), plugins, failures);
   }
   if (failures.length > 0) {
     await options.onRefused(failures.map(({ refused }) => refused));
     throw joinErrors(failures.map(({ error }) => error));
   }
-  refuseTwins(packs);
-  refuseTwinPlugins(plugins, packs);
+  refuseDuplicatePacks(packs);
+  refuseDuplicatePlugins(plugins, packs);
   const loaded: readonly LoadedPolicy[] = [...packs, ...plugins];
   const extensions = loaded.map(({ ref, extension }) => ({ extension, name: ref.name, version: ref.version }));
   return { policies: loaded.map(({ policy }) => policy), extensions };
@@ -85,7 +86,7 @@ function sort<T extends object>(result: T | Failure, loaded: T[], failures: Fail
 }
 
 /** A plugin's rules begin with its name, so that is a namespace too. */
-function refuseTwinPlugins(plugins: readonly LoadedPolicy[], packs: readonly LoadedPack[]): void {
+function refuseDuplicatePlugins(plugins: readonly LoadedPolicy[], packs: readonly LoadedPack[]): void {
   const taken = new Set(packs.map(({ namespace }) => namespace));
   for (const { ref } of plugins) {
     if (taken.has(ref.name)) throw new GatewayError("PLUGIN_INVALID", `\`${ref.name}\`: expected a name of its own`);
@@ -116,7 +117,7 @@ async function loadPlace<T>(
     folder = await readExtensionFolder(path, kind);
     const admitted = await admit(folder, options);
     if (isRefused(admitted)) {
-      return { error: refusalError(path, admitted), refused: tellRefused(kind, folder, admitted.check) };
+      return { error: trustError(path, admitted), refused: tellRefused(kind, folder, admitted.check) };
     }
     return await compile(admitted);
   } catch (cause) {
@@ -128,7 +129,7 @@ async function loadPlace<T>(
 }
 
 /** The one place that decides whether an extension which nobody vouches for may still be loaded. */
-async function admit(folder: ExtensionFolder, options: PolicyLoadOptions): Promise<VerifiedExtension | Refused> {
+async function admit(folder: ExtensionFolder, options: PolicyLoadOptions): Promise<VerifiedExtension | TrustRefusal> {
   const { strict, trustPolicy, lookUp, clock, onUntrusted } = options;
   if (trustPolicy === null) {
     if (strict) throw new TypeError("admit: expected a trust policy in strict mode");
@@ -205,16 +206,16 @@ function loadedEvent(event: "loaded" | "unloaded", { extension, name, version }:
 
 function provenanceOf({ identities, build }: VerifiedExtension): JsonObject {
   return {
-    ...(identities.length === 0 ? {} : { identities: identities.map(tellIdentity) }),
-    ...(build === null ? {} : { build: tellBuild(build) }),
+    ...(identities.length === 0 ? {} : { identities: identities.map(renderIdentity) }),
+    ...(build === null ? {} : { build: renderBuild(build) }),
   };
 }
 
-export function tellIdentity({ signer, issuer, subject, signedAt }: ProvenIdentity): JsonObject {
+export function renderIdentity({ signer, issuer, subject, signedAt }: ProvenIdentity): JsonObject {
   return { signer, issuer, subject, signed_at: signedAt };
 }
 
-export function tellBuild({ digest, predicateType, builder }: BuildStatement): JsonObject {
+export function renderBuild({ digest, predicateType, builder }: BuildStatement): JsonObject {
   return { digest, predicate_type: predicateType, builder };
 }
 

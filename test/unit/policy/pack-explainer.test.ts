@@ -30,9 +30,9 @@ function rulesOf({ findings }: Verdict, pack: LoadedPack): readonly string[] {
 }
 
 async function explain(pack: LoadedPack, action: ActionEnvelope): Promise<PolicyExplanation> {
-  const { book } = pack.policy;
-  if (book === undefined) throw new Error("expected rules that can be read");
-  return book.explain(action, action);
+  const { explainer } = pack.policy;
+  if (explainer === undefined) throw new Error("expected rules that can be read");
+  return explainer.explain(action, action);
 }
 
 async function expectAgreement(pack: LoadedPack, action: ActionEnvelope): Promise<void> {
@@ -123,7 +123,7 @@ describe("PackBook.explain(action, shown)", () => {
   /** `a && b` is false because an operand is, `a || b` true because one is, and what follows was not asked. */
   function expectSound({ text, outcome, parts }: ExplainedExpression): void {
     const outcomes = parts.map((each) => each.outcome);
-    if (outcomes.includes("not_asked") && !text.includes("?")) expect(outcomes).to.include(outcome);
+    if (outcomes.includes("skipped") && !text.includes("?")) expect(outcomes).to.include(outcome);
     for (const part of parts) expectSound(part);
   }
 
@@ -131,7 +131,7 @@ describe("PackBook.explain(action, shown)", () => {
     const pack = await folders.load(packOf(rules));
     const action = makeAction({ arguments: args });
     const seen = shown === undefined ? action : shown === null ? null : makeAction({ arguments: shown });
-    const explained = pack.policy.book?.explain(action, seen);
+    const explained = pack.policy.explainer?.explain(action, seen);
     if (explained === undefined) throw new Error("expected rules that can be read");
     return explained;
   }
@@ -150,7 +150,7 @@ describe("PackBook.explain(action, shown)", () => {
           '`args.path.startsWith("/etc/")` is false, `args.path.lowerAscii() == "/ROOT"` is false)',
       );
       const [whole] = near[0]?.rule.conditions ?? [];
-      expect(whole?.expression.parts.map(({ outcome }) => outcome)).to.deep.equal(["true", "false", "not_asked"]);
+      expect(whole?.expression.parts.map(({ outcome }) => outcome)).to.deep.equal(["true", "false", "skipped"]);
       const [, either] = whole?.expression.parts ?? [];
       const [starts, lower] = either?.parts ?? [];
       expect(starts?.parts).to.deep.equal([

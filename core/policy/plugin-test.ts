@@ -39,7 +39,7 @@ interface Trial {
 }
 
 /** Asks a plugin once, from its fresh state, for those who test it: no breaker counts, nothing is observed. */
-export function tryPlugin({ compiled, name, fuel }: TrialPlugin, { settings, action }: TrialCase): Trial {
+export function runPluginOnce({ compiled, name, fuel }: TrialPlugin, { settings, action }: TrialCase): Trial {
   const machine = new PluginMachine(compiled);
   const end = (verdict: Verdict, stack?: string): Trial => {
     return { verdict, fuelUsed: Math.min(fuel, machine.fuelUsed), stack };
@@ -67,18 +67,18 @@ export interface TrialOrder {
 }
 
 /** Units that all cases of a plugin may spend together: ten calls of the dearest plugin, about 200 ms. */
-export const trialFuel = 500_000_000;
+export const testFuel = 500_000_000;
 const trialMs = 10_000;
 const heapMegabytes = 128;
 
 /**
  * Asks a plugin about each case in a thread of its own, so that nobody else waits; answers with what each came to, in
- * order, and tells it as it comes. Rejects with PLUGIN_INVALID where they spend more than `trialFuel` together, or take 10 s.
+ * order, and tells it as it comes. Rejects with PLUGIN_INVALID where they spend more than `testFuel` together, or take 10 s.
  */
 async function tryInThread(order: TrialOrder, onTrial?: (trial: Trial) => void): Promise<readonly Trial[]> {
   const { plugin, cases } = order;
   if (cases.length === 0) return [];
-  const worker = new Worker(new URL("./trial-worker.js", import.meta.url), {
+  const worker = new Worker(new URL("./plugin-test-worker.js", import.meta.url), {
     workerData: order,
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: heapMegabytes },
@@ -92,7 +92,7 @@ async function tryInThread(order: TrialOrder, onTrial?: (trial: Trial) => void):
     const timer = setTimeout(() => fail(`that end within ${trialMs} ms`), trialMs);
     worker.on("message", (trial: Trial) => {
       spent += trial.fuelUsed;
-      if (spent > trialFuel) return fail(`of at most ${trialFuel} units of fuel in all`);
+      if (spent > testFuel) return fail(`of at most ${testFuel} units of fuel in all`);
       trials.push(trial);
       onTrial?.(trial);
       if (trials.length === cases.length) resolve(trials);

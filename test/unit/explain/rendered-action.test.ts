@@ -2,8 +2,8 @@ import { expect } from "chai";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import type { JsonObject } from "../../../core/action/json.ts";
 import type { Finding, Policy, Verdict } from "../../../core/action/policy.ts";
-import { memberHider, type ShownAction, showAction } from "../../../core/explain/rendered-action.ts";
-import { Chain } from "../../../core/policy/chain.ts";
+import { memberHider, type RenderedAction, renderAction } from "../../../core/explain/rendered-action.ts";
+import { PolicyChain } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";
 import { openFirstParty } from "../../support/first-party.ts";
 
@@ -23,13 +23,13 @@ function show(
   policies: readonly Policy[],
   changed: Partial<ActionEnvelope>,
   never: readonly string[] = [],
-): Promise<ShownAction | null> {
+): Promise<RenderedAction | null> {
   const newId = (): string => "id";
-  const chain = new Chain({ policies, defaultDecision: "allow", deadlineMs: 1_000, newId, elapsedUs: () => 0 });
-  return showAction({ chain, hide: memberHider(never), newId }, makeAction(changed));
+  const chain = new PolicyChain({ policies, defaultDecision: "allow", deadlineMs: 1_000, newId, elapsedUs: () => 0 });
+  return renderAction({ chain, hide: memberHider(never), newId }, makeAction(changed));
 }
 
-const argumentsOf = async (shown: Promise<ShownAction | null>): Promise<unknown> => (await shown)?.action.arguments;
+const argumentsOf = async (shown: Promise<RenderedAction | null>): Promise<unknown> => (await shown)?.action.arguments;
 
 describe("showAction(parts, action)", () => {
   it("leaves an action in which nothing is found as it is", async () => {

@@ -7,7 +7,12 @@ import type { Rule } from "./rule.ts";
  * The rules of a pack, those that its operator tries out in shadow mode: `globs` of their ids. One that fits no rule is a
  * fault, for it would be enforced against the operator's word; so is a trial of every rule, which leaves nothing in force.
  */
-export function tryRules(rules: readonly Rule[], globs: readonly string[], place: Place, faults: Faults): Rule[] {
+export function applyShadowRules(
+  rules: readonly Rule[],
+  globs: readonly string[],
+  place: Place,
+  faults: Faults,
+): Rule[] {
   const tried = new Set<Rule>();
   for (const pattern of globs) {
     const glob = compileGlob(pattern);

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { Registry } from "prom-client";
-import { type Evaluation, type PolicyVerdict, wouldHave } from "../../../core/action/decision.ts";
+import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../../core/action/decision.ts";
 import type { Finding, Mode } from "../../../core/action/policy.ts";
-import { TrialLog } from "../../../core/observe/shadow-log.ts";
+import { ShadowLog } from "../../../core/observe/shadow-log.ts";
 import { makeAction } from "../../support/action.ts";
 import { makeEvaluation } from "../../support/ledger-world.ts";
 
@@ -22,8 +22,8 @@ function evaluationOf(verdicts: PolicyVerdict[], shadow: PolicyVerdict[] = []): 
   return { ...makeEvaluation(action), verdicts, shadow };
 }
 
-describe("wouldHave(evaluation)", () => {
-  it("tells rules on trial of enforced policies, and all of policies on trial, once each, but for what they allow", () => {
+describe("shadowDecisions(evaluation)", () => {
+  it("lists shadow rules of enforced policies and all rules of shadow policies, once each, without those that allow", () => {
     const enforced = verdictOf([
       ["p.a", "block", "enforce"],
       ["p.b", "review", "shadow"],
@@ -35,27 +35,29 @@ describe("wouldHave(evaluation)", () => {
       ["q.b", "review", "shadow"],
       ["q.c", "allow", "enforce"],
     ]);
-    expect(wouldHave(evaluationOf([enforced], [tried])).map(({ rule, decision }) => [rule, decision])).to.deep.equal([
+    expect(
+      shadowDecisions(evaluationOf([enforced], [tried])).map(({ rule, decision }) => [rule, decision]),
+    ).to.deep.equal([
       ["p.b", "review"],
       ["q.a", "block"],
       ["q.b", "review"],
     ]);
   });
 
-  it("tells 32 at most", () => {
+  it("lists at most 32", () => {
     const many = Array.from({ length: 40 }, (_, index) => [`p.r${index}`, "block", "shadow"] as const);
-    expect(wouldHave(evaluationOf([verdictOf(many)]))).to.have.length(32);
+    expect(shadowDecisions(evaluationOf([verdictOf(many)]))).to.have.length(32);
   });
 });
 
-describe("TrialLog.note(action, evaluation)", () => {
+describe("ShadowLog.add(action, evaluation)", () => {
   const said = (rule: string) => evaluationOf([verdictOf([[rule, "review", "shadow"]])]);
 
   it("counts a rule, and keeps the last decision it was about", () => {
-    const log = new TrialLog(new Registry());
-    log.note(action, said("p.a"));
+    const log = new ShadowLog(new Registry());
+    log.add(action, said("p.a"));
     const last = said("p.a");
-    log.note({ ...action, time: "2026-01-02T00:00:00.000Z" }, last);
+    log.add({ ...action, time: "2026-01-02T00:00:00.000Z" }, last);
     expect(log.list("acme", { limit: 10 }).items).to.deep.equal([
       {
         rule: "p.a",
@@ -70,11 +72,11 @@ describe("TrialLog.note(action, evaluation)", () => {
   });
 
   it("remembers the thousand rules that spoke last, however many names a policy has for them [S68]", () => {
-    const log = new TrialLog(new Registry());
-    log.note(action, said("p.first"));
-    for (let index = 0; index < 999; index++) log.note(action, said(`p.r${index}`));
-    log.note(action, said("p.first"));
-    for (let index = 0; index < 500; index++) log.note(action, said(`p.s${index}`));
+    const log = new ShadowLog(new Registry());
+    log.add(action, said("p.first"));
+    for (let index = 0; index < 999; index++) log.add(action, said(`p.r${index}`));
+    log.add(action, said("p.first"));
+    for (let index = 0; index < 500; index++) log.add(action, said(`p.s${index}`));
     const { items } = log.list("acme", { limit: 2_000 });
     expect(items).to.have.length(1_000);
     expect(items.find(({ rule }) => rule === "p.first")?.count).to.equal(2);
