@@ -8,7 +8,7 @@ import { type BackupParts, backupHandlers } from "../backup/operation.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { SessionExport } from "../evidence/bundle/session-export.ts";
 import { type EvidenceRouteId, sendBundle, sendReport, showSession } from "../evidence/operation.ts";
-import type { Custody } from "../evidence/witness/custody.ts";
+import type { Custody } from "../evidence/witness/witness-publisher.ts";
 import { explanationHandlers, type PolicyTestParts, policyTestHandlers } from "../explain/operation.ts";
 import type { McpEndpoint } from "../gateway/mcp/endpoint.ts";
 import type { SseEndpoint } from "../gateway/mcp/sse.ts";

@@ -1,7 +1,7 @@
 import { canonicalJson } from "../action/canonical-json.ts";
 import type { Json, JsonObject } from "../action/json.ts";
 import { forgetOldest } from "../action/recent-map.ts";
-import type { ActionRecord, EventRecord, RecordedAction } from "../evidence/chain/record.ts";
+import type { ActionRecord, EventRecord, RecordedAction } from "../evidence/record/record.ts";
 
 type ApprovalBreach = "dispatch_without_allow" | "approval_consumed_twice" | "approval_mismatch";
 

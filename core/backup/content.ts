@@ -1,7 +1,7 @@
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, parseKept } from "../action/json.ts";
 import type { Mark } from "../evidence/chain/high-water.ts";
-import { checkpointKey, durably, type EvidenceStore, metaSaltKey } from "../evidence/chain/key-space.ts";
+import { checkpointKey, durably, type EvidenceStore, metaSaltKey } from "../evidence/record/key-space.ts";
 import { parseCheckpoint } from "../evidence/tree/checkpoint.ts";
 import { readToldByKey } from "../evidence/witness/published-heads.ts";
 import type { MetaEntry } from "../evidence/witness/tenant-index.ts";

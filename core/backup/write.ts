@@ -3,10 +3,10 @@ import type { AbstractSnapshot } from "abstract-level";
 import { sha256Hex } from "../action/canonical-json.ts";
 import { VerifyingKey } from "../action/signing-key.ts";
 import type { Mark } from "../evidence/chain/high-water.ts";
-import type { EvidenceStore } from "../evidence/chain/key-space.ts";
-import type { Installation } from "../evidence/chain/recovery.ts";
+import type { EvidenceStore } from "../evidence/record/key-space.ts";
 import { isSignedBy, parseNote, signNote } from "../evidence/tree/checkpoint.ts";
 import { CompactRange, leafHash } from "../evidence/tree/merkle.ts";
+import type { Installation } from "../evidence/witness/installation.ts";
 import { type BackupHeader, type BackupSeal, entryLine, headerLine, markLine, sealLine } from "./content.ts";
 
 /** Everything a data folder held at one moment, its keys left out. */

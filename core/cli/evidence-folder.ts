@@ -3,18 +3,19 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
-import { judgeList } from "../evidence/chain/chain-table.ts";
+
 import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
-import { type EvidenceStore, listTenants } from "../evidence/chain/key-space.ts";
 import { KeyFolder } from "../evidence/key/key-folder.ts";
+import { WrappingKeyFolder } from "../evidence/key/wrapping-key.ts";
 import { Ledger } from "../evidence/ledger.ts";
-import { WrappingKeyFolder } from "../evidence/private/wrapping-key.ts";
+import { type EvidenceStore, listTenants } from "../evidence/record/key-space.ts";
 import {
   type ChainVerdict,
   type Flaw,
   graded,
   judgeChain,
   judgeGone,
+  judgeList,
   type OutsideTrust,
 } from "../evidence/verify/folder-verdict.ts";
 import { lockWatch } from "../store/folder.ts";

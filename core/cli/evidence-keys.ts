@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
-import { readKeyHistory } from "../evidence/key/attested-head.ts";
-import { type PublishedKeys, publishKeys } from "../evidence/witness/custody.ts";
+import { readKeyHistory } from "../evidence/key/key-history.ts";
+
+import { type PublishedKeys, publishKeys } from "../evidence/witness/witness-publisher.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { changeEvidence, openEvidenceFolder } from "./evidence-folder.ts";
 

@@ -5,7 +5,7 @@ import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
 import { forgetApprovals } from "../approval/history.ts";
-import type { Erased, ErasureRequest } from "../evidence/private/erasure.ts";
+import type { Erased, ErasureRequest } from "../evidence/retention/erasure.ts";
 import type { Pruned, PruneTools } from "../evidence/retention/retention.ts";
 import { compactRange } from "../store/folder.ts";
 import { type AdminOptions, adminOption, askAdmin, currentUser, parseSessionId, parseText } from "./admin-client.ts";

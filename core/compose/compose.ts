@@ -9,7 +9,7 @@ import { SessionExport } from "../evidence/bundle/session-export.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
 import { Ledger } from "../evidence/ledger.ts";
-import { Custody } from "../evidence/witness/custody.ts";
+import { Custody } from "../evidence/witness/witness-publisher.ts";
 import type { Explainer } from "../explain/explainer.ts";
 import { SessionTable } from "../gateway/mcp/session-table.ts";
 import { RefusedAttempts } from "../http/refused-attempt.ts";

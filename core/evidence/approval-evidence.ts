@@ -3,26 +3,19 @@ import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { fingerprint, taskFingerprint } from "../action/fingerprint.ts";
-import type { Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { ChainTable } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
 import type { Mark } from "./chain/high-water.ts";
-import {
-  type EvidenceStore,
-  heldKey,
-  recordKey,
-  recordRange,
-  sessionKey,
-  sessionRecordRange,
-} from "./chain/key-space.ts";
-import type { ActionRecord, EvidenceRecord } from "./chain/record.ts";
-import { isAction, readRecord } from "./chain/record-text.ts";
 import { readSummary, type SessionSummary } from "./chain/session-head.ts";
-import { isFault, readFault } from "./fault.ts";
+import type { WrappingKey } from "./key/wrapping-key.ts";
 import { type DisclosurePlace, discloseRecord } from "./private/disclosure.ts";
-import type { WrappingKey } from "./private/wrapping-key.ts";
-import type { Reader } from "./store-view.ts";
+import { openHeld, releaseHeld } from "./private/held-action.ts";
+import { type EvidenceStore, recordKey, recordRange, sessionKey, sessionRecordRange } from "./record/key-space.ts";
+import { isFault } from "./record/reason.ts";
+import type { ActionRecord, EvidenceRecord } from "./record/record.ts";
+import { isAction, readRecord } from "./record/record-text.ts";
+import { readFault } from "./record/store-view.ts";
 
 /** What an action binds an approval to, as evidence says it: keyed commitments. */
 interface CommittedFingerprints {
@@ -191,30 +184,4 @@ async function readArguments(
 function readAction(text: string | undefined): ActionRecord | undefined {
   const record = text === undefined ? undefined : readRecord(text);
   return record === undefined || isFault(record) || !isAction(record) ? undefined : record;
-}
-
-/** Keeps the text of a held action sealed beside the decision that held it: its arguments are private. */
-export function sealHeld(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): BatchOperation {
-  const value = key.wrap(Buffer.from(text), heldPlace(place), random);
-  return { type: "put", key: heldKey(place.tenant, place.seq), value };
-}
-
-/** The text; undefined where it is kept no more. Throws EVIDENCE_UNAVAILABLE for one that the chain's key does not open. */
-async function openHeld(reader: Reader, key: WrappingKey, place: DisclosurePlace): Promise<string | undefined> {
-  const sealed = await reader.get(heldKey(place.tenant, place.seq));
-  if (sealed === undefined) return undefined;
-  const plain = key.unwrap(sealed, heldPlace(place));
-  if (plain !== undefined) return plain.toString();
-  throw new GatewayError(
-    "EVIDENCE_UNAVAILABLE",
-    `the action held at record ${place.seq} of tenant \`${place.tenant}\` is damaged`,
-  );
-}
-
-export function releaseHeld(tenant: string, seq: number): BatchOperation {
-  return { type: "del", key: heldKey(tenant, seq) };
-}
-
-function heldPlace({ chain, seq }: DisclosurePlace): string {
-  return `evidence-held-action-v1\n${chain}\n${seq}`;
 }

@@ -24,10 +24,10 @@ import {
 import { parseRedactions } from "./bundle/build.ts";
 import type { ExportRequest, SessionExport } from "./bundle/session-export.ts";
 import type { ChainStatus } from "./chain/chain-table.ts";
-import { actionKinds, type EvidenceRecord, effects, eventKinds, recordSchema } from "./chain/record.ts";
-import { isAction } from "./chain/record-text.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Disclosure } from "./private/disclosure.ts";
+import { actionKinds, type EvidenceRecord, effects, eventKinds, recordSchema } from "./record/record.ts";
+import { isAction } from "./record/record-text.ts";
 import { renderHtml, reportPolicy } from "./report/html.ts";
 import { renderMarkdown } from "./report/markdown.ts";
 import { buildReport } from "./report/model.ts";

@@ -3,7 +3,7 @@ import type { Decision, Evaluation, PolicyVerdict } from "../action/decision.ts"
 import type { ActionEnvelope, Phase } from "../action/envelope.ts";
 import type { ExplainedRule } from "../action/explanation.ts";
 import type { Finding, Mode, PolicyRef, Verdict } from "../action/policy.ts";
-import type { ActionRecord, RecordedPolicy } from "../evidence/chain/record.ts";
+import type { ActionRecord, RecordedPolicy } from "../evidence/record/record.ts";
 
 /** A decision that is to be explained, with what is left of what it was about. */
 export interface DecisionSubject {

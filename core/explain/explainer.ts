@@ -4,7 +4,7 @@ import { GatewayError } from "../action/error.ts";
 import { maxNear, type NearRule, type PolicyExplanation } from "../action/explanation.ts";
 import type { Finding, Policy, PolicyRef, Verdict } from "../action/policy.ts";
 import { escapeHidden } from "../action/visible-text.ts";
-import type { ActionRecord } from "../evidence/chain/record.ts";
+import type { ActionRecord } from "../evidence/record/record.ts";
 import { type Evaluator, evaluateOrBlock } from "../road/run.ts";
 import {
   type DecisionSubject,

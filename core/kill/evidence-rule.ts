@@ -1,7 +1,7 @@
 import { canonicalJson } from "../action/canonical-json.ts";
 import type { JsonObject } from "../action/json.ts";
 import { forgetOldest } from "../action/recent-map.ts";
-import type { ActionRecord, EventRecord } from "../evidence/chain/record.ts";
+import type { ActionRecord, EventRecord } from "../evidence/record/record.ts";
 
 /**
  * What stands stopped by a chain's own events: sessions, principals, the tenant, the whole gateway. Nothing that is

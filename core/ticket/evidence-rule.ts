@@ -1,5 +1,5 @@
 import { forgetOldest } from "../action/recent-map.ts";
-import type { ActionRecord, EventRecord } from "../evidence/chain/record.ts";
+import type { ActionRecord, EventRecord } from "../evidence/record/record.ts";
 
 /** The last use of a ticket, and how many it has. */
 interface Spent {

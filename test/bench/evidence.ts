@@ -3,8 +3,8 @@ import { mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
+import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
-import { WrappingKeyFolder } from "../../core/evidence/private/wrapping-key.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { ActionRecord } from "../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import type { Answer } from "../support/agent.ts";
 import { HeldSite, overHttp } from "../support/held-site.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../core/action/error.ts";
-import type { ActionRecord } from "../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import type { LedgerWorld } from "../support/ledger-world.ts";
 
 /** Everything that a tenant's evidence holds. */

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "../../core/action/error.ts";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
+import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
-import { WrappingKeyFolder } from "../../core/evidence/private/wrapping-key.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import type { ActionRecord } from "../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import type { VerifyReport } from "../../core/evidence/verify/verification.ts";
 import { DiskFault } from "../support/disk-fault.ts";
 import { LedgerWorld } from "../support/ledger-world.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import type { ActionRecord, EvidenceRecord } from "../../core/evidence/chain/record.ts";
+import type { ActionRecord, EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { LedgerWorld } from "../support/ledger-world.ts";
 import { tearNewestLog } from "../support/torn-log.ts";
 

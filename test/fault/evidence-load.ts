@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
+import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
-import { WrappingKeyFolder } from "../../core/evidence/private/wrapping-key.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 

@@ -3,7 +3,7 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { EventRecord } from "../../core/evidence/chain/record.ts";
+import type { EventRecord } from "../../core/evidence/record/record.ts";
 import { Agent } from "../support/agent.ts";
 import { DiskFault } from "../support/disk-fault.ts";
 import { EvidenceReader } from "../support/evidence-reader.ts";

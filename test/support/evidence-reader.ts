@@ -1,5 +1,5 @@
-import type { ActionRecord } from "../../core/evidence/chain/record.ts";
 import type { SessionSummary } from "../../core/evidence/chain/session-head.ts";
+import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import type { VerifyReport } from "../../core/evidence/verify/verification.ts";
 
 interface Page<T> {

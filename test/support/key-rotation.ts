@@ -1,5 +1,5 @@
 import { parseCheckpoint, type SignedCheckpoint } from "../../core/evidence/tree/checkpoint.ts";
-import type { PublishedCheckpoint, PublishedKeys } from "../../core/evidence/witness/custody.ts";
+import type { PublishedCheckpoint, PublishedKeys } from "../../core/evidence/witness/witness-publisher.ts";
 
 /** An answer of the admin port. */
 export interface AdminAnswer<T> {

@@ -6,11 +6,11 @@ import type { Decision, Evaluation, PolicyVerdict } from "../../core/action/deci
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import { type Clock, uuidV7 } from "../../core/action/id.ts";
 import { httpSession, principalId } from "../../core/action/principal.ts";
-import { recordRange } from "../../core/evidence/chain/key-space.ts";
-import type { EvidenceRecord } from "../../core/evidence/chain/record.ts";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
+import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger, type LedgerOptions } from "../../core/evidence/ledger.ts";
-import { WrappingKeyFolder } from "../../core/evidence/private/wrapping-key.ts";
+import { recordRange } from "../../core/evidence/record/key-space.ts";
+import type { EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { openStore, type Store } from "../../core/store/open.ts";
 import { makeAction } from "./action.ts";
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EventRecord } from "../../core/evidence/chain/record.ts";
+import type { EventRecord } from "../../core/evidence/record/record.ts";
 import type { AdminRouteId } from "../../core/operation/operation.ts";
 import { HeldSite, overHttp, type Person } from "./held-site.ts";
 import { webhookSecret } from "./notify-world.ts";

@@ -2,7 +2,7 @@ import { errorTable } from "../../core/action/error.ts";
 import { buildDocument } from "../../core/admin/api/document.ts";
 import { identity } from "../../core/compose/identity.ts";
 import { configReference, trustReference } from "../../core/config/reference.ts";
-import { reasons } from "../../core/evidence/bundle/reason.ts";
+import { reasons } from "../../core/evidence/record/reason.ts";
 import { mcpMethods } from "../../core/gateway/mcp/method.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
 import { routes } from "../../core/operation/operation.ts";

@@ -3,7 +3,7 @@ import { type PresentedTicket, ticketMetaKey } from "../../core/action/capabilit
 import type { JsonObject } from "../../core/action/json.ts";
 import { principalId } from "../../core/action/principal.ts";
 import type { Role } from "../../core/action/role.ts";
-import type { ActionRecord } from "../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import type { TicketView } from "../../core/ticket/ticket-issuer.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
 import { type RunningGateway, startGateway } from "./gateway.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { readBundle } from "../../core/evidence/bundle/bundle-line.ts";
-import type { EvidenceRecord } from "../../core/evidence/chain/record.ts";
+import type { EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { runGateway } from "../unit/cli/run.ts";
 import { send } from "./wire.ts";

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { ActionRecord } from "../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import { repositoryRoot } from "../check/source-tree.ts";
 import { ModelProvider } from "../fixture/model-provider.ts";
 import { Agent } from "./agent.ts";

@@ -3,10 +3,10 @@ import type { Json } from "../../action/json.ts";
 import { ApprovalRules } from "../../approval/evidence-rule.ts";
 import { KillRules } from "../../kill/evidence-rule.ts";
 import { TicketRules } from "../../ticket/evidence-rule.ts";
-import { type ActionRecord, type EventRecord, noHash, type RecordedAction } from "../chain/record.ts";
-import { isAction } from "../chain/record-text.ts";
-import type { BundledEntry } from "./bundle-line.ts";
-import { Breach, type Reason } from "./reason.ts";
+import type { Reason } from "../record/reason.ts";
+import { type ActionRecord, type EventRecord, noHash, type RecordedAction } from "../record/record.ts";
+import { isAction } from "../record/record-text.ts";
+import { Breach, type BundledEntry } from "./bundle-line.ts";
 
 /** Something found that does not end the verification: what is missing, or merely odd. */
 export interface Remark {

@@ -2,8 +2,8 @@ import { canonicalJson } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Json } from "../../action/json.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
-import type { EvidenceRecord } from "../chain/record.ts";
 import { fieldText, type PrivateMember } from "../private/private-field.ts";
+import type { EvidenceRecord } from "../record/record.ts";
 import { type Checkpoint, parseCheckpoint } from "../tree/checkpoint.ts";
 import { type BundleHead, type BundleSeal, bundleSchema, type Consistency, sealedBytes } from "./bundle-line.ts";
 

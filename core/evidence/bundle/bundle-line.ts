@@ -1,8 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
-import { type EvidenceRecord, effects, eventKinds, recordSchema } from "../chain/record.ts";
-import { Breach, type BreachPlace, type BundlePart } from "./reason.ts";
+import type { Reason } from "../record/reason.ts";
+
+import { type EvidenceRecord, effects, eventKinds, recordSchema } from "../record/record.ts";
 
 /** Whether a value is of a kind; undefined is a member that is not there. */
 type Shape = (value: Json | undefined) => boolean;
@@ -278,4 +279,26 @@ function depthOf(text: string): number {
     else if (sign === "]" || sign === "}") depth--;
   }
   return most;
+}
+
+/** The parts of a bundle that a verdict can name, the bundle itself, and the witness that an auditor brings along. */
+export type BundlePart = `line ${number}` | "bundle" | "checkpoint" | "consistency" | "records" | "seal" | "witness";
+
+/** Where a bundle breaks: a part of it, and which record. */
+export interface BreachPlace {
+  readonly file: BundlePart;
+  readonly seq?: number | undefined;
+}
+
+/** Ends a verification. Thrown and caught inside this folder: it never leaves `verifyBundle`. */
+export class Breach extends Error {
+  readonly reason: Reason;
+  readonly place: BreachPlace;
+
+  constructor(reason: Reason, place: BreachPlace) {
+    super(reason);
+    this.name = "Breach";
+    this.reason = reason;
+    this.place = place;
+  }
 }

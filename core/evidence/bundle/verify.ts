@@ -1,8 +1,9 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
 import type { VerifyingKey } from "../../action/signing-key.ts";
-import { isAction } from "../chain/record-text.ts";
 import { KeyHistory } from "../key/key-history.ts";
 import { fieldsDigest } from "../private/private-field.ts";
+import { exitCodes, type Reason, reasons, type Verdict } from "../record/reason.ts";
+import { isAction } from "../record/record-text.ts";
 import {
   type Checkpoint,
   checkpointKeyName,
@@ -13,8 +14,15 @@ import {
 } from "../tree/checkpoint.ts";
 import { leafHash, verifyConsistency, verifyInclusion } from "../tree/merkle.ts";
 import { ActionStory, type Remark } from "./action-story.ts";
-import { type BundledEntry, type BundleHead, isDigest, type OpenBundle, readBundle } from "./bundle-line.ts";
-import { Breach, type BundlePart, exitCodes, type Reason, reasons, type Verdict } from "./reason.ts";
+import {
+  Breach,
+  type BundledEntry,
+  type BundleHead,
+  type BundlePart,
+  isDigest,
+  type OpenBundle,
+  readBundle,
+} from "./bundle-line.ts";
 
 /** What an auditor brings along; nothing in a bundle can vouch for the bundle. */
 interface Trust {

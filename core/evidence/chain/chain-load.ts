@@ -1,13 +1,15 @@
 import type { SigningKey } from "../../action/signing-key.ts";
-import { isFault } from "../fault.ts";
-import { loadAttested } from "../key/attested-head.ts";
 import type { KeyStore } from "../key/key-folder.ts";
+import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";
+import type { WrappingKey, WrappingKeyStore } from "../key/wrapping-key.ts";
 import { fitsNewest } from "../private/disclosure.ts";
-import type { WrappingKey, WrappingKeyStore } from "../private/wrapping-key.ts";
+import { checkpointKey, type EvidenceStore, recordKey, recordRange, seqIn } from "../record/key-space.ts";
+import { isFault } from "../record/reason.ts";
+import { isCheckpointSignedBy, parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileTree } from "../tree/tile.ts";
+import { TileReader } from "../tree/tile-reader.ts";
 import { type ChainHead, ChainWalk } from "./chain-walk.ts";
 import type { Mark } from "./high-water.ts";
-import { type EvidenceStore, recordKey, recordRange, seqIn } from "./key-space.ts";
 
 interface Refusal {
   readonly refused: string;
@@ -95,4 +97,41 @@ async function lastSeq(store: EvidenceStore, tenant: string): Promise<string> {
 
 function chainOf(tenant: string): string {
   return `chain of tenant \`${tenant}\``;
+}
+
+/** The end of a chain, as its records say it. */
+export interface ChainEnd {
+  readonly tenant: string;
+  readonly chain: string;
+  readonly head: ChainHead;
+}
+
+/**
+ * The tree and the key of a chain whose latest checkpoint is over exactly this head, with the root of the stored tree,
+ * signed by the key that the chain itself introduced. Says what is wrong where it is not so.
+ */
+export async function loadAttested(
+  store: EvidenceStore,
+  keys: KeyStore,
+  end: ChainEnd,
+): Promise<{ readonly tree: TileTree; readonly key: SigningKey } | string> {
+  const history = await readKeyHistory(store, end.tenant, end.chain);
+  if (typeof history === "string") return history;
+  const checkpoint = parseCheckpoint((await store.get(checkpointKey(end.tenant))) ?? "");
+  const fault = checkpoint === undefined ? "has no checkpoint" : misfit(checkpoint, end, history);
+  if (checkpoint === undefined || fault !== undefined) return fault ?? "has no checkpoint";
+  const tree = await new TileReader(store, end.tenant).grow(checkpoint.size);
+  if (!tree.root().equals(checkpoint.root)) return "has a tree that differs from its checkpoint";
+  const id = history.current?.id ?? "";
+  const key = await keys.find(id);
+  return key === undefined ? `is signed by key \`${id}\`, which is not in the key folder` : { tree, key };
+}
+
+function misfit(checkpoint: SignedCheckpoint, { chain, head }: ChainEnd, history: KeyHistory): string | undefined {
+  const size = head.seq + 1;
+  if (checkpoint.chain !== chain) return "has a checkpoint of another chain";
+  if (checkpoint.size !== size) return `has a checkpoint over ${checkpoint.size} records, expected ${size}`;
+  if (checkpoint.head !== head.hash) return "has a checkpoint over another last record";
+  if (!isCheckpointSignedBy(checkpoint, history.keysAt(size))) return "has a checkpoint that its key did not sign";
+  return undefined;
 }

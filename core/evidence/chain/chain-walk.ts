@@ -1,9 +1,9 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
-import { type Fault, fault, isFault } from "../fault.ts";
+import { recordKey } from "../record/key-space.ts";
+import { type Fault, fault, isFault } from "../record/reason.ts";
+import { type EvidenceRecord, noHash } from "../record/record.ts";
+import { readRecord } from "../record/record-text.ts";
 import { isLeafOf } from "../tree/merkle.ts";
-import { recordKey } from "./key-space.ts";
-import { type EvidenceRecord, noHash } from "./record.ts";
-import { readRecord } from "./record-text.ts";
 
 /** The last record of a chain; `seq` −1 where there is none. */
 export interface ChainHead {

@@ -1,9 +1,9 @@
 import { isJsonObject, parseKept } from "../../action/json.ts";
-import { isFault } from "../fault.ts";
-import type { Ledger } from "../ledger.ts";
-import { type EvidenceStore, recordKey, recordRange, seqIn } from "./key-space.ts";
-import type { ActionRecord } from "./record.ts";
-import { isAction, readRecord } from "./record-text.ts";
+import { type EvidenceStore, recordKey, recordRange, seqIn } from "../record/key-space.ts";
+import { isFault } from "../record/reason.ts";
+import type { ActionRecord, EvidenceRecord } from "../record/record.ts";
+import { isAction, readRecord } from "../record/record-text.ts";
+import type { Page, PageRequest } from "./session-record.ts";
 
 /** How long before and after the time in its id a decision's record is looked for: it is made before it is recorded. */
 const earlierMs = 2_000;
@@ -13,9 +13,14 @@ const maxRead = 200_000;
 const readAtOnce = 500;
 const idShape = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
+/** Reads the records of a session from its index `cursor` on. */
+interface SessionReader {
+  records(tenant: string, session: string, page: PageRequest): Promise<Page<EvidenceRecord>>;
+}
+
 interface DecisionSearchParts {
   readonly store: EvidenceStore;
-  readonly ledger: Pick<Ledger, "records">;
+  readonly ledger: SessionReader;
 }
 
 /** Finds the record of a decision by the time that its id bears: there is no index of decisions. */

@@ -2,11 +2,11 @@ import { setImmediate } from "node:timers/promises";
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
+import { checkpointAtKey, checkpointKey, durably, type EvidenceStore, tileKey } from "../record/key-space.ts";
 import { signCheckpoint } from "../tree/checkpoint.ts";
 import type { FullTile } from "../tree/tile.ts";
 import type { Chain } from "./chain-table.ts";
 import type { HighWater, Mark } from "./high-water.ts";
-import { checkpointAtKey, checkpointKey, durably, type EvidenceStore, tileKey } from "./key-space.ts";
 
 /** One record's writes, and its leaf: what the mark and the checkpoint of its batch will say. */
 interface Entry {

@@ -1,14 +1,12 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
-import type { Random } from "../../action/id.ts";
-import type { SigningKey } from "../../action/signing-key.ts";
-import { isFault } from "../fault.ts";
-import type { KeyStore } from "../key/key-folder.ts";
+import { durably, type EvidenceStore, openKey, probeKey, recordKey } from "../record/key-space.ts";
+import { isFault } from "../record/reason.ts";
+import type { ActionRecord } from "../record/record.ts";
+import { isAction, readRecord } from "../record/record-text.ts";
+import type { Abandoned, OpenDecisions } from "./action-log.ts";
 import type { ChainTable } from "./chain-table.ts";
-import { durably, type EvidenceStore, installationKey, openKey, openRange, probeKey, recordKey } from "./key-space.ts";
-import type { ActionRecord } from "./record.ts";
-import { type Bound, unknownBody } from "./record-body.ts";
-import { isAction, readRecord } from "./record-text.ts";
+import { unknownBody } from "./seal.ts";
 import type { Writer } from "./writer.ts";
 
 interface RecoveryOptions {
@@ -81,107 +79,10 @@ export class Recovery {
   }
 }
 
-/** A dispatched decision in the store that nobody is going to bring the outcome of. */
-interface Abandoned {
-  readonly tenant: string;
-  readonly seq: number;
-}
-
-/**
- * The dispatched decisions whose outcome this process still owes: at most `limit` over all tenants.
- * The store keeps the same set (`openKey`), and is ahead of this one exactly by what was abandoned.
- */
-export class OpenDecisions {
-  readonly #limit: number;
-  readonly #bounds = new Map<string, Bound>();
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  /** Throws EVIDENCE_UNAVAILABLE when one more would be too many, TypeError when the action is open already. */
-  checkRoom(tenant: string, actionId: string): void {
-    if (this.#bounds.has(openKey(tenant, actionId)))
-      throw new TypeError("evidence: the action's decision is already open");
-    if (this.#bounds.size < this.#limit) return;
-    throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${this.#limit} actions wait for their outcome`);
-  }
-
-  /** Holds the decision open as soon as it is sealed; lets go, and rejects, where it did not become durable. */
-  async owe(tenant: string, actionId: string, bound: Bound, durable: Promise<void>): Promise<void> {
-    const key = openKey(tenant, actionId);
-    this.#bounds.set(key, bound);
-    try {
-      await durable;
-    } catch (error) {
-      this.#bounds.delete(key);
-      throw error;
-    }
-  }
-
-  /** Ends an open decision. Throws TypeError when there is none: no outcome without, or twice for, a decision. */
-  take(tenant: string, actionId: string): Bound {
-    const key = openKey(tenant, actionId);
-    const bound = this.#bounds.get(key);
-    if (bound === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
-    this.#bounds.delete(key);
-    return bound;
-  }
-
-  /** What is open in the store and not here. Call while nothing is appended. */
-  async findAbandoned(store: EvidenceStore, tenants: readonly string[]): Promise<Abandoned[]> {
-    const found: Abandoned[] = [];
-    for (const tenant of tenants) {
-      for await (const [key, seq] of store.iterator(openRange(tenant))) {
-        if (!this.#bounds.has(key)) found.push({ tenant, seq: Number(seq) });
-      }
-    }
-    return found;
-  }
-}
-
 /** The record of an abandoned decision. Throws EVIDENCE_UNAVAILABLE where the store holds something else in its place. */
 async function readAbandoned(store: EvidenceStore, { tenant, seq }: Abandoned): Promise<ActionRecord> {
   const text = Number.isSafeInteger(seq) ? await store.get(recordKey(tenant, seq)) : undefined;
   const record = text === undefined ? undefined : readRecord(text);
   if (record !== undefined && !isFault(record) && isAction(record) && record.effect === "dispatched") return record;
   throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` has no open decision at record ${seq}`);
-}
-
-/** This data folder towards its witnesses: a random name, and the key that signs the list of its chains. */
-export interface Installation {
-  readonly id: string;
-  readonly key: SigningKey;
-}
-
-const idBytes = 16;
-const idPattern = /^[A-Za-z0-9_-]{1,64}$/;
-
-/** The installation of a store, made at its first use. Rejects where its key is not in the key store. */
-export async function openInstallation(store: EvidenceStore, keys: KeyStore, random: Random): Promise<Installation> {
-  const text = await store.get(installationKey);
-  if (text === undefined) return createInstallation(store, keys, random);
-  const { id, key_id: keyId } = JSON.parse(text) as { readonly id: string; readonly key_id: string };
-  const key = await keys.find(keyId);
-  if (key === undefined) throw new Error(`the installation's key \`${keyId}\` is not in the key folder`);
-  return { id, key };
-}
-
-/** The installation's name where it has one yet: a folder that never had a witness has none. */
-export async function readInstallationId(store: EvidenceStore): Promise<string | undefined> {
-  const text = await store.get(installationKey);
-  if (text === undefined) return undefined;
-  try {
-    const { id } = JSON.parse(text) as { readonly id?: unknown };
-    return typeof id === "string" && idPattern.test(id) ? id : undefined;
-  } catch {
-    return undefined; // as good as none: the witnesses know it by its name
-  }
-}
-
-async function createInstallation(store: EvidenceStore, keys: KeyStore, random: Random): Promise<Installation> {
-  const key = await keys.create();
-  const id = Buffer.from(random(idBytes)).toString("base64url");
-  await store.put(installationKey, JSON.stringify({ id, key_id: key.id }), durably);
-  return { id, key };
 }

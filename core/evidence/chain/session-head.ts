@@ -3,10 +3,11 @@ import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { SessionScope } from "../../action/principal.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
-import { isFault, readFault } from "../fault.ts";
-import { type EvidenceStore, recordKey, sessionKey, sessionOrderKey, sessionRecordKey } from "./key-space.ts";
-import { type ActionRecord, noHash, type RecordedSession } from "./record.ts";
-import { isAction, readRecord } from "./record-text.ts";
+import { type EvidenceStore, recordKey, sessionKey, sessionOrderKey, sessionRecordKey } from "../record/key-space.ts";
+import { isFault } from "../record/reason.ts";
+import { type ActionRecord, noHash, type RecordedSession } from "../record/record.ts";
+import { isAction, readRecord } from "../record/record-text.ts";
+import { readFault } from "../record/store-view.ts";
 import type { Sealed } from "./seal.ts";
 
 /** What a list of sessions shows of one session. */

@@ -1,8 +1,5 @@
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject, parseKept } from "../../action/json.ts";
-import { isFault } from "../fault.ts";
-import { readFirstKept } from "../retention/pruned-prefix.ts";
-import type { StoreView } from "../store-view.ts";
 import {
   type EvidenceStore,
   eventRange,
@@ -14,9 +11,12 @@ import {
   sessionOrderRange,
   sessionRecordKey,
   sessionRecordRange,
-} from "./key-space.ts";
-import type { EventKind, EvidenceRecord } from "./record.ts";
-import { isAction, readRecord } from "./record-text.ts";
+} from "../record/key-space.ts";
+import { isFault } from "../record/reason.ts";
+import type { EventKind, EvidenceRecord } from "../record/record.ts";
+import { isAction, readRecord } from "../record/record-text.ts";
+import type { StoreView } from "../record/store-view.ts";
+import { readFirstKept } from "../tree/pruned-prefix.ts";
 import { readSummary, type SessionSummary } from "./session-head.ts";
 
 export interface PageRequest {

@@ -3,11 +3,10 @@ import { GatewayError } from "../../action/error.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { genesisDetail, rotationDetail } from "../key/key-history.ts";
 import { type Disclosure, sealDisclosure } from "../private/disclosure.ts";
+import { eventKey, keyRecordKey, recordKey } from "../record/key-space.ts";
 import type { Chain } from "./chain-table.ts";
 import { GroupCommit, type GroupCommitOptions, type Leaf } from "./group-commit.ts";
-import { eventKey, keyRecordKey, recordKey } from "./key-space.ts";
-import type { ActionBody, EventBody } from "./record-body.ts";
-import { type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
+import { type ActionBody, type EventBody, type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
 import { SessionHeads } from "./session-head.ts";
 
 /** A record whose place is taken; durable when `durable` resolves. */

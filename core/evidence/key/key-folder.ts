@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Random } from "../../action/id.ts";
 import { SigningKey } from "../../action/signing-key.ts";
 import { syncFolder } from "../../store/folder.ts";
-import { WrappingKeyFolder, WrappingKeyMemory, type WrappingKeyStore } from "../private/wrapping-key.ts";
+import { WrappingKeyFolder, WrappingKeyMemory, type WrappingKeyStore } from "./wrapping-key.ts";
 
 /** The private halves of the keys that sign checkpoints. */
 export interface KeyStore {

@@ -1,10 +1,9 @@
-import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import { type SigningKey, VerifyingKey } from "../../action/signing-key.ts";
-import type { ChainTable } from "../chain/chain-table.ts";
-import type { EventRecord, EvidenceRecord } from "../chain/record.ts";
-import type { Writer } from "../chain/writer.ts";
-import type { KeyStore } from "./key-folder.ts";
+import { type EvidenceStore, keyRecordRange, recordKey, seqIn } from "../record/key-space.ts";
+import { isFault } from "../record/reason.ts";
+import type { EventRecord, EvidenceRecord } from "../record/record.ts";
+import { readRecord } from "../record/record-text.ts";
 
 /** A key and the sizes of the chain it signs for, both included; `toSize` null while it is the current one. */
 interface KeyTenure {
@@ -112,38 +111,21 @@ function rotationText({ chain, seq, prevHash }: RotationPlace, oldKeyId: string,
   return `evidence-key-rotation-v1\n${chain}\n${seq}\n${oldKeyId}\n${newKeyId}\n${prevHash}\n`;
 }
 
-interface HandOverParts {
-  readonly chains: ChainTable;
-  readonly keys: KeyStore;
-  readonly writer: Writer;
-  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
-  readonly admit: () => void;
-}
-
-/**
- * Hands a tenant's chain over to a new key, while others go on recording, and says which: the hand-over is a record that
- * both keys sign, and whatever is sealed after it is signed by the new key alone. `asked` is who asked for it: an
- * `admin` record right before, in the same batch. Durable when it resolves. Where it rejects with EVIDENCE_UNAVAILABLE,
- * the chain stays with its old key unless the disk kept what it refused to confirm.
- */
-export async function handOver(parts: HandOverParts, tenant: string, asked?: JsonObject): Promise<string> {
-  const { chains, writer, admit } = parts;
-  await chains.open(tenant);
-  admit(); // before the key is made: a disk that fails must not fill with keys
-  const successor = await createKey(parts.keys);
-  const chain = chains.get(tenant); // asked again: the tenant may have been refused meanwhile
-  admit();
-  if (asked !== undefined) void writer.appendEvent(chain, { kind: "admin", detail: asked });
-  await writer.appendRotation(chain, successor).durable;
-  return successor.id;
-}
-
-async function createKey(keys: KeyStore): Promise<SigningKey> {
-  try {
-    return await keys.create();
-  } catch (cause) {
-    throw new GatewayError("EVIDENCE_UNAVAILABLE", "a new signing key cannot be kept; the old one stays in force", {
-      cause,
-    });
+/** The keys of a chain by its own records, read through their index. Says what is wrong where one introduces no key. */
+export async function readKeyHistory(
+  store: EvidenceStore,
+  tenant: string,
+  chain: string,
+): Promise<KeyHistory | string> {
+  const history = new KeyHistory();
+  for await (const [key, id] of store.iterator(keyRecordRange(tenant))) {
+    const seq = seqIn(key);
+    const text = await store.get(recordKey(tenant, seq));
+    const record = text === undefined ? undefined : readRecord(text);
+    const sound = record !== undefined && !isFault(record) && record.tenant === tenant && record.chain === chain;
+    if (!sound || record.seq !== seq || !history.accept(record) || history.current?.id !== id) {
+      return `has no good signing key at record ${seq}`;
+    }
   }
+  return history.current === undefined ? "has no signing key" : history;
 }

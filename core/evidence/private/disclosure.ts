@@ -1,12 +1,11 @@
-import { createCipheriv, createDecipheriv } from "node:crypto";
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Random } from "../../action/id.ts";
-import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, seqIn } from "../chain/key-space.ts";
-import type { ActionRecord } from "../chain/record.ts";
-import type { Reader } from "../store-view.ts";
+import { cipherKeyBytes, openBytes, sealBytes, type WrappingKey } from "../key/wrapping-key.ts";
+import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, seqIn } from "../record/key-space.ts";
+import type { ActionRecord } from "../record/record.ts";
+import type { Reader } from "../record/store-view.ts";
 import { fieldsDigest, type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
-import type { WrappingKey } from "./wrapping-key.ts";
 
 /** The private fields of one record, by the member they belong to. */
 export type Disclosure = { readonly [member in PrivateMember]?: readonly PrivateField[] };
@@ -102,37 +101,4 @@ function entryPlace({ chain, seq }: DisclosurePlace): string {
 
 function keyPlace({ chain, seq }: DisclosurePlace): string {
   return `evidence-data-key-v1\n${chain}\n${seq}`;
-}
-
-/** Bytes of every key. */
-export const cipherKeyBytes = 32;
-
-const algorithm = "aes-256-gcm";
-const nonceBytes = 12;
-const tagBytes = 16;
-
-/**
- * AES-256-GCM under a fresh random nonce: nonce, tag and ciphertext as base64. Opens only with the same key and for the
- * same `place`, so that nothing sealed can stand in for something else. A key serves some 2^32 times.
- */
-export function sealBytes(key: Uint8Array, place: string, plain: Uint8Array, random: Random): string {
-  const nonce = random(nonceBytes);
-  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(place));
-  const sealed = [cipher.update(plain), cipher.final()];
-  return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]).toString("base64");
-}
-
-/** What `sealBytes` was given; undefined where key, place or a single bit is another. */
-export function openBytes(key: Uint8Array, place: string, sealed: string): Buffer | undefined {
-  const bytes = Buffer.from(sealed, "base64");
-  if (bytes.length < nonceBytes + tagBytes || bytes.toString("base64") !== sealed) return undefined;
-  const nonce = bytes.subarray(0, nonceBytes);
-  const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
-    .setAAD(Buffer.from(place))
-    .setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
-  try {
-    return Buffer.concat([decipher.update(bytes.subarray(nonceBytes + tagBytes)), decipher.final()]);
-  } catch {
-    return undefined; // the tag does not fit: the one thing this function has to say
-  }
 }

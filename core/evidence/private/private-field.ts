@@ -2,7 +2,6 @@ import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
-import { drawSalt } from "../chain/seal.ts";
 
 /** The parts of an action whose values lie apart from the chain. */
 export const privateMembers = ["arguments", "output"] as const;
@@ -112,4 +111,12 @@ export function fieldCommitment(field: SaltedField): string {
  */
 export function fieldsDigest(commitments: readonly string[]): string {
   return `sha256:${sha256Hex(canonicalJson(["fields-v1", commitments.toSorted()]))}`;
+}
+
+const saltBytes = 16;
+
+/** A fresh salt: 16 random bytes, base64url. */
+export function drawSalt(random: Random): string {
+  const bytes = random(saltBytes);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
 }

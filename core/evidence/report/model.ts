@@ -10,8 +10,8 @@ import type {
   RecordedPolicy,
   RecordedRedaction,
   RecordedTrial,
-} from "../chain/record.ts";
-import { isAction, isApprovalEvent } from "../chain/record-text.ts";
+} from "../record/record.ts";
+import { isAction, isApprovalEvent } from "../record/record-text.ts";
 import { parseCheckpoint } from "../tree/checkpoint.ts";
 
 /** The name of the report's JSON shape. */

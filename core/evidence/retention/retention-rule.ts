@@ -1,8 +1,7 @@
 import type { JsonObject } from "../../action/json.ts";
-import type { EvidenceRecord } from "../chain/record.ts";
-import { isAction } from "../chain/record-text.ts";
-import { type Fault, fault } from "../fault.ts";
-import type { FirstBad } from "../verify/action-rule.ts";
+import { type Fault, type FirstBad, fault } from "../record/reason.ts";
+import type { EvidenceRecord } from "../record/record.ts";
+import { isAction } from "../record/record-text.ts";
 
 /** Events that stay where everything around them is pruned: later records cannot be judged, or explained, without. */
 const keptKinds: ReadonlySet<string> = new Set([

@@ -1,6 +1,8 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Chain, ChainTable } from "../chain/chain-table.ts";
+import { readSummary } from "../chain/session-head.ts";
+import type { Writer } from "../chain/writer.ts";
 import {
   dataKeyKey,
   disclosureKey,
@@ -15,15 +17,13 @@ import {
   sessionOrderKey,
   sessionRecordKey,
   tenantRange,
-} from "../chain/key-space.ts";
-import type { ActionRecord, EventRecord, EvidenceRecord } from "../chain/record.ts";
-import { isAction } from "../chain/record-text.ts";
-import { readSummary } from "../chain/session-head.ts";
-import type { Writer } from "../chain/writer.ts";
-import type { Compact } from "../private/erasure.ts";
+} from "../record/key-space.ts";
+import type { FirstBad } from "../record/reason.ts";
+import type { ActionRecord, EventRecord, EvidenceRecord } from "../record/record.ts";
+import { isAction } from "../record/record-text.ts";
+import { PrunedPrefix, readFirstKept } from "../tree/pruned-prefix.ts";
 import { TileReader } from "../tree/tile-reader.ts";
-import type { VerifyReport } from "../verify/verification.ts";
-import { PrunedPrefix, readFirstKept } from "./pruned-prefix.ts";
+import type { Compact } from "./erasure.ts";
 import { isKept, pruningDetail } from "./retention-rule.ts";
 
 export interface PruneRequest {
@@ -57,7 +57,7 @@ interface RetentionParts {
   readonly writer: Writer;
   /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
   readonly admit: () => void;
-  readonly verify: (tenant: string, onProgress?: (checked: number) => void) => Promise<VerifyReport>;
+  readonly verify: (tenant: string, onProgress: (checked: number) => void) => Promise<{ readonly firstBad?: FirstBad }>;
 }
 
 /** Deletes what is older than a tenant has to keep. What stays verifies as before: the tree keeps every leaf. */

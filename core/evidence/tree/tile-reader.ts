@@ -1,7 +1,6 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
-import { recordKey, tileKey } from "../chain/key-space.ts";
-import { type PrunedPrefix, readPruned } from "../retention/pruned-prefix.ts";
-import type { Reader } from "../store-view.ts";
+import { recordKey, tileKey } from "../record/key-space.ts";
+import type { Reader } from "../record/store-view.ts";
 import {
   CompactRange,
   consistencyPath,
@@ -11,6 +10,7 @@ import {
   leafHash,
   TreeFault,
 } from "./merkle.ts";
+import { type PrunedPrefix, readPruned } from "./pruned-prefix.ts";
 import { type PartialTile, subtreeRoot, TileTree, tileHeight, tileWidth } from "./tile.ts";
 
 /**

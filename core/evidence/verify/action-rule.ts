@@ -3,21 +3,13 @@ import { forgetOldest } from "../../action/recent-map.ts";
 import { ApprovalRules } from "../../approval/evidence-rule.ts";
 import { KillRules } from "../../kill/evidence-rule.ts";
 import { TicketRules } from "../../ticket/evidence-rule.ts";
-import type { Reason } from "../bundle/reason.ts";
-import { openKey, recordKey, sessionRecordKey } from "../chain/key-space.ts";
-import { type ActionRecord, type EvidenceRecord, noHash } from "../chain/record.ts";
-import { isAction, isApprovalEvent, isSessionEvent, readRecord } from "../chain/record-text.ts";
-import { type Fault, fault, isFault } from "../fault.ts";
-import type { PrunedLeaves } from "../retention/pruned-prefix.ts";
-import type { Reader } from "../store-view.ts";
+import { openKey, recordKey, sessionRecordKey } from "../record/key-space.ts";
+import { type Fault, type FirstBad, fault, isFault } from "../record/reason.ts";
+import { type ActionRecord, type EvidenceRecord, noHash } from "../record/record.ts";
+import { isAction, isApprovalEvent, isSessionEvent, readRecord } from "../record/record-text.ts";
+import type { Reader } from "../record/store-view.ts";
 import { isLeafOf } from "../tree/merkle.ts";
-
-export interface FirstBad {
-  readonly seq: number;
-  /** From the closed list. */
-  readonly reason: Reason;
-  readonly detail: string;
-}
+import type { PrunedLeaves } from "../tree/pruned-prefix.ts";
 
 interface SessionEnd {
   readonly index: number;

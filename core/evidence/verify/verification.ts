@@ -1,14 +1,14 @@
 import type { AbstractIterator } from "abstract-level";
 import { type ChainHead, ChainWalk, type Step } from "../chain/chain-walk.ts";
 import type { Mark } from "../chain/high-water.ts";
-import { checkpointAtRange, type EvidenceStore, recordKey, recordRange } from "../chain/key-space.ts";
-import { type Fault, fault, isClosedFault, isFault, readFault } from "../fault.ts";
-import { PrunedLeaves, readPruned } from "../retention/pruned-prefix.ts";
+import { checkpointAtRange, type EvidenceStore, recordKey, recordRange } from "../record/key-space.ts";
+import { type Fault, type FirstBad, fault, isFault } from "../record/reason.ts";
+import { isClosedFault, type Reader, readFault } from "../record/store-view.ts";
 import { RetentionRules } from "../retention/retention-rule.ts";
-import type { Reader } from "../store-view.ts";
 import { isLeafOf, TreeFault } from "../tree/merkle.ts";
-import { TreeRules } from "../tree/tree-rule.ts";
-import { ActionRules, type FirstBad } from "./action-rule.ts";
+import { PrunedLeaves, readPruned } from "../tree/pruned-prefix.ts";
+import { ActionRules } from "./action-rule.ts";
+import { TreeRules } from "./tree-rule.ts";
 
 export interface VerifyReport {
   readonly ok: boolean;

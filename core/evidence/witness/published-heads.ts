@@ -1,4 +1,4 @@
-import { type EvidenceStore, metaKey, metaRange } from "../chain/key-space.ts";
+import { type EvidenceStore, metaKey, metaRange } from "../record/key-space.ts";
 import type { MetaEntry } from "./tenant-index.ts";
 
 /** The lists of chains a witness may have: the last it took, and one that it was sent without answering. */

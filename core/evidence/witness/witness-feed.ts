@@ -1,9 +1,9 @@
 import type { ChainStatus } from "../chain/chain-table.ts";
-import { checkpointAtKey, checkpointKey, durably, metaKey, metaSaltKey } from "../chain/key-space.ts";
-import { type Installation, openInstallation } from "../chain/recovery.ts";
-import { readKeyHistory } from "../key/attested-head.ts";
+import { readKeyHistory } from "../key/key-history.ts";
+import { checkpointAtKey, checkpointKey, durably, metaKey, metaSaltKey } from "../record/key-space.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
+import { type Installation, openInstallation } from "./installation.ts";
 import { readTold, type ToldList } from "./published-heads.ts";
 import { isOver, type MetaEntry, metaLog, readMetaNote, signMetaNote } from "./tenant-index.ts";
 import { checkTestimony, contradiction, type Witness, type WitnessFeedOptions } from "./witness.ts";

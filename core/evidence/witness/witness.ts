@@ -1,9 +1,10 @@
 import type { Clock, Random } from "../../action/id.ts";
+import type { ChainEnd } from "../chain/chain-load.ts";
 import type { ChainStatus } from "../chain/chain-table.ts";
-import type { EvidenceStore } from "../chain/key-space.ts";
-import type { ChainEnd } from "../key/attested-head.ts";
+
 import type { KeyStore } from "../key/key-folder.ts";
 import type { KeyHistory } from "../key/key-history.ts";
+import type { EvidenceStore } from "../record/key-space.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../tree/checkpoint.ts";
 import type { TileReader } from "../tree/tile-reader.ts";
 

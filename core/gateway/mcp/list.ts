@@ -5,7 +5,9 @@ import type { JsonObject } from "../../action/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
 import type { Answer, Road } from "../../road/run.ts";
-import type { ListedItem, ListedTool } from "../../upstream/group.ts";
+import type { ListedItem } from "../../upstream/catalog.ts";
+import type { ListedTool } from "../../upstream/tool-reader.ts";
+
 import { answerOfResult } from "./call.ts";
 import type { Caller } from "./caller.ts";
 import { replyOf } from "./refusal.ts";

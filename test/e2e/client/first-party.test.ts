@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { formsOf } from "../../support/canary.ts";
 import { filesWith } from "../../support/disk-search.ts";

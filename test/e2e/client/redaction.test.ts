@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { exitCodes } from "../../../core/evidence/bundle/reason.ts";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import { exitCodes } from "../../../core/evidence/record/reason.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { formsOf } from "../../support/canary.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { clientKinds, type McpClient } from "../../support/mcp-client.ts";

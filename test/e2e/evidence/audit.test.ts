@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { recordKey } from "../../../core/evidence/chain/key-space.ts";
+import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";

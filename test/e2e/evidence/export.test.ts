@@ -3,7 +3,7 @@ import { copyFile, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { exitCodes } from "../../../core/evidence/bundle/reason.ts";
+import { exitCodes } from "../../../core/evidence/record/reason.ts";
 import type { SessionReport } from "../../../core/evidence/report/model.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";

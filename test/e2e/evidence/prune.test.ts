@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { BundleReport } from "../../../core/evidence/bundle/verify.ts";
 import type { VerifyReport } from "../../../core/evidence/verify/verification.ts";
-import type { WitnessAnswer } from "../../../core/evidence/witness/custody.ts";
+import type { WitnessAnswer } from "../../../core/evidence/witness/witness-publisher.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";

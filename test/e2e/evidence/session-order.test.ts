@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { canonicalJson } from "../../../core/action/canonical-json.ts";
 import type { Json } from "../../../core/action/json.ts";
 import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { keys, openWorld, type World } from "../wire/world.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import canonicalize from "canonicalize";
 import { expect } from "chai";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";

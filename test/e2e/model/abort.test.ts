@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { ModelApi } from "../../../core/action/model-api.ts";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { type ProviderCall, type Script, scripts } from "../../fixture/model-provider.ts";
 import { answerEvents } from "../../fixture/model-reply.ts";
 import { until } from "../../support/event-stream.ts";

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { ModelProvider } from "../../fixture/model-provider.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";

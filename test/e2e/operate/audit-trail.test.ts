@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/action/json.ts";
-import type { ActionRecord, EventRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord, EventRecord } from "../../../core/evidence/record/record.ts";
 import { parseCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
 import { type AdminRouteId, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { HeldSite, overHttp } from "../../support/held-site.ts";

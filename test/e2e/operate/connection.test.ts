@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { recordRange } from "../../../core/evidence/chain/key-space.ts";
+import { recordRange } from "../../../core/evidence/record/key-space.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { until } from "../../support/event-stream.ts";

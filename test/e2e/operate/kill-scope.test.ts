@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { EvidenceRecord } from "../../../core/evidence/chain/record.ts";
+import type { EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
 import { until } from "../../support/event-stream.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";

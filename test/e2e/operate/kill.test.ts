@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import type { EvidenceRecord } from "../../../core/evidence/chain/record.ts";
+import type { EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { exportVerified } from "../../support/verified-bundle.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { ModelApi } from "../../../core/action/model-api.ts";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { scripts } from "../../fixture/model-provider.ts";
 import { Agent, type Answer } from "../../support/agent.ts";
 import { type Choice, choosingPlugin } from "../../support/choosing-plugin.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
-import { recordRange } from "../../../core/evidence/chain/key-space.ts";
+import { recordRange } from "../../../core/evidence/record/key-space.ts";
 import { routes } from "../../../core/operation/operation.ts";
 import { Agent } from "../../support/agent.ts";
 import { filesWith } from "../../support/disk-search.ts";

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { VerifyingKey } from "../../../core/action/signing-key.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
 import type { VerifyReport } from "../../../core/evidence/verify/verification.ts";
-import type { PublishedCheckpoint, WitnessAnswer } from "../../../core/evidence/witness/custody.ts";
+import type { PublishedCheckpoint, WitnessAnswer } from "../../../core/evidence/witness/witness-publisher.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
 import { verifyBundle } from "../../../core/evidence/bundle/verify.ts";
-import type { EventRecord } from "../../../core/evidence/chain/record.ts";
+import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { clientKinds } from "../../support/mcp-client.ts";
 import { scrape } from "../../support/scrape.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
 import { fieldCommitment, fieldsDigest, type PrivateField } from "../../../core/evidence/private/private-field.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 import { echoCall, type KeyHolder, keys, openWorld, post, type World } from "./world.ts";
 

@@ -2,8 +2,8 @@ import { expect } from "chai";
 import type { Approval } from "../../../core/action/approval.ts";
 import { canonicalJson } from "../../../core/action/canonical-json.ts";
 import type { Json } from "../../../core/action/json.ts";
-import { heldKey, recordKey } from "../../../core/evidence/chain/key-space.ts";
-import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/chain/record.ts";
+import { heldKey, recordKey } from "../../../core/evidence/record/key-space.ts";
+import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 

@@ -5,8 +5,8 @@ import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
 import { readBackup } from "../../../core/backup/read.ts";
 import type { Mark } from "../../../core/evidence/chain/high-water.ts";
-import { recordKey } from "../../../core/evidence/chain/key-space.ts";
-import type { EventRecord } from "../../../core/evidence/chain/record.ts";
+import { recordKey } from "../../../core/evidence/record/key-space.ts";
+import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { admin, BackupWorld, ended } from "../../support/backup-world.ts";
 import { rejection } from "../../support/ledger-world.ts";
 

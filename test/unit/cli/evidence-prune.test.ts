@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { dataKeyKey } from "../../../core/evidence/chain/key-space.ts";
-import type { EventRecord } from "../../../core/evidence/chain/record.ts";
+import { dataKeyKey } from "../../../core/evidence/record/key-space.ts";
+import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { PruneWorld } from "../../support/prune-world.ts";

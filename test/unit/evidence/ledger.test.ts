@@ -4,9 +4,9 @@ import { sha256Hex } from "../../../core/action/canonical-json.ts";
 import { withOutput } from "../../../core/action/envelope.ts";
 import { GatewayError } from "../../../core/action/error.ts";
 import { fingerprint } from "../../../core/action/fingerprint.ts";
-import { openKey, recordKey, sessionKey } from "../../../core/evidence/chain/key-space.ts";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
 import { fieldCommitment, fieldsDigest } from "../../../core/evidence/private/private-field.ts";
+import { openKey, recordKey, sessionKey } from "../../../core/evidence/record/key-space.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
 describe("Ledger", () => {

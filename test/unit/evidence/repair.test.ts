@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { ActionRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
 describe("when a write fails", () => {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type ActionEnvelope, withOutput } from "../../../core/action/envelope.ts";
 import { GatewayError } from "../../../core/action/error.ts";
 import { httpSession, principalId } from "../../../core/action/principal.ts";
-import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/chain/record.ts";
+import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import type { KillOrder, KillTarget } from "../../../core/kill/kill.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { SessionWorld } from "../../support/session-world.ts";

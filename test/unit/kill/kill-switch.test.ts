@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { recordKey } from "../../../core/evidence/chain/key-space.ts";
+import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import { killKey } from "../../../core/kill/kill.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { SessionWorld } from "../../support/session-world.ts";

@@ -1,4 +1,5 @@
-import type { Reason, BundlePart } from "../../../core/evidence/bundle/reason.ts";
+import type { BundlePart } from "../../../core/evidence/bundle/bundle-line.ts";
+import type { Reason } from "../../../core/evidence/record/reason.ts";
 import { parseCheckpoint, signCheckpoint, type SignedCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
 import { genesisDetail } from "../../../core/evidence/key/key-history.ts";
 import type { SigningKey } from "../../../core/action/signing-key.ts";

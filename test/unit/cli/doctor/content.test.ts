@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { examineData, judgeCheckpoint } from "../../../../core/cli/doctor/data-folder.ts";
 import { lockHolder } from "../../../../core/cli/doctor/port.ts";
 import { examineExtensions, examineTrust } from "../../../../core/cli/doctor/trust.ts";
-import type { PublishedCheckpoint } from "../../../../core/evidence/witness/custody.ts";
+import type { PublishedCheckpoint } from "../../../../core/evidence/witness/witness-publisher.ts";
 import { startGateway } from "../../../support/gateway.ts";
 import { runGateway } from "../run.ts";
 import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";

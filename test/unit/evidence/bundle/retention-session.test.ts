@@ -1,14 +1,14 @@
 import { expect } from "chai";
 import { type ExportRequest, SessionExport } from "../../../../core/evidence/bundle/session-export.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
+import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
 import {
   sessionKey,
   sessionOrderKey,
   sessionRecordKey,
   sessionRecordRange,
-} from "../../../../core/evidence/chain/key-space.ts";
-import type { ActionRecord } from "../../../../core/evidence/chain/record.ts";
-import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
+} from "../../../../core/evidence/record/key-space.ts";
+import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
 import { renderMarkdown } from "../../../../core/evidence/report/markdown.ts";
 import { buildReport } from "../../../../core/evidence/report/model.ts";
 import { newAction, rejection } from "../../../support/ledger-world.ts";

@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import type { Reason } from "../../../../core/evidence/bundle/reason.ts";
 import {
   checkpointAtRange,
   checkpointKey,
@@ -8,8 +7,9 @@ import {
   recordKey,
   recordRange,
   tileKey,
-} from "../../../../core/evidence/chain/key-space.ts";
-import { PrunedPrefix } from "../../../../core/evidence/retention/pruned-prefix.ts";
+} from "../../../../core/evidence/record/key-space.ts";
+import type { Reason } from "../../../../core/evidence/record/reason.ts";
+import { PrunedPrefix } from "../../../../core/evidence/tree/pruned-prefix.ts";
 import { TileReader } from "../../../../core/evidence/tree/tile-reader.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 import { PruneWorld } from "../../../support/prune-world.ts";

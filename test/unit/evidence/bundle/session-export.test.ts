@@ -5,8 +5,8 @@ import { parseRedactions } from "../../../../core/evidence/bundle/build.ts";
 import { readBundle } from "../../../../core/evidence/bundle/bundle-line.ts";
 import { SessionExport } from "../../../../core/evidence/bundle/session-export.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
-import type { EventRecord, EvidenceRecord } from "../../../../core/evidence/chain/record.ts";
 import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
+import type { EventRecord, EvidenceRecord } from "../../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
 describe("SessionExport", () => {

@@ -3,7 +3,7 @@ import type { Evaluation } from "../../../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import { uuidV7 } from "../../../../core/action/id.ts";
 import { DecisionSearch } from "../../../../core/evidence/chain/decision-search.ts";
-import { recordKey } from "../../../../core/evidence/chain/key-space.ts";
+import { recordKey } from "../../../../core/evidence/record/key-space.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
 interface Made {

@@ -8,7 +8,7 @@ import type { Chain } from "../../../../core/evidence/chain/chain-table.ts";
 import { emptyHead } from "../../../../core/evidence/chain/chain-walk.ts";
 import { GroupCommit, type Leaf } from "../../../../core/evidence/chain/group-commit.ts";
 import { HighWaterMemory, type Mark } from "../../../../core/evidence/chain/high-water.ts";
-import { WrappingKey } from "../../../../core/evidence/private/wrapping-key.ts";
+import { WrappingKey } from "../../../../core/evidence/key/wrapping-key.ts";
 import { TileTree } from "../../../../core/evidence/tree/tile.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 

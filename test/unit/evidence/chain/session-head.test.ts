@@ -2,11 +2,10 @@ import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { SessionScope } from "../../../../core/action/principal.ts";
-import { recordKey } from "../../../../core/evidence/chain/key-space.ts";
-import type { ActionRecord } from "../../../../core/evidence/chain/record.ts";
-import { decisionBody } from "../../../../core/evidence/chain/record-body.ts";
-import { type Sealed, sealAction } from "../../../../core/evidence/chain/seal.ts";
+import { decisionBody, type Sealed, sealAction } from "../../../../core/evidence/chain/seal.ts";
 import { SessionHeads } from "../../../../core/evidence/chain/session-head.ts";
+import { recordKey } from "../../../../core/evidence/record/key-space.ts";
+import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 
 const stamp = {

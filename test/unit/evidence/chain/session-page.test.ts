@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { recordKey, sessionKey, sessionRecordKey } from "../../../../core/evidence/chain/key-space.ts";
-import type { ActionRecord } from "../../../../core/evidence/chain/record.ts";
+import { recordKey, sessionKey, sessionRecordKey } from "../../../../core/evidence/record/key-space.ts";
+import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
 describe("Ledger.sessions(tenant, page)", () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
-import { checkpointKey, dataKeyKey, disclosureKey, recordKey } from "../../../../core/evidence/chain/key-space.ts";
-import type { EventRecord } from "../../../../core/evidence/chain/record.ts";
+import { checkpointKey, dataKeyKey, disclosureKey, recordKey } from "../../../../core/evidence/record/key-space.ts";
+import type { EventRecord } from "../../../../core/evidence/record/record.ts";
 import { parseCheckpoint } from "../../../../core/evidence/tree/checkpoint.ts";
 import { leafHash, rootOf, verifyConsistency, verifyInclusion } from "../../../../core/evidence/tree/merkle.ts";
 import { TileReader } from "../../../../core/evidence/tree/tile-reader.ts";

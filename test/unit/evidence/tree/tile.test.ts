@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
-import { recordKey, tileKey } from "../../../../core/evidence/chain/key-space.ts";
+import { recordKey, tileKey } from "../../../../core/evidence/record/key-space.ts";
 import {
   leafHash,
   rootOf,

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { canonicalJson, sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { Json } from "../../../../core/action/json.ts";
-import type { Reason } from "../../../../core/evidence/bundle/reason.ts";
-import { openKey, recordKey, sessionRecordKey } from "../../../../core/evidence/chain/key-space.ts";
-import type { ActionRecord, EvidenceRecord } from "../../../../core/evidence/chain/record.ts";
+import { openKey, recordKey, sessionRecordKey } from "../../../../core/evidence/record/key-space.ts";
+import type { Reason } from "../../../../core/evidence/record/reason.ts";
+import type { ActionRecord, EvidenceRecord } from "../../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
 /** What an attacker with the whole disk, the high-water file included, makes of a chain of eight records. */

@@ -3,14 +3,14 @@ import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { SigningKey } from "../../../../core/action/signing-key.ts";
-import { checkpointAtKey, installationKey } from "../../../../core/evidence/chain/key-space.ts";
 import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
+import { checkpointAtKey, installationKey } from "../../../../core/evidence/record/key-space.ts";
 import { parseNote } from "../../../../core/evidence/tree/checkpoint.ts";
-import { Heartbeat, WitnessSchedule } from "../../../../core/evidence/witness/custody.ts";
 import { type MetaEntry, metaRoot, signMetaNote } from "../../../../core/evidence/witness/tenant-index.ts";
 import type { Witness } from "../../../../core/evidence/witness/witness.ts";
 import { WitnessFeed } from "../../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../../core/evidence/witness/witness-file.ts";
+import { Heartbeat, WitnessSchedule } from "../../../../core/evidence/witness/witness-publisher.ts";
 import { LedgerWorld, rejection } from "../../../support/ledger-world.ts";
 import { removeTenant } from "../../../support/remove-tenant.ts";
 

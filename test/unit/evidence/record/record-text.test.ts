@@ -4,10 +4,9 @@ import { canonicalJson } from "../../../../core/action/canonical-json.ts";
 import { decisions, type PolicyVerdict } from "../../../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import type { Json, JsonObject } from "../../../../core/action/json.ts";
-import { decisionBody, outcomeBody } from "../../../../core/evidence/chain/record-body.ts";
-import { readRecord, recordText } from "../../../../core/evidence/chain/record-text.ts";
-import { sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
-import { isFault } from "../../../../core/evidence/fault.ts";
+import { decisionBody, outcomeBody, sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
+import { isFault } from "../../../../core/evidence/record/reason.ts";
+import { readRecord, recordText } from "../../../../core/evidence/record/record-text.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 
 const stamp = {

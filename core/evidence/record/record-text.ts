@@ -1,6 +1,6 @@
 import { canonicalJson } from "../../action/canonical-json.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
-import { type Fault, fault } from "../fault.ts";
+import { type Fault, fault } from "./reason.ts";
 import {
   type ActionRecord,
   actionKinds,

@@ -1,18 +1,20 @@
-import { type ApprovalStep, isConsuming } from "../action/approval.ts";
-import type { DurableDecision } from "../action/authorized-action.ts";
-import type { BatchOperation, CommitHook, DecisionCommitHook } from "../action/commit-hook.ts";
-import type { Evaluation } from "../action/decision.ts";
-import type { ActionEnvelope, Outcome } from "../action/envelope.ts";
-import { fingerprint } from "../action/fingerprint.ts";
-import type { Random } from "../action/id.ts";
-import type { Json } from "../action/json.ts";
-import { releaseHeld, sealHeld } from "./approval-evidence.ts";
-import type { Chain, ChainTable } from "./chain/chain-table.ts";
-import { openKey } from "./chain/key-space.ts";
-import { decisionBody, outcomeBody } from "./chain/record-body.ts";
-import type { OpenDecisions } from "./chain/recovery.ts";
-import type { Writer } from "./chain/writer.ts";
-import type { FieldHider, HiddenValue } from "./private/private-field.ts";
+import { type ApprovalStep, isConsuming } from "../../action/approval.ts";
+import type { DurableDecision } from "../../action/authorized-action.ts";
+import type { BatchOperation, CommitHook, DecisionCommitHook } from "../../action/commit-hook.ts";
+import type { Evaluation } from "../../action/decision.ts";
+import type { ActionEnvelope, Outcome } from "../../action/envelope.ts";
+import { GatewayError } from "../../action/error.ts";
+import { fingerprint } from "../../action/fingerprint.ts";
+import type { Random } from "../../action/id.ts";
+import type { Json } from "../../action/json.ts";
+import { releaseHeld, sealHeld } from "../private/held-action.ts";
+
+import type { FieldHider, HiddenValue } from "../private/private-field.ts";
+import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
+import type { Chain, ChainTable } from "./chain-table.ts";
+
+import { type Bound, decisionBody, outcomeBody } from "./seal.ts";
+import type { Writer } from "./writer.ts";
 
 interface ActionLogParts {
   readonly chains: ChainTable;
@@ -117,4 +119,63 @@ function hideOutput(
 
 function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {
   if (evaluation.actionId !== action.id) throw new TypeError("evidence: the evaluation is of another action");
+}
+
+/** A dispatched decision in the store that nobody is going to bring the outcome of. */
+export interface Abandoned {
+  readonly tenant: string;
+  readonly seq: number;
+}
+
+/**
+ * The dispatched decisions whose outcome this process still owes: at most `limit` over all tenants.
+ * The store keeps the same set (`openKey`), and is ahead of this one exactly by what was abandoned.
+ */
+export class OpenDecisions {
+  readonly #limit: number;
+  readonly #bounds = new Map<string, Bound>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Throws EVIDENCE_UNAVAILABLE when one more would be too many, TypeError when the action is open already. */
+  checkRoom(tenant: string, actionId: string): void {
+    if (this.#bounds.has(openKey(tenant, actionId)))
+      throw new TypeError("evidence: the action's decision is already open");
+    if (this.#bounds.size < this.#limit) return;
+    throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${this.#limit} actions wait for their outcome`);
+  }
+
+  /** Holds the decision open as soon as it is sealed; lets go, and rejects, where it did not become durable. */
+  async owe(tenant: string, actionId: string, bound: Bound, durable: Promise<void>): Promise<void> {
+    const key = openKey(tenant, actionId);
+    this.#bounds.set(key, bound);
+    try {
+      await durable;
+    } catch (error) {
+      this.#bounds.delete(key);
+      throw error;
+    }
+  }
+
+  /** Ends an open decision. Throws TypeError when there is none: no outcome without, or twice for, a decision. */
+  take(tenant: string, actionId: string): Bound {
+    const key = openKey(tenant, actionId);
+    const bound = this.#bounds.get(key);
+    if (bound === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
+    this.#bounds.delete(key);
+    return bound;
+  }
+
+  /** What is open in the store and not here. Call while nothing is appended. */
+  async findAbandoned(store: EvidenceStore, tenants: readonly string[]): Promise<Abandoned[]> {
+    const found: Abandoned[] = [];
+    for (const tenant of tenants) {
+      for await (const [key, seq] of store.iterator(openRange(tenant))) {
+        if (!this.#bounds.has(key)) found.push({ tenant, seq: Number(seq) });
+      }
+    }
+    return found;
+  }
 }

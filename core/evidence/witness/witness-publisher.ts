@@ -3,9 +3,9 @@ import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { WitnessConfig } from "../../config/peer-config.ts";
 import type { ChainStatus } from "../chain/chain-table.ts";
-import { checkpointKey } from "../chain/key-space.ts";
-import { readKeyHistory } from "../key/attested-head.ts";
-import type { KeyHistory } from "../key/key-history.ts";
+
+import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";
+import { checkpointKey } from "../record/key-space.ts";
 import { parseCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import { readTold } from "./published-heads.ts";

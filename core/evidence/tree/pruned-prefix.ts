@@ -1,7 +1,7 @@
-import { prunedKey, tileKey } from "../chain/key-space.ts";
-import type { Reader } from "../store-view.ts";
-import { hashBytes, TreeFault } from "../tree/merkle.ts";
-import { tileWidth } from "../tree/tile.ts";
+import { prunedKey, tileKey } from "../record/key-space.ts";
+import type { Reader } from "../record/store-view.ts";
+import { hashBytes, TreeFault } from "./merkle.ts";
+import { tileWidth } from "./tile.ts";
 
 const textPattern = /^([1-9]\d{0,15}) ((?:[0-9a-f]{64})*)$/;
 

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { openBytes, sealBytes } from "../../../../core/evidence/private/disclosure.ts";
-import { WrappingKey, WrappingKeyFolder } from "../../../../core/evidence/private/wrapping-key.ts";
+import { openBytes, sealBytes, WrappingKey, WrappingKeyFolder } from "../../../../core/evidence/key/wrapping-key.ts";
+
 import { rejection } from "../../../support/ledger-world.ts";
 
 const chain = "AAECAwQFBgcICQoLDA0ODw";

@@ -13,7 +13,7 @@ import {
   sessionOrderRange,
   sessionRecordKey,
   sessionRecordRange,
-} from "../../../../core/evidence/chain/key-space.ts";
+} from "../../../../core/evidence/record/key-space.ts";
 
 const name = fc.oneof(
   fc.string({ minLength: 1, maxLength: 8 }),

@@ -3,15 +3,15 @@ import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { SigningKey } from "../../../../core/action/signing-key.ts";
+import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
 import {
   checkpointAtKey,
   checkpointKey,
   keyRecordKey,
   recordKey,
   tileKey,
-} from "../../../../core/evidence/chain/key-space.ts";
-import type { EventRecord } from "../../../../core/evidence/chain/record.ts";
-import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
+} from "../../../../core/evidence/record/key-space.ts";
+import type { EventRecord } from "../../../../core/evidence/record/record.ts";
 import { parseCheckpoint, type SignedCheckpoint, signCheckpoint } from "../../../../core/evidence/tree/checkpoint.ts";
 import { LedgerWorld, rejection } from "../../../support/ledger-world.ts";
 

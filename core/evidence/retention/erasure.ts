@@ -3,12 +3,12 @@ import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import type { KeyRange } from "../../store/key-range.ts";
-import { releaseHeld } from "../approval-evidence.ts";
 import type { Chain, ChainTable } from "../chain/chain-table.ts";
-import { type EvidenceStore, privateRanges, recordKey, sessionRecordRange } from "../chain/key-space.ts";
 import type { Writer } from "../chain/writer.ts";
-import { type Disclosure, readDisclosure, sealDisclosure } from "./disclosure.ts";
-import { type PrivateField, type PrivateMember, privateMembers } from "./private-field.ts";
+import { type Disclosure, readDisclosure, sealDisclosure } from "../private/disclosure.ts";
+import { releaseHeld } from "../private/held-action.ts";
+import { type PrivateField, type PrivateMember, privateMembers } from "../private/private-field.ts";
+import { type EvidenceStore, privateRanges, recordKey, sessionRecordRange } from "../record/key-space.ts";
 
 export interface ErasureRequest {
   /** Whose fields: of every record of a session, or of one record. */

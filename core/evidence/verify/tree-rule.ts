@@ -1,13 +1,12 @@
 import type { AbstractIterator } from "abstract-level";
-import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "../chain/key-space.ts";
-import type { EvidenceRecord } from "../chain/record.ts";
-import { type Fault, fault } from "../fault.ts";
 import { KeyHistory } from "../key/key-history.ts";
-import type { Reader } from "../store-view.ts";
-import type { FirstBad } from "../verify/action-rule.ts";
-import { isCheckpointSignedBy, parseCheckpoint } from "./checkpoint.ts";
-import { isLeafOf, leafHash } from "./merkle.ts";
-import { TileTree } from "./tile.ts";
+import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "../record/key-space.ts";
+import { type Fault, type FirstBad, fault } from "../record/reason.ts";
+import type { EvidenceRecord } from "../record/record.ts";
+import type { Reader } from "../record/store-view.ts";
+import { isCheckpointSignedBy, parseCheckpoint } from "../tree/checkpoint.ts";
+import { isLeafOf, leafHash } from "../tree/merkle.ts";
+import { TileTree } from "../tree/tile.ts";
 
 /** The stored checkpoints that stay, in order. */
 type CheckpointIterator = AbstractIterator<EvidenceStore, string, string>;

@@ -75,24 +75,23 @@ export const exitCodes = {
 } as const;
 export type Verdict = keyof typeof exitCodes;
 
-/** The parts of a bundle that a verdict can name, the bundle itself, and the witness that an auditor brings along. */
-export type BundlePart = `line ${number}` | "bundle" | "checkpoint" | "consistency" | "records" | "seal" | "witness";
-
-/** Where a bundle breaks: a part of it, and which record. */
-export interface BreachPlace {
-  readonly file: BundlePart;
-  readonly seq?: number | undefined;
+/** What breaks a chain: the reason, from the one closed list, and a sentence about this very place. */
+export interface Fault {
+  readonly reason: Reason;
+  readonly fault: string;
 }
 
-/** Ends a verification. Thrown and caught inside this folder: it never leaves `verifyBundle`. */
-export class Breach extends Error {
-  readonly reason: Reason;
-  readonly place: BreachPlace;
+export function fault(reason: Reason, text: string): Fault {
+  return { reason, fault: text };
+}
 
-  constructor(reason: Reason, place: BreachPlace) {
-    super(reason);
-    this.name = "Breach";
-    this.reason = reason;
-    this.place = place;
-  }
+export function isFault<T extends object>(read: T | Fault): read is Fault {
+  return "fault" in read;
+}
+
+export interface FirstBad {
+  readonly seq: number;
+  /** From the closed list. */
+  readonly reason: Reason;
+  readonly detail: string;
 }

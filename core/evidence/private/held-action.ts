@@ -1,0 +1,33 @@
+import type { BatchOperation } from "../../action/commit-hook.ts";
+import { GatewayError } from "../../action/error.ts";
+import type { Random } from "../../action/id.ts";
+import type { WrappingKey } from "../key/wrapping-key.ts";
+import { heldKey } from "../record/key-space.ts";
+import type { Reader } from "../record/store-view.ts";
+import type { DisclosurePlace } from "./disclosure.ts";
+
+/** Keeps the text of a held action sealed beside the decision that held it: its arguments are private. */
+export function sealHeld(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): BatchOperation {
+  const value = key.wrap(Buffer.from(text), heldPlace(place), random);
+  return { type: "put", key: heldKey(place.tenant, place.seq), value };
+}
+
+/** The text; undefined where it is kept no more. Throws EVIDENCE_UNAVAILABLE for one that the chain's key does not open. */
+export async function openHeld(reader: Reader, key: WrappingKey, place: DisclosurePlace): Promise<string | undefined> {
+  const sealed = await reader.get(heldKey(place.tenant, place.seq));
+  if (sealed === undefined) return undefined;
+  const plain = key.unwrap(sealed, heldPlace(place));
+  if (plain !== undefined) return plain.toString();
+  throw new GatewayError(
+    "EVIDENCE_UNAVAILABLE",
+    `the action held at record ${place.seq} of tenant \`${place.tenant}\` is damaged`,
+  );
+}
+
+export function releaseHeld(tenant: string, seq: number): BatchOperation {
+  return { type: "del", key: heldKey(tenant, seq) };
+}
+
+function heldPlace({ chain, seq }: DisclosurePlace): string {
+  return `evidence-held-action-v1\n${chain}\n${seq}`;
+}

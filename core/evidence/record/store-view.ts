@@ -1,0 +1,70 @@
+import type { AbstractSnapshot } from "abstract-level";
+import { GatewayError } from "../../action/error.ts";
+import type { KeyRange } from "../../store/key-range.ts";
+import type { EvidenceStore } from "./key-space.ts";
+
+/** The store, as of one moment. */
+export interface Reader {
+  get(key: string): Promise<string | undefined>;
+}
+
+/** The store as it was at one moment. */
+export class StoreView {
+  readonly #store: EvidenceStore;
+  readonly #snapshot: AbstractSnapshot;
+
+  constructor(store: EvidenceStore, snapshot: AbstractSnapshot) {
+    this.#store = store;
+    this.#snapshot = snapshot;
+  }
+
+  get(key: string): Promise<string | undefined> {
+    return this.#store.get(key, { snapshot: this.#snapshot });
+  }
+
+  getMany(keys: readonly string[]): Promise<(string | undefined)[]> {
+    return this.#store.getMany([...keys], { snapshot: this.#snapshot });
+  }
+
+  values(range: RangeOptions): Promise<string[]> {
+    return this.#store.values({ ...range, snapshot: this.#snapshot }).all();
+  }
+
+  /** Keys and values of a range, one after another. */
+  entries(range: RangeOptions): AsyncIterable<[string, string]> {
+    return this.#store.iterator({ ...range, snapshot: this.#snapshot });
+  }
+}
+
+interface RangeOptions extends KeyRange {
+  readonly reverse?: boolean;
+  readonly limit?: number;
+}
+
+const closedCodes: ReadonlySet<unknown> = new Set([
+  "LEVEL_DATABASE_NOT_OPEN",
+  "LEVEL_ITERATOR_NOT_OPEN",
+  "LEVEL_SNAPSHOT_NOT_OPEN",
+]);
+
+/** The store was closed under a reader, by a stop or a repair: that says nothing about what it holds. */
+export function isClosedFault(error: unknown): boolean {
+  return closedCodes.has(codeOf(error));
+}
+
+/** What a caller is told when a read of the store failed: EVIDENCE_UNAVAILABLE; anything else stays what it is. */
+export function readFault(error: unknown): unknown {
+  if (!String(codeOf(error)).startsWith("LEVEL_")) return error;
+  return new GatewayError("EVIDENCE_UNAVAILABLE", "the store cannot be read; see the log", { cause: error });
+}
+
+/** The database wraps what went wrong in an error that says only that it is not open: the message of the innermost one. */
+export function rootMessage(error: unknown): string {
+  let cause = error;
+  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
