@@ -16,7 +16,7 @@ import { RefusedAttempts } from "../http/refused-attempt.ts";
 import { KeyRing } from "../identity/key-ring.ts";
 import { type KillSwitch, killedError } from "../kill/kill-switch.ts";
 import { type DriftPolicy, openManifestControl } from "../manifest/manifest-control.ts";
-import type { ManifestBook } from "../manifest/manifest-store.ts";
+import type { ManifestStore } from "../manifest/manifest-store.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
 import { WebhookNotifier } from "../notify/webhook-notifier.ts";
 import { limitWarnings } from "../observe/limited-warning.ts";
@@ -63,7 +63,7 @@ export interface Parts extends Endpoints {
   readonly tickets: Tickets;
   readonly sessionDirectory: SessionDirectory;
   readonly sessionSweep: SessionSweep;
-  readonly manifests: ManifestBook;
+  readonly manifests: ManifestStore;
   readonly driftPolicy: DriftPolicy;
   readonly taskBinding: TaskBinding;
   readonly keys: KeyRing;

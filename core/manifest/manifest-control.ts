@@ -5,19 +5,20 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { Finding, Mode, Policy, PolicyRef, Severity, Verdict } from "../action/policy.ts";
 import { readPublicKey } from "../action/signing-key.ts";
-import { ManifestBook, type ManifestLog, type ManifestStore } from "./manifest-store.ts";
+import type { Store } from "../store/open.ts";
+import { type ManifestLog, ManifestStore } from "./manifest-store.ts";
 import type { Declaration, Departure, DriftKind } from "./plan.ts";
 import type { TaskSigner } from "./reference.ts";
 import { TaskBinding, type TaskBindingOptions } from "./task-binding.ts";
 
-/** The evidence, as far as manifests need it. */
+/** The part of the ledger that manifests use. */
 interface ManifestLedger extends ManifestLog {
   status(): readonly { readonly tenant: string }[];
   refuse(tenant: string, reason: string): void;
 }
 
 interface ManifestControlOptions {
-  readonly store: ManifestStore;
+  readonly store: Store;
   readonly ledger: ManifestLedger;
   readonly clock: Clock;
   readonly drift: DriftRule;
@@ -27,15 +28,15 @@ interface ManifestControlOptions {
 }
 
 interface ManifestControl {
-  readonly manifests: ManifestBook;
+  readonly manifests: ManifestStore;
   readonly taskBinding: TaskBinding;
   readonly driftPolicy: DriftPolicy;
 }
 
-/** Every manifest in force, which sessions they are of, and what judges by them. A tenant whose manifests cannot be read is refused. */
+/** Loads all manifests with the sessions bound to them and the policy that compares. Refuses a tenant whose manifests are damaged. */
 export async function openManifestControl(options: ManifestControlOptions): Promise<ManifestControl> {
   const { store, ledger, clock, drift, taskSigners, hasActed } = options;
-  const manifests = new ManifestBook({ store, log: ledger, clock });
+  const manifests = new ManifestStore({ store, log: ledger, clock });
   for (const { tenant } of ledger.status()) {
     try {
       await manifests.load(tenant);
@@ -57,11 +58,11 @@ function signerOf({ id, tenant, publicKey }: ManifestControlOptions["taskSigners
   return { id, tenant, key: known.key };
 }
 
-/** What becomes of actions that depart from their task's manifest. */
+/** The reaction to actions that depart from the manifest of their task. */
 export interface DriftRule {
   /** For manifests that name no mode of their own. */
   readonly mode: Mode;
-  /** Of tools, resources and write domains that are not expected. What is over, or too much, is blocked. */
+  /** For unexpected tools, resources and write domains. Expired manifests and surplus actions are always blocked. */
   readonly decision: "review" | "block";
 }
 
@@ -74,7 +75,7 @@ interface DriftPolicyOptions {
 interface Weight {
   readonly severity: Severity;
   readonly risk: number;
-  /** Points for the session; four strange tools, or three strange domains, come to the usual threshold. */
+  /** Risk points of the session; four unexpected tools, or three unexpected domains, reach the default threshold. */
   readonly sessionRisk: number;
   readonly pointer?: string;
 }
@@ -89,7 +90,7 @@ const weights: Readonly<Record<DriftKind, Weight>> = {
 
 const abstention: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
 
-/** Compares each action of a task with the task's manifest. It permits nothing: what is expected, other policies decide. */
+/** Compares each action of a task with the manifest of the task. Abstains for expected actions: other policies decide. */
 export class DriftPolicy implements Policy {
   readonly ref: PolicyRef = Object.freeze({
     kind: "session",
@@ -105,19 +106,19 @@ export class DriftPolicy implements Policy {
     this.#options = options;
   }
 
-  /** What comes back is no action. */
+  /** Outputs are not compared. */
   readsOutput(): boolean {
     return false;
   }
 
-  /** Asking what there is, is no departure: tools outside the plan are still listed. */
+  /** Lists are no departure: tools outside the plan are still listed. */
   evaluate(action: ActionEnvelope): Verdict {
     const { task, phase, target, tenant } = action;
     if (task === null || phase !== "input" || target === everyUpstream) return abstention;
     const { manifests, clock, rule } = this.#options;
     const declaration = manifests.find(tenant, task);
-    // Its session was bound to it: that it has no plan any more sets it not free.
-    const departures = declaration?.plan.departures(action, clock()) ?? [withdrawn];
+    // The session stays bound to a task whose manifest was withdrawn.
+    const departures = declaration?.plan.findDepartures(action, clock()) ?? [withdrawn];
     const mode = declaration?.manifest.mode ?? rule.mode;
     return departures.length === 0 ? abstention : verdictOf(departures.map((each) => this.#finding(task, each, mode)));
   }

@@ -7,7 +7,7 @@ import type { KeyRing } from "../identity/key-ring.ts";
 import type { AdminHandlers, Operations } from "../operation/operation.ts";
 import { paging, taskName } from "../operation/request.ts";
 import { answers, anyText, closed, list, object, oneOf, page, ref, time } from "../operation/shape.ts";
-import type { ManifestBook } from "./manifest-store.ts";
+import type { ManifestStore } from "./manifest-store.ts";
 import { type Declaration, type DeclarationView, viewOf } from "./plan.ts";
 import { readTaskManifest } from "./task-manifest.ts";
 
@@ -101,7 +101,7 @@ export const manifestOperations: Operations<ManifestRouteId> = {
 };
 
 export interface ManifestParts {
-  readonly manifests: ManifestBook;
+  readonly manifests: ManifestStore;
   readonly keys: KeyRing;
 }
 

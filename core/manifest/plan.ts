@@ -8,107 +8,112 @@ import type { ActionFacts } from "../action/session-state.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
 import { manifestDigest, readTaskManifest, type TaskManifest } from "./task-manifest.ts";
 
-/** What an action departs from its task's manifest in. */
+/** The parts of a manifest that an action can depart from. */
 const driftKinds = ["tool", "resource", "write_domain", "actions", "expired"] as const;
 export type DriftKind = (typeof driftKinds)[number];
 
-/** One departure, and in words what departs. */
+/** One departure of an action, with the text of its finding. */
 export interface Departure {
   readonly kind: DriftKind;
   readonly text: string;
 }
 
-/** What only looks, or only speaks, changes nothing anywhere. */
-const harmless: ReadonlySet<Capability> = new Set(["read", "generate"]);
-/** What parts the words of a command. */
-const betweenWords = /[\s"'`<>|;&(){}=,@]+/;
-/** Of one action, so many places are named. */
-const maxNamed = 3;
+/** Capabilities that change nothing, for which write domains are not checked. */
+const readingCapabilities: ReadonlySet<Capability> = new Set(["read", "generate"]);
+/** Separators between the words of a command. */
+const wordSeparators = /[\s"'`<>|;&(){}=,@]+/;
+/** Places quoted in one finding. */
+const maxQuoted = 3;
 
-/** A manifest, ready to compare actions with. */
+/** A manifest, compiled for comparison with actions. */
 class Plan {
   readonly #manifest: TaskManifest;
   readonly #expiresAt: number;
-  readonly #tools: Places;
-  readonly #resources: Places;
-  readonly #anyResource: boolean;
+  readonly #tools: PatternList;
+  readonly #resources: PatternList;
+  readonly #allowsAnyResource: boolean;
   readonly #domains: WriteDomains;
 
   constructor(manifest: TaskManifest) {
     this.#manifest = manifest;
     this.#expiresAt = Date.parse(manifest.expires_at);
-    this.#tools = new Places(manifest.expected_tools);
-    this.#resources = new Places(manifest.expected_resources);
-    this.#anyResource = allowsAnything(manifest.expected_resources);
+    this.#tools = new PatternList(manifest.expected_tools);
+    this.#resources = new PatternList(manifest.expected_resources);
+    this.#allowsAnyResource = allowsAnything(manifest.expected_resources);
     this.#domains = new WriteDomains(manifest.write_domains);
   }
 
-  /** What the action departs in, at a time (milliseconds since 1970). Throws TypeError for one without its session's past. */
-  departures(action: ActionEnvelope, now: number): readonly Departure[] {
-    const found = [this.#expired(now), this.#overdone(action)];
+  /** Finds the departures of an action at a time (milliseconds since 1970). Throws TypeError for one without session state. */
+  findDepartures(action: ActionEnvelope, now: number): readonly Departure[] {
+    const found = [this.#checkExpiry(now), this.#checkActionCount(action)];
     if (action.protocol !== "model")
-      found.push(this.#strangeTool(action), this.#resource(action), this.#domain(action));
+      found.push(this.#checkTool(action), this.#checkResources(action), this.#checkDomains(action));
     return found.filter((departure) => departure !== undefined);
   }
 
-  #expired(now: number): Departure | undefined {
+  #checkExpiry(now: number): Departure | undefined {
     if (now < this.#expiresAt) return undefined;
     return { kind: "expired", text: `the manifest ended at ${this.#manifest.expires_at}` };
   }
 
-  #overdone({ session_state: state }: ActionEnvelope): Departure | undefined {
-    if (state === undefined) throw new TypeError("departures: expected an action with its session's state");
-    const { max_actions: most } = this.#manifest;
-    if (state.actions < most) return undefined;
-    return { kind: "actions", text: `the session has had its ${most} actions` };
+  #checkActionCount({ session_state: state }: ActionEnvelope): Departure | undefined {
+    if (state === undefined) throw new TypeError("findDepartures: expected an action with its session's state");
+    const { max_actions: maxActions } = this.#manifest;
+    if (state.actions < maxActions) return undefined;
+    return { kind: "actions", text: `the session has had its ${maxActions} actions` };
   }
 
-  #strangeTool({ target, tool }: ActionEnvelope): Departure | undefined {
+  #checkTool({ target, tool }: ActionEnvelope): Departure | undefined {
     const name = `${target}/${tool}`;
     if (isResourceMethod(tool) || this.#tools.has(name)) return undefined;
     return { kind: "tool", text: `${quote(name)} is not among the expected tools` };
   }
 
-  #resource(action: ActionEnvelope): Departure | undefined {
-    if (this.#anyResource) return undefined;
+  #checkResources(action: ActionEnvelope): Departure | undefined {
+    if (this.#allowsAnyResource) return undefined;
     const { paths, more } = isResourceMethod(action.tool) ? { paths: [], more: false } : factsOf(action);
-    const asked = [...paths.map(plainPath), ...resourcesOf(action)];
-    const strange = asked.filter((resource) => !this.#resources.has(resource));
-    return departureOf("resource", strange, more, "is not among the expected resources");
+    const named = [...paths.map(plainPath), ...resourcesOf(action)];
+    const unexpected = named.filter((resource) => !this.#resources.has(resource));
+    return departureOf("resource", unexpected, more, "is not among the expected resources");
   }
 
-  #domain(action: ActionEnvelope): Departure | undefined {
-    if (harmless.has(action.capability) || this.#domains.isAnywhere) return undefined;
+  #checkDomains(action: ActionEnvelope): Departure | undefined {
+    if (readingCapabilities.has(action.capability) || this.#domains.isAnywhere) return undefined;
     const { hosts, paths, more } = factsOf(action);
-    const strange = [
+    const unexpected = [
       ...hosts.filter((host) => !this.#domains.hasHost(host)),
       ...paths.filter((path) => !this.#domains.hasPath(path)),
     ];
-    return departureOf("write_domain", strange, more, `is outside the write domains, for ${action.capability}`);
+    return departureOf("write_domain", unexpected, more, `is outside the write domains, for ${action.capability}`);
   }
 }
 
-/** What was not told of is a departure too: nobody knows what it is. */
-function departureOf(kind: DriftKind, strange: readonly string[], more: boolean, what: string): Departure | undefined {
-  if (strange.length > 0) return { kind, text: `${strange.slice(0, maxNamed).map(quote).join(", ")} ${what}` };
-  return more ? { kind, text: `not all that the arguments name is known; some of it ${what}` } : undefined;
+/** `more`: facts were truncated, which is a departure too, because the rest is not known. */
+function departureOf(
+  kind: DriftKind,
+  unexpected: readonly string[],
+  more: boolean,
+  fault: string,
+): Departure | undefined {
+  if (unexpected.length > 0) return { kind, text: `${unexpected.slice(0, maxQuoted).map(quote).join(", ")} ${fault}` };
+  return more ? { kind, text: `the arguments name more places than are examined; some of it ${fault}` } : undefined;
 }
 
-/** A text that begins like a path counts as one, blanks and all; where it is a command, its words are others. */
+/** Adds the paths among the words of texts that begin like a path: such a text may be a command. */
 function factsOf({ facts }: ActionEnvelope): ActionFacts {
-  if (facts === undefined) throw new TypeError("departures: expected an action with its facts");
+  if (facts === undefined) throw new TypeError("findDepartures: expected an action with its facts");
   const finder = new PathFinder();
-  for (const path of facts.paths) for (const word of path.split(betweenWords).slice(1)) finder.look(word);
+  for (const path of facts.paths) for (const word of path.split(wordSeparators).slice(1)) finder.look(word);
   const { items, more } = finder.facts();
   return items.length === 0 ? facts : { ...facts, paths: [...facts.paths, ...items], more: facts.more || more };
 }
 
-/** Methods that ask for a resource or a prompt; a tool's name has no `/`. */
+/** Whether a method reads a resource or a prompt; the name of a tool has no `/`. */
 function isResourceMethod(tool: string): boolean {
   return /^(?:resources|prompts|completion)\//.test(tool);
 }
 
-/** What such a method asks for: a URI as it is spelt, and as a client of it would read it. */
+/** The resource or prompt of such a method: a URI as it is spelt, and as a URL parser normalizes it. */
 function resourcesOf({ tool, arguments: params }: ActionEnvelope): readonly string[] {
   if (!isResourceMethod(tool) || !isJsonObject(params)) return [];
   const { uri, name } = isJsonObject(params.ref) ? params.ref : params;
@@ -120,14 +125,13 @@ function quote(text: string): string {
   return `\`${text.length > 256 ? `${text.slice(0, 256).toWellFormed()}…` : text}\``;
 }
 
-/** Whether any of the patterns is a way to say: whatever it is. */
 function allowsAnything(patterns: readonly string[]): boolean {
   return patterns.includes("*");
 }
 
 /**
- * A path in its one spelling: `/` between its parts, nothing that climbs inside it, no `/` at its end. What climbs out of
- * where it begins still begins with `..`; a share of another machine with `//`.
+ * Normalizes a path: `/` between its parts, `..` resolved, no `/` at its end. A path that leaves its start still begins
+ * with `..`; a share of another machine with `//`.
  */
 export function plainPath(path: string): string {
   const slashed = path.replaceAll("\\", "/");
@@ -136,8 +140,7 @@ export function plainPath(path: string): string {
   return slashed.startsWith("//") ? `/${ended}` : ended;
 }
 
-/** The places that a list of patterns names: what a text must be in to be expected. */
-class Places {
+class PatternList {
   readonly #globs: readonly Glob[];
 
   constructor(patterns: readonly string[]) {
@@ -149,27 +152,27 @@ class Places {
   }
 }
 
-/** Where something may be changed or sent to: hosts, and what lies below paths. Neither kind of pattern speaks of the other. */
+/** The hosts and paths that actions may change or send to. A pattern matches hosts or paths, never both. */
 export class WriteDomains {
   readonly #any: boolean;
-  readonly #hosts: Places;
-  readonly #paths: Places;
+  readonly #hosts: PatternList;
+  readonly #paths: PatternList;
   readonly #roots: readonly string[];
 
   constructor(patterns: readonly string[]) {
     this.#any = allowsAnything(patterns);
     const paths = patterns.filter(isPath);
-    this.#hosts = new Places(patterns.filter((pattern) => !isPath(pattern)).map((host) => host.toLowerCase()));
-    this.#paths = new Places(paths.filter((path) => path.includes("*")));
+    this.#hosts = new PatternList(patterns.filter((pattern) => !isPath(pattern)).map((host) => host.toLowerCase()));
+    this.#paths = new PatternList(paths.filter((path) => path.includes("*")));
     this.#roots = paths.filter((path) => !path.includes("*")).map(plainPath);
   }
 
-  /** Whether it is not asked where. */
+  /** Whether every place is allowed. */
   get isAnywhere(): boolean {
     return this.#any;
   }
 
-  /** `host`: as a URL names it, with its port where one is written. */
+  /** `host`: as in a URL, with its port where one is written. */
   hasHost(host: string): boolean {
     return this.#any || this.#hosts.has(host);
   }
@@ -199,7 +202,7 @@ export interface Declaration {
   readonly at: string;
 }
 
-/** As the store keeps it, and as the admin port tells it beside its tenant. */
+/** A declaration as the store keeps it, and as the admin API returns it with its tenant. */
 export interface DeclarationView extends TaskManifest {
   readonly digest: string;
   readonly declared_by: string;
@@ -214,7 +217,6 @@ export function viewOf({ manifest, digest, by, at }: Declaration): DeclarationVi
   return { ...manifest, digest, declared_by: by, declared_at: at };
 }
 
-/** The prefix of all manifests of a tenant. */
 export function manifestRange(tenant: string): ReturnType<typeof rangeOf> {
   return rangeOf(`${tenantPrefix(tenant)}manifest/`);
 }
@@ -227,7 +229,7 @@ export function writeDeclaration(declaration: Declaration): string {
   return JSON.stringify(viewOf(declaration));
 }
 
-/** Throws STATE_UNUSABLE for an entry that no gateway wrote: nobody knows then what its task's sessions may do. */
+/** Parses an entry. Throws STATE_UNUSABLE for a damaged one: the limits of its sessions are unknown then. */
 export function readDeclaration(key: string, text: string): Declaration {
   try {
     const { digest, declared_by: by, declared_at: at, ...manifest } = membersOf(JSON.parse(text) as Json);

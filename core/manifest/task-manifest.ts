@@ -5,24 +5,24 @@ import { typeName } from "../action/json-rpc.ts";
 import { type Mode, modes } from "../action/policy.ts";
 import { didYouMean } from "../action/suggestion.ts";
 
-/** What an agent's owner says its task is. Members are spelt as they are declared, kept and told. */
+/** The declared plan of a task. Members are named as in declarations, in the store and in the admin API. */
 export interface TaskManifest {
   readonly task: string;
-  /** Whose task it is: the id of a key, or of the principal it stands for. */
+  /** The id of a key, or of its principal. */
   readonly principal: string;
-  /** The label of the one session it is for; absent: every session of the principal. */
+  /** The label of one session; absent: every session of the principal. */
   readonly session?: string;
   /** Globs over `target/tool`. */
   readonly expected_tools: readonly string[];
   /** Globs over paths, URIs of resources, and `prompt:<name>`. */
   readonly expected_resources: readonly string[];
-  /** What may be changed or sent to: globs over `host[:port]`, path roots, and globs over paths. `*`: anything. */
+  /** Places that may be changed or sent to: globs over `host[:port]`, path roots, and globs over paths. `*`: anything. */
   readonly write_domains: readonly string[];
-  /** Of each of its sessions. */
+  /** Per session. */
   readonly max_actions: number;
   /** RFC 3339, milliseconds, UTC. */
   readonly expires_at: string;
-  /** Absent: as configuration says. */
+  /** Absent: the configured mode. */
   readonly mode?: Mode;
 }
 
@@ -46,7 +46,7 @@ const maxPatterns = 64;
 const maxActions = 1_000_000;
 const maxCharacters = 16_384;
 
-/** Reads a manifest that nobody checked yet. Throws INVALID_PARAMS, which names the member that is wrong. */
+/** Validates a manifest. Throws INVALID_PARAMS, which names the invalid member. */
 export function readTaskManifest(value: Json): TaskManifest {
   if (!isJsonObject(value)) throw wrong("the manifest", "an object", value);
   refuseUnknown(value);
@@ -68,7 +68,7 @@ export function readTaskManifest(value: Json): TaskManifest {
   throw invalid(`expected a manifest of at most ${maxCharacters} characters, got ${length}`);
 }
 
-/** `sha256:<hex>` over the manifest's RFC 8785 bytes. */
+/** Returns `sha256:<hex>` over the RFC 8785 bytes of the manifest. */
 export function manifestDigest(manifest: TaskManifest): string {
   return contentDigest(canonicalJson({ ...manifest }));
 }

@@ -2,14 +2,14 @@ import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Store } from "../store/open.ts";
-import { type Delivery, deadLetterKey, deadLetterRange, sequenceOf } from "./outbox.ts";
+import { deadLetterKey, deadLetterRange, sequenceOf, type WebhookDelivery } from "./outbox.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
 /** Why a delivery was abandoned: refused by the receiver, out of attempts, no room, or its webhook was removed. */
 export type DeadLetterReason = "refused" | "exhausted" | "overflow" | "removed";
 
 /** A delivery that was abandoned, as the store keeps it. */
-export interface DeadLetter extends Delivery {
+export interface DeadLetter extends WebhookDelivery {
   readonly webhook: string;
   readonly reason: DeadLetterReason;
   /** When it was abandoned, RFC 3339. */

@@ -1,7 +1,7 @@
 import type { Clock, Random } from "../action/id.ts";
 import { type RetryDelays, retryDelay } from "../action/retry.ts";
 import type { DeadLetterReason } from "./dead-letter.ts";
-import type { Delivery, Outbox } from "./outbox.ts";
+import type { Outbox, WebhookDelivery } from "./outbox.ts";
 import type { AttemptResult, Receiver } from "./receiver.ts";
 
 interface DeliveryWorkerOptions {
@@ -13,9 +13,9 @@ interface DeliveryWorkerOptions {
   readonly random: Random;
   readonly onDelivered: () => void;
   /** Called after each failed attempt that will be retried. `fault`: why no response arrived. */
-  readonly onFailed: (delivery: Delivery, fault: string | null) => void;
+  readonly onFailed: (delivery: WebhookDelivery, fault: string | null) => void;
   /** Removes a delivery from the outbox for good. */
-  readonly onAbandoned: (seq: number, delivery: Delivery, reason: DeadLetterReason) => void;
+  readonly onAbandoned: (seq: number, delivery: WebhookDelivery, reason: DeadLetterReason) => void;
 }
 
 /** Retries that may run beside one first attempt. */
@@ -114,7 +114,7 @@ export class DeliveryWorker {
     if (!this.#closed) this.#settle(seq, delivery, result);
   }
 
-  #settle(seq: number, delivery: Delivery, result: AttemptResult): void {
+  #settle(seq: number, delivery: WebhookDelivery, result: AttemptResult): void {
     const { outbox, onDelivered, onAbandoned, maxAttempts } = this.#options;
     if (result.outcome === "delivered") {
       outbox.remove(seq);
@@ -127,7 +127,7 @@ export class DeliveryWorker {
     else this.#retry(seq, failed, result);
   }
 
-  #retry(seq: number, failed: Delivery, { fault, retryAfterMs }: AttemptResult): void {
+  #retry(seq: number, failed: WebhookDelivery, { fault, retryAfterMs }: AttemptResult): void {
     const { outbox, onFailed, clock, delays, random } = this.#options;
     const delayMs = retryDelay(failed.attempts, retryAfterMs, delays, random);
     // Read by the next process only: this one waits by a timer.

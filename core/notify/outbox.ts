@@ -5,7 +5,7 @@ import type { Store } from "../store/open.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
 /** One notice addressed to one webhook. */
-export interface Delivery {
+export interface WebhookDelivery {
   /** `webhook-id`: the same in every attempt, so that the receiver can drop duplicates. */
   readonly id: string;
   readonly type: NoticeType;
@@ -29,11 +29,11 @@ export class Outbox {
   readonly #tenant: string;
   readonly #webhook: string;
   readonly #writes: WriteQueue;
-  readonly #deliveries: Map<number, Delivery>;
+  readonly #deliveries: Map<number, WebhookDelivery>;
   #nextSeq: number;
   #bytes = 0;
 
-  private constructor(tenant: string, webhook: string, writes: WriteQueue, deliveries: Map<number, Delivery>) {
+  private constructor(tenant: string, webhook: string, writes: WriteQueue, deliveries: Map<number, WebhookDelivery>) {
     this.#tenant = tenant;
     this.#webhook = webhook;
     this.#writes = writes;
@@ -45,17 +45,17 @@ export class Outbox {
   /** Opens an outbox with the deliveries that an earlier process left in it. */
   static async open(store: Store, writes: WriteQueue, tenant: string, webhook: string): Promise<Outbox> {
     const entries = await store.iterator(rangeOf(outboxPrefix(tenant, webhook))).all();
-    const deliveries = new Map(entries.map(([key, text]) => [sequenceOf(key), JSON.parse(text) as Delivery]));
+    const deliveries = new Map(entries.map(([key, text]) => [sequenceOf(key), JSON.parse(text) as WebhookDelivery]));
     return new Outbox(tenant, webhook, writes, deliveries);
   }
 
   /** In the order of their sequence numbers. */
-  get deliveries(): ReadonlyMap<number, Delivery> {
+  get deliveries(): ReadonlyMap<number, WebhookDelivery> {
     return this.#deliveries;
   }
 
   /** Appends a delivery and returns its sequence number. `also`: operations of the same atomic batch. */
-  add(delivery: Delivery, also: readonly BatchOperation[] = []): number {
+  add(delivery: WebhookDelivery, also: readonly BatchOperation[] = []): number {
     const seq = this.#nextSeq++;
     this.#bytes += delivery.body.length;
     this.#put(seq, delivery, also);
@@ -63,7 +63,7 @@ export class Outbox {
   }
 
   /** Stores the state of a delivery after a failed attempt. */
-  replace(seq: number, delivery: Delivery): void {
+  replace(seq: number, delivery: WebhookDelivery): void {
     this.#put(seq, delivery, []);
   }
 
@@ -80,7 +80,7 @@ export class Outbox {
     return undefined;
   }
 
-  #put(seq: number, delivery: Delivery, also: readonly BatchOperation[]): void {
+  #put(seq: number, delivery: WebhookDelivery, also: readonly BatchOperation[]): void {
     this.#deliveries.set(seq, delivery);
     this.#writes.enqueue([{ type: "put", key: this.#key(seq), value: JSON.stringify(delivery) }, ...also]);
   }

@@ -3,7 +3,7 @@ import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../action/id.ts";
 import { readRetryAfter } from "../action/retry.ts";
 import { readWebhookSecret, type WebhookConfig } from "../config/peer-config.ts";
-import type { Delivery } from "./outbox.ts";
+import type { WebhookDelivery } from "./outbox.ts";
 
 /** The result of one attempt. Nothing else of a response is read or kept. */
 export interface AttemptResult {
@@ -45,7 +45,7 @@ export class Receiver {
    * Posts a delivery once, within the timeout of the webhook. Never rejects. Follows no redirect: a notice is meant for
    * this address alone.
    */
-  async post(delivery: Delivery): Promise<AttemptResult> {
+  async post(delivery: WebhookDelivery): Promise<AttemptResult> {
     const attempt = new AbortController();
     const timer = setTimeout(() => attempt.abort(), this.#timeoutMs);
     this.#running.add(attempt);
@@ -66,7 +66,7 @@ export class Receiver {
     await this.#pool.destroy();
   }
 
-  async #exchange(delivery: Delivery, signal: AbortSignal): Promise<AttemptResult> {
+  async #exchange(delivery: WebhookDelivery, signal: AbortSignal): Promise<AttemptResult> {
     const { statusCode, headers, body } = await this.#pool.request({
       method: "POST",
       path: this.#path,
@@ -111,7 +111,7 @@ function keyOf(secret: string): Buffer {
  * The headers of Standard Webhooks: they prove to a holder of one of the keys that the body comes from this gateway, and
  * when. The time is that of this attempt, because receivers refuse old ones.
  */
-function signedHeaders({ id, body }: Delivery, keys: readonly Buffer[], nowMs: number): Record<string, string> {
+function signedHeaders({ id, body }: WebhookDelivery, keys: readonly Buffer[], nowMs: number): Record<string, string> {
   const timestamp = String(Math.floor(nowMs / 1000));
   const signatures = keys.map((key) => {
     const mac = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");

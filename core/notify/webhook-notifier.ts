@@ -7,7 +7,7 @@ import { limitWarnings, type WarningSink } from "../observe/limited-warning.ts";
 import type { Store } from "../store/open.ts";
 import { type DeadLetterPage, type DeadLetterReason, DeadLetters } from "./dead-letter.ts";
 import { DeliveryWorker, maxConnections } from "./delivery-worker.ts";
-import { type Delivery, Outbox, outboxesKey } from "./outbox.ts";
+import { Outbox, outboxesKey, type WebhookDelivery } from "./outbox.ts";
 import { Receiver } from "./receiver.ts";
 import { WriteQueue } from "./write-queue.ts";
 
@@ -189,7 +189,7 @@ export class WebhookNotifier {
     return this.#writes.backlogBytes > maxBacklogBytes ? "webhook_backlog_exceeded" : undefined;
   }
 
-  #add({ webhook, outbox, worker }: Channel, delivery: Delivery, also: readonly BatchOperation[] = []): void {
+  #add({ webhook, outbox, worker }: Channel, delivery: WebhookDelivery, also: readonly BatchOperation[] = []): void {
     worker.enqueue(outbox.add(delivery, also));
     for (;;) {
       const seq = outbox.findExcess(worker.running);
@@ -204,7 +204,7 @@ export class WebhookNotifier {
     [tenant, webhook]: OutboxName,
     outbox: Outbox,
     seq: number,
-    delivery: Delivery,
+    delivery: WebhookDelivery,
     reason: DeadLetterReason,
   ): void {
     const letters = this.#deadLetters.get(tenant);

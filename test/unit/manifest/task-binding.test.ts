@@ -16,14 +16,14 @@ const agent: Principal = { id: "principal-v1-agent", tenant: "acme", role: "view
 describe("TaskBinding", () => {
   let world: LedgerWorld;
   let acted: boolean;
-  let covering: Declaration | undefined;
+  let ofSession: Declaration | undefined;
   const declared = new Map(["nightly", "daily"].map((task) => [task, declarationOf(task)]));
 
   beforeEach(async () => {
     world = await LedgerWorld.create();
     await world.open();
     acted = false;
-    covering = undefined;
+    ofSession = undefined;
   });
 
   afterEach(() => world.remove());
@@ -33,7 +33,7 @@ describe("TaskBinding", () => {
       store: world.store,
       log,
       clock: world.clock.now,
-      manifests: { find: (_, task) => declared.get(task), covering: () => covering },
+      manifests: { find: (_, task) => declared.get(task), findForSession: () => ofSession },
       signers: [{ id: "ops", tenant: "acme", key: publicKey }],
       hasActed: () => acted,
     });
@@ -96,13 +96,13 @@ describe("TaskBinding", () => {
   });
 
   it("refuses another task than the manifest of the session's own, and keeps a bound one to its task", async () => {
-    covering = declared.get("daily");
+    ofSession = declared.get("daily");
     expect(await codeOf(binding().bind(agent, session("one"), token()))).to.equal("TASK_BOUND");
     expect(await codeOf(binding().bind(agent, session("one"), token("daily")))).to.equal("none");
-    covering = undefined;
+    ofSession = undefined;
     const tasks = binding();
     await tasks.bind(agent, session("two"), token());
-    covering = declared.get("daily");
+    ofSession = declared.get("daily");
     expect(tasks.taskOf(agent, session("two"))).to.equal("nightly");
     expect(tasks.taskOf(agent, session("three"))).to.equal("daily");
   });

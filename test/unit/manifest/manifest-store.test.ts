@@ -3,14 +3,14 @@ import { GatewayError } from "../../../core/action/error.ts";
 import type { JsonObject } from "../../../core/action/json.ts";
 import { readEvents } from "../../../core/evidence/chain/session-record.ts";
 import { openManifestControl } from "../../../core/manifest/manifest-control.ts";
-import { ManifestBook, type ManifestLog } from "../../../core/manifest/manifest-store.ts";
+import { type ManifestLog, ManifestStore } from "../../../core/manifest/manifest-store.ts";
 import { manifestKey } from "../../../core/manifest/plan.ts";
 import { readTaskManifest, type TaskManifest } from "../../../core/manifest/task-manifest.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 
-describe("ManifestBook", () => {
+describe("ManifestStore", () => {
   let world: LedgerWorld;
-  let book: ManifestBook;
+  let manifests: ManifestStore;
 
   beforeEach(async () => {
     world = await LedgerWorld.create();
@@ -21,12 +21,12 @@ describe("ManifestBook", () => {
 
   async function open(): Promise<void> {
     const ledger = await world.open();
-    book = bookOn(ledger);
-    for (const { tenant } of ledger.status()) await book.load(tenant);
+    manifests = storeOn(ledger);
+    for (const { tenant } of ledger.status()) await manifests.load(tenant);
   }
 
-  function bookOn(log: ManifestLog): ManifestBook {
-    return new ManifestBook({ store: world.store, log, clock: world.clock.now });
+  function storeOn(log: ManifestLog): ManifestStore {
+    return new ManifestStore({ store: world.store, log, clock: world.clock.now });
   }
 
   function manifest(changed: Partial<TaskManifest> = {}): TaskManifest {
@@ -49,101 +49,102 @@ describe("ManifestBook", () => {
   }
 
   it("declares, on record with who did it and what it says, and finds it by its task and its scope [R2.5-1]", async () => {
-    const { digest } = await book.declare("acme", manifest(), "owner");
-    expect(book.find("acme", "nightly")).to.include({ digest, by: "owner", at: "2026-05-01T10:00:00.000Z" });
-    expect(book.covering("acme", "agent", undefined)?.digest).to.equal(digest);
+    const { digest } = await manifests.declare("acme", manifest(), "owner");
+    expect(manifests.find("acme", "nightly")).to.include({ digest, by: "owner", at: "2026-05-01T10:00:00.000Z" });
+    expect(manifests.findForSession("acme", "agent", undefined)?.digest).to.equal(digest);
     expect(await events()).to.deep.equal([
       { action: "manifest.declare", principal: "owner", manifest: { ...manifest() }, digest },
     ]);
-    expect([book.find("other", "nightly"), book.covering("other", "agent", undefined)]).to.deep.equal([
+    expect([manifests.find("other", "nightly"), manifests.findForSession("other", "agent", undefined)]).to.deep.equal([
       undefined,
       undefined,
     ]);
   });
 
   it("prefers the manifest of a label to that of all sessions, and takes no other label's", async () => {
-    await book.declare("acme", manifest(), "owner");
-    await book.declare("acme", manifest({ task: "own", session: "one" }), "owner");
-    const taskOf = (label?: string): string | undefined => book.covering("acme", "agent", label)?.manifest.task;
+    await manifests.declare("acme", manifest(), "owner");
+    await manifests.declare("acme", manifest({ task: "own", session: "one" }), "owner");
+    const taskOf = (label?: string): string | undefined =>
+      manifests.findForSession("acme", "agent", label)?.manifest.task;
     expect([taskOf("one"), taskOf("two"), taskOf()]).to.deep.equal(["own", "nightly", "nightly"]);
-    expect(book.covering("acme", "agent2", "one")).to.equal(undefined);
+    expect(manifests.findForSession("acme", "agent2", "one")).to.equal(undefined);
   });
 
   it("replaces the manifest of a task, and names both on record", async () => {
-    const { digest: replaced } = await book.declare("acme", manifest(), "owner");
-    const { digest } = await book.declare("acme", manifest({ max_actions: 6 }), "other");
-    expect(book.find("acme", "nightly")?.manifest.max_actions).to.equal(6);
+    const { digest: replaced } = await manifests.declare("acme", manifest(), "owner");
+    const { digest } = await manifests.declare("acme", manifest({ max_actions: 6 }), "other");
+    expect(manifests.find("acme", "nightly")?.manifest.max_actions).to.equal(6);
     expect((await events()).at(-1)).to.include({ principal: "other", digest, replaced });
   });
 
   it("refuses another task for a scope, and another scope for a task, until the first is withdrawn", async () => {
-    await book.declare("acme", manifest(), "owner");
+    await manifests.declare("acme", manifest(), "owner");
     for (const other of [{ task: "daily" }, { session: "one" }, { principal: "other" }]) {
-      expect(await codeOf(book.declare("acme", manifest(other), "owner")), JSON.stringify(other)).to.equal(
+      expect(await codeOf(manifests.declare("acme", manifest(other), "owner")), JSON.stringify(other)).to.equal(
         "MANIFEST_CONFLICT",
       );
     }
-    await book.withdraw("acme", "nightly", "owner");
-    expect(await codeOf(book.declare("acme", manifest({ task: "daily" }), "owner"))).to.equal("none");
+    await manifests.withdraw("acme", "nightly", "owner");
+    expect(await codeOf(manifests.declare("acme", manifest({ task: "daily" }), "owner"))).to.equal("none");
   });
 
   it("refuses a time that is past, and one beyond a year", async () => {
     const at = (ms: number): string => new Date(world.clock.nowMs + ms).toISOString();
     const year = 366 * 86_400_000;
     for (const late of [0, year + 1]) {
-      expect(await codeOf(book.declare("acme", manifest({ expires_at: at(late) }), "owner"))).to.equal(
+      expect(await codeOf(manifests.declare("acme", manifest({ expires_at: at(late) }), "owner"))).to.equal(
         "INVALID_PARAMS",
       );
     }
     for (const good of [1, year]) {
-      expect(await codeOf(book.declare("acme", manifest({ expires_at: at(good) }), "owner"))).to.equal("none");
+      expect(await codeOf(manifests.declare("acme", manifest({ expires_at: at(good) }), "owner"))).to.equal("none");
     }
   });
 
   it("keeps what is in force over a start, and what is not withdrawn for good", async () => {
-    await book.declare("acme", manifest(), "owner");
-    await book.declare("acme", manifest({ task: "own", session: "one" }), "owner");
-    await book.withdraw("acme", "own", "owner");
+    await manifests.declare("acme", manifest(), "owner");
+    await manifests.declare("acme", manifest({ task: "own", session: "one" }), "owner");
+    await manifests.withdraw("acme", "own", "owner");
     await world.close();
     await open();
-    expect(book.list("acme", 10).items.map(({ manifest: { task } }) => task)).to.deep.equal(["nightly"]);
-    expect(book.covering("acme", "agent", "one")?.manifest.task).to.equal("nightly");
+    expect(manifests.list("acme", 10).items.map(({ manifest: { task } }) => task)).to.deep.equal(["nightly"]);
+    expect(manifests.findForSession("acme", "agent", "one")?.manifest.task).to.equal("nightly");
   });
 
   it("knows nothing of what cannot be recorded, and leaves in force what was", async () => {
-    const failing = bookOn({ recordEvent: () => Promise.reject(new GatewayError("EVIDENCE_UNAVAILABLE")) });
+    const failing = storeOn({ recordEvent: () => Promise.reject(new GatewayError("EVIDENCE_UNAVAILABLE")) });
     expect(await codeOf(failing.declare("acme", manifest(), "owner"))).to.equal("EVIDENCE_UNAVAILABLE");
     expect(failing.find("acme", "nightly")).to.equal(undefined);
-    await book.declare("acme", manifest(), "owner");
+    await manifests.declare("acme", manifest(), "owner");
     await failing.load("acme");
     expect(await codeOf(failing.withdraw("acme", "nightly", "owner"))).to.equal("EVIDENCE_UNAVAILABLE");
-    expect(failing.covering("acme", "agent", undefined)).to.not.equal(undefined);
+    expect(failing.findForSession("acme", "agent", undefined)).to.not.equal(undefined);
   });
 
   it("makes one change at a time: of two at once for a scope, one is in force", async () => {
     const made = await Promise.all(
-      ["one", "two"].map((task) => codeOf(book.declare("acme", manifest({ task }), "owner"))),
+      ["one", "two"].map((task) => codeOf(manifests.declare("acme", manifest({ task }), "owner"))),
     );
     expect(made).to.deep.equal(["none", "MANIFEST_CONFLICT"]);
-    expect(book.list("acme", 10).items).to.have.length(1);
+    expect(manifests.list("acme", 10).items).to.have.length(1);
   });
 
   it("lists page by page, a tenant's own", async () => {
-    for (const task of ["c", "a", "b"]) await book.declare("acme", manifest({ task, session: task }), "owner");
-    await book.declare("other", manifest({ task: "aa" }), "owner");
-    const first = book.list("acme", 2);
+    for (const task of ["c", "a", "b"]) await manifests.declare("acme", manifest({ task, session: task }), "owner");
+    await manifests.declare("other", manifest({ task: "aa" }), "owner");
+    const first = manifests.list("acme", 2);
     expect([first.items.map(({ manifest: { task } }) => task), first.next]).to.deep.equal([["a", "b"], "b"]);
-    const second = book.list("acme", 2, first.next ?? "");
+    const second = manifests.list("acme", 2, first.next ?? "");
     expect([second.items.map(({ manifest: { task } }) => task), second.next]).to.deep.equal([["c"], null]);
   });
 
   it("rejects with NOT_FOUND where there is nothing to withdraw", async () => {
-    expect(await codeOf(book.withdraw("acme", "nightly", "owner"))).to.equal("NOT_FOUND");
+    expect(await codeOf(manifests.withdraw("acme", "nightly", "owner"))).to.equal("NOT_FOUND");
   });
 
   it("holds at most a thousand of a tenant", async function () {
     this.timeout(20_000);
-    const fast = bookOn({ recordEvent: async () => undefined });
+    const fast = storeOn({ recordEvent: async () => undefined });
     for (let index = 0; index < 1_000; index++) {
       await fast.declare("acme", manifest({ task: `t${index}`, session: `t${index}` }), "owner");
     }
@@ -157,7 +158,7 @@ describe("ManifestBook", () => {
     ["is another manifest", (text: string): string => text.replace('"max_actions":5', '"max_actions":500')],
   ] as const) {
     it(`refuses a tenant at the start where an entry ${what}`, async () => {
-      await book.declare("acme", manifest(), "owner");
+      await manifests.declare("acme", manifest(), "owner");
       const key = manifestKey("acme", "nightly");
       await world.store.put(key, change((await world.store.get(key)) ?? ""));
       const { ledger, store } = world;
