@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { Command, InvalidArgumentError } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson, type Json } from "../action/json.ts";
+import { plainValue, readDocument } from "../config/document.ts";
 import { FaultList } from "../config/fault.ts";
-import { plainValue, readConfigFile, readYamlTree } from "../config/yaml-tree.ts";
 import type { ToldManifest } from "../manifest/operation.ts";
 import { signReference } from "../manifest/reference.ts";
 import { readTaskManifest } from "../manifest/task-manifest.ts";
@@ -60,10 +60,9 @@ async function declareManifest(options: DeclareOptions): Promise<void> {
 
 async function readFileAsJson(file: string): Promise<Json> {
   const faults = new FaultList(file);
-  const text = await readConfigFile(file, faults);
-  const tree = text === null ? null : readYamlTree(text, faults);
-  if (!faults.isEmpty) faults.throwAll("INVALID_PARAMS");
-  return tree === null ? null : plainValue(tree);
+  const document = await readDocument(file, faults);
+  faults.throwIfAny("INVALID_PARAMS");
+  return document === undefined ? null : plainValue(document);
 }
 
 async function listManifests(options: Output): Promise<void> {

@@ -1,209 +1,301 @@
+import { OptionalKind, type Static, type TSchema } from "@sinclair/typebox";
+import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import type { Json, JsonObject } from "../action/json.ts";
 import { suggest } from "../action/suggestion.ts";
-import { type FaultList, quoteInput } from "./fault.ts";
-import type {
-  ChoiceField,
-  Draft,
-  Field,
-  IntegerField,
-  ListField,
-  MapField,
-  ObjectField,
-  StringField,
-} from "./field.ts";
+import { plainValue, type YamlMap, type YamlNode } from "./document.ts";
+import { type FaultList, type Place, quoteInput } from "./fault.ts";
 import { formats } from "./format.ts";
-import { type FileForm, fileSchema } from "./schema.ts";
-import { describe, hint, listed, oneOf, outline } from "./wording.ts";
-import type { YamlEntry, YamlTree } from "./yaml-tree.ts";
+import { type Annotations, annotationKeywords, isRequired, type SiblingCondition } from "./schema.ts";
+
+/** A checked value with holes: what is undefined was a fault, and no later rule may judge it. */
+export type Draft<T> = T extends string | number | boolean | null
+  ? T | undefined
+  : T extends readonly (infer Item)[]
+    ? readonly Draft<Item>[] | undefined
+    : { readonly [Key in keyof T]: Draft<T[Key]> } | undefined;
 
 /**
- * Checks a document against the schema and fills in defaults.
- * Each misfit is a fault and leaves `undefined` in its place. Marks the place of every path in `faults`.
+ * Checks a document, or a part of one that stands at `path`, against a schema and fills in defaults. Each misfit is a
+ * fault and leaves undefined in its place. Marks the place of every key in `faults`.
  */
-export function checkDocument(tree: YamlTree, faults: FaultList): Draft<FileForm> {
-  return checkTree<FileForm>(tree, fileSchema, faults);
+export function checkDocument<Schema extends TSchema>(
+  node: YamlNode,
+  schema: Schema,
+  faults: FaultList,
+  path = "",
+): Draft<Static<Schema>> {
+  const check = new DocumentCheck(faults);
+  check.index({ node, schema, path, pointer: "", keyPlace: node.place });
+  const value = plainValue(node);
+  const validate = compileSchema(schema);
+  if (!validate(value)) for (const error of validate.errors ?? []) check.report(error);
+  // INVARIANT: a schema's static type describes exactly what `fill` builds from the same schema.
+  return fill(schema, value, "", check.misfits) as Draft<Static<Schema>>;
 }
 
-/** The same for another schema; `T` is its form. */
-export function checkTree<T>(tree: YamlTree, schema: ObjectField, faults: FaultList): Draft<T> {
-  // INVARIANT: the schema's `Form` types describe exactly what `#object` builds from the same schema.
-  return new Checker(faults).check(tree, schema, "") as Draft<T>;
+/** A valid value with every default filled in. */
+export function withDefaults<Schema extends TSchema>(schema: Schema, value: JsonObject): Static<Schema> {
+  return fill(schema, value, "", new Set()) as Static<Schema>;
 }
 
-/** The form of an empty file. */
-export function defaultForm(): FileForm {
-  return defaultOf(fileSchema) as FileForm;
+let ajv: Ajv2020 | undefined;
+const compiled = new WeakMap<TSchema, ValidateFunction>();
+
+/** The validator of a schema, compiled once: strict, with our formats and annotations, and with all errors in detail. */
+export function compileSchema(schema: TSchema): ValidateFunction {
+  const known = compiled.get(schema);
+  if (known !== undefined) return known;
+  ajv ??= createValidator();
+  const validate = ajv.compile(schema);
+  compiled.set(schema, validate);
+  return validate;
 }
 
-function defaultOf(field: Field): unknown {
-  if (field.type !== "object" || field.default === null) return field.default;
-  return Object.fromEntries(Object.entries(field.fields).map(([key, member]) => [key, defaultOf(member)]));
+function createValidator(): Ajv2020 {
+  const validator = new Ajv2020({
+    strict: true,
+    strictRequired: false,
+    allErrors: true,
+    verbose: true,
+    ownProperties: true,
+  });
+  validator.addVocabulary([...annotationKeywords]);
+  for (const [name, { test }] of Object.entries(formats)) validator.addFormat(name, { type: "string", validate: test });
+  return validator;
 }
 
-class Checker {
+interface IndexedNode {
+  readonly node: YamlNode;
+  readonly schema: TSchema & Annotations;
+  /** As faults name it: `keys[0].id`. */
+  readonly path: string;
+  /** As ajv names it: `/keys/0/id`. */
+  readonly pointer: string;
+  readonly keyPlace: Place;
+}
+
+/** Translates a validator's errors about one document into faults. */
+class DocumentCheck {
+  /** The pointers of values that are faults. */
+  readonly misfits = new Set<string>();
+  readonly #nodes = new Map<string, IndexedNode>();
   readonly #faults: FaultList;
 
   constructor(faults: FaultList) {
     this.#faults = faults;
   }
 
-  check(tree: YamlTree, field: Field, path: string): unknown {
-    this.#faults.mark(path, tree.place);
-    switch (field.type) {
-      case "boolean":
-        return this.#scalar(tree, path, "`true` or `false`", (value) => typeof value === "boolean");
-      case "integer":
-        return this.#integer(tree, field, path);
-      case "string":
-        return this.#string(tree, field, path);
-      case "choice":
-        return this.#choice(tree, field, path);
-      case "list":
-        return this.#list(tree, field, path);
-      case "map":
-        return this.#map(tree, field, path);
-      case "object":
-        return this.#object(tree, field, path);
-      case "json":
-        return this.#jsonObject(tree, path);
+  /** Finds the node, the schema and the path of every pointer. Leaves out keys that do not apply, and all below them. */
+  index(at: IndexedNode): void {
+    const { node, schema, path, pointer } = at;
+    this.#nodes.set(pointer, at);
+    this.#faults.mark(path, node.place);
+    if (node.kind === "scalar" && node.isFault) this.misfits.add(pointer);
+    if (node.kind === "list") {
+      node.items.forEach((item, index) => {
+        const [below, itemPath] = [schema.items ?? {}, `${path}[${index}]`];
+        this.index({ node: item, schema: below, path: itemPath, pointer: `${pointer}/${index}`, keyPlace: item.place });
+      });
+    }
+    if (node.kind !== "map") return;
+    for (const [key, { keyPlace, value }] of node.members) {
+      const member = memberSchema(schema, key);
+      const below = {
+        node: value,
+        schema: member,
+        path: join(path, key),
+        pointer: `${pointer}/${pointerSegment(key)}`,
+        keyPlace,
+      };
+      if (this.#applies(below, node)) this.index(below);
+    }
+    for (const [key, member] of Object.entries<TSchema & Annotations>(schema.properties ?? {})) {
+      if (member.onlyWhere === undefined || !isRequired(member) || node.members.has(key)) continue;
+      if (isSiblingFit(member.onlyWhere, node)) this.#reportMissing(at, key);
     }
   }
 
-  #scalar(tree: YamlTree, path: string, expected: string, test: (value: Json) => boolean): Json | undefined {
-    if (tree.kind === "scalar" && test(tree.value)) return tree.value;
-    this.#misfit(path, expected, describe(tree));
-    return undefined;
-  }
-
-  #integer(tree: YamlTree, { min, max }: IntegerField, path: string): Json | undefined {
-    return this.#scalar(
-      tree,
-      path,
-      `an integer from ${min} to ${max}`,
-      (value) => typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max,
-    );
-  }
-
-  #string(tree: YamlTree, field: StringField, path: string): string | undefined {
-    const { expected, sensitive, test } = formats[field.format];
-    if (tree.kind === "scalar" && typeof tree.value === "string" && test(tree.value)) return tree.value;
-    const unquoted = tree.kind === "scalar" && (typeof tree.value === "number" || typeof tree.value === "boolean");
-    const got = sensitive ? outline(tree) : describe(tree);
-    this.#misfit(path, expected, unquoted ? `${got} (quote it to make it a string)` : got);
-    return undefined;
-  }
-
-  #choice(tree: YamlTree, { values }: ChoiceField, path: string): string | undefined {
-    if (tree.kind === "scalar" && typeof tree.value === "string") {
-      if (values.includes(tree.value)) return tree.value;
-      this.#misfit(path, oneOf(values), describe(tree) + hint(tree.value, values));
-    } else this.#misfit(path, oneOf(values), describe(tree));
-    return undefined;
-  }
-
-  #list(tree: YamlTree, field: ListField, path: string): unknown[] | undefined {
-    if (tree.kind !== "list") {
-      this.#misfit(path, "a list", describe(tree));
-      return undefined;
+  /** Adds what an error of the validator means; a value has one fault at most. */
+  report(error: ErrorObject): void {
+    const at = this.#nodes.get(error.instancePath);
+    // Errors inside a union and about names are summed up by one of the value itself; `index` has checked conditions.
+    if (at === undefined || error.propertyName !== undefined || /\/(?:any|one|all)Of\//.test(error.schemaPath)) return;
+    if (error.keyword === "required") this.#reportMissing(at, String(error.params.missingProperty));
+    else if (error.keyword === "additionalProperties") this.#reportUnknown(at, String(error.params.additionalProperty));
+    else if (error.keyword === "propertyNames") this.#reportName(at, String(error.params.propertyName));
+    else if (!this.misfits.has(at.pointer)) {
+      this.misfits.add(at.pointer);
+      this.#faults.add(at.path, describeMisfit(at, error));
     }
-    if (tree.items.length === 0 && field.whenEmpty !== undefined) {
-      this.#misfit(path, "at least one entry", `an empty list (${field.whenEmpty})`);
-      return undefined;
-    }
-    return tree.items.map((item, index) => this.check(item, field.of, `${path}[${index}]`));
   }
 
-  #map(tree: YamlTree, field: MapField, path: string): Record<string, unknown> | undefined {
-    const entries = this.#entries(tree, path);
-    if (entries === undefined) return undefined;
-    const { expected, test } = formats[field.key];
-    const members = entries.map(({ key, keyPlace, value }): [string, unknown] => {
-      if (!test(key)) this.#faults.add(path, `expected ${expected} as key, got ${quoteInput(key)}`, keyPlace);
-      return [key, this.check(value, field.of, join(path, key))];
-    });
-    return Object.fromEntries(members);
-  }
-
-  #object(tree: YamlTree, field: ObjectField, path: string): Record<string, unknown> | undefined {
-    const entries = this.#entries(tree, path);
-    if (entries === undefined) return undefined;
-    this.#refuseUnknown(entries, Object.keys(field.fields), path);
-    const given = new Map(entries.map((entry) => [entry.key, entry]));
-    const members = Object.entries(field.fields).map(([key, member]): [string, unknown] => [
-      key,
-      this.#member(given, key, member, path),
-    ]);
-    return Object.fromEntries(members);
-  }
-
-  #member(given: ReadonlyMap<string, YamlEntry>, key: string, field: Field, parent: string): unknown {
-    const path = join(parent, key);
-    const entry = given.get(key);
-    if (field.only !== undefined && !this.#applies(given, key, field.only, parent)) return null;
-    if (entry !== undefined) return this.check(entry.value, field, path);
-    if (field.required !== true) return defaultOf(field);
-    this.#faults.add(path, "expected this key, got nothing");
-    return undefined;
-  }
-
-  /** Whether a field that belongs to some values of a sibling belongs here; being given elsewhere is a fault. */
-  #applies(
-    given: ReadonlyMap<string, YamlEntry>,
-    key: string,
-    only: NonNullable<Field["only"]>,
-    parent: string,
-  ): boolean {
-    const sibling = given.get(only.key)?.value;
-    if (sibling?.kind === "scalar" && only.values.some((value) => value === sibling.value)) return true;
-    const entry = given.get(key);
-    if (entry !== undefined && sibling !== undefined) {
-      const text = `expected this key only where \`${only.key}\` is ${oneOf(only.values)}, got it with ${describe(sibling)}`;
-      this.#faults.add(join(parent, key), text, entry.keyPlace);
+  /** Returns whether a key belongs beside its siblings; where it does not, and the deciding sibling is given, adds a fault. */
+  #applies({ schema: { onlyWhere }, path, keyPlace }: IndexedNode, parent: YamlMap): boolean {
+    if (onlyWhere === undefined) return true;
+    if (isSiblingFit(onlyWhere, parent)) return true;
+    const sibling = parent.members.get(onlyWhere.key)?.value;
+    if (sibling !== undefined) {
+      const expected = `this key only where \`${onlyWhere.key}\` is ${oneOf(onlyWhere.values)}`;
+      this.#faults.add(path, `expected ${expected}, got it with ${describeNode(sibling)}`, keyPlace);
     }
     return false;
   }
 
-  #refuseUnknown(entries: readonly YamlEntry[], known: readonly string[], path: string): void {
-    for (const { key, keyPlace } of entries) {
-      if (known.includes(key) || key === "<<") continue;
-      const near = suggest(key, known);
-      const text = near === undefined ? `expected one of ${listed(known)}` : `did you mean \`${near}\`?`;
-      this.#faults.add(join(path, key), `unknown key, ${text}`, keyPlace);
-    }
+  #reportMissing({ path, pointer }: IndexedNode, key: string): void {
+    this.misfits.add(`${pointer}/${pointerSegment(key)}`);
+    this.#faults.add(join(path, key), "expected this key, got nothing");
   }
 
-  #jsonObject(tree: YamlTree, path: string): JsonObject | undefined {
-    const entries = this.#entries(tree, path);
-    return entries === undefined ? undefined : (this.#json(tree, path) as JsonObject);
+  #reportUnknown({ path, schema, node }: IndexedNode, key: string): void {
+    const known = Object.keys(schema.properties ?? {});
+    const near = suggest(key, known);
+    const hint = near === undefined ? `expected one of ${listed(known)}` : `did you mean \`${near}\`?`;
+    this.#faults.add(join(path, key), `unknown key, ${hint}`, keyPlaceOf(node, key));
   }
 
-  #json(tree: YamlTree, path: string): Json {
-    this.#faults.mark(path, tree.place);
-    if (tree.kind === "list") return tree.items.map((item, index) => this.#json(item, `${path}[${index}]`));
-    if (tree.kind === "map") {
-      return Object.fromEntries(tree.entries.map(({ key, value }) => [key, this.#json(value, join(path, key))]));
-    }
-    if (!isJsonScalar(tree.value)) this.#misfit(path, "a value JSON can hold exactly", describe(tree));
-    return tree.value;
-  }
-
-  #entries(tree: YamlTree, path: string): readonly YamlEntry[] | undefined {
-    if (tree.kind === "map") return tree.entries;
-    this.#misfit(path, "a mapping", describe(tree));
-    return undefined;
-  }
-
-  #misfit(path: string, expected: string, got: string): void {
-    this.#faults.add(path, `expected ${expected}, got ${got}`);
+  #reportName({ path, schema, node }: IndexedNode, key: string): void {
+    const message = `expected ${expectedBy(schema.propertyNames)} as key, got ${quoteInput(key)}`;
+    this.#faults.add(path, message, keyPlaceOf(node, key));
   }
 }
 
-function isJsonScalar(value: Json): boolean {
-  if (typeof value === "string") return value.isWellFormed();
-  if (typeof value !== "number") return true;
-  return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
+function isSiblingFit({ key, values }: SiblingCondition, parent: YamlMap): boolean {
+  const sibling = parent.members.get(key)?.value;
+  return sibling?.kind === "scalar" && values.some((value) => value === sibling.value);
+}
+
+/** The schema of a key in a mapping; one that accepts anything where the mapping's does not say. */
+export function memberSchema(schema: TSchema, key: string): TSchema & Annotations {
+  const properties = (schema.properties ?? {}) as Readonly<Record<string, TSchema>>;
+  const member = Object.hasOwn(properties, key) ? properties[key] : schema.additionalProperties;
+  return typeof member === "object" ? member : ({} as TSchema);
+}
+
+function keyPlaceOf(node: YamlNode, key: string): Place | undefined {
+  return node.kind === "map" ? node.members.get(key)?.keyPlace : undefined;
+}
+
+function describeMisfit({ node, schema }: IndexedNode, { keyword }: ErrorObject): string {
+  if (node.kind === "list" && keyword === "minItems" && schema.whenEmpty !== undefined) {
+    return `expected at least one entry, got an empty list (${schema.whenEmpty})`;
+  }
+  if (node.kind === "list" && keyword === "minItems")
+    return `expected at least ${schema.minItems} entries, got ${node.items.length}`;
+  if (node.kind === "list" && keyword === "maxItems")
+    return `expected at most ${schema.maxItems} entries, got ${node.items.length}`;
+  const isSensitive = schema.sensitive ?? (schema.format !== undefined && formatOf(schema)?.sensitive === true);
+  const got = isSensitive ? outlineNode(node) : describeNode(node);
+  return `expected ${expectedBy(schema)}, got ${got}${hintFor(node, schema)}`;
+}
+
+function hintFor(node: YamlNode, { type, enum: words }: TSchema): string {
+  if (node.kind !== "scalar" || type !== "string") return "";
+  if (typeof node.value === "string") return Array.isArray(words) ? didYouMeanHint(node.value, words) : "";
+  return node.value === null || Array.isArray(words) ? "" : " (quote it to make it a string)";
+}
+
+/** Completes "expected …" for a schema. */
+export function expectedBy(schema: TSchema & Annotations): string {
+  if (schema.expected !== undefined) return schema.expected;
+  if (Array.isArray(schema.enum)) return oneOf(schema.enum);
+  if (schema.const !== undefined) return `\`${schema.const}\``;
+  const { minimum, maximum, minLength = 0, maxLength } = schema;
+  switch (schema.type) {
+    case "boolean":
+      return "`true` or `false`";
+    case "integer":
+      return maximum === undefined ? "an integer" : `an integer from ${minimum} to ${maximum}`;
+    case "array":
+      return "a list";
+    case "object":
+      return "a mapping";
+    case "string":
+      return (
+        formatOf(schema)?.expected ??
+        (maxLength === undefined ? "text" : `text of ${minLength} to ${maxLength} characters`)
+      );
+    default:
+      return schema.description ?? "another value";
+  }
+}
+
+function formatOf({ format }: TSchema): (typeof formats)[keyof typeof formats] | undefined {
+  return formats[format as keyof typeof formats];
+}
+
+/** A value as a fault names it. */
+export function describeNode(node: YamlNode): string {
+  if (node.kind !== "scalar" || node.value === null) return outlineNode(node);
+  return typeof node.value === "string" ? quoteInput(node.value) : `the ${typeof node.value} \`${node.value}\``;
+}
+
+/** The same without the value itself: it may be a secret. */
+function outlineNode(node: YamlNode): string {
+  if (node.kind === "list") return "a list";
+  if (node.kind === "map") return "a mapping";
+  if (node.value === null) return "nothing";
+  return typeof node.value === "string" ? `a string of ${node.value.length} characters` : `a ${typeof node.value}`;
+}
+
+/** `a`, `b` or `c`. */
+export function oneOf(values: readonly string[]): string {
+  const last = values.at(-1);
+  const quoted = values.map((value) => `\`${value}\``);
+  return last === undefined || quoted.length < 2 ? quoted.join("") : `${quoted.slice(0, -1).join(", ")} or \`${last}\``;
+}
+
+/** `a`, `b`, `c`. */
+function listed(values: readonly string[]): string {
+  return values.map((value) => `\`${value}\``).join(", ");
+}
+
+/** A parenthesis with the known word nearest to `value`, if one is near. */
+export function didYouMeanHint(value: string, known: readonly string[]): string {
+  const near = suggest(value, known);
+  return near === undefined ? "" : ` (did you mean \`${near}\`?)`;
+}
+
+/** The value with defaults in place of what is missing, and undefined in place of misfits. */
+function fill(schema: TSchema & Annotations, value: Json, pointer: string, misfits: ReadonlySet<string>): unknown {
+  if (misfits.has(pointer)) return undefined;
+  if (Array.isArray(value)) {
+    return value.map((item, index) => fill(schema.items ?? {}, item, `${pointer}/${index}`, misfits));
+  }
+  if (value === null || typeof value !== "object") return value;
+  const given = value as Readonly<Record<string, Json>>;
+  if (schema.properties === undefined) {
+    const members = Object.entries(given).map(([key, member]) => {
+      return [key, fill(memberSchema(schema, key), member, `${pointer}/${pointerSegment(key)}`, misfits)];
+    });
+    return Object.fromEntries(members);
+  }
+  const members = Object.entries<TSchema & Annotations>(schema.properties).flatMap(([key, member]) => {
+    const below = `${pointer}/${pointerSegment(key)}`;
+    if (!isApplicable(member, given)) return [[key, null]];
+    if (Object.hasOwn(given, key)) return [[key, fill(member, given[key] as Json, below, misfits)]];
+    const fallback = misfits.has(below) ? undefined : defaultOf(member);
+    return fallback === undefined && !misfits.has(below) ? [] : [[key, fallback]];
+  });
+  return Object.fromEntries(members);
+}
+
+function isApplicable({ onlyWhere }: Annotations, siblings: Readonly<Record<string, Json>>): boolean {
+  if (onlyWhere === undefined) return true;
+  return Object.hasOwn(siblings, onlyWhere.key) && onlyWhere.values.some((value) => value === siblings[onlyWhere.key]);
+}
+
+/** The value of a key that is left out: its default, or that of a mapping made of those of its keys. */
+function defaultOf(schema: TSchema): unknown {
+  if (schema.default !== undefined || schema.properties === undefined) return schema.default;
+  if (OptionalKind in schema) return undefined;
+  return fill(schema, {}, "", new Set());
 }
 
 function join(path: string, key: string): string {
   return path === "" ? key : `${path}.${key}`;
+}
+
+/** A key as a segment of a JSON pointer. */
+function pointerSegment(key: string): string {
+  return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }

@@ -1,90 +1,116 @@
-import { GatewayError } from "../action/error.ts";
-import type { TextPlace } from "./yaml-document.ts";
+import { type ErrorCode, GatewayError } from "../action/error.ts";
 
-/** One thing wrong with the configuration. Without a place it is about the file as a whole. */
-interface Fault {
+/** A position in a text file; line and column count from 1. */
+export interface Place {
   readonly file: string;
-  readonly place: TextPlace | null;
-  /** `listen.gateway_port`, `keys[0].id`; empty for the document itself. */
-  readonly path: string;
-  readonly text: string;
+  readonly line: number;
+  readonly column: number;
 }
 
-/** More would help no reader; the rest is counted. */
+/** One thing that is wrong with a file. Line and column are null where the fault is about the file as a whole. */
+export interface Fault {
+  readonly file: string;
+  readonly line: number | null;
+  readonly column: number | null;
+  /** The key at fault, such as `listen.gateway_port` or `keys[0].id`; absent where the place says it all. */
+  readonly path?: string;
+  readonly message: string;
+}
+
+/** Faults beyond this many are counted, not listed. */
 const maxFaults = 100;
 
-/** Collects every fault of one file, so that the operator reads them all at once. */
+/** Collects every fault of a file, or of the files of one extension, so that its author reads them all at once. */
 export class FaultList {
   readonly #file: string;
-  readonly #places = new Map<string, TextPlace>();
+  readonly #places = new Map<string, Place>();
   readonly #faults: Fault[] = [];
 
+  /** `file` is the one that faults without a known place are about. */
   constructor(file: string) {
     this.#file = file;
   }
 
-  /** Remembers where `path` stands, for faults found later. */
-  mark(path: string, place: TextPlace): void {
-    this.#places.set(path, place);
+  get count(): number {
+    return this.#faults.length;
   }
 
-  /** Adds a fault at `place`, or else where `path` or its nearest known ancestor stands. */
-  add(path: string, text: string, place?: TextPlace): void {
-    this.#faults.push({ file: this.#file, place: place ?? this.#nearest(path), path, text });
+  /** The faults in the order of their discovery. */
+  get all(): readonly Fault[] {
+    return this.#faults;
   }
 
   get isEmpty(): boolean {
     return this.#faults.length === 0;
   }
 
-  /** Throws CONFIG_INVALID, or another code where the file is no configuration: one line a fault, in the order of the file; the faults themselves in `data`. */
-  throwAll(code: "CONFIG_INVALID" | "INVALID_PARAMS" = "CONFIG_INVALID"): never {
-    const ordered = this.#faults.toSorted((a, b) => order(a) - order(b) || column(a) - column(b));
-    const faults = ordered.slice(0, maxFaults);
-    const lines = faults.map(formatFault);
-    const omitted = ordered.length - faults.length;
-    if (omitted > 0) lines.push(`and ${omitted} more`);
+  /** Remembers the place of a key, for faults that are found later. */
+  mark(path: string, place: Place): void {
+    this.#places.set(path, place);
+  }
+
+  /** Adds a fault of a key, at `place` or else where the key or its nearest marked ancestor is. */
+  add(path: string, message: string, place: Place | undefined = this.#nearest(path)): void {
+    const { file, line, column } = place ?? { file: this.#file, line: null, column: null };
+    this.#faults.push({ file, line, column, ...(path === "" ? {} : { path }), message });
+  }
+
+  /** Adds a fault at a place. */
+  addAt(place: Place, message: string): void {
+    this.add("", message, place);
+  }
+
+  /** Throws as `throwAll` does, unless there is no fault. */
+  throwIfAny(code?: ErrorCode, subject?: string): void {
+    if (!this.isEmpty) this.throwAll(code, subject);
+  }
+
+  /**
+   * Throws `code` with one `file:line:column: path: message` a line, ordered by place, below a line that names the
+   * `subject` if one is given. `data.faults` holds the same as data, at most 100; `data.omitted` counts the rest.
+   */
+  throwAll(code: ErrorCode = "CONFIG_INVALID", subject?: string): never {
+    const faults = this.#faults.toSorted(comparePlaces).slice(0, maxFaults);
+    const omitted = this.#faults.length - faults.length;
+    const lines = [
+      ...(subject === undefined ? [] : [`\`${subject}\``]),
+      ...faults.map(formatFault),
+      ...(omitted > 0 ? [`and ${omitted} more`] : []),
+    ];
     throw new GatewayError(code, lines.join("\n"), { data: { faults, omitted } });
   }
 
-  #nearest(path: string): TextPlace | null {
-    for (let at = path; at !== ""; at = parentPath(at)) {
+  #nearest(path: string): Place | undefined {
+    for (let at = path; at !== ""; at = at.slice(0, Math.max(at.lastIndexOf("."), at.lastIndexOf("["), 0))) {
       const place = this.#places.get(at);
       if (place !== undefined) return place;
     }
-    return this.#places.get("") ?? null;
+    return this.#places.get("");
   }
 }
 
-/** `file:line:column: path: text`, without the parts the fault does not have. */
-export function formatFault({ file, place, path, text }: Fault): string {
-  const where = place === null ? file : `${file}:${place.line}:${place.column}`;
-  return path === "" ? `${where}: ${text}` : `${where}: ${escapeInvisible(path.slice(0, maxPath))}: ${text}`;
+function comparePlaces(a: Fault, b: Fault): number {
+  if (a.file !== b.file) return a.file < b.file ? -1 : 1;
+  return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }
 
 const maxQuote = 64;
-/** The schema's own paths are shorter; the operator's keys in them need not be. */
+/** The schema's own paths are shorter; an operator's keys in them may be longer. */
 const maxPath = 256;
 
-/** User input as a message may show it: in backticks, nothing invisible or terminal-controlling, at most 64 characters. */
+/** `file:line:column: path: message`, without the parts that the fault does not have. */
+export function formatFault({ file, line, column, path = "", message }: Fault): string {
+  const where = line === null ? file : `${file}:${line}:${column}`;
+  return path === "" ? `${where}: ${message}` : `${where}: ${escapeInvisible(path.slice(0, maxPath))}: ${message}`;
+}
+
+/** User input as a message may show it: in backticks, at most 64 characters, invisible and control characters escaped. */
 export function quoteInput(text: string): string {
   const cut = text.length > maxQuote ? `${text.slice(0, maxQuote)}…` : text;
   return `\`${escapeInvisible(cut)}\``;
 }
 
-/** Replaces all but letters, digits and visible ASCII by their code points: ANSI, bidi and zero-width tricks stay inert. */
+/** Replaces all but letters, digits and visible ASCII by code points, so that ANSI, bidi and zero-width tricks are inert. */
 export function escapeInvisible(text: string): string {
   return text.replace(/[^\x20-\x5f\x61-\x7e\p{L}\p{N}…]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
-}
-
-function parentPath(path: string): string {
-  return path.slice(0, Math.max(path.lastIndexOf("."), path.lastIndexOf("["), 0));
-}
-
-function order(fault: Fault): number {
-  return fault.place?.line ?? 0;
-}
-
-function column(fault: Fault): number {
-  return fault.place?.column ?? 0;
 }

@@ -1,7 +1,17 @@
 import { dirname, resolve } from "node:path";
 import { deepFreeze } from "../action/json.ts";
 import { checkDocument } from "./check.ts";
+import { readDocument } from "./document.ts";
 import { FaultList } from "./fault.ts";
+import {
+  type FileForm,
+  fileSchema,
+  type ProviderForm,
+  type RouteForm,
+  type UpstreamForm,
+  type WebhookForm,
+  type WitnessForm,
+} from "./file-schema.ts";
 import type {
   GatewayConfig,
   KeyConfig,
@@ -22,10 +32,8 @@ import type {
   WitnessPlace,
 } from "./peer-config.ts";
 import { checkRules } from "./rule.ts";
-import type { FileForm, ProviderForm, RouteForm, UpstreamForm, WebhookForm, WitnessForm } from "./schema.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
 import { loadTrustFile, type TrustFile } from "./trust-file.ts";
-import { readConfigFile, readYamlTree } from "./yaml-tree.ts";
 
 /**
  * Reads, checks and freezes one configuration file; secrets come from `env`.
@@ -47,16 +55,12 @@ export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<
 /** The checked file in its own spelling, and what the environment adds to it. Throws as `loadConfig` does. */
 export async function readForm(path: string, env: NodeJS.ProcessEnv): Promise<{ form: FileForm; secrets: Secrets }> {
   const faults = new FaultList(path);
-  const text = await readConfigFile(path, faults);
-  const tree = text === null ? null : readYamlTree(text, faults);
-  if (tree === null) {
-    if (faults.isEmpty) faults.add("", "expected a mapping, got nothing");
-    return faults.throwAll();
-  }
-  const draft = checkDocument(tree, faults);
+  const document = await readDocument(path, faults);
+  if (document === undefined) return faults.throwAll();
+  const draft = checkDocument(document, fileSchema, faults);
   const secrets = readSecrets(draft, env, faults);
   checkRules(draft, secrets, faults);
-  if (!faults.isEmpty) faults.throwAll();
+  faults.throwIfAny();
   // INVARIANT: without a fault the draft has no holes.
   return { form: draft as FileForm, secrets };
 }

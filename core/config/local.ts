@@ -1,13 +1,13 @@
 import { resolve } from "node:path";
+import type { TSchema } from "@sinclair/typebox";
 import { Document, isMap, isScalar, isSeq } from "yaml";
 import { deepFreeze, type JsonObject } from "../action/json.ts";
-import { defaultForm } from "./check.ts";
-import { trustSchema } from "./extension-schema.ts";
-import type { Field } from "./field.ts";
+import { memberSchema, withDefaults } from "./check.ts";
+import { fileSchema } from "./file-schema.ts";
 import type { GatewayConfig, KeyConfig, PackConfig, UpstreamConfig } from "./gateway-config.ts";
 import { buildConfig } from "./load.ts";
 import type { ModelRoute } from "./peer-config.ts";
-import { fileSchema } from "./schema.ts";
+import { trustSchema } from "./trust-schema.ts";
 
 interface LocalOptions {
   readonly dataDir: string;
@@ -21,7 +21,7 @@ interface LocalOptions {
 /** The configuration of local mode, which has no file: every default, on loopback, keys required, and the model `mock`. */
 export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: LocalOptions): GatewayConfig {
   const defaults = buildConfig(
-    defaultForm(),
+    withDefaults(fileSchema, {}),
     {
       keyHashes: [],
       upstreams: [],
@@ -71,7 +71,7 @@ export function annotateTrust(form: JsonObject, intro: string): string {
   return annotate(form, trustSchema, intro);
 }
 
-function annotate(form: JsonObject, schema: Field, intro: string): string {
+function annotate(form: JsonObject, schema: TSchema, intro: string): string {
   const document = new Document(form);
   describeNode(document.contents, schema);
   if (isMap(document.contents)) for (const { key } of document.contents.items.slice(1)) setApart(key);
@@ -79,13 +79,14 @@ function annotate(form: JsonObject, schema: Field, intro: string): string {
   return document.toString({ lineWidth: 0 });
 }
 
-function describeNode(node: unknown, field: Field | undefined): void {
-  // The same keys of a second entry need no second description.
-  if (isSeq(node) && field?.type === "list") describeNode(node.items[0], field.of);
-  if (!isMap(node) || field?.type !== "object") return;
+/** Puts the description of each key above it. The same keys of a second entry need no second description. */
+function describeNode(node: unknown, schema: TSchema): void {
+  if (isSeq(node)) describeNode(node.items[0], schema.items ?? {});
+  if (!isMap(node) || schema.properties === undefined) return;
   for (const { key, value } of node.items) {
-    const member = isScalar(key) ? field.fields[String(key.value)] : undefined;
-    if (isScalar(key) && member !== undefined) key.commentBefore = commentOf(member.description);
+    if (!isScalar(key)) continue;
+    const member = memberSchema(schema, String(key.value));
+    if (member.description !== undefined) key.commentBefore = commentOf(member.description);
     describeNode(value, member);
   }
 }

@@ -1,333 +1,272 @@
-export const approvalSchema = {
-  type: "object",
-  description: "Review of held actions, and who is told of them.",
-  fields: {
-    review_seconds: {
-      type: "integer",
-      min: 1,
-      max: 604_800,
-      default: 1_800,
-      description: "Time to review a held action. Then it expires and has to be attempted again.",
-    },
-    use_seconds: {
-      type: "integer",
-      min: 1,
-      max: 86_400,
-      default: 900,
-      description: "Time to use an approval once it is given.",
-    },
-    max_pending: {
-      type: "integer",
-      min: 1,
-      max: 100_000,
+import { choice, flag, integer, jsonObject, list, map, object, onlyWhere, optional, text } from "./schema.ts";
+
+export const policySchema = object("What decides about actions.", {
+  packs: list(
+    "Policy packs. Their order does not matter: the strictest decision holds.",
+    object("One pack.", {
+      path: text("The pack's folder, relative to the configuration file's folder.", { format: "path" }),
+      mode: choice("`shadow`: recorded, but without effect.", ["enforce", "shadow"], { default: "enforce" }),
+      settings: jsonObject("Values for the pack's settings. The pack says which there are.", { default: {} }),
+      shadow_rules: list(
+        "Rules of the pack that are recorded, but without effect.",
+        text("A rule, or some.", { format: "rule_glob" }),
+        { default: [], whenEmpty: "leave the key out to have every rule as the pack has it" },
+      ),
+    }),
+    { default: [], whenEmpty: "leave the key out to have no packs" },
+  ),
+  plugins: list(
+    "Plugins: WASM modules in a sandbox. Beside the packs, in any order: the strictest decision holds.",
+    object("One plugin.", {
+      path: text("The plugin's folder, relative to the configuration file's folder.", { format: "path" }),
+      mode: choice("`shadow`: recorded, but without effect.", ["enforce", "shadow"], { default: "enforce" }),
+      phases: list(
+        "Where the plugin is asked: about tools that are listed, calls, or answers.",
+        choice("One phase.", ["list", "input", "output"]),
+        { default: ["list", "input", "output"], whenEmpty: "leave the key out to have the plugin asked everywhere" },
+      ),
+      taints: list(
+        "At most 8 words that the session is tainted with where the plugin finds anything in what is sent or comes back, in either mode.",
+        text("One word.", { format: "taint" }),
+        { default: [] },
+      ),
+      settings: jsonObject("Values for the plugin's settings. The plugin says which there are.", { default: {} }),
+    }),
+    { default: [], whenEmpty: "leave the key out to have no plugins" },
+  ),
+  plugin_workers: integer(
+    "Threads for calls of plugins that take longer than about a millisecond. With two or more, no plugin and no tenant holds them all.",
+    { minimum: 1, maximum: 64, default: 2 },
+  ),
+  default_decision: choice(
+    "The decision where no policy speaks. `allow` needs a pack in mode `enforce`.",
+    ["allow", "review", "block"],
+    { default: "block" },
+  ),
+  deadline_ms: integer("A policy without answer after so long has answered `block`.", {
+    minimum: 1,
+    maximum: 60_000,
+    default: 250,
+  }),
+});
+
+export const extensionsSchema = object("Who vouches for packs and plugins.", {
+  strict: flag(
+    "Load nothing that `trust_policy` does not trust. False: what is not trusted is loaded, and marked so in log and evidence.",
+    { default: false },
+  ),
+  trust_policy: optional(
+    text("File that says whose signatures are trusted, relative to the configuration file's folder.", {
+      format: "path",
+    }),
+  ),
+});
+
+export const sessionsSchema = object(
+  "What is watched of sessions, what stops one by itself, and who may stop everything. Operators stop and release sessions at any time.",
+  {
+    gateway_tenant: optional(
+      text("Tenant whose admins may stop the whole gateway over the admin API, and release it. None: nobody may.", {
+        format: "name",
+      }),
+    ),
+    max_active: integer(
+      "Sessions whose last actions are in memory. Of one more, the one that was silent longest is folded: its risk, taints and counts stay in the store.",
+      { minimum: 100, maximum: 1_000_000, default: 10_000 },
+    ),
+    forget_days: integer(
+      "A session that attempted nothing for so long is forgotten, its taints too, unless it is stopped. Its evidence stays.",
+      { minimum: 1, maximum: 3_650, default: 30 },
+    ),
+    risk: object("The risk of a session: what policy finds in its actions adds to it, and time drains it.", {
+      kill_at: integer(
+        "A session whose risk comes to this is stopped until an operator or admin releases it. 0: none is.",
+        { minimum: 0, maximum: 1_000, default: 80 },
+      ),
+      window_seconds: integer("How long a risk of `kill_at` takes to drain to nothing.", {
+        minimum: 1,
+        maximum: 604_800,
+        default: 1_800,
+      }),
+      mode: choice("`shadow`: a session that would be stopped is counted, and goes on.", ["enforce", "shadow"], {
+        default: "enforce",
+      }),
+    }),
+    drift: object("What becomes of actions that depart from the manifest of their session's task.", {
+      mode: choice("Of manifests that name no mode. `shadow`: departures are only recorded.", ["enforce", "shadow"], {
+        default: "enforce",
+      }),
+      decision: choice(
+        "Of a tool, a resource or a write domain that is not expected. Too many actions, and those of a task that is over, are blocked.",
+        ["review", "block"],
+        { default: "review" },
+      ),
+    }),
+    task_signers: list(
+      "Whose signed references bind a session to a task.",
+      object("One signer.", {
+        id: text("What evidence calls the signer.", { format: "name" }),
+        tenant: text("Whose sessions it may bind.", { format: "name" }),
+        public_key: text("An Ed25519 public key, as `gateway pack keys new` prints it.", { format: "public_key" }),
+      }),
+      { default: [], whenEmpty: "leave the key out to accept no references" },
+    ),
+    review_flood: object(
+      "A session that asks for too many reviews is stopped until an operator or admin releases it.",
+      {
+        reviews: integer(
+          "New reviews that a session may ask for within the window; the next one stops it. 0: any number.",
+          { minimum: 0, maximum: 10_000, default: 5 },
+        ),
+        window_seconds: integer("How long a review counts.", { minimum: 1, maximum: 86_400, default: 300 }),
+      },
+    ),
+  },
+);
+
+export const ticketsSchema = object(
+  "Capability tickets: what operators permit a principal to do ahead of time, where a rule says `require_ticket`.",
+  {
+    default_ttl_seconds: integer(
+      "How long a ticket lasts unless whoever issues it says otherwise; at most `max_ttl_seconds`.",
+      { minimum: 1, maximum: 604_800, default: 300 },
+    ),
+    max_ttl_seconds: integer("The longest that a ticket may last.", { minimum: 1, maximum: 604_800, default: 3_600 }),
+    max_live: integer("Tickets of one tenant that have not expired. One more is refused.", {
+      minimum: 1,
+      maximum: 100_000,
       default: 1_000,
-      description: "Approvals of a tenant that are pending or approved. One more is refused.",
-    },
-    max_held_bytes: {
-      type: "integer",
-      min: 1_024,
-      max: 1_073_741_824,
-      default: 67_108_864,
-      description: "Held actions of a tenant together, arguments and all. What does not fit is refused.",
-    },
-    allow_self_review: {
-      type: "boolean",
-      default: false,
-      description: "Whether whoever asked for an action may approve it.",
-    },
-    allow_break_glass: {
-      type: "boolean",
-      default: false,
-      description: "Whether an `admin` may approve alone and at once, and owes a post-mortem.",
-    },
-    hold_seconds: {
-      type: "integer",
-      min: 0,
-      max: 45,
-      default: 0,
-      description: "How long a held tool call waits for its review before it is answered. 0: it is answered at once.",
-    },
-    review_url: {
-      type: "string",
+    }),
+    allow_self_issue: flag("Whether an operator may issue a ticket to their own principal.", { default: false }),
+  },
+);
+
+export const approvalsSchema = object("Review of held actions, and who is told of them.", {
+  review_seconds: integer("Time to review a held action. Then it expires and has to be attempted again.", {
+    minimum: 1,
+    maximum: 604_800,
+    default: 1_800,
+  }),
+  use_seconds: integer("Time to use an approval once it is given.", { minimum: 1, maximum: 86_400, default: 900 }),
+  max_pending: integer("Approvals of a tenant that are pending or approved. One more is refused.", {
+    minimum: 1,
+    maximum: 100_000,
+    default: 1_000,
+  }),
+  max_held_bytes: integer("Held actions of a tenant together, arguments and all. What does not fit is refused.", {
+    minimum: 1_024,
+    maximum: 1_073_741_824,
+    default: 67_108_864,
+  }),
+  allow_self_review: flag("Whether whoever asked for an action may approve it.", { default: false }),
+  allow_break_glass: flag("Whether an `admin` may approve alone and at once, and owes a post-mortem.", {
+    default: false,
+  }),
+  hold_seconds: integer(
+    "How long a held tool call waits for its review before it is answered. 0: it is answered at once.",
+    { minimum: 0, maximum: 45, default: 0 },
+  ),
+  review_url: optional(
+    text("Page where people review: clients that can open a URL are asked to. `{id}` stands for the approval's id.", {
       format: "url",
-      default: null,
-      description:
-        "Page where people review: clients that can open a URL are asked to. `{id}` stands for the approval's id.",
-    },
-    webhooks: {
-      type: "list",
-      default: [],
-      description:
-        "Who is told, by signed HTTP requests as Standard Webhooks describes them. Being told grants nothing.",
-      of: {
-        type: "object",
-        description: "One receiver.",
-        fields: {
-          name: { type: "string", format: "name", required: true, description: "Name of the webhook. Unique." },
-          tenant: {
-            type: "string",
-            format: "name",
-            required: true,
-            description: "The tenant whose approvals it hears of. One that `keys` names.",
-          },
-          url: {
-            type: "string",
-            format: "webhook_url",
-            required: true,
-            description: "Where notices are posted. No redirect is followed.",
-          },
-          secrets_env: {
-            type: "list",
-            required: true,
-            whenEmpty: "a webhook without a secret cannot be told from a forgery",
-            description:
-              "Who signs: with more than one, each notice carries a signature of each, so that they can change.",
-            of: {
-              type: "string",
-              format: "variable",
-              required: true,
-              description: "Environment variable that holds a secret: `whsec_` and the base64 of 24 to 64 bytes.",
-            },
-          },
-          events: {
-            type: "list",
-            default: ["approval.pending", "approval.approved", "approval.denied", "approval.expired"],
-            whenEmpty: "leave the key out to tell all",
-            description: "What it is told of.",
-            of: {
-              type: "choice",
-              values: ["approval.pending", "approval.approved", "approval.denied", "approval.expired"],
-              required: true,
-              description: "A kind of event.",
-            },
-          },
-          timeout_ms: {
-            type: "integer",
-            min: 100,
-            max: 60_000,
-            default: 10_000,
-            description: "Time for one attempt, from connecting to the answer.",
-          },
-          max_attempts: {
-            type: "integer",
-            min: 1,
-            max: 100,
-            default: 20,
-            description:
-              "Attempts, 5 s to 1 h apart, before a notice goes to the dead letters. 20 take five to ten hours.",
-          },
+    }),
+  ),
+  webhooks: list(
+    "Who is told, by signed HTTP requests as Standard Webhooks describes them. Being told grants nothing.",
+    object("One receiver.", {
+      name: text("Name of the webhook. Unique.", { format: "name" }),
+      tenant: text("The tenant whose approvals it hears of. One that `keys` names.", { format: "name" }),
+      url: text("Where notices are posted. No redirect is followed.", { format: "webhook_url" }),
+      secrets_env: list(
+        "Who signs: with more than one, each notice carries a signature of each, so that they can change.",
+        text("Environment variable that holds a secret: `whsec_` and the base64 of 24 to 64 bytes.", {
+          format: "variable",
+        }),
+        { whenEmpty: "a webhook without a secret cannot be told from a forgery" },
+      ),
+      events: list(
+        "What it is told of.",
+        choice("A kind of event.", ["approval.pending", "approval.approved", "approval.denied", "approval.expired"]),
+        {
+          default: ["approval.pending", "approval.approved", "approval.denied", "approval.expired"],
+          whenEmpty: "leave the key out to tell all",
         },
-      },
-    },
-  },
-} as const;
+      ),
+      timeout_ms: integer("Time for one attempt, from connecting to the answer.", {
+        minimum: 100,
+        maximum: 60_000,
+        default: 10_000,
+      }),
+      max_attempts: integer(
+        "Attempts, 5 s to 1 h apart, before a notice goes to the dead letters. 20 take five to ten hours.",
+        { minimum: 1, maximum: 100, default: 20 },
+      ),
+    }),
+    { default: [] },
+  ),
+});
 
-export const sessionsSchema = {
-  type: "object",
-  description:
-    "What is watched of sessions, what stops one by itself, and who may stop everything. Operators stop and release sessions at any time.",
-  fields: {
-    gateway_tenant: {
-      type: "string",
-      format: "name",
-      default: null,
-      description:
-        "Tenant whose admins may stop the whole gateway over the admin API, and release it. None: nobody may.",
-    },
-    max_active: {
-      type: "integer",
-      min: 100,
-      max: 1_000_000,
-      default: 10_000,
-      description:
-        "Sessions whose last actions are in memory. Of one more, the one that was silent longest is folded: its risk, taints and counts stay in the store.",
-    },
-    forget_days: {
-      type: "integer",
-      min: 1,
-      max: 3_650,
-      default: 30,
-      description:
-        "A session that attempted nothing for so long is forgotten, its taints too, unless it is stopped. Its evidence stays.",
-    },
-    risk: {
-      type: "object",
-      description: "The risk of a session: what policy finds in its actions adds to it, and time drains it.",
-      fields: {
-        kill_at: {
-          type: "integer",
-          min: 0,
-          max: 1_000,
-          default: 80,
-          description:
-            "A session whose risk comes to this is stopped until an operator or admin releases it. 0: none is.",
-        },
-        window_seconds: {
-          type: "integer",
-          min: 1,
-          max: 604_800,
-          default: 1_800,
-          description: "How long a risk of `kill_at` takes to drain to nothing.",
-        },
-        mode: {
-          type: "choice",
-          values: ["enforce", "shadow"],
-          default: "enforce",
-          description: "`shadow`: a session that would be stopped is counted, and goes on.",
-        },
-      },
-    },
-    drift: {
-      type: "object",
-      description: "What becomes of actions that depart from the manifest of their session's task.",
-      fields: {
-        mode: {
-          type: "choice",
-          values: ["enforce", "shadow"],
-          default: "enforce",
-          description: "Of manifests that name no mode. `shadow`: departures are only recorded.",
-        },
-        decision: {
-          type: "choice",
-          values: ["review", "block"],
-          default: "review",
-          description:
-            "Of a tool, a resource or a write domain that is not expected. Too many actions, and those of a task that is over, are blocked.",
-        },
-      },
-    },
-    task_signers: {
-      type: "list",
-      default: [],
-      whenEmpty: "leave the key out to accept no references",
-      description: "Whose signed references bind a session to a task.",
-      of: {
-        type: "object",
-        description: "One signer.",
-        fields: {
-          id: { type: "string", format: "name", required: true, description: "What evidence calls the signer." },
-          tenant: { type: "string", format: "name", required: true, description: "Whose sessions it may bind." },
-          public_key: {
-            type: "string",
-            format: "public_key",
-            required: true,
-            description: "An Ed25519 public key, as `gateway pack keys new` prints it.",
-          },
-        },
-      },
-    },
-    review_flood: {
-      type: "object",
-      description: "A session that asks for too many reviews is stopped until an operator or admin releases it.",
-      fields: {
-        reviews: {
-          type: "integer",
-          min: 0,
-          max: 10_000,
-          default: 5,
-          description:
-            "New reviews that a session may ask for within the window; the next one stops it. 0: any number.",
-        },
-        window_seconds: {
-          type: "integer",
-          min: 1,
-          max: 86_400,
-          default: 300,
-          description: "How long a review counts.",
-        },
-      },
-    },
-  },
-} as const;
-
-export const evidenceSchema = {
-  type: "object",
-  description: "What is kept of the actions, and who else keeps it.",
-  fields: {
-    store_values: {
-      type: "boolean",
-      default: true,
-      description:
-        "Keep arguments and answers, encrypted and apart from the chain. False: only what they were is provable.",
-    },
-    store_labels: {
-      type: "boolean",
-      default: true,
-      description: "Keep the labels that clients give their sessions, in the clear. False: a session has its id alone.",
-    },
-    redact_fields: {
-      type: "list",
-      default: [],
-      description:
-        "Members of arguments and answers whose values are never kept: `<tool>:<member>`, with `*` as in names.",
-      of: { type: "string", format: "field_glob", description: "One pattern." },
-    },
-    witnesses: {
-      type: "list",
-      default: [],
-      description: "Who is told where each chain stands, so that none can be cut, replaced or removed unseen.",
-      of: {
-        type: "object",
-        description: "One witness.",
-        fields: {
-          name: { type: "string", format: "name", required: true, description: "Name of the witness. Unique." },
-          type: {
-            type: "choice",
-            values: ["file", "http", "git"],
-            required: true,
-            description: "`file`: a folder on other storage. `http`: a server that keeps notes. `git`: a repository.",
-          },
-          path: {
-            type: "string",
-            format: "path",
-            required: true,
-            only: { key: "type", values: ["file"] },
-            description: "The folder, relative to the configuration file's folder. Made where there is none.",
-          },
-          url: {
-            type: "string",
-            format: "url",
-            required: true,
-            only: { key: "type", values: ["http"] },
-            description: "`POST <url>/<chain>` keeps a note, `GET` answers the latest one, or 404.",
-          },
-          headers_env: {
-            type: "map",
-            key: "header_name",
-            default: {},
-            only: { key: "type", values: ["http"] },
-            description: "Headers whose values are secret.",
-            of: {
-              type: "string",
-              format: "variable",
-              required: true,
-              description: "Environment variable that holds the value, whole: `Bearer …` and all.",
-            },
-          },
-          repository: {
-            type: "string",
-            format: "path",
-            required: true,
-            only: { key: "type", values: ["git"] },
-            description:
-              "The repository, relative to the configuration file's folder. Notes go to its branch `evidence`.",
-          },
-          interval_ms: {
-            type: "integer",
-            min: 1_000,
-            max: 86_400_000,
-            default: 60_000,
-            description: "Time from one note to the next. What happens in between, the witness cannot vouch for.",
-          },
-        },
-      },
-    },
-    checkpoint_heartbeat_ms: {
-      type: "integer",
-      min: 0,
-      max: 604_800_000,
-      default: 3_600_000,
-      description: "A chain without a record for so long gets a heartbeat. 0: none does.",
-    },
-  },
-} as const;
+export const evidenceSchema = object("What is kept of the actions, and who else keeps it.", {
+  store_values: flag(
+    "Keep arguments and answers, encrypted and apart from the chain. False: only what they were is provable.",
+    { default: true },
+  ),
+  store_labels: flag(
+    "Keep the labels that clients give their sessions, in the clear. False: a session has its id alone.",
+    { default: true },
+  ),
+  redact_fields: list(
+    "Members of arguments and answers whose values are never kept: `<tool>:<member>`, with `*` as in names.",
+    text("One pattern.", { format: "field_glob" }),
+    { default: [] },
+  ),
+  witnesses: list(
+    "Who is told where each chain stands, so that none can be cut, replaced or removed unseen.",
+    object("One witness.", {
+      name: text("Name of the witness. Unique.", { format: "name" }),
+      type: choice("`file`: a folder on other storage. `http`: a server that keeps notes. `git`: a repository.", [
+        "file",
+        "http",
+        "git",
+      ]),
+      path: onlyWhere(
+        "type",
+        ["file"],
+        text("The folder, relative to the configuration file's folder. Made where there is none.", { format: "path" }),
+      ),
+      url: onlyWhere(
+        "type",
+        ["http"],
+        text("`POST <url>/<chain>` keeps a note, `GET` answers the latest one, or 404.", { format: "url" }),
+      ),
+      headers_env: onlyWhere(
+        "type",
+        ["http"],
+        map(
+          "Headers whose values are secret.",
+          "header_name",
+          text("Environment variable that holds the value, whole: `Bearer …` and all.", { format: "variable" }),
+          { default: {} },
+        ),
+      ),
+      repository: onlyWhere(
+        "type",
+        ["git"],
+        text("The repository, relative to the configuration file's folder. Notes go to its branch `evidence`.", {
+          format: "path",
+        }),
+      ),
+      interval_ms: integer("Time from one note to the next. What happens in between, the witness cannot vouch for.", {
+        minimum: 1_000,
+        maximum: 86_400_000,
+        default: 60_000,
+      }),
+    }),
+    { default: [] },
+  ),
+  checkpoint_heartbeat_ms: integer("A chain without a record for so long gets a heartbeat. 0: none does.", {
+    minimum: 0,
+    maximum: 604_800_000,
+    default: 3_600_000,
+  }),
+});

@@ -1,8 +1,7 @@
+import { type Draft, didYouMeanHint } from "./check.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
-import type { Draft } from "./field.ts";
+import type { FileForm, ProviderForm, RouteForm } from "./file-schema.ts";
 import { isLoopback, refuseRepeats } from "./repetition.ts";
-import type { FileForm, ProviderForm, RouteForm } from "./schema.ts";
-import { hint } from "./wording.ts";
 
 /** The part of `checkRules` about model providers and routes. */
 export function checkProviders(
@@ -100,7 +99,7 @@ class RouteRule {
   #checkKnown(name: string, path: string): void {
     const known = this.#providers?.map((one) => one?.name) ?? [];
     if (known.includes(undefined)) return;
-    const near = hint(
+    const near = didYouMeanHint(
       name,
       known.filter((one) => one !== undefined),
     );

@@ -1,186 +1,135 @@
+import type { TSchema } from "@sinclair/typebox";
 import type { JsonObject } from "../action/json.ts";
-import { trustSchema } from "./extension-schema.ts";
-import type { Field, ObjectField } from "./field.ts";
+import { expectedBy } from "./check.ts";
+import { fileSchema } from "./file-schema.ts";
 import { type FormatName, formats } from "./format.ts";
-import { fileSchema } from "./schema.ts";
-
-type Row = readonly [key: string, type: string, fallback: string, description: string];
-
-const preamble = `# Configuration reference
-
-\`[]\` stands for each entry of a list, \`<name>\` for a key of your choosing.
-`;
-
-const trustPreamble = `# Trust policy reference
-
-The file that \`extensions.trust_policy\` names.
-`;
-
-/** The same for the trust policy. */
-export function trustReference(): string {
-  return tableOf(trustSchema, trustPreamble);
-}
-
-/** Markdown: one row for each key of the file, in the order of the schema, with columns aligned. */
-export function configReference(): string {
-  return tableOf(fileSchema, preamble);
-}
+import { type Annotations, annotationKeywords } from "./schema.ts";
+import { trustSchema } from "./trust-schema.ts";
 
 /** One key of a file, its texts in Markdown. */
-interface KeyDescription {
+export interface KeyDescription {
   readonly key: string;
   readonly type: string;
   readonly default: string;
   readonly description: string;
 }
 
-/** What the reference says of the configuration, key by key. */
+/** Every key of the configuration file, in the order of the schema. */
 export function configKeys(): readonly KeyDescription[] {
-  return membersOf(fileSchema, "").map(describeRow);
+  return describeKeys(fileSchema);
 }
 
-/** The same of the trust policy. */
+/** Every key of the trust policy. */
 export function trustKeys(): readonly KeyDescription[] {
-  return membersOf(trustSchema, "").map(describeRow);
+  return describeKeys(trustSchema);
 }
 
-function describeRow([key, type, fallback, description]: Row): KeyDescription {
-  return { key: key.replaceAll("`", ""), type, default: fallback, description };
+/** The keys of configuration file and trust policy as a page of Markdown. */
+export function configReference(): string {
+  const preamble = "`[]` stands for each entry of a list, `<name>` for a key of your choosing.";
+  return writeReference("Configuration reference", preamble, fileSchema);
 }
 
-function tableOf(schema: ObjectField, intro: string): string {
-  const rows: readonly Row[] = [["key", "type", "default", "description"], ...membersOf(schema, "")];
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
-  const [head = "", ...body] = rows.map((row) =>
-    tableLine(row.map((cell, column) => cell.padEnd(widths[column] ?? 0))),
-  );
+export function trustReference(): string {
+  return writeReference("Trust policy reference", "The file that `extensions.trust_policy` names.", trustSchema);
+}
+
+/** A page of Markdown with one row for each key of a schema, columns aligned. */
+export function writeReference(title: string, preamble: string, schema: TSchema): string {
+  const keys = describeKeys(schema).map((row) => [`\`${row.key}\``, row.type, row.default, row.description]);
+  const rows = [["key", "type", "default", "description"], ...keys];
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const [head = "", ...body] = rows.map((row) => tableLine(row.map((cell, at) => cell.padEnd(widths[at] ?? 0))));
   const rule = tableLine(widths.map((width) => "-".repeat(width)));
-  return `${[intro, head, rule, ...body].join("\n")}\n`;
+  return `${[`# ${title}\n\n${preamble}\n`, head, rule, ...body].join("\n")}\n`;
 }
 
 function tableLine(cells: readonly string[]): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-function membersOf(field: Field, path: string): Row[] {
-  if (field.type === "object") {
-    return Object.entries(field.fields).flatMap(([key, member]) =>
-      rowsOf(member, path === "" ? key : `${path}.${key}`),
+/** Every key of a schema and of the mappings in it, in order; `[]` stands for an entry, `<name>` for a chosen key. */
+export function describeKeys(schema: TSchema & Annotations, path = ""): KeyDescription[] {
+  if (schema.properties !== undefined) {
+    return Object.entries<TSchema>(schema.properties).flatMap(([key, member]) =>
+      describeKey(member, path === "" ? key : `${path}.${key}`),
     );
   }
-  if (field.type === "list" && field.of.type === "object") return membersOf(field.of, `${path}[]`);
-  if (field.type === "map") return rowsOf(field.of, `${path}.<name>`);
-  return [];
+  if (schema.items?.properties !== undefined) return describeKeys(schema.items, `${path}[]`);
+  if (typeof schema.additionalProperties !== "object") return [];
+  return describeKey(schema.additionalProperties, `${path}.<name>`);
 }
 
-function rowsOf(field: Field, path: string): Row[] {
-  return [[`\`${path}\``, typeText(field), defaultText(field), descriptionText(field)], ...membersOf(field, path)];
+function describeKey(schema: TSchema & Annotations, key: string): KeyDescription[] {
+  const own = { key, type: typeText(schema), default: defaultText(schema), description: descriptionText(schema) };
+  return [own, ...describeKeys(schema, key)];
 }
 
-function typeText(field: Field): string {
-  switch (field.type) {
-    case "boolean":
-      return "`true` or `false`";
+function typeText(schema: TSchema): string {
+  if (Array.isArray(schema.enum)) return schema.enum.map((value) => `\`${value}\``).join(", ");
+  switch (schema.type) {
     case "integer":
-      return `integer, ${field.min} to ${field.max}`;
+      return `integer, ${schema.minimum} to ${schema.maximum}`;
     case "string":
-      return `string: ${formats[field.format].expected}`;
-    case "choice":
-      return field.values.map((value) => `\`${value}\``).join(", ");
-    case "list":
-      return field.of.type === "object" ? "list" : `list of ${typeText(field.of)}`;
-    case "map":
-      return `mapping; key: ${formats[field.key].expected}`;
+      return `string: ${expectedBy(schema)}`;
+    case "array":
+      return schema.items.properties === undefined ? `list of ${typeText(schema.items)}` : "list";
     case "object":
-      return "mapping";
-    case "json":
-      return "mapping of JSON values";
+      if (schema.propertyNames !== undefined) return `mapping; key: ${expectedBy(schema.propertyNames)}`;
+      return schema.properties === undefined ? "mapping of JSON values" : "mapping";
+    default:
+      return expectedBy(schema);
   }
 }
 
-function defaultText(field: Field): string {
-  if (field.required === true) return "required";
-  if (field.type === "object") return "";
-  if (isListOfMappings(field.default)) return "as described";
-  return field.default === null ? "none" : `\`${JSON.stringify(field.default)}\``;
+function defaultText({ default: value, properties }: TSchema): string {
+  if (value === undefined) return properties === undefined ? "required" : "";
+  if (Array.isArray(value) && typeof value[0] === "object") return "as described";
+  return value === null ? "none" : `\`${JSON.stringify(value)}\``;
 }
 
-/** Whether a default is too much for a cell. */
-function isListOfMappings(value: unknown): boolean {
-  return Array.isArray(value) && typeof value[0] === "object";
+function descriptionText({ description = "", onlyWhere }: TSchema & Annotations): string {
+  if (onlyWhere === undefined) return description;
+  return `${description} Only where \`${onlyWhere.key}\` is ${onlyWhere.values.map((value) => `\`${value}\``).join(" or ")}.`;
 }
 
-function descriptionText({ description, only }: Field): string {
-  if (only === undefined) return description;
-  return `${description} Only where \`${only.key}\` is ${only.values.map((value) => `\`${value}\``).join(" or ")}.`;
+/** The configuration file as a JSON Schema for editors. */
+export function configJsonSchema(): JsonObject {
+  return editorSchema("Configuration of the gateway", fileSchema);
+}
+
+/** The trust policy as a JSON Schema for editors. */
+export function trustJsonSchema(): JsonObject {
+  return editorSchema("Trust policy of the gateway", trustSchema);
 }
 
 const dialect = "https://json-schema.org/draft/2020-12/schema";
 
 /**
- * The configuration file as JSON Schema 2020-12, for editors: it refuses nothing that the gateway takes. What the gateway
- * asks beyond it, such as rules across keys, is for `loadConfig` to say.
+ * A schema in the words of JSON Schema 2020-12 alone. It refuses nothing that the gateway accepts; rules across keys, and
+ * formats that are more than a pattern, are only checked by the gateway.
  */
-export function configJsonSchema(): JsonObject {
-  return { $schema: dialect, title: "Configuration of the gateway", ...schemaOf(fileSchema) };
+export function editorSchema(title: string, schema: TSchema): JsonObject {
+  return { $schema: dialect, title, ...(withoutAnnotations(schema) as JsonObject) };
 }
 
-/** The same of the trust policy. */
-export function trustJsonSchema(): JsonObject {
-  return { $schema: dialect, title: "Trust policy of the gateway", ...schemaOf(trustSchema) };
+/** Replaces formats by their patterns, and leaves out our annotations and the defaults that stand for "absent". */
+function withoutAnnotations(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutAnnotations);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const members = Object.entries(schema).flatMap(([keyword, value]): [string, unknown][] => {
+    if (annotationKeywords.includes(keyword as keyof Annotations)) return [];
+    if (keyword === "default") return value === null ? [] : [[keyword, value]];
+    if (keyword === "format") return patternOf(value as FormatName);
+    if (keyword !== "properties") return [[keyword, withoutAnnotations(value)]];
+    return [
+      [keyword, Object.fromEntries(Object.entries(value).map(([key, member]) => [key, withoutAnnotations(member)]))],
+    ];
+  });
+  return Object.fromEntries(members);
 }
 
-function schemaOf(field: Field): JsonObject {
-  const { description, default: fallback } = field;
-  const usual = fallback === undefined || fallback === null ? {} : { default: fallback as JsonObject };
-  return { description, ...usual, ...shapeOf(field) };
-}
-
-function shapeOf(field: Field): JsonObject {
-  switch (field.type) {
-    case "boolean":
-      return { type: "boolean" };
-    case "integer":
-      return { type: "integer", minimum: field.min, maximum: field.max };
-    case "string":
-      return { type: "string", ...patternOf(field.format) };
-    case "choice":
-      return { type: "string", enum: field.values };
-    case "list":
-      return { type: "array", ...(field.whenEmpty === undefined ? {} : { minItems: 1 }), items: schemaOf(field.of) };
-    case "map":
-      return { type: "object", propertyNames: patternOf(field.key), additionalProperties: schemaOf(field.of) };
-    case "object":
-      return objectShape(field);
-    case "json":
-      return { type: "object" };
-  }
-}
-
-function patternOf(format: FormatName): JsonObject {
+function patternOf(format: FormatName): [string, string][] {
   const { pattern } = formats[format];
-  return pattern === undefined ? {} : { pattern };
-}
-
-function objectShape({ fields }: ObjectField): JsonObject {
-  const members = Object.entries(fields);
-  const required = members.filter(([, { required: must, only }]) => must === true && only === undefined);
-  const conditions = members.flatMap(([name, member]) => conditionOf(name, member));
-  return {
-    type: "object",
-    properties: Object.fromEntries(members.map(([name, member]) => [name, schemaOf(member)])),
-    additionalProperties: false,
-    ...(required.length === 0 ? {} : { required: required.map(([name]) => name) }),
-    ...(conditions.length === 0 ? {} : { allOf: conditions }),
-  };
-}
-
-/** A field that belongs to some values of a sibling is refused beside its others. */
-function conditionOf(name: string, { required, only }: Field): readonly JsonObject[] {
-  if (only === undefined) return [];
-  const isOther = { properties: { [only.key]: { not: { enum: only.values } } }, required: [only.key] };
-  const isAlone = { anyOf: [{ not: isOther }, { properties: { [name]: false } }] };
-  if (required !== true) return [isAlone];
-  const fits = { properties: { [only.key]: { enum: only.values } }, required: [only.key] };
-  return [isAlone, { anyOf: [{ not: fits }, { required: [name] }] }];
+  return pattern === undefined ? [] : [["pattern", pattern]];
 }

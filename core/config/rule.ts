@@ -1,18 +1,18 @@
 import { maxTaints } from "../action/policy.ts";
 import { readPublicKey } from "../action/signing-key.ts";
+import type { Draft } from "./check.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
-import type { Draft } from "./field.ts";
+import type { FileDraft, FileForm, UpstreamForm } from "./file-schema.ts";
 import { isReservedHeader } from "./peer-config.ts";
 import { checkProviders } from "./provider-rule.ts";
 import { isLoopback, refuseRepeats } from "./repetition.ts";
-import type { FileForm, UpstreamForm } from "./schema.ts";
 import type { Secrets } from "./secret.ts";
 
 /**
  * Checks what no single key can say. Each misfit is a fault.
  * A rule is silent where a value it needs was a fault already.
  */
-export function checkRules(draft: Draft<FileForm>, secrets: Secrets, faults: FaultList): void {
+export function checkRules(draft: FileDraft | undefined, secrets: Secrets, faults: FaultList): void {
   if (draft === undefined) return;
   checkPorts(draft.listen, faults);
   checkExposure(draft, faults);
@@ -43,7 +43,7 @@ function checkPorts(listen: Draft<FileForm["listen"]>, faults: FaultList): void 
 }
 
 /** An address that others reach must not serve whoever asks. */
-function checkExposure({ listen, keys, mcp_gateway: mcp }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+function checkExposure({ listen, keys, mcp_gateway: mcp }: FileDraft, faults: FaultList): void {
   const exposed = (["host", "admin_host"] as const).find((key) => !isLoopback(listen?.[key] ?? "localhost"));
   if (listen === undefined || exposed === undefined) return;
   const because = `because \`listen.${exposed}\` is ${quoteInput(listen[exposed] ?? "")}, not a loopback address`;
@@ -74,7 +74,7 @@ function checkAnonymous(mcp: Draft<FileForm["mcp_gateway"]>, faults: FaultList):
 }
 
 /** A tenant that is misspelt would be noticed on the day when everything has to stop, or a backup is needed. */
-function checkGatewayTenants({ keys, sessions, resilience }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+function checkGatewayTenants({ keys, sessions, resilience }: FileDraft, faults: FaultList): void {
   const named = { "sessions.gateway_tenant": sessions?.gateway_tenant, "resilience.tenant": resilience?.tenant };
   for (const [place, tenant] of Object.entries(named)) {
     if (keys === undefined || tenant === undefined || tenant === null) continue;
@@ -134,7 +134,7 @@ function checkTelemetry(telemetry: Draft<FileForm["telemetry"]>, faults: FaultLi
 }
 
 /** What is kept in memory alone has keys that no restore can bring back. */
-function checkBackups({ resilience, state }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+function checkBackups({ resilience, state }: FileDraft, faults: FaultList): void {
   if (resilience?.enabled !== true || state?.enabled !== false) return;
   faults.add("resilience.enabled", "expected `false`, got `true`, because `state.enabled` is `false`");
 }
@@ -149,7 +149,7 @@ function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): vo
 const maxSecrets = 4;
 
 /** The part of `checkRules` about approvals. */
-function checkApprovals({ approvals, keys }: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+function checkApprovals({ approvals, keys }: FileDraft, faults: FaultList): void {
   const at = (index: number): string => `approvals.webhooks[${index}]`;
   const webhooks = approvals?.webhooks ?? [];
   refuseRepeats(
@@ -268,7 +268,7 @@ function checkHeaders(upstream: NonNullable<Draft<UpstreamForm>>, path: string, 
 type BudgetForm = FileForm["usage"]["budgets"][number];
 
 /** The part of `checkRules` about what may be asked of models. */
-function checkUsage(draft: NonNullable<Draft<FileForm>>, faults: FaultList): void {
+function checkUsage(draft: FileDraft, faults: FaultList): void {
   const at = (index: number): string => `usage.budgets[${index}]`;
   const budgets = draft.usage?.budgets ?? [];
   refuseRepeats(
@@ -291,7 +291,7 @@ interface Caller {
 }
 
 /** Models are asked with a key alone. Undefined where one of the keys was a fault already. */
-function callersOf({ keys }: NonNullable<Draft<FileForm>>): readonly Caller[] | undefined {
+function callersOf({ keys }: FileDraft): readonly Caller[] | undefined {
   const callers: Caller[] = [];
   for (const key of keys ?? [undefined]) {
     if (key?.id === undefined || key.tenant === undefined) return undefined;

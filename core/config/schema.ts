@@ -1,280 +1,157 @@
-import { keysSchema, listenSchema, mcpGatewaySchema } from "./access-schema.ts";
-import { extensionsSchema } from "./extension-schema.ts";
-import type { Field, Form, ObjectField } from "./field.ts";
-import { approvalSchema, evidenceSchema, sessionsSchema } from "./policy-schema.ts";
-import { modelGatewaySchema, providerSchema } from "./provider-schema.ts";
-import { dataDirSchema, limitsSchema, logSchema, policySchema, stateSchema } from "./runtime-schema.ts";
-import { upstreamSchema } from "./upstream-schema.ts";
+import {
+  OptionalKind,
+  type Static,
+  type TArray,
+  type TBoolean,
+  type TInteger,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  type TString,
+  type TUnsafe,
+  Type,
+} from "@sinclair/typebox";
+import type { JsonObject } from "../action/json.ts";
+import type { FormatName } from "./format.ts";
 
-const resilienceSchema = {
-  type: "object",
-  description: "Backups of everything that the gateway keeps, its keys left out.",
-  fields: {
-    enabled: {
-      type: "boolean",
-      default: false,
-      description:
-        "Serve `POST /admin/v1/resilience/backup` and `GET /admin/v1/resilience/backups`. True needs `state.enabled`.",
-    },
-    tenant: {
-      type: "string",
-      format: "name",
-      default: null,
-      description:
-        "Tenant whose admins make backups, which hold what all tenants have, and whose operators list them. None: the one that all `keys` belong to; nobody where there are several.",
-    },
-    backup_dir: {
-      type: "string",
-      format: "path",
-      default: "./backups",
-      description:
-        "Folder of the backups, relative to the configuration file's folder; made with mode 0700. No symbolic link, not open to others, neither inside `data_dir` nor around it.",
-    },
-    keep: {
-      type: "integer",
-      min: 1,
-      max: 1_000,
-      default: 7,
-      description: "Backups that stay. Once a further one is complete, the oldest is deleted.",
-    },
-  },
-} as const;
+/**
+ * The vocabulary in which files are described: TypeBox schemas, which are JSON Schema with an inferred type. `Static` of
+ * a schema is the checked value: every key that has a default is there.
+ */
 
-const ticketsSchema = {
-  type: "object",
-  description:
-    "Capability tickets: what operators permit a principal to do ahead of time, where a rule says `require_ticket`.",
-  fields: {
-    default_ttl_seconds: {
-      type: "integer",
-      min: 1,
-      max: 604_800,
-      default: 300,
-      description: "How long a ticket lasts unless whoever issues it says otherwise; at most `max_ttl_seconds`.",
-    },
-    max_ttl_seconds: {
-      type: "integer",
-      min: 1,
-      max: 604_800,
-      default: 3_600,
-      description: "The longest that a ticket may last.",
-    },
-    max_live: {
-      type: "integer",
-      min: 1,
-      max: 100_000,
-      default: 1_000,
-      description: "Tickets of one tenant that have not expired. One more is refused.",
-    },
-    allow_self_issue: {
-      type: "boolean",
-      default: false,
-      description: "Whether an operator may issue a ticket to their own principal.",
-    },
-  },
-} as const;
-
-const telemetrySchema = {
-  type: "object",
-  description: "OpenTelemetry: traces and metrics for a collector. Off until an endpoint is given.",
-  fields: {
-    endpoint: {
-      type: "string",
-      format: "url",
-      default: null,
-      description:
-        "Where an OTLP collector listens for HTTP, such as `http://127.0.0.1:4318`: told at `/v1/traces` and `/v1/metrics` below it. Left out: nothing is traced, and nobody told. No `OTEL_` variable is read.",
-    },
-    protocol: {
-      type: "choice",
-      values: ["http/protobuf", "http/json"],
-      default: "http/protobuf",
-      description: "How it is told.",
-    },
-    headers_env: {
-      type: "map",
-      key: "header_name",
-      default: {},
-      description: "Headers for the collector, whose values are secret.",
-      of: {
-        type: "string",
-        format: "variable",
-        required: true,
-        description: "Environment variable that holds the value, whole: `Bearer …` and all.",
-      },
-    },
-    timeout_ms: {
-      type: "integer",
-      min: 100,
-      max: 60_000,
-      default: 10_000,
-      description: "The longest one request to the collector may take.",
-    },
-    sample_percent: {
-      type: "integer",
-      min: 0,
-      max: 100,
-      default: 100,
-      description: "How many of a hundred requests are traced. Chance decides, never the client.",
-    },
-    max_queued_spans: {
-      type: "integer",
-      min: 512,
-      max: 1_000_000,
-      default: 8_192,
-      description: "Spans that wait for the collector. What comes beyond is dropped, and counted.",
-    },
-    metrics_interval_ms: {
-      type: "integer",
-      min: 0,
-      max: 3_600_000,
-      default: 60_000,
-      description: "Time from one report of the metrics to the next, at least 1000. 0: none are reported.",
-    },
-    exemplars: {
-      type: "boolean",
-      default: false,
-      description:
-        "Name in `/metrics` the latest trace of each bucket of the durations of policy and dispatch, to scrapers that ask for OpenMetrics. True needs `endpoint`.",
-    },
-  },
-} as const;
-
-const usageSchema = {
-  type: "object",
-  description: "What may be asked of models. Tokens are those of input and output together.",
-  fields: {
-    requests_per_minute: {
-      type: "integer",
-      min: 1,
-      max: 1_000_000_000,
-      default: 120,
-      description: "Model requests of one key, refilled evenly. Tool calls do not count.",
-    },
-    tokens_per_minute: {
-      type: "integer",
-      min: 1,
-      max: 1_000_000_000,
-      default: 200_000,
-      description: "Tokens of one key, refilled evenly.",
-    },
-    budgets: {
-      type: "list",
-      default: [],
-      whenEmpty: "leave the key out to have no budgets",
-      description: "What tenants and keys may spend. Every budget that counts a request must have room for it.",
-      of: {
-        type: "object",
-        description: "One budget. At least one of its limits must be given.",
-        fields: {
-          tenant: { type: "string", format: "name", required: true, description: "Whose it is: the tenant of a key." },
-          key: {
-            type: "string",
-            format: "name",
-            default: null,
-            description: "The id of one key of the tenant. Left out: all of the tenant together.",
-          },
-          tokens_per_day: {
-            type: "integer",
-            min: 1,
-            max: 1_000_000_000_000,
-            default: null,
-            description: "Tokens in a day of UTC. Left out: any number.",
-          },
-          tokens_per_month: {
-            type: "integer",
-            min: 1,
-            max: 1_000_000_000_000,
-            default: null,
-            description: "Tokens in a month of UTC. Left out: any number.",
-          },
-        },
-      },
-    },
-  },
-} as const;
-
-/** The file as checked: its own spelling, every default filled in. */
-export interface FileForm {
-  readonly listen: Form<typeof listenSchema>;
-  readonly data_dir: Form<typeof dataDirSchema>;
-  readonly state: Form<typeof stateSchema>;
-  readonly keys: Form<typeof keysSchema>;
-  readonly mcp_gateway: Form<typeof mcpGatewaySchema>;
-  readonly upstreams: readonly UpstreamForm[];
-  readonly providers: readonly ProviderForm[];
-  readonly model_gateway: Form<typeof modelGatewaySchema>;
-  readonly usage: Form<typeof usageSchema>;
-  readonly policy: Form<typeof policySchema>;
-  readonly extensions: Form<typeof extensionsSchema>;
-  readonly sessions: Form<typeof sessionsSchema>;
-  readonly tickets: Form<typeof ticketsSchema>;
-  readonly evidence: Form<typeof evidenceSchema>;
-  readonly approvals: Form<typeof approvalSchema>;
-  readonly resilience: Form<typeof resilienceSchema>;
-  readonly telemetry: Form<typeof telemetrySchema>;
-  readonly limits: Form<typeof limitsSchema>;
-  readonly log: Form<typeof logSchema>;
+/** What a schema says beyond JSON Schema; `check.ts` reads it. */
+export interface Annotations {
+  /** Completes "expected …" in faults, in place of words derived from the schema. */
+  readonly expected?: string;
+  /** Set where even a wrong value may be a secret: faults give its length only. */
+  readonly sensitive?: true;
+  /** Set on lists that must not be empty because that could be read as "everyone": what to do instead. */
+  readonly whenEmpty?: string;
+  /** Set on keys that are allowed only where the sibling `key` has one of `values`. */
+  readonly onlyWhere?: SiblingCondition;
 }
 
-export type UpstreamForm = Form<typeof upstreamSchema>;
-export type ProviderForm = Form<typeof providerSchema>;
-export type RouteForm = FileForm["model_gateway"]["routes"][number];
-export type WebhookForm = FileForm["approvals"]["webhooks"][number];
-export type WitnessForm = FileForm["evidence"]["witnesses"][number];
+export interface SiblingCondition {
+  readonly key: string;
+  readonly values: readonly string[];
+}
 
-const { fields: provider } = providerSchema;
+/** The keywords of `Annotations`, for validators in strict mode. */
+export const annotationKeywords: readonly (keyof Annotations)[] = ["expected", "sensitive", "whenEmpty", "onlyWhere"];
 
-/** The provider that there is where a file names none. */
-const mockProvider: ProviderForm = {
-  name: "mock",
-  type: "mock",
-  enabled: provider.enabled.default,
-  base_url: null,
-  api_key_env: null,
-  models: ["mock"],
-  first_byte_timeout_ms: provider.first_byte_timeout_ms.default,
-  idle_timeout_ms: provider.idle_timeout_ms.default,
-  max_timeout_ms: provider.max_timeout_ms.default,
-  max_retries: provider.max_retries.default,
-  max_connections: provider.max_connections.default,
-  breaker: {
-    failures: provider.breaker.fields.failures.default,
-    rest_ms: provider.breaker.fields.rest_ms.default,
-  },
-};
+interface TextOptions extends Annotations {
+  readonly format?: FormatName;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly default?: string;
+}
 
-const fields: Readonly<Record<keyof FileForm, Field>> = {
-  listen: listenSchema,
-  data_dir: dataDirSchema,
-  state: stateSchema,
-  keys: keysSchema,
-  mcp_gateway: mcpGatewaySchema,
-  upstreams: { type: "list", default: [], description: "The MCP servers behind the gateway.", of: upstreamSchema },
-  providers: {
-    type: "list",
-    default: [mockProvider],
-    whenEmpty: "leave the key out to have the mock provider alone",
-    description: "The model providers behind the gateway. Left out: `mock`.",
-    of: providerSchema,
-  },
-  model_gateway: modelGatewaySchema,
-  usage: usageSchema,
-  policy: policySchema,
-  extensions: extensionsSchema,
-  sessions: sessionsSchema,
-  tickets: ticketsSchema,
-  evidence: evidenceSchema,
-  approvals: approvalSchema,
-  resilience: resilienceSchema,
-  telemetry: telemetrySchema,
-  limits: limitsSchema,
-  log: logSchema,
-};
+export function text(description: string, options: TextOptions): TString {
+  return Type.String({ description, ...options });
+}
 
-/** Every key of the file. What it does not say is decided across fields, in `rule.ts`. */
-export const fileSchema: ObjectField = {
-  type: "object",
-  description: "The gateway's configuration.",
-  fields,
-};
+interface IntegerOptions {
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly default?: number;
+}
+
+export function integer(description: string, options: IntegerOptions): TInteger {
+  return Type.Integer({ description, ...options });
+}
+
+export function flag(description: string, options: { readonly default?: boolean } = {}): TBoolean {
+  return Type.Boolean({ description, ...options });
+}
+
+/** One word of a closed list. */
+export function choice<const Word extends string>(
+  description: string,
+  values: readonly Word[],
+  options: { readonly default?: NoInfer<Word> } = {},
+): TUnsafe<Word> {
+  return Type.Unsafe<Word>({ type: "string", enum: values, description, ...options });
+}
+
+interface ListOptions<Item> extends Annotations {
+  readonly default?: readonly Item[];
+  readonly minItems?: number;
+  readonly maxItems?: number;
+}
+
+export function list<Item extends TSchema>(
+  description: string,
+  items: Item,
+  options: ListOptions<Static<Item>> = {},
+): TArray<Item> {
+  const atLeastOne = options.whenEmpty === undefined ? {} : { minItems: 1 };
+  return Type.Array(items, { description, ...atLeastOne, ...options });
+}
+
+/** A mapping whose keys the author of the file chooses. */
+export function map<Value extends TSchema>(
+  description: string,
+  keyFormat: FormatName,
+  values: Value,
+  options: { readonly default?: Readonly<Record<string, Static<Value>>> } = {},
+): TUnsafe<Record<string, Static<Value>>> {
+  const propertyNames = { type: "string", format: keyFormat };
+  return Type.Unsafe({ type: "object", description, propertyNames, additionalProperties: values, ...options });
+}
+
+/** A JSON object that is checked elsewhere. */
+export function jsonObject(description: string, options: { readonly default?: JsonObject } = {}): TUnsafe<JsonObject> {
+  return Type.Unsafe<JsonObject>({ type: "object", description, ...options });
+}
+
+/**
+ * A mapping with exactly these keys: any other is a fault. A key must be given unless it has a default, or is a mapping
+ * all of whose keys may be left out.
+ */
+export function object<Properties extends TProperties>(
+  description: string,
+  properties: Properties,
+): TObject<Properties> {
+  const members = Object.entries(properties);
+  const required = members.flatMap(([key, member]) =>
+    isRequired(member) && member.onlyWhere === undefined ? [key] : [],
+  );
+  const conditions = members.flatMap(([key, member]) => conditionsOf(key, member));
+  return {
+    ...Type.Object(properties, { description, additionalProperties: false }),
+    required,
+    ...(conditions.length === 0 ? {} : { allOf: conditions }),
+  };
+}
+
+/** Returns whether the key of such a value must be given, where it applies at all. */
+export function isRequired(schema: TSchema): boolean {
+  if (schema.default !== undefined || OptionalKind in schema) return false;
+  return schema.type !== "object" || schema.properties === undefined || schema.required.length > 0;
+}
+
+/** A key that belongs to some values of a sibling is refused beside its others. */
+function conditionsOf(name: string, member: TSchema): readonly JsonObject[] {
+  const { onlyWhere } = member as Annotations;
+  if (onlyWhere === undefined) return [];
+  const { key, values } = onlyWhere;
+  const isAlien = { properties: { [key]: { not: { enum: values } } }, required: [key, name] };
+  const isFit = { properties: { [key]: { enum: values } }, required: [key] };
+  const isGiven = { anyOf: [{ not: isFit }, { required: [name] }] };
+  return [{ not: isAlien }, ...(isRequired(member) ? [isGiven] : [])];
+}
+
+/** A key that may be left out; its value is then null. */
+export function optional<Schema extends TSchema>(schema: Schema): TUnsafe<Static<Schema> | null> {
+  return Type.Unsafe<Static<Schema> | null>({ ...schema, default: null });
+}
+
+/** A key that is a fault unless the sibling `key` has one of `values`; its value is null where it does not apply. */
+export function onlyWhere<Schema extends TSchema>(
+  key: string,
+  values: readonly string[],
+  schema: Schema,
+): TUnsafe<Static<Schema> | null> {
+  return Type.Unsafe<Static<Schema> | null>({ ...schema, onlyWhere: { key, values } });
+}

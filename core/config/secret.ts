@@ -1,10 +1,10 @@
 import { contentDigest } from "../action/canonical-json.ts";
+import type { Draft } from "./check.ts";
 import type { FaultList } from "./fault.ts";
-import type { Draft } from "./field.ts";
+import type { FileForm, ProviderForm, UpstreamForm } from "./file-schema.ts";
 import { formats } from "./format.ts";
 import type { ValueOrigin } from "./gateway-config.ts";
 import { readWebhookSecret } from "./peer-config.ts";
-import type { FileForm, ProviderForm, UpstreamForm } from "./schema.ts";
 
 /** Values by name, each with where it came from. */
 export interface SourcedValues {

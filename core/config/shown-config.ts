@@ -1,62 +1,59 @@
+import type { TSchema } from "@sinclair/typebox";
 import { Document, isMap, isScalar, isSeq } from "yaml";
 import type { Json, JsonObject } from "../action/json.ts";
-import type { Field } from "./field.ts";
+import { memberSchema } from "./check.ts";
+import { type FileForm, fileSchema } from "./file-schema.ts";
 import type { FormatName } from "./format.ts";
-import { type FileForm, fileSchema } from "./schema.ts";
+import type { Annotations } from "./schema.ts";
 
-/** Texts of these kinds may hold a secret even where they are right. */
-const secretive: ReadonlySet<FormatName> = new Set(["argument", "header_value", "provider_key", "url", "webhook_url"]);
+/** Formats whose values may hold a secret even where they are right. */
+const secretFormats: ReadonlySet<string> = new Set<FormatName>([
+  "argument",
+  "header_value",
+  "provider_key",
+  "url",
+  "webhook_url",
+]);
 
 /**
- * A checked file as it may be shown to anybody who helps: every default filled in, of addresses the host alone, and of
- * arguments, environments and headers their lengths. Where nothing is hidden, it means the same as the file.
+ * A checked file as it may be shown to anybody: every default filled in, of addresses the host alone, and of arguments,
+ * environments and headers their lengths. Where nothing is hidden, it means the same as the file.
  */
 export function hideSecrets(form: FileForm): JsonObject {
-  return hidden(form, fileSchema) as JsonObject;
+  return hideIn(form, fileSchema) as JsonObject;
 }
 
-function hidden(value: unknown, field: Field): Json {
-  switch (field.type) {
-    case "list":
-      return (value as readonly unknown[]).map((item) => hidden(item, field.of));
-    case "map":
-      return members(value, () => field.of);
-    case "object":
-      return members(value, (name) => field.fields[name] as Field);
-    case "string":
-      return secretive.has(field.format) ? outlineOf(value as string) : (value as string);
-    default:
-      return value as Json;
-  }
-}
-
-function members(value: unknown, fieldOf: (name: string) => Field): JsonObject {
-  const entries = Object.entries(value as object).filter(([name, member]) => isGiven(member, fieldOf(name)));
-  return Object.fromEntries(entries.map(([name, member]) => [name, hidden(member, fieldOf(name))]));
+function hideIn(value: unknown, schema: TSchema): Json {
+  if (Array.isArray(value)) return value.map((item) => hideIn(item, schema.items));
+  if (typeof value === "string" && secretFormats.has(schema.format)) return outlineText(value);
+  const isOpaque = schema.properties === undefined && schema.additionalProperties === undefined;
+  if (typeof value !== "object" || value === null || isOpaque) return value as Json;
+  const members = Object.entries(value).filter(([name, member]) => isGiven(member, memberSchema(schema, name)));
+  return Object.fromEntries(members.map(([name, member]) => [name, hideIn(member, memberSchema(schema, name))]));
 }
 
 /** What no file can spell out is only ever left out. */
-function isGiven(value: unknown, field: Field): boolean {
-  if (value === null) return false;
-  return !(field.type === "list" && field.whenEmpty !== undefined && (value as readonly unknown[]).length === 0);
+function isGiven(value: unknown, { whenEmpty }: Annotations): boolean {
+  return value !== null && !(whenEmpty !== undefined && Array.isArray(value) && value.length === 0);
 }
 
-function outlineOf(text: string): string {
+function outlineText(text: string): string {
   if (!/^https?:/.test(text) || !URL.canParse(text)) return `[hidden, ${text.length} characters]`;
   const { origin, pathname, search } = new URL(text);
   return pathname === "/" && search === "" ? origin : `${origin}/[hidden]`;
 }
 
-/** The text of a file that holds it, with a remark beside each value that is the default. */
+/** The text of a file that holds `shown`, with a comment beside each value that is the default. */
 export function writeShown(shown: JsonObject): string {
   const document = new Document(shown);
-  remark(document.contents, fileSchema);
+  markDefaults(document.contents, fileSchema);
   return document.toString({ lineWidth: 0 });
 }
 
-function remark(node: unknown, field: Field | undefined): void {
-  if (isSeq(node) && field?.type === "list") for (const item of node.items) remark(item, field.of);
-  if (isScalar(node) && field !== undefined && node.value === field.default) node.comment = " default";
-  if (!isMap(node) || field?.type !== "object") return;
-  for (const { key, value } of node.items) remark(value, isScalar(key) ? field.fields[String(key.value)] : undefined);
+function markDefaults(node: unknown, schema: TSchema): void {
+  if (isSeq(node)) for (const item of node.items) markDefaults(item, schema.items ?? {});
+  if (isScalar(node) && node.value === schema.default) node.comment = " default";
+  if (!isMap(node) || schema.properties === undefined) return;
+  for (const { key, value } of node.items)
+    if (isScalar(key)) markDefaults(value, memberSchema(schema, String(key.value)));
 }

@@ -5,15 +5,12 @@ import { toTrustMaterial } from "@sigstore/verify";
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { type PublicKey, publicKeyKinds, readPublicKey } from "../action/signing-key.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
-import { checkTree } from "./check.ts";
-import { trustSchema } from "./extension-schema.ts";
+import { checkDocument, type Draft } from "./check.ts";
+import { readDocument, readTextFile } from "./document.ts";
 import { FaultList } from "./fault.ts";
-import type { Draft, Form } from "./field.ts";
 import { refuseRepeats } from "./repetition.ts";
 import type { TrustedIdentity, TrustedKey, TrustedSigner, TrustedSubject, TrustPolicy } from "./trust-policy.ts";
-import { readConfigFile, readYamlTree } from "./yaml-tree.ts";
-
-type TrustForm = Form<typeof trustSchema>;
+import { type TrustForm, trustSchema } from "./trust-schema.ts";
 
 /** A trust policy, and the files it came from. */
 export interface TrustFile {
@@ -28,13 +25,9 @@ export interface TrustFile {
  */
 export async function loadTrustFile(path: string): Promise<TrustFile> {
   const faults = new FaultList(path);
-  const text = await readConfigFile(path, faults);
-  const tree = text === null ? null : readYamlTree(text, faults);
-  if (tree === null) {
-    if (faults.isEmpty) faults.add("", "expected a mapping, got nothing");
-    return faults.throwAll();
-  }
-  const draft = checkTree<TrustForm>(tree, trustSchema, faults);
+  const document = await readDocument(path, faults);
+  if (document === undefined) return faults.throwAll();
+  const draft = checkDocument(document, trustSchema, faults);
   checkThreshold(draft, faults);
   const folder = dirname(resolve(path));
   const rootFile = draft?.trusted_root ? resolve(folder, draft.trusted_root) : null;
@@ -42,7 +35,7 @@ export async function loadTrustFile(path: string): Promise<TrustFile> {
   const loader = new SignerLoader(folder, draft?.trusted_root !== null, faults);
   const allOf = await loader.load(draft?.all_of, "all_of");
   const signers = await loader.load(draft?.any_of?.signers, "any_of.signers");
-  if (!faults.isEmpty) faults.throwAll();
+  faults.throwIfAny();
   // INVARIANT: without a fault the draft has no holes.
   const { any_of: any, revoked } = draft as TrustForm;
   const anyOf = signers.length === 0 ? null : { minimum: any.minimum, signers };
@@ -58,7 +51,7 @@ function checkThreshold(draft: Draft<TrustForm>, faults: FaultList): void {
   faults.add("any_of.minimum", `expected at most the ${signers.length} signers there are, got ${minimum}`);
 }
 
-type IdentityForm = Form<typeof trustSchema>["all_of"][number]["identity"];
+type IdentityForm = TrustForm["all_of"][number]["identity"];
 
 /** Undefined where it is a fault, null where there is none. */
 function readIdentity(draft: Draft<IdentityForm>, path: string, faults: FaultList): TrustedIdentity | null | undefined {
@@ -113,7 +106,7 @@ const mediaType = /^application\/vnd\.dev\.sigstore\.trustedroot(?:\+json;versio
  * Reads a Sigstore TrustedRoot. What is wrong with it is one fault at `path`; then the answer is undefined.
  */
 async function readTrustedRoot(file: string, path: string, faults: FaultList): Promise<JsonObject | undefined> {
-  const text = await readConfigFile(file, new FaultList(file));
+  const text = await readTextFile(file, new FaultList(file));
   if (text === null) {
     faults.add(path, "expected a readable file of at most 1 MiB of text");
     return undefined;
@@ -173,7 +166,7 @@ function hasUnreadLimit({ extensions }: X509Certificate): boolean {
   );
 }
 
-type SignerForm = Form<typeof trustSchema>["all_of"][number];
+type SignerForm = TrustForm["all_of"][number];
 
 /** Reads the signers of one trust policy. */
 class SignerLoader {
@@ -239,7 +232,7 @@ class SignerLoader {
   async #keyFile(file: string, path: string): Promise<TrustedKey | undefined> {
     this.files.push(file);
     const own = new FaultList(file);
-    const text = await readConfigFile(file, own);
+    const text = await readTextFile(file, own);
     if (text !== null) return this.#known(readPublicKey(text), path);
     this.#faults.add(path, "expected a readable file of at most 1 MiB of text");
     return undefined;

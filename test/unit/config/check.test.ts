@@ -10,7 +10,7 @@ const http = "name: a, transport: http, url: https://a.example/mcp";
 const key = `id: k, tenant: t, role: admin`;
 const hash = `sha256:${"a".repeat(64)}`;
 
-describe("checkDocument(tree, faults)", () => {
+describe("checkDocument(node, schema, faults)", () => {
   describe("when a value has the wrong type or is out of bounds", () => {
     const table: [string, string][] = [
       ["[]", "1:1: expected a mapping, got a list"],
@@ -25,10 +25,7 @@ describe("checkDocument(tree, faults)", () => {
         "listen: {gateway_port: -1}",
         "1:24: listen.gateway_port: expected an integer from 0 to 65535, got the number `-1`",
       ],
-      [
-        "listen: {gateway_port: .nan}",
-        "1:24: listen.gateway_port: expected an integer from 0 to 65535, got the number `NaN`",
-      ],
+      ["listen: {gateway_port: .nan}", "1:24: expected a number that a double holds exactly, got one that it does not"],
       ["listen: {allowed_hosts: localhost}", "1:25: listen.allowed_hosts: expected a list, got `localhost`"],
       ["state: {enabled: yes}", "1:18: state.enabled: expected `true` or `false`, got `yes`"],
       ["state: {enabled: 1}", "1:18: state.enabled: expected `true` or `false`, got the number `1`"],
@@ -43,7 +40,7 @@ describe("checkDocument(tree, faults)", () => {
       ],
       [
         "limits: {json_depth: 9007199254740993}",
-        "1:22: limits.json_depth: expected an integer from 4 to 512, got the number `9007199254740992`",
+        "1:22: expected a number that a double holds exactly, got one that it does not",
       ],
       [
         "policy: {default_decision: deny}",
@@ -60,16 +57,13 @@ describe("checkDocument(tree, faults)", () => {
       ["policy: {packs: [{path: p, settings: [1]}]}", "1:38: policy.packs[0].settings: expected a mapping, got a list"],
       [
         "policy: {packs: [{path: p, settings: {a: .inf}}]}",
-        "1:42: policy.packs[0].settings.a: expected a value JSON can hold exactly, got the number `Infinity`",
+        "1:42: expected a number that a double holds exactly, got one that it does not",
       ],
       [
         "policy: {packs: [{path: p, settings: {a: [9007199254740993]}}]}",
-        "1:43: policy.packs[0].settings.a[0]: expected a value JSON can hold exactly, got the number `9007199254740992`",
+        "1:43: expected a number that a double holds exactly, got one that it does not",
       ],
-      [
-        `policy: {packs: [{path: p, settings: {a: "\\ud800"}}]}`,
-        "1:42: policy.packs[0].settings.a: expected a value JSON can hold exactly, got `\\u{d800}`",
-      ],
+      [`policy: {packs: [{path: p, settings: {a: "\\ud800"}}]}`, "1:42: expected text, got a lone surrogate"],
       [
         `upstreams: [{${stdio}, capabilities: {x: reed}}]`,
         "1:73: upstreams[0].capabilities.x: expected `read`, `generate`, `network`, `write`, `execute`, `approve`, `deploy` or `delete`, got `reed` (did you mean `read`?)",

@@ -15,17 +15,17 @@ function linesOf(faults: FaultList): string[] {
 describe("FaultList", () => {
   it("orders faults by line, then by column, those of the whole file first", () => {
     const faults = new FaultList("f");
-    faults.add("d", "last", { line: 10, column: 1 });
-    faults.add("c", "third", { line: 2, column: 10 });
-    faults.add("b", "second", { line: 2, column: 9 });
+    faults.add("d", "last", { file: "f", line: 10, column: 1 });
+    faults.add("c", "third", { file: "f", line: 2, column: 10 });
+    faults.add("b", "second", { file: "f", line: 2, column: 9 });
     faults.add("", "first");
     expect(linesOf(faults)).to.deep.equal(["f: first", "f:2:9: b: second", "f:2:10: c: third", "f:10:1: d: last"]);
   });
 
   it("finds the place of the nearest ancestor it knows", () => {
     const faults = new FaultList("f");
-    faults.mark("", { line: 1, column: 1 });
-    faults.mark("keys[0]", { line: 3, column: 5 });
+    faults.mark("", { file: "f", line: 1, column: 1 });
+    faults.mark("keys[0]", { file: "f", line: 3, column: 5 });
     faults.add("keys[0].id", "a");
     faults.add("keys[1].id", "b");
     expect(linesOf(faults)).to.deep.equal(["f:1:1: keys[1].id: b", "f:3:5: keys[0].id: a"]);
@@ -42,7 +42,9 @@ describe("FaultList", () => {
 describe("formatFault(fault)", () => {
   it("cuts a path of the operator's making at 256 characters, and escapes it", () => {
     const path = `a\n${"x".repeat(300)}`;
-    expect(formatFault({ file: "f", place: null, path, text: "t" })).to.equal(`f: a\\u{a}${"x".repeat(254)}: t`);
+    expect(formatFault({ file: "f", line: null, column: null, path, message: "t" })).to.equal(
+      `f: a\\u{a}${"x".repeat(254)}: t`,
+    );
   });
 });
 

@@ -5,9 +5,10 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import { checkDocument } from "../../../core/config/check.ts";
+import { parseDocument } from "../../../core/config/document.ts";
 import { FaultList } from "../../../core/config/fault.ts";
+import { fileSchema } from "../../../core/config/file-schema.ts";
 import { configJsonSchema, trustJsonSchema } from "../../../core/config/reference.ts";
-import { readYamlTree } from "../../../core/config/yaml-tree.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 
 /** What stands in a place where something else should. */
@@ -23,9 +24,9 @@ describe("configJsonSchema()", () => {
 
   function isTaken(document: Json): boolean {
     const faults = new FaultList("gateway.yaml");
-    const tree = readYamlTree(JSON.stringify(document), faults);
-    if (tree !== null) checkDocument(tree, faults);
-    return tree !== null && faults.isEmpty;
+    const node = parseDocument("gateway.yaml", JSON.stringify(document), faults);
+    if (node !== undefined) checkDocument(node, fileSchema, faults);
+    return faults.isEmpty;
   }
 
   it("takes the example", () => {

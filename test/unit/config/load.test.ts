@@ -182,9 +182,10 @@ describe("loadConfig(path, env)", () => {
       expect(faults).to.have.length(3);
       expect(faults[0]).to.deep.equal({
         file: path,
-        place: { line: 2, column: 10 },
+        line: 2,
+        column: 10,
         path: "log.level",
-        text: "expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
+        message: "expected `debug`, `info`, `warn`, `error` or `silent`, got `loud`",
       });
     });
   });

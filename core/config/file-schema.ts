@@ -1,0 +1,60 @@
+import type { Static } from "@sinclair/typebox";
+import { type Draft, withDefaults } from "./check.ts";
+import { modelGatewaySchema, providerSchema, upstreamSchema, usageSchema } from "./peer-schema.ts";
+import {
+  approvalsSchema,
+  evidenceSchema,
+  extensionsSchema,
+  policySchema,
+  sessionsSchema,
+  ticketsSchema,
+} from "./policy-schema.ts";
+import { list, object } from "./schema.ts";
+import {
+  dataDirSchema,
+  keysSchema,
+  limitsSchema,
+  listenSchema,
+  logSchema,
+  mcpGatewaySchema,
+  resilienceSchema,
+  stateSchema,
+  telemetrySchema,
+} from "./server-schema.ts";
+
+/** Every key of `gateway.yaml`. Rules across keys are in `rule.ts`. */
+export const fileSchema = object("The gateway's configuration.", {
+  listen: listenSchema,
+  data_dir: dataDirSchema,
+  state: stateSchema,
+  keys: keysSchema,
+  mcp_gateway: mcpGatewaySchema,
+  upstreams: list("The MCP servers behind the gateway.", upstreamSchema, { default: [] }),
+  providers: list("The model providers behind the gateway. Left out: `mock`.", providerSchema, {
+    default: [withDefaults(providerSchema, { name: "mock", type: "mock", models: ["mock"] })],
+    whenEmpty: "leave the key out to have the mock provider alone",
+  }),
+  model_gateway: modelGatewaySchema,
+  usage: usageSchema,
+  policy: policySchema,
+  extensions: extensionsSchema,
+  sessions: sessionsSchema,
+  tickets: ticketsSchema,
+  evidence: evidenceSchema,
+  approvals: approvalsSchema,
+  resilience: resilienceSchema,
+  telemetry: telemetrySchema,
+  limits: limitsSchema,
+  log: logSchema,
+});
+
+/** The checked file in its own spelling, every default filled in. */
+export type FileForm = Static<typeof fileSchema>;
+/** The file as checked so far: what is undefined was a fault. */
+export type FileDraft = NonNullable<Draft<FileForm>>;
+
+export type UpstreamForm = FileForm["upstreams"][number];
+export type ProviderForm = FileForm["providers"][number];
+export type RouteForm = FileForm["model_gateway"]["routes"][number];
+export type WebhookForm = FileForm["approvals"]["webhooks"][number];
+export type WitnessForm = FileForm["evidence"]["witnesses"][number];
