@@ -35,7 +35,7 @@ export type Handlers = AdminHandlers & {
 export function buildApp(port: Port, handlers: Handlers, parts: AppParts): Koa {
   const app = new Koa({ proxy: false });
   app.silent = true;
-  app.on("error", (error: unknown) => parts.log.warn({ err: GatewayError.from(error).code }, "response broke off"));
+  app.on("error", (error: unknown) => logBrokenResponse(parts.log, error));
   app.use((ctx, next) => measure(ctx, next, port, parts.metrics));
   // People read there, and programs of ours; what agents are told stays as short as it came.
   if (port !== "gateway") app.use(answerPrintably);
@@ -44,6 +44,30 @@ export function buildApp(port: Port, handlers: Handlers, parts: AppParts): Koa {
   app.use(buildRouter(port, handlers, parts).routes());
   app.use(refuseUnrouted(port));
   return app;
+}
+
+/** The codes of Node for a socket that its peer closed or reset. */
+const disconnectCodes: ReadonlySet<string> = new Set([
+  "ECONNABORTED",
+  "ECONNRESET",
+  "EPIPE",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "ETIMEDOUT",
+]);
+
+/**
+ * Logs a response that ended before it was complete. Clients and upstreams that disconnect are everyday events, logged
+ * at `info` with the code of the socket or of the error table; anything else is a fault of the gateway.
+ */
+export function logBrokenResponse(log: Pick<Log, "info" | "error">, fault: unknown): void {
+  const { code: socketCode } = fault as { readonly code?: unknown };
+  const error = GatewayError.from(fault);
+  if (error.code === "CANCELLED") log.info({ code: error.code }, "client_disconnected");
+  else if (typeof socketCode === "string" && disconnectCodes.has(socketCode)) {
+    log.info({ code: socketCode }, "client_disconnected");
+  } else if (/^(?:UPSTREAM|PROVIDER)_/.test(error.code)) {
+    log.info({ code: error.code, detail: error.loggedDetail }, "upstream_disconnected");
+  } else log.error({ code: error.code, detail: error.loggedDetail }, "response_failed");
 }
 
 function buildRouter(port: Port, handlers: Handlers, parts: AppParts): Router {
