@@ -214,3 +214,31 @@ export interface ApprovalStep {
 export function isConsuming(step: ApprovalStep): boolean {
   return step.approval.state === "consumed";
 }
+
+/** An earlier approval of the same action that no longer holds. */
+export interface FormerApproval {
+  readonly id: string;
+  readonly state: ApprovalState;
+  readonly reason?: ExpiryReason;
+}
+
+/**
+ * The place that the approval queue keeps for an action while its decision is committed. `granted`: a person's approval is
+ * taken for it. `held`: it waits for review; `isNew`: this request created the approval. `full`: nobody is asked.
+ */
+export type ApprovalReservation =
+  | {
+      readonly kind: "granted";
+      readonly approval: Approval;
+      readonly step: ApprovalStep;
+      readonly grant: ApprovalGrant;
+    }
+  | {
+      readonly kind: "held";
+      readonly approval: Approval;
+      readonly step: ApprovalStep;
+      readonly isNew: boolean;
+      readonly former: FormerApproval | undefined;
+    }
+  | { readonly kind: "denied"; readonly approval: Approval; readonly step: ApprovalStep }
+  | { readonly kind: "full" };

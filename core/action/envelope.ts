@@ -64,13 +64,15 @@ export interface ActionEnvelope {
   readonly history?: readonly PastAction[];
 }
 
+/** The members that participants add to an action before policy sees it. */
+export type ActionContext = Partial<Pick<ActionEnvelope, "facts" | "session_state" | "history" | "ticket">>;
+
 const maxName = 512;
 
 /**
- * Freezes an action and checks the bounds of its own names (512 characters each).
- * Throws ENVELOPE_BOUND; nothing is ever cut short.
+ * Checks the bounds of an action's own names (512 characters each). Throws ENVELOPE_BOUND; nothing is ever cut short.
  */
-export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
+export function checkBounds(draft: ActionEnvelope): ActionEnvelope {
   for (const [field, value] of [
     ["tool", draft.tool],
     ["target", draft.target],
@@ -83,7 +85,23 @@ export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
       );
     }
   }
-  return deepFreeze(draft);
+  return draft;
+}
+
+/** Checks the bounds of an action and freezes it. */
+export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
+  return deepFreeze(checkBounds(draft));
+}
+
+/**
+ * The action that policy sees: an attempt with the context that participants add, frozen to its last leaf. The only place
+ * where an action on the road is copied.
+ */
+export function sealAction(
+  attempted: ActionEnvelope,
+  contexts: readonly (ActionContext | undefined)[],
+): ActionEnvelope {
+  return deepFreeze(Object.assign({}, attempted, ...contexts));
 }
 
 /** The same action with its answer, for the output phase. The id stays: it is still one action. */

@@ -1,6 +1,6 @@
 import type { Evaluation } from "./decision.ts";
 import type { ActionEnvelope } from "./envelope.ts";
-import type { ErrorCode } from "./error.ts";
+import { type ErrorCode, GatewayError } from "./error.ts";
 import type { ModelApi, TokenUsage } from "./model-api.ts";
 
 /** The stretches of the road. */
@@ -33,8 +33,10 @@ export interface Span {
   readonly context: TraceContext | undefined;
   /** Begins a step below this one. */
   begin(step: SpanStep): Span;
-  /** What is told again replaces what was told. */
-  tell(facts: SpanFacts): void;
+  /** Runs `work` as a step below this one, which ends when it settles. */
+  run<T>(step: SpanStep, work: (step: Span) => Promise<T>): Promise<T>;
+  /** Sets attributes of the span; a later value replaces an earlier one. */
+  setAttributes(facts: SpanFacts): void;
   end(): void;
 }
 
@@ -47,9 +49,25 @@ export interface Tracer {
 export const noSpan: Span = {
   context: undefined,
   begin: () => noSpan,
-  tell: () => undefined,
+  run: (_, work) => work(noSpan),
+  setAttributes: () => undefined,
   end: () => undefined,
 };
+
+/**
+ * Runs `work` in a span, sets the error it rejects with, and ends the span.
+ * INVARIANT: `work` begins in the turn in which this is called: nothing comes between a last check and its commit.
+ */
+export async function inSpan<T>(span: Span, work: (span: Span) => Promise<T>): Promise<T> {
+  try {
+    return await work(span);
+  } catch (cause) {
+    span.setAttributes({ error: GatewayError.from(cause).code });
+    throw cause;
+  } finally {
+    span.end();
+  }
+}
 
 /** Traces nothing. */
 export const noTracer: Tracer = { begin: () => noSpan };

@@ -1,16 +1,9 @@
-import type { Approval, ExpiryReason } from "../action/approval.ts";
+import type { Approval, FormerApproval } from "../action/approval.ts";
 import { forgetOldest } from "../action/recent-map.ts";
 
-/** An approval of the same action that holds no more, for the words to whoever asks again. */
-export interface FormerApproval {
-  readonly id: string;
-  readonly state: Approval["state"];
-  readonly reason?: ExpiryReason;
-}
+const maxFormer = 10_000;
 
-const most = 10_000;
-
-/** What became of the last approval of an action: a bounded memory that decides nothing. */
+/** Remembers how the last approval of each action ended, for the text of later refusals. Bounded; decides nothing. */
 export class FormerApprovals {
   readonly #byFingerprint = new Map<string, FormerApproval>();
 
@@ -18,7 +11,7 @@ export class FormerApprovals {
     const { fingerprint } = approval;
     this.#byFingerprint.delete(fingerprint);
     this.#byFingerprint.set(fingerprint, formerOf(approval));
-    forgetOldest(this.#byFingerprint, most);
+    forgetOldest(this.#byFingerprint, maxFormer);
   }
 
   find(fingerprint: string): FormerApproval | undefined {

@@ -1,42 +1,24 @@
 import {
   type Approval,
   ApprovalGrant,
+  type ApprovalReservation,
   type ApprovalStep,
   boundBy,
   type ExpiryReason,
+  type FormerApproval,
   whyVoid,
 } from "../action/approval.ts";
 import type { Evaluation } from "../action/decision.ts";
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
 import { type ApprovalBook, boundFingerprint } from "./book.ts";
 import { type Expiry, endingOf, unplaced } from "./expiry.ts";
-import type { FormerApproval } from "./former-approval.ts";
 import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";
 
-/** What the queue says of an action that policy holds for review. */
-export type Presented =
-  | {
-      readonly kind: "granted";
-      readonly approval: Approval;
-      readonly step: ApprovalStep;
-      readonly grant: ApprovalGrant;
-    }
-  | {
-      readonly kind: "held";
-      readonly approval: Approval;
-      readonly step: ApprovalStep;
-      /** Whether this is the request that made it. */
-      readonly isNew: boolean;
-      readonly former: FormerApproval | undefined;
-    }
-  | { readonly kind: "denied"; readonly approval: Approval; readonly step: ApprovalStep }
-  | { readonly kind: "full" };
-
 /**
- * Where held actions wait for a reviewer, and where they come back. Every call makes exactly one turn of the event loop
- * over the approvals, so that of any number of equal actions at once one uses an approval and the others find it used.
+ * The queue of actions that wait for a reviewer. Every call makes exactly one turn of the event loop over the approvals, so
+ * that of any number of equal actions at once one uses an approval and the others find it used.
  *
- * The caller records the decision with `step`, and then says `confirm`, or `withdraw` where it could not.
+ * The caller commits the decision with the `step` of a reservation, then calls `commit`, or `rollback` where it could not.
  */
 export class ApprovalQueue {
   readonly #book: ApprovalBook;
@@ -50,8 +32,11 @@ export class ApprovalQueue {
     this.#newId = newId;
   }
 
-  /** Rejects with EVIDENCE_UNAVAILABLE where what ended an earlier approval cannot be recorded. */
-  async present(action: ActionEnvelope, evaluation: Evaluation): Promise<Presented> {
+  /**
+   * Finds or creates the approval of an action that policy holds for review, and takes one that was approved. Rejects with
+   * EVIDENCE_UNAVAILABLE where the end of an earlier approval cannot be recorded.
+   */
+  async reserve(action: ActionEnvelope, evaluation: Evaluation): Promise<ApprovalReservation> {
     const fingerprints = await this.#book.parts.journal.fingerprints(action);
     // One turn from here to the first await.
     const known = this.#book.live.find(action.tenant, fingerprints);
@@ -64,25 +49,28 @@ export class ApprovalQueue {
     try {
       await this.#expiry.finish(ended);
     } catch (error) {
-      this.withdraw(asked);
+      this.rollback(asked);
       throw error;
     }
     return asked;
   }
 
-  /** The decision is durable. */
-  confirm(presented: Presented): void {
-    const isNews = presented.kind === "granted" || (presented.kind === "held" && presented.isNew);
-    if (isNews) this.#book.announce(presented.approval);
+  /** Publishes the change of a reservation whose decision is durable. */
+  commit(reservation: ApprovalReservation): void {
+    const isNews = reservation.kind === "granted" || (reservation.kind === "held" && reservation.isNew);
+    if (isNews) this.#book.announce(reservation.approval);
   }
 
-  /** The decision may or may not be durable, and nothing was done. Used stays used, until the store says otherwise. */
-  withdraw(presented: Presented): void {
-    if (presented.kind === "granted") this.#expiry.doubt(presented.approval);
-    if (presented.kind !== "held" || !presented.isNew) return;
-    const { tenant, id } = presented.approval;
+  /**
+   * Gives up a reservation whose decision may or may not be durable; nothing was dispatched. A used approval stays used until
+   * the store shows otherwise.
+   */
+  rollback(reservation: ApprovalReservation): void {
+    if (reservation.kind === "granted") this.#expiry.doubt(reservation.approval);
+    if (reservation.kind !== "held" || !reservation.isNew) return;
+    const { tenant, id } = reservation.approval;
     this.#book.live.remove(tenant, id);
-    this.#expiry.doubt(presented.approval);
+    this.#expiry.doubt(reservation.approval);
   }
 
   #whyOver(known: LiveApproval, action: ActionEnvelope, evaluation: Evaluation): ExpiryReason | undefined {
@@ -95,7 +83,7 @@ export class ApprovalQueue {
     return whyVoid(approval.bound, boundBy(action, evaluation));
   }
 
-  #answer(known: LiveApproval, action: ActionEnvelope): Presented {
+  #answer(known: LiveApproval, action: ActionEnvelope): ApprovalReservation {
     const { approval } = known;
     if (approval.state === "approved") return this.#use(approval, action);
     const step = stepOf(approval);
@@ -105,7 +93,7 @@ export class ApprovalQueue {
   }
 
   /** INVARIANT: taken from memory before anything is awaited; nobody finds it approved again. */
-  #use(approved: Approval, action: ActionEnvelope): Presented {
+  #use(approved: Approval, action: ActionEnvelope): ApprovalReservation {
     const approval: Approval = { ...approved, state: "consumed", consumed_at: this.#book.now() };
     this.#book.live.remove(approval.tenant, approval.id);
     const step: ApprovalStep = {
@@ -121,7 +109,7 @@ export class ApprovalQueue {
     evaluation: Evaluation,
     fingerprints: Fingerprints,
     former: FormerApproval | undefined,
-  ): Presented {
+  ): ApprovalReservation {
     const { live, parts } = this.#book;
     const { limits } = parts;
     const holds = JSON.stringify({ action: withoutHistory(action), determining: evaluation.determining });

@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import type { Participant } from "../action/participant.ts";
+import type { Policy } from "../action/policy.ts";
 import { noTracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
+import { approvalParticipant } from "../approval/participant.ts";
 import { type Backups, openBackups } from "../backup/backups.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
@@ -15,8 +18,10 @@ import { SessionTable } from "../gateway/mcp/session-table.ts";
 import { RefusedAttempts } from "../http/refused-attempt.ts";
 import { KeyRing } from "../identity/key-ring.ts";
 import { type KillSwitch, killedError } from "../kill/kill-switch.ts";
+import { killParticipant } from "../kill/participant.ts";
 import { type DriftPolicy, openManifestControl } from "../manifest/manifest-control.ts";
 import type { ManifestStore } from "../manifest/manifest-store.ts";
+import { manifestParticipant } from "../manifest/participant.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
 import { WebhookNotifier } from "../notify/webhook-notifier.ts";
 import { limitWarnings } from "../observe/limited-warning.ts";
@@ -68,6 +73,8 @@ export interface Parts extends Endpoints {
   readonly taskBinding: TaskBinding;
   readonly keys: KeyRing;
   readonly attempts: RefusedAttempts;
+  /** The features that take part in every decision, in their order. */
+  readonly participants: readonly Participant[];
   readonly chain: PolicyChain;
   readonly pluginPool: PluginPool;
   /** In force when the gateway started. */
@@ -119,13 +126,6 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...time,
     hasActed: (...session) => control.sessionWatch.hasActed(...session),
   });
-  const chain = new PolicyChain({
-    policies: [control.killSwitch, plans.driftPolicy, ...policies],
-    defaultDecision: config.policy.defaultDecision,
-    deadlineMs: config.policy.deadlineMs,
-    newId,
-    elapsedUs: () => performance.now() * 1000,
-  });
   const sessions = new SessionTable({
     maxSessions: config.mcpGateway.maxSessions,
     idleMs: config.mcpGateway.sessionIdleMs,
@@ -145,14 +145,28 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   });
   const keys = new KeyRing(config.keys);
   const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });
+  const participants: readonly Participant[] = [
+    approvalParticipant(approvals.queue),
+    killParticipant(control.killSwitch),
+    control.sessionWatch,
+    tickets.verifier,
+    manifestParticipant(plans.driftPolicy),
+  ];
+  const chain = new PolicyChain({
+    policies: [...policiesOf(participants), ...policies],
+    defaultDecision: config.policy.defaultDecision,
+    deadlineMs: config.policy.deadlineMs,
+    newId,
+    elapsedUs: () => performance.now() * 1000,
+  });
   const collector = await openCollector(config, log, metrics);
   const recent = new RecentActions(recentLimits(config.evidence));
   const explainer = openExplainer(config, { ...evidence, chain, approvals, recent });
   const endpoints = openEndpoints(config, log, {
     tracer: collector.tracer,
-    ...control,
+    participants,
     tickets,
-    ...plans,
+    taskBinding: plans.taskBinding,
     inFlight,
     ledger: evidence.ledger,
     approvals,
@@ -176,6 +190,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...plans,
     keys,
     attempts: new RefusedAttempts({ ...evidence, onWarning }),
+    participants,
     chain,
     pluginPool,
     extensions,
@@ -228,6 +243,11 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     webhooks: config.approvals.webhooks,
   });
   return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }), backups };
+}
+
+/** The policies of the participants: evaluated before packs and plugins, in the order of the list. */
+export function policiesOf(participants: readonly Participant[]): readonly Policy[] {
+  return participants.flatMap(({ policy }) => policy ?? []);
 }
 
 /** Closes upstreams, evidence and state, in this order. */

@@ -1,4 +1,5 @@
 import type { GatewayError } from "../action/error.ts";
+import type { Participant } from "../action/participant.ts";
 import type { Tracer } from "../action/trace.ts";
 import type { Approvals } from "../approval/approvals.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
@@ -15,17 +16,18 @@ import { limitWarnings } from "../observe/limited-warning.ts";
 import type { LiveFeed } from "../observe/live-feed.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
+import type { RecentActions } from "../observe/recent-action.ts";
 import type { PolicyChain } from "../policy/chain.ts";
 import type { ProviderFleet } from "../provider/fleet.ts";
 import { ActionFactory, UntrustedSources } from "../road/action-factory.ts";
 import type { InFlight } from "../road/in-flight.ts";
-import { type EvaluationListener, Road } from "../road/run.ts";
-import type { SessionWatch } from "../session/session-watch.ts";
+import type { Road } from "../road/run.ts";
 import type { Tickets } from "../ticket/tickets.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { bodyLimits, identity, newId } from "./identity.ts";
+import { subscribersOf } from "./subscribers.ts";
 
 /** What the endpoints are made of. */
 interface EndpointSources {
@@ -36,14 +38,14 @@ interface EndpointSources {
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
   readonly sessions: SessionTable;
-  readonly sessionWatch: SessionWatch;
   readonly tickets: Tickets;
   readonly inFlight: InFlight;
   readonly taskBinding: TaskBinding;
   readonly meter: UsageMeter;
   readonly live: LiveFeed;
   readonly tracer: Tracer;
-  readonly recent: EvaluationListener;
+  readonly recent: RecentActions;
+  readonly participants: readonly Participant[];
 }
 
 export interface Endpoints {
@@ -66,29 +68,17 @@ type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "tasks" | "body" 
 /** Of one streamed answer, beside what waits of each text: tool calls wait whole. */
 const maxHeldBytes = 1_048_576;
 
-/** Makes the endpoints of the gateway port; all of them lead onto one road. */
+/** Makes the endpoints of the gateway port, and the one road behind them. */
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
-  const {
-    ledger,
-    approvals,
-    metrics,
-    chain,
-    sessionWatch: sessions,
-    inFlight,
-    live,
-    recent,
-    taskBinding: tasks,
-  } = open;
-  const tickets = open.tickets.desk;
-  const { queue: desk } = approvals;
-  const { shadowLog } = metrics;
-  const listener: EvaluationListener = {
-    note: (...decided) => {
-      shadowLog.add(...decided);
-      recent.note(...decided);
-    },
+  const { ledger, metrics, chain, inFlight, live, recent, taskBinding: tasks } = open;
+  const tickets = open.tickets.verifier;
+  const road: Road = {
+    participants: open.participants,
+    policies: chain,
+    log: ledger,
+    subscribers: subscribersOf(metrics, live, recent),
+    newId,
   };
-  const road = new Road({ chain, sessions, tickets, log: ledger, desk, observer: metrics, listener, live, newId });
   const shared = {
     road,
     tickets,

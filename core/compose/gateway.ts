@@ -15,7 +15,8 @@ import type { Log } from "../observe/log.ts";
 import type { Port } from "../observe/metrics.ts";
 import type { LoadedExtension } from "../policy/extension-load.ts";
 import { actionOf, readDescribedAction } from "../road/described-action.ts";
-import { closeParts, openParts, type Parts } from "./compose.ts";
+import { evaluateAction } from "../road/run.ts";
+import { closeParts, openParts, type Parts, policiesOf } from "./compose.ts";
 import { bodyLimits, identity, newId } from "./identity.ts";
 import { loadPolicies, recordChange } from "./policies.ts";
 
@@ -70,9 +71,9 @@ export class Gateway {
    * is wrong it rejects and the last good ones stay. Every evaluation sees either the old policies or the new. Sessions of keys that are gone end.
    */
   async reload(config: GatewayConfig): Promise<void> {
-    const { keys, chain, killSwitch, driftPolicy, ledger, endpoint, log, config: started } = this.#parts;
+    const { keys, chain, participants, killSwitch, ledger, endpoint, log, config: started } = this.#parts;
     const loaded = await loadPolicies(config, this.#parts);
-    const policies = [killSwitch, driftPolicy, ...loaded.policies];
+    const policies = [...policiesOf(participants), ...loaded.policies];
     const refs = policies.map(({ ref }) => ref);
     // Evidence names what is in force: the rest of the file is not, until the next start.
     const policy = { ...started.policy, packs: config.policy.packs, plugins: config.policy.plugins };
@@ -112,6 +113,7 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint, adminPort: A
     newId,
     health: () => healthOf(parts),
     callerOf: (rawHeaders) => accessRule.admitIfPresented(rawHeaders),
+    evaluate: (action) => evaluateAction(parts.road, action),
   });
   const app = buildApp(port, handlers, {
     hostRule: hostRuleOf(parts),
@@ -153,7 +155,7 @@ function openLive(parts: Parts): LiveEndpoint {
     callerOf: ({ rawHeaders }) => access.admitIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),
     describe: (said, caller, client) => actionOf(readDescribedAction(said, "action"), caller, client, described),
-    evaluate: (action) => road.evaluate(action),
+    evaluate: async (action) => (await evaluateAction(road, action)).evaluation,
   });
 }
 

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Context } from "koa";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import type { Evaluation, PolicyVerdict } from "../action/decision.ts";
-import { capabilities, phases, protocols } from "../action/envelope.ts";
+import { type ActionEnvelope, capabilities, phases, protocols } from "../action/envelope.ts";
 import type { JsonObject } from "../action/json.ts";
 import { modes, severities } from "../action/policy.ts";
 import type { Principal } from "../action/principal.ts";
@@ -25,7 +25,6 @@ import {
   time,
 } from "../operation/shape.ts";
 import { actionOf, checkOutput, type DescribedAction, type DescriptionParts } from "../road/described-action.ts";
-import type { Road } from "../road/run.ts";
 import type { Explainer } from "./explainer.ts";
 
 const outcomes = ["true", "false", "value", "error", "skipped", "budget_exceeded", "unavailable"];
@@ -142,7 +141,10 @@ export function explanationHandlers({ explainer, ledger }: ExplanationParts): Ad
 }
 
 export interface PolicyTestParts extends DescriptionParts {
-  readonly road: Pick<Road, "examine">;
+  /** Evaluates an action as policy would see it; leaves no evidence. */
+  readonly evaluate: (
+    action: ActionEnvelope,
+  ) => Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }>;
   readonly explainer: Explainer;
   readonly ledger: Ledger;
 }
@@ -180,7 +182,7 @@ async function evaluate(
   said: DescribedAction,
   explain: boolean,
 ): Promise<object> {
-  const { action, evaluation } = await parts.road.examine(actionOf(said, caller, agentIdentity(ctx.req), parts));
+  const { action, evaluation } = await parts.evaluate(actionOf(said, caller, agentIdentity(ctx.req), parts));
   const told = viewEvaluation(evaluation);
   if (!explain) return told;
   // An explanation takes a while: let others in between.

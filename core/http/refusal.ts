@@ -1,15 +1,15 @@
+import type { FormerApproval } from "../action/approval.ts";
 import type { Evaluation } from "../action/decision.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
-import type { FormerApproval } from "../approval/former-approval.ts";
-import type { Waiting } from "../road/authorize.ts";
-import type { Passage } from "../road/run.ts";
+import type { ReviewState } from "../road/authorize.ts";
+import type { RunResult } from "../road/run.ts";
 
 /** The member under which a refusal tells a machine what it tells the model in words. */
 export const refusalMetaKey = "io.agent-governance-gateway/decision";
 
 /** How an action ended whose answer the client does not get. */
-export type Refusal = Exclude<Passage<unknown>, { readonly kind: "answered" }>;
+export type Refusal = Exclude<RunResult<unknown>, { readonly kind: "answered" }>;
 
 /** A refusal as the error that says it: POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL. */
 export function refusalError(refusal: Refusal): GatewayError {
@@ -69,7 +69,7 @@ function approvalData(refusal: Refusal): JsonObject {
 }
 
 /** What a held call is told of its approval, in words. */
-function waitingText(waiting: Waiting): string {
+function waitingText(waiting: ReviewState): string {
   if (waiting.kind === "full") return "The review queue is full, so nobody was asked: try again later.";
   const { id, state, comment, expires_at: until, required, endorsements } = waiting.approval;
   if (waiting.kind === "denied") {
@@ -85,7 +85,7 @@ function waitingText(waiting: Waiting): string {
 }
 
 /** The same for machines. */
-function waitingData(waiting: Waiting): JsonObject {
+function waitingData(waiting: ReviewState): JsonObject {
   if (waiting.kind === "full") return { approval: null };
   const { id, state, expires_at: until, required, endorsements } = waiting.approval;
   const approval = { id, state, expires_at: until, required, endorsed: endorsements.length };

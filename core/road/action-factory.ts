@@ -3,8 +3,8 @@ import {
   type ActionEnvelope,
   type Capability,
   type ClientIdentity,
+  checkBounds,
   type Protocol,
-  sealEnvelope,
   type ToolDefinition,
 } from "../action/envelope.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
@@ -64,11 +64,11 @@ export class ActionFactory {
     return this.#sources.untrusted.has(target, tool);
   }
 
-  /** The sealed envelope, phase `input`, or `list` for the question whether a tool may be seen. */
+  /** Returns the attempt, sealed when it runs: phase `input`, or `list` for the question whether a tool may be seen. */
   make(actor: Actor, attempt: Attempt, phase: "input" | "list" = "input"): ActionEnvelope {
     const { principal } = actor;
     const untrusted = attempt.untrusted ?? this.isUntrusted(attempt.target, attempt.tool);
-    return sealEnvelope({
+    return checkBounds({
       version: 1,
       id: this.#newId(),
       time: new Date(this.#clock()).toISOString(),

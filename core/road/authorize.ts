@@ -1,89 +1,75 @@
-import type { ApprovalStep } from "../action/approval.ts";
+import type { ApprovalReservation, ApprovalStep } from "../action/approval.ts";
 import { AuthorizedAction, type DurableDecision } from "../action/authorized-action.ts";
 import type { DecisionCommitHook } from "../action/commit-hook.ts";
 import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
-import { anonymousKeyId } from "../action/principal.ts";
-import type { Presented } from "../approval/queue.ts";
+import type { Participation, PendingDecision } from "../action/participant.ts";
 
-/** Where decisions become durable before anything is dispatched. */
+/** Makes decisions durable before anything is dispatched. */
 export interface DecisionLog {
   /**
-   * Resolves once the decision is on disk, together with what `step` does to an approval. Rejects with
-   * EVIDENCE_UNAVAILABLE, and with what the commit hook's check throws; then nothing may be dispatched.
+   * Resolves once the decision is on disk, together with the approval step and the writes of `hook`. Rejects with
+   * EVIDENCE_UNAVAILABLE, and with what the check of `hook` throws; then nothing may be dispatched.
    */
   recordDecision(
     action: ActionEnvelope,
     evaluation: Evaluation,
     step: ApprovalStep | undefined,
-    commitHook: DecisionCommitHook,
+    hook: DecisionCommitHook,
   ): Promise<DurableDecision>;
 }
 
-/** Where an action waits that policy holds for review, and where it is found again once a person approved it. */
-interface ReviewDesk {
-  present(action: ActionEnvelope, evaluation: Evaluation): Promise<Presented>;
-  confirm(presented: Presented): void;
-  withdraw(presented: Presented): void;
-}
+/** The state of an action that is held or refused by review. */
+export type ReviewState = Exclude<ApprovalReservation, { readonly kind: "granted" }>;
 
-/** An action while it is decided. */
-export interface Visit extends DecisionCommitHook {
-  /** As policy is to see it. */
-  readonly action: ActionEnvelope;
-  /**
-   * Counts what policy said of it, before that is recorded, which may stop the session. `asks`: whether a person is asked
-   * about it, or was asked before.
-   */
-  count(evaluation: Evaluation, asks: "nothing" | "review" | "again"): void;
-}
-
-export interface GateParts {
-  readonly log: DecisionLog;
-  readonly desk: ReviewDesk;
-}
-
-/** What the review desk said of an action that goes no further. */
-export type Waiting = Exclude<Presented, { readonly kind: "granted" }>;
-
-/** A permission, or none: then `review` says what became of an action that was held. */
-export type Gated =
+/** A permission, or none: then `review` is the state of its review, null for an action that policy blocked. */
+export type GateResult =
   | { readonly permission: AuthorizedAction }
-  | { readonly permission: null; readonly review: Waiting | null };
+  | { readonly permission: null; readonly review: ReviewState | null };
 
 /**
- * Turns an evaluation into permission, or into a refusal, and never before the decision is durable. Rejects with
- * SESSION_KILLED or TICKET_STATE where session or ticket changed since the action was judged; then nothing is on record.
- * The only place that makes an AuthorizedAction.
+ * Commits a decision and returns the permission it gives, if any; never a permission before the decision is durable.
+ * Rejects with SESSION_KILLED or TICKET_STATE where session or ticket changed since the action was judged; then nothing is
+ * on record. The only place that makes an AuthorizedAction.
  */
-export async function passGate(parts: GateParts, visit: Visit, evaluation: Evaluation): Promise<Gated> {
-  if (evaluation.phase !== "input") throw new TypeError(`passGate: expected phase input, got ${evaluation.phase}`);
-  const { action } = visit;
-  // Nobody can be asked about a caller that nobody knows.
-  if (evaluation.decision === "review" && action.principal.keyId !== anonymousKeyId) {
-    return passReview(parts, visit, evaluation);
+export async function authorize(
+  log: DecisionLog,
+  participations: readonly Participation[],
+  pending: PendingDecision,
+  onCommitted: () => void,
+): Promise<GateResult> {
+  const { action, evaluation } = pending;
+  if (evaluation.phase !== "input") throw new TypeError(`authorize: expected phase input, got ${evaluation.phase}`);
+  for (const each of participations) {
+    const applied = each.applyVerdict?.(pending);
+    if (applied !== undefined) await applied;
   }
-  visit.count(evaluation, "nothing");
-  const durable = await parts.log.recordDecision(action, evaluation, undefined, visit);
-  // COMMIT POINT: the decision is on disk; a crash from here on leaves a decision without outcome, which recovery finds.
-  if (evaluation.decision !== "allow") return { permission: null, review: null };
+  const { review } = pending;
+  const step = review !== null && "step" in review ? review.step : undefined;
+  const durable = await log.recordDecision(action, evaluation, step, commitHookOf(participations));
+  // COMMIT POINT: the decision is on disk, and with it an approval is pending or used up. A crash from here on leaves a
+  // decision without outcome, which recovery finds.
+  onCommitted();
+  if (review?.kind === "granted") {
+    return { permission: AuthorizedAction.authorize(action, evaluation, durable, review.grant) };
+  }
+  if (evaluation.decision !== "allow") return { permission: null, review };
   return { permission: AuthorizedAction.authorize(action, evaluation, durable) };
 }
 
-async function passReview({ log, desk }: GateParts, visit: Visit, evaluation: Evaluation): Promise<Gated> {
-  const { action } = visit;
-  const presented = await desk.present(action, evaluation);
-  const step = "step" in presented ? presented.step : undefined;
-  let durable: DurableDecision;
-  try {
-    visit.count(evaluation, presented.kind === "held" && presented.isNew ? "review" : "again");
-    durable = await log.recordDecision(action, evaluation, step, visit);
-  } catch (error) {
-    desk.withdraw(presented);
-    throw error;
-  }
-  // COMMIT POINT: with the decision, the approval is pending, or used up, whatever happens from here on.
-  desk.confirm(presented);
-  if (presented.kind !== "granted") return { permission: null, review: presented };
-  return { permission: AuthorizedAction.authorize(action, evaluation, durable, presented.grant) };
+/** Joins the checks and writes of all participants into one hook of the decision record. */
+function commitHookOf(participations: readonly Participation[]): DecisionCommitHook {
+  return {
+    check: () => {
+      for (const each of participations) each.check?.();
+    },
+    use: (isDispatched) => {
+      for (const each of participations) {
+        const use = each.ticketUse?.(isDispatched);
+        if (use !== undefined) return use;
+      }
+      return undefined;
+    },
+    operations: (isDispatched) => participations.flatMap((each) => each.operations?.(isDispatched) ?? []),
+  };
 }

@@ -1,252 +1,246 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
 import type { CommitHook } from "../action/commit-hook.ts";
-import type { Decision, Evaluation } from "../action/decision.ts";
-import { type ActionEnvelope, type Outcome, type Phase, type Protocol, withOutput } from "../action/envelope.ts";
+import type { Evaluation } from "../action/decision.ts";
+import { type ActionEnvelope, type Outcome, type Protocol, sealAction, withOutput } from "../action/envelope.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
-import type { Json, JsonObject } from "../action/json.ts";
-import type { PolicyRef, Redaction } from "../action/policy.ts";
+import type { Json } from "../action/json.ts";
+import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
+import type { PolicyRef } from "../action/policy.ts";
 import { anonymousKeyId } from "../action/principal.ts";
 import { redactOutput } from "../action/redaction.ts";
-import type { TraceContext } from "../action/trace.ts";
-import { type DecisionLog, type Gated, type GateParts, passGate, type Waiting } from "./authorize.ts";
-import { decisionNotice, hasRisk, riskNotice } from "./live-decision.ts";
-import { JoinedVisit, type SessionWatch, type TicketDesk } from "./participant.ts";
+import type { Subscriber } from "../action/subscriber.ts";
+import { noSpan, type Span } from "../action/trace.ts";
+import { authorize, type DecisionLog, type GateResult, type ReviewState } from "./authorize.ts";
+import type { Answer, Dispatch, Stopped } from "./dispatch.ts";
 
-/** Where outcomes become durable before anything is answered. */
-interface OutcomeLog extends DecisionLog {
-  /** What `commitHook` brings becomes durable with it. */
+/** Evaluates actions against every policy in force. */
+export interface Evaluator {
+  evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation>;
+  /** Returns true where a policy may judge such an answer by its text. */
+  readsOutput(protocol: Protocol): boolean;
+}
+
+/** Makes decisions durable before dispatch, and outcomes before the response. */
+export interface ActionLog extends DecisionLog {
+  /** Resolves once the outcome is on disk, together with the writes of `hook`. */
   recordOutcome(
     action: ActionEnvelope,
     outcome: Outcome,
     judged?: Evaluation,
-    commitHook?: Pick<CommitHook, "operations">,
+    hook?: Pick<CommitHook, "operations">,
   ): Promise<void>;
 }
 
-interface RoadObserver {
-  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number, trace?: TraceContext): void;
-  settled(protocol: Protocol, status: Outcome["status"]): void;
-  /** Hears of each answer that was redacted, once that is on record, and of each redacted notification. */
-  redacted(protocol: Protocol, places: number): void;
-}
-
-/** Where people watch what is decided. */
-interface LiveFeed {
-  decide(tenant: string, decision: Decision, durationUs: number, data: JsonObject): void;
-  publish(tenant: string, channel: "risk", make: () => JsonObject): void;
-}
-
-/** Hears of each evaluation that is on record, with the action as policy saw it, but for an answer. */
-export interface EvaluationListener {
-  note(action: ActionEnvelope, evaluation: Evaluation): void;
-}
-
-export interface RoadParts extends GateParts {
-  readonly sessions: SessionWatch;
-  readonly tickets: TicketDesk;
-  readonly chain: Evaluator;
-  readonly log: OutcomeLog;
-  readonly observer: RoadObserver;
-  readonly live: LiveFeed;
-  readonly listener: EvaluationListener;
+/** Everything that actions pass through, in order. */
+export interface Road {
+  readonly participants: readonly Participant[];
+  readonly policies: Evaluator;
+  readonly log: ActionLog;
+  readonly subscribers: readonly Subscriber[];
   readonly newId: () => string;
 }
 
 /**
- * How the road ended. `refused`: not dispatched; `review` says what became of an action that was held. `withheld`:
- * dispatched, and the answer may not be returned. `approvalId` names the approval that was used up for it.
+ * How an action ended. `refused`: not dispatched; `review` is the state of its review. `withheld`: dispatched, and the
+ * answer may not be returned. `approvalId` names the approval that was used up for it.
  */
-export type Passage<Reply> =
+export type RunResult<Reply> =
   | { readonly kind: "answered"; readonly reply: Reply; readonly approvalId: string | undefined }
-  | { readonly kind: "refused"; readonly evaluation: Evaluation; readonly review: Waiting | null }
+  | { readonly kind: "refused"; readonly evaluation: Evaluation; readonly review: ReviewState | null }
   | { readonly kind: "withheld"; readonly evaluation: Evaluation; readonly approvalId: string | undefined };
 
-/** The one road every action travels: evaluate, record, dispatch, judge the answer, record, answer. */
-export class Road {
-  readonly #parts: RoadParts;
+/**
+ * Takes one action from attempt to answer: let each participant look, evaluate, authorize and commit, dispatch, judge the
+ * output, commit, reply. The decision is durable before `dispatch` is called, the outcome before this resolves.
+ *
+ * Rejects with the error of the dispatch after recording the outcome as unknown, and with EVIDENCE_UNAVAILABLE when a
+ * record cannot be made durable. An approval is used up whatever the dispatch does.
+ */
+export async function runAction<Reply>(
+  road: Road,
+  attempted: ActionEnvelope,
+  dispatch: Dispatch<Reply>,
+  span: Span = noSpan,
+): Promise<RunResult<Reply>> {
+  const { evaluation, gate } = await decide(road, attempted, span);
+  const { permission } = gate;
+  if (permission === null) return refuse(attempted, evaluation, gate.review);
 
-  constructor(parts: RoadParts) {
-    this.#parts = parts;
-  }
-
-  /** The same road over changed parts. */
-  over(change: (parts: RoadParts) => RoadParts): Road {
-    return new Road(change(this.#parts));
-  }
-
-  /** What policy says of an action, and nothing else: no evidence, no dispatch. */
-  async evaluate(action: ActionEnvelope): Promise<Evaluation> {
-    return (await this.examine(action)).evaluation;
-  }
-
-  /** The same, with the action as policy saw it. */
-  async examine(action: ActionEnvelope): Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }> {
-    const { sessions, tickets } = this.#parts;
-    const seen = tickets.view(sessions.view(action));
-    return { action: seen, evaluation: await this.#evaluate(seen) };
-  }
-
-  /**
-   * What policy leaves of something that an upstream says beside its answer to an action: judged as that action's
-   * output, null unless it is allowed. No evidence: whoever passes it on, or does not, says so.
-   */
-  async judgeAside(action: ActionEnvelope, said: Json): Promise<Json | null> {
-    const { decision, redactions } = await this.#judge(action, said);
-    if (decision !== "allow") return null;
-    const left = redactOutput(said, redactions);
-    if (redactions.length > 0) this.#parts.observer.redacted(action.protocol, redactions.length);
-    return left;
-  }
-
-  /** Whether policy may say something of such an answer because of its text. */
-  readsOutput(protocol: Protocol): boolean {
-    return this.#parts.chain.readsOutput(protocol);
-  }
-
-  /**
-   * Takes one action from attempt to answer. The decision is durable before `dispatch` is called, the outcome before
-   * this resolves. Rejects with the dispatch's own error after recording the outcome as unknown, and with
-   * EVIDENCE_UNAVAILABLE when a record cannot be made durable. An approval is used up whatever the dispatch does.
-   */
-  async travel<Reply>(action: ActionEnvelope, dispatch: Dispatch<Reply>): Promise<Passage<Reply>> {
-    const { evaluation, gated } = await this.#decide(action);
-    const { permission } = gated;
-    if (permission === null) return refuse(action, evaluation, gated.review);
-    const { approvalId } = permission;
-    try {
-      return await this.#run(permission, evaluation, dispatch);
-    } catch (cause) {
-      const error = GatewayError.from(cause);
-      throw approvalId === undefined ? error : usedUp(error, approvalId);
-    }
-  }
-
-  async #run<Reply>(
-    permission: AuthorizedAction,
-    evaluation: Evaluation,
-    dispatch: Dispatch<Reply>,
-  ): Promise<Passage<Reply>> {
-    const { action, approvalId } = permission;
-    const answer = await this.#dispatch(permission, evaluation, dispatch);
+  const { action, approvalId } = permission;
+  try {
+    // INVARIANT: the taints of an action are durable before it is dispatched.
+    const answer = await dispatchOnce(road, permission, dispatch, span);
     if ("stopped" in answer) {
-      await this.#settle(action, { status: "unknown", reason: stoppedReason }, answer.stopped);
+      await commitOutcome(road, action, { status: "unknown", reason: stoppedReason }, answer.stopped, span);
       return { kind: "withheld", evaluation: answer.stopped, approvalId };
     }
-    const judged = await this.#judge(action, answer.output);
-    // INVARIANT: from here on nobody sees the answer as it came.
+    const judged = await judgeOutput(road, action, answer.output, span);
+    // INVARIANT: from here on nobody sees the answer unredacted.
     const output = redactOutput(answer.output, judged.redactions);
-    await this.#settle(action, { status: answer.status, output }, judged);
-    if (judged.redactions.length > 0) this.#parts.observer.redacted(action.protocol, judged.redactions.length);
+    await commitOutcome(road, action, { status: answer.status, output }, judged, span);
+    publishRedactions(road, action.protocol, judged);
     if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged, approvalId };
     return { kind: "answered", reply: await answer.makeReply(output, judged.redactions), approvalId };
-  }
-
-  async #evaluate(action: ActionEnvelope): Promise<Evaluation> {
-    const evaluation = await evaluateOrBlock(this.#parts.chain, action, this.#parts.newId);
-    this.#parts.observer.decided(action.protocol, action.phase, evaluation.decision, evaluation.durationUs);
-    return evaluation;
-  }
-
-  /** INVARIANT: what an answer taints its session with is in force, and durable, before anyone sees of the answer. */
-  async #judge(action: ActionEnvelope, output: Json): Promise<Evaluation> {
-    const judged = await this.#evaluate(withOutput(action, output));
-    await this.#parts.sessions.learn(action, judged);
-    return judged;
-  }
-
-  /**
-   * An action whose session is stopped, or whose ticket is spent, while it is judged is judged again, so that what then
-   * holds is on record. Neither is undone meanwhile, so each can happen once.
-   */
-  async #decide(action: ActionEnvelope): Promise<Decided> {
-    const met = new Set<string>();
-    for (;;) {
-      try {
-        return await this.#decideOnce(action);
-      } catch (cause) {
-        const { code } = GatewayError.from(cause);
-        if (!overtaking.has(code) || met.has(code)) throw cause;
-        met.add(code);
-      }
-    }
-  }
-
-  async #decideOnce(attempted: ActionEnvelope): Promise<Decided> {
-    const visit = JoinedVisit.enter(attempted, this.#parts.sessions, this.#parts.tickets);
-    try {
-      const evaluation = await this.#evaluate(visit.action);
-      const gated = await passGate(this.#parts, visit, evaluation);
-      this.#tell(visit.action, evaluation, gated);
-      this.#parts.listener.note(visit.action, evaluation);
-      return { evaluation, gated };
-    } finally {
-      visit.leave();
-    }
-  }
-
-  #tell(action: ActionEnvelope, evaluation: Evaluation, gated: Gated): void {
-    const { live } = this.#parts;
-    const { tenant } = action;
-    live.decide(tenant, evaluation.decision, evaluation.durationUs, decisionNotice(action, evaluation, gated));
-    if (hasRisk(action)) live.publish(tenant, "risk", () => riskNotice(action));
-  }
-
-  /** INVARIANT: what an action taints its session with is in force, and durable, before it is dispatched. */
-  async #dispatch<Reply>(
-    permission: AuthorizedAction,
-    evaluation: Evaluation,
-    dispatch: Dispatch<Reply>,
-  ): Promise<Answer<Reply> | Stopped> {
-    try {
-      await this.#parts.sessions.learn(permission.action, evaluation);
-      const answer = await dispatch(permission);
-      return "flow" in answer ? await answer.flow((output) => this.#judge(permission.action, output)) : answer;
-    } catch (cause) {
-      const error = GatewayError.from(cause);
-      await this.#settle(permission.action, { status: "unknown", reason: error.code });
-      throw error;
-    }
-  }
-
-  async #settle(action: ActionEnvelope, outcome: Outcome, judged?: Evaluation): Promise<void> {
-    const { log, sessions, listener } = this.#parts;
-    const commitHook = judged === undefined ? undefined : sessions.weigh(action, judged);
-    try {
-      await log.recordOutcome(action, outcome, judged, commitHook);
-    } finally {
-      commitHook?.end();
-    }
-    if (judged !== undefined) listener.note(action, judged);
-    this.#parts.observer.settled(action.protocol, outcome.status);
+  } catch (cause) {
+    const error = GatewayError.from(cause);
+    throw approvalId === undefined ? error : withUsedApproval(error, approvalId);
   }
 }
 
-/** An answer that policy stopped half-way: what the upstream would have said is not known. */
-const stoppedReason = "the answer was stopped by policy";
+/** Evaluates an action as policy would see it, and nothing else: no evidence, no dispatch. */
+export async function evaluateAction(
+  road: Road,
+  attempted: ActionEnvelope,
+): Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }> {
+  const contexts = road.participants.map((each) => each.describe?.(attempted));
+  const action = sealAction(attempted, contexts);
+  return { action, evaluation: await evaluate(road, action, noSpan) };
+}
 
-/** What a check says that was asked too late. */
-const overtaking: ReadonlySet<string> = new Set<ErrorCode>(["SESSION_KILLED", "TICKET_STATE"]);
+/**
+ * Judges what an upstream sends beside its answer as that action's output, and returns what policy leaves of it; null
+ * unless it is allowed. Leaves no evidence: the caller records whether it was relayed.
+ */
+export async function judgeNotification(road: Road, action: ActionEnvelope, message: Json): Promise<Json | null> {
+  const judged = await judgeOutput(road, action, message, noSpan);
+  if (judged.decision !== "allow") return null;
+  publishRedactions(road, action.protocol, judged);
+  return redactOutput(message, judged.redactions);
+}
 
 interface Decided {
   readonly evaluation: Evaluation;
-  readonly gated: Gated;
+  readonly gate: GateResult;
 }
 
-/** The same error, and that the approval is gone with it. */
-export function usedUp(error: GatewayError, approvalId: string): GatewayError {
-  const lost = `approval \`${approvalId}\` is used up, a new one is needed`;
-  const detail = error.row.expose && error.detail !== undefined ? `${error.detail}; ${lost}` : lost;
-  const data = { ...error.data, approval: { id: approvalId, state: "consumed" } };
-  return new GatewayError(error.code, detail, { cause: error, data });
+/**
+ * Decides about an action. One that is overtaken by a kill or a spent ticket is judged again, so that the record shows what
+ * then holds; neither can be undone meanwhile, so each overtakes at most once.
+ */
+async function decide(road: Road, attempted: ActionEnvelope, span: Span): Promise<Decided> {
+  const met = new Set<ErrorCode>();
+  for (;;) {
+    try {
+      return await decideOnce(road, attempted, span);
+    } catch (cause) {
+      const { code } = GatewayError.from(cause);
+      if (!overtaking.has(code) || met.has(code)) throw cause;
+      met.add(code);
+    }
+  }
 }
 
-/** A reviewer decides about a known caller; nobody can be asked about an unknown one. */
-function refuse(
+const overtaking: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["SESSION_KILLED", "TICKET_STATE"]);
+
+async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Promise<Decided> {
+  const participations: Participation[] = [];
+  let isCommitted = false;
+  try {
+    for (const each of road.participants) if (each.begin !== undefined) participations.push(each.begin(attempted));
+    const action = sealAction(
+      attempted,
+      participations.map(({ context }) => context),
+    );
+    span.setAttributes({ action });
+    const evaluation = await evaluate(road, action, span);
+    const pending: PendingDecision = { action, evaluation, review: null };
+    const commit = (): Promise<GateResult> =>
+      authorize(road.log, participations, pending, () => {
+        isCommitted = true;
+      });
+    const gate = await span.run("record_decision", commit);
+    for (const each of road.subscribers) each.decided?.(action, evaluation, gate.permission !== null);
+    return { evaluation, gate };
+  } finally {
+    for (const each of participations.toReversed()) each.finish(isCommitted);
+  }
+}
+
+/** The answer of the chain, or `block` where the chain itself throws: the wall behind each policy's own. */
+async function evaluate(road: Road, action: ActionEnvelope, span: Span): Promise<Evaluation> {
+  const evaluation = await span.run(action.phase === "output" ? "judge_output" : "evaluate", async (step) => {
+    const evaluated = await evaluateOrBlock(road.policies, action, road.newId);
+    step.setAttributes({ evaluation: evaluated });
+    return evaluated;
+  });
+  span.setAttributes({ evaluation });
+  for (const each of road.subscribers) each.evaluated?.(action, evaluation, span.context);
+  return evaluation;
+}
+
+/** Records the taints of an action, then sends it. A streamed answer is judged event by event inside this step. */
+async function dispatchOnce<Reply>(
+  road: Road,
+  permission: AuthorizedAction,
+  dispatch: Dispatch<Reply>,
+  span: Span,
+): Promise<Answer<Reply> | Stopped> {
+  const { action, evaluation } = permission;
+  try {
+    await recordTaints(road, action, evaluation);
+    return await span.run("dispatch", async (step) => {
+      const answer = await dispatch(permission, step);
+      const end = "flow" in answer ? await answer.flow((output) => judgeOutput(road, action, output, span)) : answer;
+      if ("status" in end && end.status === "error") step.setAttributes({ error: "tool_error" });
+      return end;
+    });
+  } catch (cause) {
+    const error = GatewayError.from(cause);
+    await commitOutcome(road, action, { status: "unknown", reason: error.code }, undefined, span);
+    throw error;
+  }
+}
+
+/** INVARIANT: the taints of an answer are durable before anyone sees any of it. */
+async function judgeOutput(road: Road, action: ActionEnvelope, output: Json, span: Span): Promise<Evaluation> {
+  const judged = await evaluate(road, withOutput(action, output), span);
+  await recordTaints(road, action, judged);
+  return judged;
+}
+
+async function recordTaints(road: Road, action: ActionEnvelope, evaluation: Evaluation): Promise<void> {
+  for (const each of road.participants) await each.recordTaints?.(action, evaluation);
+}
+
+async function commitOutcome(
+  road: Road,
   action: ActionEnvelope,
+  outcome: Outcome,
+  judged: Evaluation | undefined,
+  span: Span,
+): Promise<void> {
+  const hooks: CommitHook[] = [];
+  try {
+    if (judged !== undefined) {
+      for (const each of road.participants) {
+        const hook = each.applyOutputVerdict?.(action, judged);
+        if (hook !== undefined) hooks.push(hook);
+      }
+    }
+    const operations: CommitHook["operations"] = () => hooks.flatMap((hook) => hook.operations());
+    await span.run("record_outcome", () => road.log.recordOutcome(action, outcome, judged, { operations }));
+    // COMMIT POINT: the outcome is durable; the response may be given.
+  } finally {
+    for (const hook of hooks) hook.end();
+  }
+  for (const each of road.subscribers) each.finished?.(action, outcome, judged);
+}
+
+function publishRedactions(road: Road, protocol: Protocol, { redactions }: Evaluation): void {
+  if (redactions.length === 0) return;
+  for (const each of road.subscribers) each.redacted?.(protocol, redactions.length);
+}
+
+/** An answer that policy stopped half-way: the rest of it is not known. */
+const stoppedReason = "the answer was stopped by policy";
+
+/** A reviewer decides about a known caller; an anonymous one cannot be asked to repeat its call. */
+function refuse(
+  { principal }: ActionEnvelope,
   evaluation: Evaluation,
-  review: Waiting | null,
-): Extract<Passage<never>, { kind: "refused" }> {
-  if (evaluation.decision === "review" && action.principal.keyId === anonymousKeyId) {
+  review: ReviewState | null,
+): Extract<RunResult<never>, { kind: "refused" }> {
+  if (evaluation.decision === "review" && principal.keyId === anonymousKeyId) {
     throw new GatewayError(
       "KEY_MISSING",
       "this action is held for review, which needs a known caller: send `X-API-Key`",
@@ -255,57 +249,24 @@ function refuse(
   return { kind: "refused", evaluation, review };
 }
 
-/**
- * What an upstream answered, for policy to judge, and how a reply is made of what policy leaves of it: of that and
- * nothing else, so that what was redacted is in no reply.
- */
-export interface Answer<Reply> {
-  readonly status: "success" | "error";
-  readonly output: Json;
-  /** `redactions` are those that were applied to make this output. */
-  readonly makeReply: (output: Json, redactions: readonly Redaction[]) => Reply | Promise<Reply>;
-}
-
-/** Sends one permitted action to where it belongs. Rejects when no answer can be vouched for. */
-export type Dispatch<Reply> = (permission: AuthorizedAction) => Promise<Answer<Reply> | StreamedAnswer<Reply>>;
-
-/** Asks policy about an answer, or a part of one. */
-export type Judge = (output: Json) => Promise<Evaluation>;
-
-/** An answer that policy stopped on its way. */
-export interface Stopped {
-  readonly stopped: Evaluation;
-}
-
-/** An answer that comes event by event. */
-export interface StreamedAnswer<Reply> {
-  /**
-   * Lets go what policy has seen. Resolves with the answer once it is whole, its last events still held back, or with
-   * the evaluation that stopped it. Rejects with what ended the stream early.
-   */
-  readonly flow: (judge: Judge) => Promise<Answer<Reply> | Stopped>;
-}
-
-/** The chain, as the road needs it. */
-export interface Evaluator {
-  evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation>;
-  /** Whether the answer's text may change what is said of it. */
-  readsOutput(protocol: Protocol): boolean;
+/** The same error, with the note that the approval is used up. */
+export function withUsedApproval(error: GatewayError, approvalId: string): GatewayError {
+  const lost = `approval \`${approvalId}\` is used up, a new one is needed`;
+  const detail = error.row.expose && error.detail !== undefined ? `${error.detail}; ${lost}` : lost;
+  const data = { ...error.data, approval: { id: approvalId, state: "consumed" } };
+  return new GatewayError(error.code, detail, { cause: error, data });
 }
 
 const chainRef: PolicyRef = { kind: "external", name: "chain", version: "1", digest: "", signer: null };
 
-/**
- * The chain's answer, or `block` where the chain itself throws.
- * The chain already turns each policy's failure into a block; this is the wall behind that one.
- */
+/** Returns the evaluation of the chain, or one that blocks where the chain throws. */
 export async function evaluateOrBlock(
-  chain: Evaluator,
+  policies: Evaluator,
   action: ActionEnvelope,
   newId: () => string,
 ): Promise<Evaluation> {
   try {
-    return await chain.evaluate(action);
+    return await policies.evaluate(action);
   } catch (cause) {
     const error = `policy_error: ${cause instanceof Error ? cause.message : String(cause)}`;
     return {

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../action/json.ts";
 import { buildFromPointers, valueAt } from "../action/json-pointer.ts";
 import type { Redaction } from "../action/policy.ts";
 import type { StreamStep } from "../provider/wire/stream-step.ts";
-import type { Answer, Judge, Stopped, StreamedAnswer } from "./run.ts";
+import type { Answer, Judge, Stopped, StreamedAnswer } from "./dispatch.ts";
 import { type Place, StreamChannel } from "./stream-channel.ts";
 
 /** Reads an answer event by event. */

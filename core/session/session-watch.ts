@@ -1,10 +1,11 @@
 import { type BatchOperation, type CommitHook, noCommitHook } from "../action/commit-hook.ts";
 import type { Evaluation } from "../action/decision.ts";
-import { type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
+import { type ActionContext, type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { findActionFacts } from "../action/fact.ts";
 import type { Clock } from "../action/id.ts";
-import { deepFreeze, type JsonObject } from "../action/json.ts";
+import type { JsonObject } from "../action/json.ts";
+import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
 import type { KillTarget } from "../kill/kill.ts";
 import type { SessionLog } from "../kill/kill-store.ts";
 import type { KillSwitch } from "../kill/kill-switch.ts";
@@ -27,13 +28,14 @@ interface SessionWatchOptions extends Omit<VisitParts, "onWouldKill"> {
 }
 
 /**
- * What sessions do over time: each action is shown to policy with its session's past, and becomes part of it. On the MCP
- * and the model road alike: who sends the same label has one session.
+ * Follows sessions over time: each action is shown to policy with its session's past, and becomes part of it. MCP calls and
+ * model requests with the same label share one session.
  *
- * Where the store cannot be read, or what it keeps of a session is damaged, every method throws or rejects: nothing is
+ * Where the store cannot be read, or the stored state of a session is damaged, every method throws or rejects: nothing is
  * known of that session, and nothing it asks for may be done.
  */
-export class SessionWatch {
+export class SessionWatch implements Participant {
+  readonly name = "session";
   readonly #options: SessionWatchOptions;
   readonly #book: SessionBook;
   readonly #visits: VisitParts;
@@ -45,21 +47,21 @@ export class SessionWatch {
     this.#visits = { ...options, onWouldKill: () => options.observer.wouldKill() };
   }
 
-  /** The action as policy is to see it, where nothing will come of it. */
-  view(action: ActionEnvelope): ActionEnvelope {
-    return this.#see(action, this.#entryOf(action), this.#tools.find(action));
+  describe(action: ActionEnvelope): ActionContext {
+    return this.#contextOf(action, this.#entryOf(action), this.#tools.find(action));
   }
 
-  /** The same for an action that is about to be decided. It counts as one of its session's until `leave` is called. */
-  enter(action: ActionEnvelope): SessionVisit {
-    const entry = this.#entryOf(action);
-    const tool = this.#tools.find(action);
-    const visit = new SessionVisit(this.#visits, entry, tool, this.#see(action, entry, tool));
+  /** Counts the action as one that its session is attempting, until it is committed or finished. */
+  begin(attempted: ActionEnvelope): SessionParticipation {
+    const entry = this.#entryOf(attempted);
+    const tool = this.#tools.find(attempted);
+    const context = this.#contextOf(attempted, entry, tool);
+    const participation = new SessionParticipation(this.#visits, entry, tool, context);
     this.#options.observer.watchedSessions(this.#book.size);
-    return visit;
+    return participation;
   }
 
-  /** Whether the session has attempted anything, or is about to. */
+  /** Returns true where the session has attempted anything, or is about to. */
   hasActed(tenant: string, session: string, principal: string): boolean {
     const { last, judged } = this.#book.open(tenant, session, principal);
     return last > 0 || judged > 0;
@@ -69,7 +71,7 @@ export class SessionWatch {
    * Taints the session with what an action brought in: in force when this returns, durable and on record when the promise
    * resolves. Rejects with EVIDENCE_UNAVAILABLE where it cannot be recorded.
    */
-  async learn(action: ActionEnvelope, evaluation: Evaluation): Promise<void> {
+  async recordTaints(action: ActionEnvelope, evaluation: Evaluation): Promise<void> {
     const names = taintsOf(action, evaluation);
     if (names.length === 0) return;
     const { tenant, session, id } = action;
@@ -86,10 +88,10 @@ export class SessionWatch {
   }
 
   /**
-   * Counts what policy said of an action's answer, once, before that is recorded: its risk is the session's from now on,
-   * and where that is too much, the session is stopped when this returns.
+   * Adds the risk of a verdict about an answer to the session, before that is recorded. Where the sum reaches the limit, the
+   * session is stopped when this returns.
    */
-  weigh(action: ActionEnvelope, evaluation: Evaluation): CommitHook {
+  applyOutputVerdict(action: ActionEnvelope, evaluation: Evaluation): CommitHook {
     if (isStopped(this.#visits, evaluation)) return noCommitHook;
     const entry = this.#entryOf(action);
     if (!raiseRisk(this.#visits, entry, action, evaluation)) return noCommitHook;
@@ -175,38 +177,36 @@ export class SessionWatch {
     return this.#book.open(tenant, session.id, principal.id);
   }
 
-  #see(action: ActionEnvelope, entry: SessionEntry, tool: KnownTool): ActionEnvelope {
-    const reaches = action.protocol !== "model" && action.phase !== "list";
-    const facts = reaches ? findActionFacts(action.arguments) : undefined;
-    return deepFreeze({
-      ...action,
-      ...(facts === undefined ? {} : { facts }),
-      session_state: entry.state(tool, this.#options.clock()),
-      history: entry.history,
-    });
+  #contextOf(
+    { protocol, phase, arguments: args }: ActionEnvelope,
+    entry: SessionEntry,
+    tool: KnownTool,
+  ): ActionContext {
+    const state = entry.state(tool, this.#options.clock());
+    const context = { session_state: state, history: entry.history };
+    // A model request reaches nowhere by itself, and a listed tool has no arguments.
+    return protocol === "model" || phase === "list" ? context : { facts: findActionFacts(args), ...context };
   }
 }
 
 interface VisitParts extends RiskParts {
   readonly book: SessionBook;
-  readonly killSwitch: RiskParts["killSwitch"] & Pick<KillSwitch, "check">;
   readonly reviews: Pick<ReviewFlood, "count">;
 }
 
-/** One action while it is decided. Until it is, it counts as one of its session's. */
-export class SessionVisit {
-  /** As policy is to see it. */
-  readonly action: ActionEnvelope;
+/** One action while it is decided: until then it counts as one that its session is attempting. */
+export class SessionParticipation implements Participation {
+  readonly context: ActionContext;
   readonly #parts: VisitParts;
   readonly #entry: SessionEntry;
   readonly #tool: KnownTool;
-  #evaluation: Evaluation | undefined;
+  #pending: PendingDecision | undefined;
   #taints: readonly string[] = [];
   #isJudged = true;
   #isChanged = false;
 
-  constructor(parts: VisitParts, entry: SessionEntry, tool: KnownTool, action: ActionEnvelope) {
-    this.action = action;
+  constructor(parts: VisitParts, entry: SessionEntry, tool: KnownTool, context: ActionContext) {
+    this.context = context;
     this.#parts = parts;
     this.#entry = entry;
     this.#tool = tool;
@@ -215,43 +215,36 @@ export class SessionVisit {
   }
 
   /**
-   * Counts what policy said of the action, before that is recorded: its risk is the session's from now on, and where that
-   * is too much, or the reviews are too many, the session is stopped when this returns. `asks`: a new review. A question
-   * asked again and an approval that is used add no risk: a person looks, or has looked, at that. Nor does what a stopped
-   * session attempts. Throws SESSION_STATE where the session would be tainted with more than can be remembered.
+   * Adds the risk of the verdict to the session. Where the sum reaches the limit, or there are too many reviews, the session
+   * is stopped when this returns. A repeated question and a used approval add no risk: a person looks, or has looked, at
+   * that. Nor does what a stopped session attempts. Throws TAINT_LIMIT where the session has no room for the taints.
    */
-  count(evaluation: Evaluation, asks: "nothing" | "review" | "again"): void {
-    this.#evaluation = evaluation;
-    this.#taints = taintsOf(this.action, evaluation);
-    checkRoom(this.#entry, this.action, this.#taints);
-    if (asks === "again" || isStopped(this.#parts, evaluation)) return;
-    if (asks === "review") this.#countReview();
-    if (raiseRisk(this.#parts, this.#entry, this.action, evaluation)) this.#isChanged = true;
+  applyVerdict(pending: PendingDecision): void {
+    const { action, evaluation, review } = pending;
+    this.#pending = pending;
+    this.#taints = taintsOf(action, evaluation);
+    checkRoom(this.#entry, action, this.#taints);
+    const isNewReview = review?.kind === "held" && review.isNew;
+    if ((review !== null && !isNewReview) || isStopped(this.#parts, evaluation)) return;
+    if (isNewReview) this.#countReview(action);
+    if (raiseRisk(this.#parts, this.#entry, action, evaluation)) this.#isChanged = true;
   }
 
-  /** Throws SESSION_KILLED where the session was stopped since the action was judged. */
-  check(): void {
-    this.#parts.killSwitch.check(this.action);
-  }
-
-  /** Makes the action part of its session's past; call when its decision gets its place. Returns what is written with it. */
-  operations(dispatched: boolean): readonly BatchOperation[] {
-    const { action } = this;
-    if (this.#evaluation === undefined)
-      throw new TypeError("operations: expected what was decided to be counted first");
-    // Asking what there is, is not yet doing something.
-    if (action.target !== everyUpstream) this.#remember(this.#evaluation, dispatched);
+  /** Makes the action part of its session's past and returns the writes of the session. */
+  operations(isDispatched: boolean): readonly BatchOperation[] {
+    if (this.#pending === undefined) throw new TypeError("operations: expected the verdict to be applied first");
+    const { action } = this.#pending;
+    // A question about what there is, is not an action.
+    if (action.target !== everyUpstream) this.#remember(this.#pending, isDispatched);
     return this.#isChanged ? [this.#parts.book.put(action.tenant, action.session.id, this.#entry)] : [];
   }
 
-  /** Call once, whatever came of it. */
-  leave(): void {
+  finish(): void {
     this.#endJudging();
     this.#entry.pins--;
   }
 
-  #remember({ decision }: Evaluation, dispatched: boolean): void {
-    const { action } = this;
+  #remember({ action, evaluation: { decision } }: PendingDecision, dispatched: boolean): void {
     const at = this.#parts.clock();
     this.#endJudging();
     this.#entry.remember(this.#tool, pastOf(action, this.#tool, decision, dispatched, at));
@@ -264,10 +257,10 @@ export class SessionVisit {
     this.#isJudged = false;
   }
 
-  #countReview(): void {
+  #countReview({ tenant, session }: ActionEnvelope): void {
     this.#entry.countReview();
     this.#isChanged = true;
-    this.#parts.reviews.count(this.action.tenant, this.action.session.id);
+    this.#parts.reviews.count(tenant, session.id);
   }
 }
 

@@ -3,7 +3,7 @@ import type { Clock, Random } from "../action/id.ts";
 import { TicketOffice, type TicketRule } from "./ticket-issuer.ts";
 import { type TicketKeyStore, TicketKeys, type TicketLog } from "./ticket-keys.ts";
 import { TicketBook, type TicketStore } from "./ticket-store.ts";
-import { TicketDesk } from "./ticket-verifier.ts";
+import { TicketVerifier } from "./ticket-verifier.ts";
 
 /** The evidence, as far as tickets need it. */
 interface TicketLedger extends TicketLog {
@@ -29,7 +29,7 @@ const sweepMs = 60_000;
 
 /** The capability tickets of all tenants. */
 export class Tickets {
-  readonly desk: TicketDesk;
+  readonly verifier: TicketVerifier;
   readonly office: TicketOffice;
   readonly keys: TicketKeys;
   readonly #parts: TicketsParts;
@@ -41,7 +41,7 @@ export class Tickets {
     const book = new TicketBook(parts.store);
     this.#parts = parts;
     this.keys = keys;
-    this.desk = new TicketDesk({ keys, book, clock, onEvent: parts.onEvent });
+    this.verifier = new TicketVerifier({ keys, book, clock, onEvent: parts.onEvent });
     this.office = new TicketOffice({ ...parts, log: parts.ledger, keys, book, clock });
     this.#timer = setInterval(() => this.#sweepAll(), sweepMs).unref();
   }

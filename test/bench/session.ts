@@ -71,18 +71,18 @@ interface Judged {
 }
 
 function take({ action, judged, output }: Judged): void {
-  const visit = world.watch.enter(action);
-  visit.count(judged, "nothing");
-  visit.check();
+  const visit = world.watch.begin(action);
+  visit.applyVerdict({ action, evaluation: judged, review: null });
+  world.killSwitch.check(action);
   visit.operations(true);
-  visit.leave();
-  void world.watch.learn(action, output);
+  visit.finish();
+  void world.watch.recordTaints(action, output);
 }
 
 function taintTenfold(label: string): void {
   for (let n = 0; n < 10; n++) {
     const output = withOutput(newAction({}, label), "text");
-    void world.watch.learn(output, { ...findIn(output, { taints: [`word-${n}`] }), phase: "output" });
+    void world.watch.recordTaints(output, { ...findIn(output, { taints: [`word-${n}`] }), phase: "output" });
   }
 }
 

@@ -80,13 +80,13 @@ async function makeSpans(): Promise<number> {
   const before = process.cpuUsage();
   for (let call = 0; call < calls; call++) {
     const request = tracer.begin({ protocol: "mcp", method: "tools/call" }, undefined);
-    request.tell({ action, evaluation });
+    request.setAttributes({ action, evaluation });
     for (const name of steps) {
       const step = request.begin(name);
-      if (name === "evaluate" || name === "judge_output") step.tell({ evaluation });
+      if (name === "evaluate" || name === "judge_output") step.setAttributes({ evaluation });
       step.end();
     }
-    request.tell({ passed: "answered" });
+    request.setAttributes({ passed: "answered" });
     request.end();
     // As a gateway gets to send between calls.
     if (call % 40 === 0) await new Promise((resolve) => setImmediate(resolve));

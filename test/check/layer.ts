@@ -1,47 +1,63 @@
 import { type Import, importsOf, type SourceTree } from "./source-tree.ts";
 
-/** The folders of the first layer: siblings that do not know one another. */
-const siblings: ReadonlySet<string> = new Set(
-  "config policy extension session approval evidence identity upstream provider usage store observe notify ticket manifest".split(
-    " ",
-  ),
-);
+/** The folders of `core/`, each line above those that may import it; see `core/README.md`. */
+export const layers: readonly (readonly string[])[] = [
+  ["action"],
+  ["config", "identity", "observe", "operation"],
+  ["store"],
+  ["evidence"],
+  ["trust"],
+  ["plugin"],
+  ["policy"],
+  ["approval", "session", "kill", "ticket", "manifest", "usage", "notify", "backup"],
+  ["upstream", "provider"],
+  ["road"],
+  ["explain"],
+  ["http"],
+  ["gateway"],
+  ["admin"],
+  ["compose"],
+  ["cli"],
+];
 
-interface Place {
-  readonly layer: number;
-  readonly folder: string;
-}
-
-/** Where a file of `core/` belongs, or undefined for a place the design does not know. */
-function placeOf(path: string): Place | undefined {
-  if (/^core\/(?:gateway|parts|peers|endpoints|instance|permits|policies)\.ts$/.test(path))
-    return { layer: 4, folder: "core" };
+/** Returns the layer of a file of `core/`, or -1 for a folder that the design does not name. */
+function layerOf(path: string): number {
   const folder = /^core\/([^/]+)\//.exec(path)?.[1] ?? "";
-  const place = (layer: number): Place => ({ layer, folder });
-  if (folder === "kernel") return place(0);
-  if (siblings.has(folder)) return place(1);
-  if (folder === "pipeline") return place(2);
-  if (folder === "ingress") return place(3);
-  return folder === "cli" ? place(4) : undefined;
+  return layers.findIndex((line) => line.includes(folder));
 }
 
-/** Imports point down; files of the first layer import their own folder and the kernel only. */
+/** Imports point down, or to a neighbour on the same line; circles are found by `cycleFaults`. */
 export function layerFaults(tree: SourceTree): readonly string[] {
   return edgesOf(tree, "core/").flatMap(({ from, to }) => {
-    const source = placeOf(from);
-    if (source === undefined) return [`${from}: is in no layer of the design`];
+    const layer = layerOf(from);
+    if (layer === -1) return [`${from}: is in no folder of the design`];
     if (to.name === "(computed)") return [`${from}: imports a module whose name is computed`];
     if (to.path === undefined || to.path.startsWith("sdk/")) return [];
-    const target = placeOf(to.path);
-    if (target === undefined) return [`${from}: imports ${to.path}, which is in no layer of the design`];
-    if (target.folder === source.folder) return [];
-    if (target.layer > source.layer) return [`${from}: imports ${to.path}, which is above it`];
-    return target.layer === source.layer && source.layer < 4 ? [`${from}: imports its sibling ${to.path}`] : [];
+    const target = layerOf(to.path);
+    if (target === -1) return [`${from}: imports ${to.path}, which is in no folder of the design`];
+    return target > layer ? [`${from}: imports ${to.path}, which is above it`] : [];
   });
 }
 
-/** The kernel names no module but its own, pure parts of Node and pure packages; and no clock, timer or chance. */
-export function kernelFaults(tree: SourceTree): readonly string[] {
+/** Folders of one line import one another in no circle, even where their files do not. */
+export function neighbourFaults(tree: SourceTree): readonly string[] {
+  const folders = new Map<string, Set<string>>();
+  for (const { from, to } of edgesOf(tree, "core/")) {
+    const [source, target] = [from.split("/")[1] ?? "", to.path?.split("/")[1] ?? ""];
+    if (to.path === undefined || source === target || layerOf(from) !== layerOf(to.path)) continue;
+    folders.set(source, (folders.get(source) ?? new Set()).add(target));
+  }
+  const reaches = (start: string, goal: string, seen: Set<string> = new Set()): boolean =>
+    [...(folders.get(start) ?? [])].some(
+      (next) => next === goal || (!seen.has(next) && reaches(next, goal, seen.add(next))),
+    );
+  return [...folders.keys()]
+    .filter((folder) => reaches(folder, folder))
+    .map((folder) => `core/${folder}: imports itself through its neighbours`);
+}
+
+/** `core/action` names no module but its own, pure parts of Node and pure packages; and no clock, timer or chance. */
+export function actionFaults(tree: SourceTree): readonly string[] {
   const pure = new Set(["node:crypto", "node:buffer", "canonicalize", "yaml"]);
   const modules = edgesOf(tree, "core/action/")
     .filter(({ to }) => to.path === undefined && !pure.has(to.name))
@@ -59,10 +75,10 @@ function withoutCommentLines(source: string): string {
   return source.replace(/^\s*(?:\/\/|\/?\*).*$/gm, "");
 }
 
-/** Koa is named in `core/http` alone. */
+/** Koa is named in the folders that serve ports alone. */
 export function koaFaults(tree: SourceTree): readonly string[] {
   return edgesOf(tree, "core/")
-    .filter(({ from, to }) => /^@?koa\b/.test(to.name) && !from.startsWith("core/http/"))
+    .filter(({ from, to }) => /^@?koa\b/.test(to.name) && !/^core\/(?:http|gateway|admin)\//.test(from))
     .map(({ from, to }) => `${from}: imports \`${to.name}\``);
 }
 
@@ -73,20 +89,26 @@ export function sdkFaults(tree: SourceTree): readonly string[] {
     .map(({ from, to }) => `${from}: imports ${to.path}`);
 }
 
-/** Between the first layer and the composition root, parts are received, not made. */
+/** From the road to the ports, parts are received, not made: `core/compose` and the command line make them. */
 export function compositionFaults(tree: SourceTree): readonly string[] {
+  const [road, compose] = [layerOf("core/road/run.ts"), layerOf("core/compose/compose.ts")];
   return filesBelow(tree, "core/").flatMap(([path, source]) => {
-    const layer = placeOf(path)?.layer;
-    if (layer !== 2 && layer !== 3) return [];
+    const layer = layerOf(path);
+    if (layer < road || layer >= compose) return [];
     const made = new Set(
       [...source.matchAll(/\bnew\s+([\w$]+)|\b((?:open|create|start)[A-Z][\w$]*)\s*\(/g)].map(madeName),
     );
     return importsOf(path, source)
-      .filter(({ path: target }) => placeOf(target ?? "")?.layer === 1)
+      .filter(({ path: target }) => isPart(target ?? "", road))
       .flatMap(({ values }) => values)
       .filter((name) => made.has(name))
       .map((name) => `${path}: makes its own part with \`${name}\``);
   });
+}
+
+function isPart(path: string, road: number): boolean {
+  const layer = layerOf(path);
+  return layer > 0 && layer < road;
 }
 
 function madeName([, constructed, factory]: RegExpMatchArray): string | undefined {

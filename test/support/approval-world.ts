@@ -1,14 +1,13 @@
 import { randomBytes } from "node:crypto";
-import type { Approval } from "../../core/action/approval.ts";
+import type { Approval, FormerApproval } from "../../core/action/approval.ts";
 import type { Evaluation } from "../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import { uuidV7 } from "../../core/action/id.ts";
 import { type Principal, principalId } from "../../core/action/principal.ts";
 import type { Role } from "../../core/action/role.ts";
 import { Approvals, type ApprovalsParts } from "../../core/approval/approvals.ts";
-import type { FormerApproval } from "../../core/approval/former-approval.ts";
-import { type Gated, passGate } from "../../core/road/authorize.ts";
-import { JoinedVisit, type SessionWatch, type TicketDesk } from "../../core/road/participant.ts";
+import { approvalParticipant } from "../../core/approval/participant.ts";
+import { authorize, type GateResult } from "../../core/road/authorize.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
 
 /** A reviewer of tenant `acme`, or of another. */
@@ -92,8 +91,20 @@ export class ApprovalWorld {
   /** Takes an action that policy holds for review as far as the gate, on record. */
   async attempt(action: ActionEnvelope, evaluation?: Evaluation): Promise<Attempted> {
     const judged = evaluation ?? makeEvaluation(action, "review");
-    const gate = { log: this.ledger.ledger, desk: this.approvals.queue };
-    const gated = await passGate(gate, JoinedVisit.enter(action, unwatched, ticketless), judged);
+    const participation = approvalParticipant(this.approvals.queue).begin?.(action);
+    if (participation === undefined) throw new Error("expected the approvals to take part");
+    let isCommitted = false;
+    const commit = async (): Promise<GateResult> => {
+      try {
+        const pending = { action, evaluation: judged, review: null };
+        return await authorize(this.ledger.ledger, [participation], pending, () => {
+          isCommitted = true;
+        });
+      } finally {
+        participation.finish(isCommitted);
+      }
+    };
+    const gated = await commit();
     if (gated.permission !== null) await this.ledger.ledger.recordOutcome(action, { status: "success", output: {} });
     return attempted(gated);
   }
@@ -126,34 +137,7 @@ export class ApprovalWorld {
   }
 }
 
-/** Sessions that nobody watches or stops. */
-export const unwatched: SessionWatch = {
-  view: (action) => action,
-  enter: (action) => ({
-    action,
-    count: () => undefined,
-    check: () => undefined,
-    operations: () => [],
-    leave: () => undefined,
-  }),
-  learn: async () => undefined,
-  weigh: () => ({ operations: () => [], end: () => undefined }),
-};
-
-/** Tickets that nobody needs. */
-export const ticketless: TicketDesk = {
-  view: (action) => action,
-  enter: (action) => ({
-    action,
-    count: () => undefined,
-    check: () => undefined,
-    use: () => undefined,
-    operations: () => [],
-    leave: () => undefined,
-  }),
-};
-
-function attempted(gated: Gated): Attempted {
+function attempted(gated: GateResult): Attempted {
   const review = gated.permission === null ? gated.review : null;
   return {
     permitted: gated.permission !== null,

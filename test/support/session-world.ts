@@ -1,3 +1,4 @@
+import type { ApprovalReservation } from "../../core/action/approval.ts";
 import type { Evaluation } from "../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import type { JsonObject } from "../../core/action/json.ts";
@@ -7,8 +8,9 @@ import type { Ledger } from "../../core/evidence/ledger.ts";
 import type { KillSwitch } from "../../core/kill/kill-switch.ts";
 import type { RiskLimit } from "../../core/session/risk-meter.ts";
 import { openSessionControl, type SessionControl } from "../../core/session/session-control.ts";
-import type { SessionVisit, SessionWatch } from "../../core/session/session-watch.ts";
+import type { SessionParticipation, SessionWatch } from "../../core/session/session-watch.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
+import { pendingOf } from "./road-world.ts";
 
 export interface SessionSettings {
   readonly risk?: Partial<RiskLimit>;
@@ -85,18 +87,18 @@ export class SessionWorld {
   }
 
   /** Takes an action to its decision, as the road does. Its visit has ended when this resolves. */
-  async decide(action: ActionEnvelope, evaluation: Evaluation = makeEvaluation(action)): Promise<SessionVisit> {
-    const visit = this.watch.enter(action);
+  async decide(action: ActionEnvelope, evaluation: Evaluation = makeEvaluation(action)): Promise<SessionParticipation> {
+    const visit = this.watch.begin(action);
     try {
-      visit.count(evaluation, evaluation.decision === "review" ? "review" : "nothing");
+      visit.applyVerdict(pendingOf(action, evaluation, evaluation.decision === "review" ? newReview : null));
       await this.ledger.recordDecision(action, evaluation, undefined, {
-        check: () => visit.check(),
+        check: () => this.killSwitch.check(action),
         use: () => undefined,
         operations: (dispatched) => visit.operations(dispatched),
       });
       return visit;
     } finally {
-      visit.leave();
+      visit.finish();
     }
   }
 
@@ -137,3 +139,9 @@ export function findIn(action: ActionEnvelope, ...findings: readonly Partial<Fin
   }));
   return { ...plain, verdicts };
 }
+
+/** The reservation of an action that nobody was asked about before. */
+const newReview = { kind: "held", isNew: true } as unknown as ApprovalReservation;
+
+/** The reservation of an action that waits for review already. */
+export const heldAgain = { kind: "held", isNew: false } as unknown as ApprovalReservation;

@@ -8,6 +8,7 @@ import { type AskedTicket, type IssuedTicket, orderOf, type TicketRule } from ".
 import { Tickets } from "../../core/ticket/tickets.ts";
 import { reviewer } from "./approval-world.ts";
 import { LedgerWorld, makeEvaluation, newAction } from "./ledger-world.ts";
+import { pendingOf, seenBy } from "./road-world.ts";
 
 const agent = newAction().principal.id;
 
@@ -96,7 +97,10 @@ export class TicketDeskWorld {
   /** An action that presents a token, as the road enters it. */
   present(token: string, label = "work"): ActionEnvelope {
     const action = newAction({}, label);
-    return { ...action, ticket: this.tickets.desk.present(token, { tenant: action.tenant, id: action.principal.id }) };
+    return {
+      ...action,
+      ticket: this.tickets.verifier.present(token, { tenant: action.tenant, id: action.principal.id }),
+    };
   }
 
   /**
@@ -104,23 +108,23 @@ export class TicketDeskWorld {
    * `guard` is what the decision passes instead of the ticket's own check.
    */
   async decide(attempted: ActionEnvelope, guard?: () => void): Promise<boolean> {
-    const visit = this.tickets.desk.enter(attempted);
-    const { action } = visit;
+    const visit = this.tickets.verifier.begin(attempted);
+    const action = seenBy(attempted, visit);
     const isLifted = action.ticket?.standing === "valid";
     const evaluation = isLifted ? liftedEvaluation(action) : makeEvaluation(action, "block");
     const commitHook: DecisionCommitHook = {
       check: guard ?? (() => visit.check()),
-      use: (dispatched) => visit.use(dispatched),
+      use: (dispatched) => visit.ticketUse(dispatched),
       operations: (dispatched) => visit.operations(dispatched),
     };
     try {
-      visit.count(evaluation);
+      visit.applyVerdict(pendingOf(action, evaluation));
       // Policy takes its time: others are judged meanwhile.
       await new Promise(setImmediate);
       await this.evidence.ledger.recordDecision(action, evaluation, undefined, commitHook);
       return isLifted;
     } finally {
-      visit.leave();
+      visit.finish();
     }
   }
 }

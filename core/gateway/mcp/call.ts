@@ -2,10 +2,10 @@ import type { AuthorizedAction } from "../../action/authorized-action.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { JsonRpcErrorBody, JsonRpcResponse } from "../../action/json-rpc.ts";
-import type { Span, TraceContext, Tracer } from "../../action/trace.ts";
+import { inSpan, type Span, type TraceContext, type Tracer } from "../../action/trace.ts";
 import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
-import type { Answer, Passage, Road } from "../../road/run.ts";
-import { inSpan, travelTraced } from "../../road/traced-road.ts";
+import type { Answer } from "../../road/dispatch.ts";
+import { type Road, type RunResult, runAction } from "../../road/run.ts";
 import { presentTicket, type TicketReader } from "../../ticket/presented-ticket.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import { mirroredParams } from "../../upstream/mcp-header.ts";
@@ -50,17 +50,39 @@ async function answerCall(
   span: Span,
 ): Promise<JsonRpcResponse> {
   const { caller, request } = open;
-  const travel = async (): Promise<Passage<ResponseBody | GatewayError>> => {
-    const action = parts.actions.make(caller, await attemptOf(parts, open, row));
-    return travelTraced(parts.road, span, action, (permission, { context }) =>
-      parts.timed(dispatch(caller, permission, send, context), context),
-    );
-  };
-  const passage = row.routing === "tool" ? await parts.hold.travel(open, travel) : await travel();
-  if (passage.kind === "answered" || row.routing !== "tool") {
-    return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(passage) };
+  const result = await runUntilReviewed(parts, open, row, send, span);
+  if (result.kind === "answered" || row.routing !== "tool") {
+    return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(result) };
   }
-  return parts.hold.page.ask(open, passage) ?? refusedToolResult(request.id, caller.era.era, passage);
+  return parts.hold.page.ask(open, result) ?? refusedToolResult(request.id, caller.era.era, result);
+}
+
+/**
+ * Runs the action; a tool call that is held waits for its review and, once approved, runs anew from the beginning: nothing
+ * that was known before the wait is believed after it. A call that is held again does not wait again.
+ */
+async function runUntilReviewed(
+  parts: CallParts,
+  open: OpenRequest,
+  row: McpMethod,
+  send: Send,
+  span: Span,
+): Promise<RunResult<ResponseBody | GatewayError>> {
+  const { caller } = open;
+  for (let hasWaited = false; ; hasWaited = true) {
+    const attempted = parts.actions.make(caller, await attemptOf(parts, open, row));
+    const result = await runAction(
+      parts.road,
+      attempted,
+      (permission, { context }) => parts.timed(dispatch(caller, permission, send, context), context),
+      span,
+    );
+    span.setAttributes({ passed: result.kind });
+    if (hasWaited || row.routing !== "tool" || result.kind !== "refused" || result.review?.kind !== "held")
+      return result;
+    const refusal = await parts.hold.waitForApproval(open, result, result.review);
+    if (refusal !== "approved") return refusal;
+  }
 }
 
 async function attemptOf(parts: CallParts, { caller, request }: OpenRequest, row: McpMethod): Promise<Attempt> {

@@ -3,7 +3,8 @@ import type { Capability } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ActionFactory } from "../../road/action-factory.ts";
-import type { Answer, Road } from "../../road/run.ts";
+import type { Answer } from "../../road/dispatch.ts";
+import { judgeNotification, type Road, runAction } from "../../road/run.ts";
 import { answerOf, answerOfFault, type ResponseBody } from "./call.ts";
 import type { Caller } from "./caller.ts";
 import { mcpErrorBody, replyOf } from "./refusal.ts";
@@ -53,7 +54,9 @@ export async function relayToClient(
     const untrusted = mixed && Object.keys(params).length > 0;
     const action = parts.actions.make(caller, { tool, target: upstream, capability, arguments: params, untrusted });
     const reply = replyOf(
-      await parts.road.travel(action, (permission) => ask(parts.road, permission, { caller, request, signal, via })),
+      await runAction(parts.road, action, (permission) =>
+        ask(parts.road, permission, { caller, request, signal, via }),
+      ),
     );
     return { jsonrpc: "2.0", id: request.id, ...reply };
   } catch (cause) {
@@ -87,7 +90,7 @@ async function ask(
   const { tool, arguments: params } = AuthorizedAction.spend(permission);
   const { session } = caller;
   if (session === null) throw new GatewayError("METHOD_UNKNOWN", `\`${tool}\``);
-  const left = action.untrusted ? await road.judgeAside(action, params) : params;
+  const left = action.untrusted ? await judgeNotification(road, action, params) : params;
   if (left === null) return answerOfFault(new GatewayError("POLICY_BLOCKED", "the client may not be asked that"));
   const judged = { jsonrpc: "2.0", id: request.id, method: tool, params: left } as JsonRpcRequest;
   return answerOf(await answerInTime(signal, (until) => session.ask(judged, until, via)));

@@ -2,8 +2,8 @@ import type { Approval } from "../../action/approval.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonRpcNotification } from "../../action/json-rpc.ts";
 import type { Principal } from "../../action/principal.ts";
-import type { Waiting } from "../../road/authorize.ts";
-import type { Passage } from "../../road/run.ts";
+import type { ReviewState } from "../../road/authorize.ts";
+import type { RunResult } from "../../road/run.ts";
 import type { OpenRequest } from "./caller.ts";
 import { steeringMeta } from "./request-meta.ts";
 import { ReviewPage, type ReviewPageParts } from "./review-page.ts";
@@ -13,24 +13,24 @@ const maxHeldEach = 64;
 const progressMs = 2_000;
 
 interface HoldParts extends ReviewPageParts {
-  /** How long a call waits for its review; 0: not at all. */
+  /** The longest time a call waits for its review; 0: not at all. */
   readonly holdMs: number;
-  /** Hears how many calls wait, each time that it changes. */
+  /** Called with the number of waiting calls each time it changes. */
   readonly onCount: (count: number) => void;
 }
 
-type Refused = Extract<Passage<never>, { readonly kind: "refused" }>;
-type Pending = Extract<Waiting, { readonly kind: "held" }>;
+type Refused = Extract<RunResult<never>, { readonly kind: "refused" }>;
+type Held = Extract<ReviewState, { readonly kind: "held" }>;
 
-/** A call that waits, and what ends its wait: with an error where it is not to be answered as any held call is. */
+/** A waiting call. Aborting `end` with an error refuses the call with it; without one it is answered as held. */
 interface Wait {
   readonly principal: Principal;
   readonly end: AbortController;
 }
 
 /**
- * Where tool calls wait for their review instead of being answered at once: 1,000 at a time, 64 of a principal. A call
- * beyond that, or while the gateway stops, is answered at once.
+ * Lets tool calls wait for their review instead of being answered at once: 1,000 at a time, 64 of a principal. A call beyond
+ * that, or while the gateway stops, is answered at once.
  */
 export class Hold {
   readonly page: ReviewPage;
@@ -44,31 +44,29 @@ export class Hold {
   }
 
   /**
-   * Takes a tool call down its `road`, and where it is approved in time down the whole of it once more: nothing of what
-   * was known before the wait is believed after it. A call that is held again does not wait again. Rejects as the road
-   * does, with CANCELLED where the client wants no answer any more, and with KEY_UNKNOWN where its key is gone.
+   * Waits until a held call is reviewed, as long as it may. Resolves with `approved` where the call is to run anew, else with
+   * the refusal to answer it with. Rejects with CANCELLED where the client no longer wants an answer, and with KEY_UNKNOWN
+   * where its key was revoked.
    */
-  async travel<Reply>(open: OpenRequest, road: () => Promise<Passage<Reply>>): Promise<Passage<Reply>> {
-    const first = await road();
-    if (first.kind !== "refused" || first.review?.kind !== "held") return first;
-    const unwanted = this.page.show(open, first.review.approval);
-    if (!this.#hasRoom(open) || unwanted?.aborted) return first;
+  async waitForApproval(open: OpenRequest, refused: Refused, review: Held): Promise<"approved" | Refused> {
+    const unwanted = this.page.show(open, review.approval);
+    if (!this.#hasRoom(open) || unwanted?.aborted) return refused;
     const wait = { principal: open.caller.principal, end: new AbortController() };
     const over = AbortSignal.any([wait.end.signal, open.signal, ...(unwanted === undefined ? [] : [unwanted])]);
-    const approval = await this.#wait(open, wait, first.review.approval, over);
+    const approval = await this.#wait(open, wait, review.approval, over);
     if (over.reason instanceof GatewayError) throw over.reason;
-    // Whoever is not there to read the answer, or was told that nothing ran, must not find that it ran.
-    const runs = approval.state === "approved" || approval.state === "consumed";
-    return runs && !over.aborted ? road() : tell(first, first.review, approval);
+    // A call whose client is gone, or was answered that nothing ran, must not run.
+    const isApproved = approval.state === "approved" || approval.state === "consumed";
+    return isApproved && !over.aborted ? "approved" : withState(refused, review, approval);
   }
 
-  /** Answers every call that waits, as if its time were over, and lets none wait any more. */
+  /** Answers every waiting call as if its time were over, and lets none wait any more. */
   stop(): void {
     this.#stopping = true;
     for (const { end } of this.#waits) end.abort();
   }
 
-  /** Refuses the calls of everyone who is not `known` any more. */
+  /** Refuses the waiting calls of principals that are no longer known. */
   endRevoked(known: (principal: Principal) => boolean): void {
     for (const { principal, end } of this.#waits) {
       if (!known(principal)) end.abort(new GatewayError("KEY_UNKNOWN"));
@@ -86,39 +84,39 @@ export class Hold {
     const end = (): void => wait.end.abort();
     const timer = setTimeout(end, holdMs);
     const stopListening = open.reply.onClosed(end);
-    const stopTelling = tellProgress(open, pending.id, holdMs);
+    const stopProgress = reportProgress(open, pending.id, holdMs);
     this.#parts.onCount(this.#waits.add(wait).size);
     try {
       return await book.decided(pending, over);
     } finally {
       this.#waits.delete(wait);
       this.#parts.onCount(this.#waits.size);
-      stopTelling();
+      stopProgress();
       stopListening();
       clearTimeout(timer);
     }
   }
 }
 
-/** Tells the caller that its call waits, where it asked for progress and reads a stream. */
-function tellProgress(open: OpenRequest, id: string, holdMs: number): () => void {
+/** Sends progress notifications while a call waits, where its client asked for them. Returns what ends that. */
+function reportProgress(open: OpenRequest, id: string, holdMs: number): () => void {
   const { progressToken } = steeringMeta(open.request);
   if (progressToken === undefined) return () => undefined;
   const begin = performance.now();
-  const tell = (): void => {
+  const report = (): void => {
     // Below 1: the first step that the upstream counts still comes after it.
     const progress = Math.min(performance.now() - begin, holdMs) / (holdMs + progressMs);
     const params = { progressToken, progress, message: `waiting for review of ${id}` };
     const note: JsonRpcNotification = { jsonrpc: "2.0", method: "notifications/progress", params };
     open.reply.send(note);
   };
-  tell();
-  const timer = setInterval(tell, progressMs);
+  report();
+  const timer = setInterval(report, progressMs);
   return () => clearInterval(timer);
 }
 
-/** The refusal as it is to be told now. */
-function tell(refused: Refused, review: Pending, approval: Approval): Refused {
+/** The refusal with the present state of its approval. */
+function withState(refused: Refused, review: Held, approval: Approval): Refused {
   if (approval.state === "denied") return { ...refused, review: { kind: "denied", approval, step: review.step } };
   return { ...refused, review: { ...review, approval } };
 }

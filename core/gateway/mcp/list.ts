@@ -4,10 +4,10 @@ import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
-import type { Answer, Road } from "../../road/run.ts";
+import type { Answer } from "../../road/dispatch.ts";
+import { evaluateAction, type Road, runAction } from "../../road/run.ts";
 import type { ListedItem } from "../../upstream/catalog.ts";
 import type { ListedTool } from "../../upstream/tool-reader.ts";
-
 import { answerOfResult } from "./call.ts";
 import type { Caller } from "./caller.ts";
 import { replyOf } from "./refusal.ts";
@@ -28,7 +28,7 @@ export async function serveList(parts: ListParts, caller: Caller, request: JsonR
     capability: "read",
     arguments: {},
   });
-  const reply = replyOf(await parts.road.travel(action, (permission) => collect(parts, permission, caller)));
+  const reply = replyOf(await runAction(parts.road, action, (permission) => collect(parts, permission, caller)));
   return { jsonrpc: "2.0", id: request.id, ...reply };
 }
 
@@ -57,8 +57,8 @@ async function definitions(parts: ListParts, method: string, caller: Caller): Pr
 async function visibleTools(parts: ListParts, caller: Caller): Promise<JsonObject[]> {
   const visible: JsonObject[] = [];
   for (const tool of await caller.group.tools()) {
-    const { decision } = await parts.road.evaluate(parts.actions.make(caller, seeing(tool), "list"));
-    if (decision === "allow") visible.push(tool.definition);
+    const { evaluation } = await evaluateAction(parts.road, parts.actions.make(caller, seeing(tool), "list"));
+    if (evaluation.decision === "allow") visible.push(tool.definition);
   }
   return visible;
 }

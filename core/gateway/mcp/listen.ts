@@ -2,7 +2,8 @@ import { AuthorizedAction } from "../../action/authorized-action.ts";
 import { everyUpstream } from "../../action/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse, metaKey } from "../../action/json-rpc.ts";
-import type { Answer } from "../../road/run.ts";
+import type { Answer } from "../../road/dispatch.ts";
+import { runAction } from "../../road/run.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { NotificationHandler, UpstreamGroup } from "../../upstream/group.ts";
@@ -52,10 +53,10 @@ export async function serveListen(
     arguments: pickParams(row, request.params),
   });
   const group = parts.fleet.join("modern");
-  const passage = await parts.road
-    .travel(action, (permission) => listen(parts, permission, group, { caller, request, reply, signal }))
-    .finally(() => group.close());
-  return { jsonrpc: "2.0", id: request.id, ...replyOf(passage) };
+  const result = await runAction(parts.road, action, (permission) =>
+    listen(parts, permission, group, { caller, request, reply, signal }),
+  ).finally(() => group.close());
+  return { jsonrpc: "2.0", id: request.id, ...replyOf(result) };
 }
 
 async function listen(

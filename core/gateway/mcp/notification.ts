@@ -2,7 +2,7 @@ import type { ActionEnvelope } from "../../action/envelope.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification } from "../../action/json-rpc.ts";
 import type { ActionFactory, Actor } from "../../road/action-factory.ts";
-import type { Road } from "../../road/run.ts";
+import { judgeNotification, type Road } from "../../road/run.ts";
 
 /** Why a client is not told: policy does not allow it, it waited too long to be judged, or too many waited. */
 export type DropReason = "policy" | "late" | "full";
@@ -86,14 +86,14 @@ async function judge(parts: RelayParts, told: Told): Promise<void> {
   const { note, deliver, signal } = told;
   const action = told.action();
   const [said, own] = partsOf(note);
-  const left = await parts.road.judgeAside(action, said);
+  const left = await judgeNotification(parts.road, action, said);
   // INVARIANT: from here on nobody sees the notification as it came.
   if (!isJsonObject(left)) return drop(parts, told, "policy", action.id);
   if (!signal.aborted) deliver({ jsonrpc: "2.0", method: note.method, params: { ...left, ...own } });
 }
 
 function isJudged(road: Road, { note, untrusted }: Told): boolean {
-  return note.params !== undefined && (untrusted || road.readsOutput("mcp"));
+  return note.params !== undefined && (untrusted || road.policies.readsOutput("mcp"));
 }
 
 /** What the upstream says, and what its connection has put back in its place: the client's own progress token. */

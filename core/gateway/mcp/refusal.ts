@@ -3,7 +3,7 @@ import { type ErrorCode, GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { JsonRpcResponse, McpEra, RequestId } from "../../action/json-rpc.ts";
 import { type Refusal, reasonOf, refusalDetail, refusalError, refusalMeta } from "../../http/refusal.ts";
-import { type Passage, usedUp } from "../../road/run.ts";
+import { type RunResult, withUsedApproval } from "../../road/run.ts";
 
 /**
  * A refused tool call as clients keep it intact: a tool result with `isError`, words for the model, data for machines.
@@ -20,14 +20,14 @@ export function refusedToolResult(id: RequestId, era: McpEra, refusal: Refusal):
 }
 
 /**
- * The reply of a passage. Throws POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL where it was
+ * Returns the reply of an answered action. Throws POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL where it was
  * refused: a request that is not a tool call has no result shape for it. An error that used up an approval says so.
  */
-export function replyOf<Reply>(passage: Passage<Reply | GatewayError>): Reply {
-  if (passage.kind !== "answered") throw refusalError(passage);
-  const { reply, approvalId } = passage;
+export function replyOf<Reply>(result: RunResult<Reply | GatewayError>): Reply {
+  if (result.kind !== "answered") throw refusalError(result);
+  const { reply, approvalId } = result;
   if (!(reply instanceof GatewayError)) return reply;
-  throw approvalId === undefined ? reply : usedUp(reply, approvalId);
+  throw approvalId === undefined ? reply : withUsedApproval(reply, approvalId);
 }
 
 function refusalText(refusal: Refusal): string {

@@ -3,7 +3,8 @@ import { type ActionEnvelope, everyUpstream } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import { type TraceContext, traceparentOf } from "../../action/trace.ts";
-import type { Answer } from "../../road/run.ts";
+import type { Answer } from "../../road/dispatch.ts";
+import { runAction } from "../../road/run.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction, requestOf } from "../../upstream/dispatch.ts";
 import { answerOf, answerOfResult, type CallParts, type ResponseBody, serveCall } from "./call.ts";
@@ -103,7 +104,7 @@ async function serveBroadcast(
     capability: row.capability ?? "execute",
     arguments: pickParams(row, request.params),
   });
-  const reply = replyOf(await parts.road.travel(action, (permission) => sendToAll(permission, caller, row)));
+  const reply = replyOf(await runAction(parts.road, action, (permission) => sendToAll(permission, caller, row)));
   return { jsonrpc: "2.0", id: request.id, ...reply };
 }
 

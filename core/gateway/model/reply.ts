@@ -7,7 +7,7 @@ import type { FailedAnswer, WholeAnswer } from "../../provider/exchange.ts";
 import type { WireEvent } from "../../provider/wire/event-reader.ts";
 import type { StreamReader } from "../../provider/wire/stream-reader.ts";
 import type { StreamStep } from "../../provider/wire/stream-step.ts";
-import type { Answer } from "../../road/run.ts";
+import type { Answer } from "../../road/dispatch.ts";
 import type { AnswerReader } from "../../road/stream.ts";
 import { retryAfter } from "./error.ts";
 import { refuseToolUse } from "./tool-passthrough.ts";

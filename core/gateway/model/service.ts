@@ -11,9 +11,9 @@ import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
 import { readUsage } from "../../provider/wire/usage.ts";
 import type { ActionFactory, Actor } from "../../road/action-factory.ts";
-import type { Answer, Passage, Road, StreamedAnswer } from "../../road/run.ts";
+import type { Answer, Dispatch, StreamedAnswer } from "../../road/dispatch.ts";
+import { type Road, runAction } from "../../road/run.ts";
 import { streamAnswer } from "../../road/stream.ts";
-import { travelTraced } from "../../road/traced-road.ts";
 import type { Reservation, UsageMeter } from "../../usage/meter.ts";
 import { contentOf, estimateTokens, type RequestContent } from "../../usage/request-content.ts";
 import type { Tokenizer } from "../../usage/tokenizer.ts";
@@ -105,11 +105,13 @@ class Attempt {
       ticket,
     });
     const { road, timed } = this.#parts;
-    const passage: Passage<ModelReply> = await travelTraced(road, this.#open.span, action, (permission, step) =>
-      timed(this.#dispatch(permission, step), step.context),
-    ).finally(() => this.#settleStream());
-    if (passage.kind !== "answered") throw refusalError(passage);
-    return passage.reply;
+    const { span } = this.#open;
+    const send = (permission: AuthorizedAction, step: Span): ReturnType<Dispatch<ModelReply>> =>
+      timed(this.#dispatch(permission, step), step.context);
+    const result = await runAction(road, action, send, span).finally(() => this.#settleStream());
+    span.setAttributes({ passed: result.kind });
+    if (result.kind !== "answered") throw refusalError(result);
+    return result.reply;
   }
 
   async #dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<ModelReply> | StreamedAnswer<ModelReply>> {
@@ -122,7 +124,7 @@ class Attempt {
     if (answer.kind === "stream") return this.#streamed(answer, step);
     if (answer.kind === "whole") {
       const usage = readUsage(api, answer.body);
-      if (usage !== undefined) step.tell({ usage });
+      if (usage !== undefined) step.setAttributes({ usage });
       await this.#settle(usage, answer.body);
       return wholeReply(answer, this.#refusesTools);
     }
@@ -146,13 +148,13 @@ class Attempt {
 
   #streamed({ events, reader }: ModelStream, step: Span): StreamedAnswer<ModelReply> {
     const { sink } = this.#open;
-    this.#stream = new CountingReader(reader, this.#refusesTools, (usage) => step.tell({ usage }));
+    this.#stream = new CountingReader(reader, this.#refusesTools, (usage) => step.setAttributes({ usage }));
     const { road, holdback, maxHeldBytes } = this.#parts;
     return streamAnswer({
       reader: this.#stream,
       events,
       deliver: (released) => sink.write(Buffer.concat(released.map(({ raw }) => raw))),
-      holdback: road.readsOutput("model") ? holdback : 0,
+      holdback: road.policies.readsOutput("model") ? holdback : 0,
       maxHeldBytes,
       reply: { kind: "streamed" },
     });

@@ -24,6 +24,7 @@ import type { Random } from "../../action/id.ts";
 import { toolNamePattern } from "../../action/json-rpc.ts";
 import type { TokenUsage } from "../../action/model-api.ts";
 import {
+  inSpan,
   noSpan,
   type Span,
   type SpanFacts,
@@ -162,7 +163,11 @@ class RoadSpan implements Span {
     return new RoadSpan(this.#ports, this.#call, span, step);
   }
 
-  tell({ action, evaluation, passed, error, usage }: SpanFacts): void {
+  run<T>(step: SpanStep, work: (step: Span) => Promise<T>): Promise<T> {
+    return inSpan(this.begin(step), work);
+  }
+
+  setAttributes({ action, evaluation, passed, error, usage }: SpanFacts): void {
     if (action !== undefined && this.#kind === "request")
       this.#describe(describeAction(action, this.#call.method, this.#ports.providers));
     // Of a request that went on, the decision about the action is told; of its answer, that policy let it go is no news.

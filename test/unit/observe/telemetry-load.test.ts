@@ -23,7 +23,7 @@ describe("OpenTelemetry's packages", function () {
   this.timeout(30_000);
 
   it("are not loaded with the gateway, but for the one that prom-client brings", async () => {
-    expect(await loadedBy("gateway.js")).to.deep.equal(["api"]);
+    expect(await loadedBy("compose/gateway.js")).to.deep.equal(["api"]);
   });
 
   it("are loaded with what tells a collector", async () => {

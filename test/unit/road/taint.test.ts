@@ -5,16 +5,16 @@ import type { AuthorizedAction } from "../../../core/action/authorized-action.ts
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import { GatewayError } from "../../../core/action/error.ts";
 import { uuidV7 } from "../../../core/action/id.ts";
+import type { Participant } from "../../../core/action/participant.ts";
 import type { Finding, Policy } from "../../../core/action/policy.ts";
 import { KillSwitch } from "../../../core/kill/kill-switch.ts";
-import { LiveFeed } from "../../../core/observe/live-feed.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
-import type { SessionWatch as Sessions } from "../../../core/road/participant.ts";
-import { Road } from "../../../core/road/run.ts";
+import { judgeNotification, type Road, runAction } from "../../../core/road/run.ts";
 import { SessionBook } from "../../../core/session/session-book.ts";
 import { SessionWatch } from "../../../core/session/session-watch.ts";
-import { ApprovalWorld, ticketless, unwatched } from "../../support/approval-world.ts";
+import { ApprovalWorld } from "../../support/approval-world.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
+import { roadOf } from "../../support/road-world.ts";
 
 const newId = (): string => uuidV7(Date.now(), randomBytes(10));
 const finding: Finding = { rule: "p.r", decision: "allow", message: "m", severity: "low", risk: 0, mode: "enforce" };
@@ -88,7 +88,7 @@ describe("a taint on its way to the disk", () => {
     });
   }
 
-  function roadWith(sessions: Sessions = watch): Road {
+  function roadWith(sessions: readonly Participant[] = [watch]): Road {
     const chain = new PolicyChain({
       policies: [policy],
       defaultDecision: "block",
@@ -96,29 +96,19 @@ describe("a taint on its way to the disk", () => {
       newId,
       elapsedUs: () => performance.now() * 1_000,
     });
-    return new Road({
-      chain,
-      sessions,
-      log: world.ledger.ledger,
-      desk: world.approvals.queue,
-      live: new LiveFeed(Date.now, true),
-      tickets: ticketless,
-      observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
-      listener: { note: () => undefined },
-      newId,
-    });
+    return roadOf(world, chain, newId, sessions);
   }
 
   /** Takes an action along the road and notes how far it came. */
-  function travel(action: ActionEnvelope, said: string, sessions?: Sessions): Promise<unknown> {
-    return roadWith(sessions).travel(action, async (_: AuthorizedAction) => {
+  function travel(action: ActionEnvelope, said: string, sessions?: readonly Participant[]): Promise<unknown> {
+    return runAction(roadWith(sessions), action, async (_: AuthorizedAction) => {
       done.push("dispatched");
       return { status: "success", output: { said }, makeReply: () => void done.push("replied") };
     });
   }
 
   const taintsIn = (sessions: SessionWatch): readonly string[] =>
-    sessions.view(newAction()).session_state?.taints.map(({ name }) => name) ?? [];
+    sessions.describe(newAction()).session_state?.taints.map(({ name }) => name) ?? [];
 
   for (const [what, action, said, before, name] of [
     ["a request is sent", newAction({ arguments: { text: "asked" } }), "fine", [], "asked"],
@@ -142,13 +132,13 @@ describe("a taint on its way to the disk", () => {
       expect(await rejection(over)).to.include({ code: "EVIDENCE_UNAVAILABLE" });
       expect(done).to.deep.equal(before);
       done.length = 0;
-      await travel({ ...action, id: newId() }, said, unwatched);
+      await travel({ ...action, id: newId() }, said, []);
       expect(done).to.deep.equal(["dispatched", "replied"]);
     });
   }
 
   it("is durable before anyone is told what is said beside an answer", async () => {
-    const left = roadWith().judgeAside(newAction({ untrusted: true }), { message: stranger });
+    const left = judgeNotification(roadWith(), newAction({ untrusted: true }), { message: stranger });
     left.then(() => done.push("told"));
     await sleep(50);
     expect(done).to.deep.equal([]);

@@ -30,7 +30,7 @@ describe("SessionWatch with many more sessions than it may keep in memory", func
     expect(world.observed.watched).to.equal(maxActive);
     // What grows is the evidence's own memory of the last sessions, which is bounded too. Were none folded, it would be 35 MB.
     expect(heap() - before).to.be.below(20_000_000);
-    const state = world.watch.view(newAction({}, "many-0")).session_state;
+    const state = world.watch.describe(newAction({}, "many-0")).session_state;
     expect(state).to.include({ actions: 1, tools: 1 });
   });
 

@@ -41,7 +41,7 @@ describe("SessionDirectory", () => {
 
     it("tells how each stands now, whether it is in memory or only in the store", async () => {
       const output = withOutput(newAction({ untrusted: true }, "worst"), "text");
-      await world.watch.learn(output, { ...makeEvaluation(output), phase: "output" });
+      await world.watch.recordTaints(output, { ...makeEvaluation(output), phase: "output" });
       world.evidence.clock.nowMs += 9_000;
       const expected = {
         session: idOf("worst"),

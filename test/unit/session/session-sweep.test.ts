@@ -26,7 +26,7 @@ describe("SessionSweep", () => {
   }
 
   function stateOf(label: string): SessionState | undefined {
-    return world.watch.view(newAction({}, label)).session_state;
+    return world.watch.describe(newAction({}, label)).session_state;
   }
 
   async function kept(): Promise<readonly string[]> {
@@ -74,9 +74,9 @@ describe("SessionSweep", () => {
     });
     await world.evidence.store.put(headKey("acme", idOf("damaged")), "{}");
     later(dayMs + 1);
-    const visit = world.watch.enter(newAction({}, "used"));
+    const visit = world.watch.begin(newAction({}, "used"));
     await world.control.sessionSweep.sweep();
-    visit.leave();
+    visit.finish();
     expect(await kept()).to.have.members(["stopped", "used", "damaged"].map((label) => headKey("acme", idOf(label))));
   });
 

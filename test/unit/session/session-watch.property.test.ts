@@ -2,6 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { withOutput } from "../../../core/action/envelope.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
+import { pendingOf } from "../../support/road-world.ts";
 import { findIn, SessionWorld } from "../../support/session-world.ts";
 
 const labels = ["a", "b", "c", "d", "e", "f", "g"] as const;
@@ -86,7 +87,7 @@ describe("SessionWatch with room for two sessions", () => {
     } else if (each.kind === "learn") {
       tally.taints.add(each.word);
       const output = withOutput(action, "text");
-      await world.watch.learn(output, { ...findIn(output, { taints: [each.word] }), phase: "output" });
+      await world.watch.recordTaints(output, { ...findIn(output, { taints: [each.word] }), phase: "output" });
     } else if (tally.actions + tally.risk + tally.taints.size > 0) {
       Object.assign(tally, { risk: 0, taints: new Set() });
       await world.watch.reset(action.tenant, action.session.id, "principal", "seen");
@@ -95,20 +96,21 @@ describe("SessionWatch with room for two sessions", () => {
 
   function expectAll(prefix: string, tallies: ReadonlyMap<Label, Tally>): void {
     for (const [each, { actions, risk, taints }] of tallies) {
-      const state = world.watch.view(newAction({}, `${prefix}${each}`)).session_state;
+      const state = world.watch.describe(newAction({}, `${prefix}${each}`)).session_state;
       expect(state, each).to.include({ actions, risk });
       expect(new Set(state?.taints.map(({ name }) => name)), each).to.deep.equal(taints);
     }
   }
 
   it("has no more sessions in memory than are in use, and two", async () => {
-    const visits = labels.map((each) => world.watch.enter(newAction({}, `bound-${each}`)));
+    const actions = labels.map((each) => newAction({}, `bound-${each}`));
+    const visits = actions.map((action) => ({ action, visit: world.watch.begin(action) }));
     expect(world.observed.watched).to.equal(labels.length);
-    for (const visit of visits) {
-      visit.count(makeEvaluation(visit.action), "nothing");
-      visit.leave();
+    for (const { action, visit } of visits) {
+      visit.applyVerdict(pendingOf(action, makeEvaluation(action)));
+      visit.finish();
     }
-    world.watch.enter(newAction({}, "one-more")).leave();
+    world.watch.begin(newAction({}, "one-more")).finish();
     expect(world.observed.watched).to.equal(2);
   });
 });

@@ -1,10 +1,11 @@
 import { expect } from "chai";
 import type { Evaluation } from "../../../core/action/decision.ts";
-import { type ActionEnvelope, everyUpstream, withOutput } from "../../../core/action/envelope.ts";
+import { type ActionEnvelope, everyUpstream, sealAction, withOutput } from "../../../core/action/envelope.ts";
 import type { SessionState } from "../../../core/action/session-state.ts";
 import { headKey } from "../../../core/session/session-head.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
-import { findIn, type SessionSettings, SessionWorld } from "../../support/session-world.ts";
+import { pendingOf } from "../../support/road-world.ts";
+import { findIn, heldAgain, type SessionSettings, SessionWorld } from "../../support/session-world.ts";
 
 const { tenant, session } = newAction();
 const key = headKey(tenant, session.id);
@@ -20,7 +21,7 @@ describe("SessionWatch", () => {
 
   /** What a next action would be shown. */
   function seen(changed: Partial<ActionEnvelope> = {}, label?: string): SessionState {
-    const state = world.watch.view(newAction(changed, label)).session_state;
+    const state = world.watch.describe(newAction(changed, label)).session_state;
     if (state === undefined) throw new Error("expected the action to be shown its session's state");
     return state;
   }
@@ -33,7 +34,7 @@ describe("SessionWatch", () => {
   /** The same output of an untrusted tool, once for each. */
   function learn(changed: Partial<ActionEnvelope> = {}): Promise<void> {
     const action = withOutput(newAction({ ...changed, untrusted: true }), "text");
-    return world.watch.learn(action, makeEvaluation(action));
+    return world.watch.recordTaints(action, makeEvaluation(action));
   }
 
   describe("what an action is shown", () => {
@@ -54,7 +55,7 @@ describe("SessionWatch", () => {
         world.evidence.clock.nowMs += 1_000;
         await act({ tool: `tool-${n}` }, { decision: n % 2 === 0 ? "allow" : "block" });
       }
-      const { history = [] } = world.watch.view(newAction());
+      const { history = [] } = world.watch.describe(newAction());
       expect(history.map(({ tool }) => tool)).to.deep.equal(Array.from({ length: 32 }, (_, n) => `tool-${32 - n}`));
       expect(history.slice(0, 2).map(({ decision, dispatched }) => [decision, dispatched])).to.deep.equal([
         ["allow", true],
@@ -67,7 +68,8 @@ describe("SessionWatch", () => {
       await start();
       await learn();
       await act();
-      const { session_state: state, history } = world.watch.view(newAction());
+      const action = newAction();
+      const { session_state: state, history } = sealAction(action, [world.watch.describe(action)]);
       for (const each of [state, state?.taints, state?.taints[0], history, history?.[0], history?.[0]?.hosts]) {
         expect(Object.isFrozen(each)).to.equal(true);
       }
@@ -75,24 +77,25 @@ describe("SessionWatch", () => {
 
     it("tells where it reaches to, but for model requests and tools that are listed", async () => {
       await start();
-      expect(world.watch.view(newAction()).facts?.paths).to.deep.equal(["/srv/notes/today.md"]);
-      expect(world.watch.view(newAction({ protocol: "model" })).facts).to.equal(undefined);
-      expect(world.watch.view(newAction({ phase: "list" })).facts).to.equal(undefined);
+      expect(world.watch.describe(newAction()).facts?.paths).to.deep.equal(["/srv/notes/today.md"]);
+      expect(world.watch.describe(newAction({ protocol: "model" })).facts).to.equal(undefined);
+      expect(world.watch.describe(newAction({ phase: "list" })).facts).to.equal(undefined);
     });
 
     it("counts those that are being judged beside it, each once, until they are decided", async () => {
       await start();
-      const beside = Array.from({ length: 5 }, () => newAction()).map((action) => world.watch.enter(action));
+      const actions = Array.from({ length: 5 }, () => newAction());
+      const beside = actions.map((action) => ({ action, visit: world.watch.begin(action) }));
       expect(seen().actions).to.equal(5);
       const [first, second] = beside;
       if (first === undefined || second === undefined) throw new Error("expected visits");
-      first.count(makeEvaluation(first.action), "nothing");
-      first.operations(true);
+      first.visit.applyVerdict(pendingOf(first.action, makeEvaluation(first.action)));
+      first.visit.operations(true);
       expect(seen().actions, "decided, and not left yet").to.equal(5);
-      second.count(findIn(second.action, { decision: "block" }), "nothing");
-      second.operations(false);
+      second.visit.applyVerdict(pendingOf(second.action, findIn(second.action, { decision: "block" })));
+      second.visit.operations(false);
       expect(seen().actions, "one of them blocked").to.equal(4);
-      for (const visit of beside) visit.leave();
+      for (const { visit } of beside) visit.finish();
       expect(seen().actions).to.equal(1);
     });
 
@@ -100,7 +103,7 @@ describe("SessionWatch", () => {
       await start();
       await act({ target: everyUpstream, tool: "tools/list" });
       expect(seen()).to.include({ actions: 0, tools: 0 });
-      expect(world.watch.view(newAction()).history).to.deep.equal([]);
+      expect(world.watch.describe(newAction()).history).to.deep.equal([]);
       expect(await world.evidence.store.get(key)).to.equal(undefined);
     });
   });
@@ -131,16 +134,16 @@ describe("SessionWatch", () => {
       await start({ risk: { killAt: 60 } });
       await act({}, risky);
       const action = newAction();
-      const visit = world.watch.enter(action);
-      expect(() => visit.check()).to.not.throw();
-      visit.count(findIn(action, { decision: "allow", session_risk: 29 }), "nothing");
+      const visit = world.watch.begin(action);
+      expect(() => world.killSwitch.check(action)).to.not.throw();
+      visit.applyVerdict(pendingOf(action, findIn(action, { decision: "allow", session_risk: 29 })));
       expect(world.killed).to.deep.equal([]);
-      visit.count(findIn(action, { decision: "allow", session_risk: 1 }), "nothing");
+      visit.applyVerdict(pendingOf(action, findIn(action, { decision: "allow", session_risk: 1 })));
       expect(world.killed).to.deep.equal([[session.id, "risk"]]);
-      expect(() => visit.check())
+      expect(() => world.killSwitch.check(action))
         .to.throw()
         .that.includes({ code: "SESSION_KILLED" });
-      visit.leave();
+      visit.finish();
       await world.recorded();
       expect((await world.events()).at(-1)).to.include({
         event: "killed",
@@ -167,9 +170,9 @@ describe("SessionWatch", () => {
     it("does not rise by a question that is asked again, nor by one that was answered", async () => {
       await start();
       const action = newAction();
-      const visit = world.watch.enter(action);
-      visit.count(findIn(action, { decision: "review", session_risk: 30 }), "again");
-      visit.leave();
+      const visit = world.watch.begin(action);
+      visit.applyVerdict(pendingOf(action, findIn(action, { decision: "review", session_risk: 30 }), heldAgain));
+      visit.finish();
       expect(seen()).to.include({ risk: 0, reviews: 0 });
     });
 
@@ -177,9 +180,9 @@ describe("SessionWatch", () => {
       await start();
       const action = newAction();
       await world.decide(action);
-      const commitHook = world.watch.weigh(action, findIn(action, risky));
-      await world.ledger.recordOutcome(action, { status: "success", output: {} }, undefined, commitHook);
-      commitHook.end();
+      const hook = world.watch.applyOutputVerdict(action, findIn(action, risky));
+      await world.ledger.recordOutcome(action, { status: "success", output: {} }, undefined, hook);
+      hook.end();
       expect(seen().risk).to.equal(30);
       await world.restart();
       expect(seen().risk).to.equal(30);
@@ -188,9 +191,9 @@ describe("SessionWatch", () => {
     it("stops the session with an answer that is too much", async () => {
       await start({ risk: { killAt: 30 } });
       const action = newAction();
-      world.watch.weigh(action, findIn(action, { decision: "allow", session_risk: 29 })).end();
+      world.watch.applyOutputVerdict(action, findIn(action, { decision: "allow", session_risk: 29 })).end();
       expect(world.killed).to.deep.equal([]);
-      world.watch.weigh(action, findIn(action, { decision: "allow", session_risk: 1 })).end();
+      world.watch.applyOutputVerdict(action, findIn(action, { decision: "allow", session_risk: 1 })).end();
       expect(world.killed).to.deep.equal([[session.id, "risk"]]);
     });
 
@@ -255,9 +258,11 @@ describe("SessionWatch", () => {
       const words = Array.from({ length: 64 }, (_, n) => `w${n}`);
       const action = withOutput(newAction(), "text");
       const found = (taints: readonly string[]): Evaluation => ({ ...findIn(action, { taints }), phase: "output" });
-      await world.watch.learn(action, found(words));
-      await world.watch.learn(action, found(["w0"]));
-      expect(await rejection(world.watch.learn(action, found(["one-more"])))).to.include({ code: "SESSION_STATE" });
+      await world.watch.recordTaints(action, found(words));
+      await world.watch.recordTaints(action, found(["w0"]));
+      expect(await rejection(world.watch.recordTaints(action, found(["one-more"])))).to.include({
+        code: "SESSION_STATE",
+      });
       const next = newAction();
       expect(await rejection(world.decide(next, findIn(next, { taints: ["one-more"] })))).to.include({
         code: "SESSION_STATE",
@@ -380,10 +385,10 @@ describe("SessionWatch", () => {
   it("lets nothing be decided where the store cannot be read", async () => {
     await start();
     await world.evidence.store.close();
-    expect(() => world.watch.enter(newAction()))
+    expect(() => world.watch.begin(newAction()))
       .to.throw()
       .that.includes({ code: "EVIDENCE_UNAVAILABLE" });
-    expect(() => world.watch.view(newAction()))
+    expect(() => world.watch.describe(newAction()))
       .to.throw()
       .that.includes({ code: "EVIDENCE_UNAVAILABLE" });
   });

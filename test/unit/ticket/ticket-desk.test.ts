@@ -86,10 +86,11 @@ describe("TicketDesk", () => {
     ]) {
       if (other === undefined) await world.evidence.store.del(key);
       else await world.evidence.store.put(key, other);
-      expect(world.tickets.desk.view(world.present(token)).ticket?.standing, other).to.equal("unknown");
+      expect(world.tickets.verifier.describe(world.present(token)).ticket?.standing, other).to.equal("unknown");
     }
     await world.evidence.store.put(key, text);
-    expect(world.tickets.desk.view(world.present(token)).ticket?.standing).to.equal("valid");
+    expect(world.present(token).ticket?.standing).to.equal("valid");
+    expect(world.tickets.verifier.describe(world.present(token))).to.deep.equal({});
   });
 
   it("permits what was issued, whatever a token of the same name says", async () => {

@@ -11,12 +11,12 @@ import { Hold } from "../../../../core/gateway/mcp/hold.ts";
 import { refusedToolResult } from "../../../../core/gateway/mcp/refusal.ts";
 import { Reply } from "../../../../core/gateway/mcp/reply.ts";
 import type { Refusal } from "../../../../core/http/refusal.ts";
-import { LiveFeed } from "../../../../core/observe/live-feed.ts";
-import { type Passage, Road } from "../../../../core/road/run.ts";
+import { type Road, type RunResult, runAction } from "../../../../core/road/run.ts";
 import { UpstreamGroup } from "../../../../core/upstream/group.ts";
-import { ApprovalWorld, reviewer, ticketless, unwatched } from "../../../support/approval-world.ts";
+import { ApprovalWorld, reviewer } from "../../../support/approval-world.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 import type { ToolResult } from "../../../support/mcp-client.ts";
+import { roadOf } from "../../../support/road-world.ts";
 import { dial } from "../../../support/wire.ts";
 
 describe("Hold", function () {
@@ -51,20 +51,14 @@ describe("Hold", function () {
       newId,
       onCount: (count) => counts.push(count),
     });
-    road = new Road({
-      chain: {
+    road = roadOf(
+      world,
+      {
         evaluate: async (action) => makeEvaluation(action, action.phase === "input" ? "review" : "allow"),
         readsOutput: () => false,
       },
-      log: world.ledger.ledger,
-      desk: world.approvals.queue,
-      sessions: unwatched,
-      live: new LiveFeed(Date.now, true),
-      tickets: ticketless,
-      observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
-      listener: { note: () => undefined },
       newId,
-    });
+    );
   });
 
   afterEach(async () => {
@@ -83,7 +77,7 @@ describe("Hold", function () {
   }
 
   /** One call of the principal of that name, and whether its answer has come. */
-  function call(name: string): { readonly passage: Promise<Passage<string>>; answered: boolean } {
+  function call(name: string): { readonly passage: Promise<RunResult<string>>; answered: boolean } {
     const principal = reviewer(name);
     const open: OpenRequest = {
       caller: {
@@ -101,11 +95,18 @@ describe("Hold", function () {
       signal: new AbortController().signal,
     };
     const action = () => newAction({ principal: { id: principal.id, role: principal.role, keyId: principal.keyId } });
-    const passage = hold.travel(open, async () => {
-      const end = await road.travel(action(), async () => ({ status: "success", output: {}, makeReply: () => "ran" }));
+    const run = async (): Promise<RunResult<string>> => {
+      const send = async () => ({ status: "success", output: {}, makeReply: () => "ran" }) as const;
+      const result = await runAction(road, action(), send);
       travelled++;
-      return end;
-    });
+      return result;
+    };
+    const passage = (async (): Promise<RunResult<string>> => {
+      const first = await run();
+      if (first.kind !== "refused" || first.review?.kind !== "held") return first;
+      const refusal = await hold.waitForApproval(open, first, first.review);
+      return refusal === "approved" ? run() : refusal;
+    })();
     const made = { passage, answered: false };
     void passage.then(() => (made.answered = true));
     return made;
@@ -181,7 +182,7 @@ function refusedResult(refusal: Refusal): ToolResult {
   return response.result as unknown as ToolResult;
 }
 
-function stateOf(passage: Passage<string>): string | undefined {
+function stateOf(passage: RunResult<string>): string | undefined {
   if (passage.kind !== "refused" || passage.review?.kind !== "held") return passage.kind;
   return passage.review.approval.state;
 }

@@ -7,12 +7,11 @@ import type { JsonObject } from "../../../../core/action/json.ts";
 import type { JsonRpcNotification } from "../../../../core/action/json-rpc.ts";
 import type { Verdict } from "../../../../core/action/policy.ts";
 import { NotificationLane, relayNotification } from "../../../../core/gateway/mcp/notification.ts";
-import { LiveFeed } from "../../../../core/observe/live-feed.ts";
 import { PolicyChain } from "../../../../core/policy/chain.ts";
 import { ActionFactory, UntrustedSources } from "../../../../core/road/action-factory.ts";
-import { Road } from "../../../../core/road/run.ts";
-import { ApprovalWorld, ticketless, unwatched } from "../../../support/approval-world.ts";
+import { ApprovalWorld } from "../../../support/approval-world.ts";
 import { newAction } from "../../../support/ledger-world.ts";
+import { roadOf } from "../../../support/road-world.ts";
 
 const newId = (): string => uuidV7(Date.now(), randomBytes(10));
 const allow: Verdict = { decision: "allow", findings: [], risk: 0 };
@@ -46,23 +45,17 @@ describe("relayNotification(parts, lane, told)", () => {
       judged.push(asked.output);
       return answer(asked);
     };
-    const road = new Road({
-      chain: new PolicyChain({
+    const road = roadOf(
+      world,
+      new PolicyChain({
         policies: [{ ref, mode: "enforce", evaluate }],
         defaultDecision: "block",
         deadlineMs: 50,
         newId,
         elapsedUs: () => performance.now() * 1000,
       }),
-      log: world.ledger.ledger,
-      desk: world.approvals.queue,
-      sessions: unwatched,
-      live: new LiveFeed(Date.now, true),
-      tickets: ticketless,
-      observer: { decided: () => undefined, settled: () => undefined, redacted: () => undefined },
-      listener: { note: () => undefined },
       newId,
-    });
+    );
     const parts = {
       road,
       actions: new ActionFactory("mcp", Date.now, newId, {

@@ -67,7 +67,7 @@ describe("a span of the road", () => {
       "<script>",
       ...Array.from("bcdefghijk", (l) => `r.${l}`),
     ];
-    request.tell({ evaluation: evaluationOf(rules) });
+    request.setAttributes({ evaluation: evaluationOf(rules) });
     request.end();
     expect(ended[0]?.attributes["gateway.rule"]).to.deep.equal(["a.a", ..."bcdefgh".split("").map((l) => `r.${l}`)]);
   });
@@ -76,9 +76,9 @@ describe("a span of the road", () => {
     const { ended, begin } = rig();
     const request = begin("model");
     request.begin("evaluate").end();
-    request.tell({ error: "PROVIDER_UNAVAILABLE" });
+    request.setAttributes({ error: "PROVIDER_UNAVAILABLE" });
     request.begin("evaluate").end();
-    request.tell({ passed: "answered" });
+    request.setAttributes({ passed: "answered" });
     request.end();
     expect(ended.at(-1)?.status.code).to.equal(0);
     expect(ended.at(-1)?.attributes).to.not.have.property("error.type");
@@ -88,9 +88,11 @@ describe("a span of the road", () => {
     for (const percent of [0, 100]) {
       const { ended, asked, begin } = rig(percent);
       const request = begin("model");
-      request.tell({ action: makeAction({ protocol: "model", tool: "messages", target: "claude/org/model-1" }) });
+      request.setAttributes({
+        action: makeAction({ protocol: "model", tool: "messages", target: "claude/org/model-1" }),
+      });
       const dispatched = request.begin("dispatch");
-      dispatched.tell({ usage: { inputTokens: 3, outputTokens: 5 }, error: "PROVIDER_TIMEOUT" });
+      dispatched.setAttributes({ usage: { inputTokens: 3, outputTokens: 5 }, error: "PROVIDER_TIMEOUT" });
       dispatched.end();
       dispatched.end();
       request.end();

@@ -1,10 +1,9 @@
 import { expect } from "chai";
 import type { Policy } from "../../../core/action/policy.ts";
 import type { KillTarget } from "../../../core/kill/kill.ts";
-import { LiveFeed } from "../../../core/observe/live-feed.ts";
+import { killParticipant } from "../../../core/kill/participant.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
-import { type Passage, Road } from "../../../core/road/run.ts";
-import { ticketless, unwatched } from "../../support/approval-world.ts";
+import { type Road, type RunResult, runAction } from "../../../core/road/run.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
 import { SessionWorld } from "../../support/session-world.ts";
 
@@ -31,7 +30,7 @@ for (const target of targets) {
     const kill = (): Promise<void> =>
       world.killSwitch.kill("acme", { ...target, reason: "operator", by: "principal", note: null });
 
-    /** Lets everything pass; `onAsked` hears of each action of phase `input` once the kill switch has spoken. */
+    /** Lets everything pass; `onAsked` is called with each action of phase `input` once the kill switch has answered. */
     function openPolicy(onAsked: () => void): Policy {
       const ref = { kind: "pack", name: "open", version: "1.0.0", digest: "sha256:00", signer: null } as const;
       const evaluate: Policy["evaluate"] = ({ phase }) => {
@@ -49,7 +48,7 @@ for (const target of targets) {
       return { ref, mode: "enforce", readsOutput: () => false, evaluate };
     }
 
-    function travel(guards: Guards, onAsked: () => void = () => undefined): Promise<Passage<string>> {
+    function run(guards: Guards, onAsked: () => void = () => undefined): Promise<RunResult<string>> {
       const chain = new PolicyChain({
         policies: [...(guards.inChain ? [world.killSwitch] : []), openPolicy(onAsked)],
         defaultDecision: "block",
@@ -57,21 +56,15 @@ for (const target of targets) {
         newId: () => "id",
         elapsedUs: () => 0,
       });
-      const sessions = guards.inTurn ? world.watch : unwatched;
-      const desk = {} as never; // nothing is held for review here
-      const observer = { decided: () => undefined, settled: () => undefined, redacted: () => undefined };
-      const road = new Road({
-        chain,
-        sessions,
-        desk,
-        observer,
-        listener: { note: () => undefined },
-        live: new LiveFeed(Date.now, true),
-        tickets: ticketless,
+      // The kill participant without its policy is its check in the turn of the commit alone.
+      const road: Road = {
+        participants: guards.inTurn ? [killParticipant(world.killSwitch), world.watch] : [world.watch],
+        policies: chain,
         log: world.ledger,
+        subscribers: [],
         newId: () => "id",
-      });
-      return road.travel(newAction(), () => {
+      };
+      return runAction(road, newAction(), () => {
         dispatched++;
         return Promise.resolve({ status: "success", output: {}, makeReply: () => "done" });
       });
@@ -79,34 +72,34 @@ for (const target of targets) {
 
     it("is blocked, not dispatched, and that is on record", async () => {
       await kill();
-      const passage = await travel({ inChain: true, inTurn: true });
-      expect(passage).to.have.nested.property("evaluation.determining[0].rule", `${target.scope}.killed`);
-      expect([passage.kind, dispatched]).to.deep.equal(["refused", 0]);
+      const result = await run({ inChain: true, inTurn: true });
+      expect(result).to.have.nested.property("evaluation.determining[0].rule", `${target.scope}.killed`);
+      expect([result.kind, dispatched]).to.deep.equal(["refused", 0]);
       expect((await world.evidence.recordsOf()).at(-1)).to.include({ kind: "decision", effect: "not_dispatched" });
     });
 
     it("is blocked where the kill comes after the switch has spoken", async () => {
-      const passage = await travel({ inChain: true, inTurn: true }, () => killOnce());
-      expect([passage.kind, dispatched]).to.deep.equal(["refused", 0]);
-      expect(passage).to.have.nested.property("evaluation.determining[0].rule", `${target.scope}.killed`);
+      const result = await run({ inChain: true, inTurn: true }, () => killOnce());
+      expect([result.kind, dispatched]).to.deep.equal(["refused", 0]);
+      expect(result).to.have.nested.property("evaluation.determining[0].rule", `${target.scope}.killed`);
     });
 
     it("is refused in the turn of its decision alone, where the chain has no switch", async () => {
       await kill();
-      expect(await rejection(travel({ inChain: false, inTurn: true }))).to.include({ code: "SESSION_KILLED" });
+      expect(await rejection(run({ inChain: false, inTurn: true }))).to.include({ code: "SESSION_KILLED" });
       expect(dispatched).to.equal(0);
     });
 
     it("passes where the kill comes after the switch has spoken and nobody asks in the turn of its decision", async () => {
-      const passage = await travel({ inChain: true, inTurn: false }, () => killOnce());
+      const result = await run({ inChain: true, inTurn: false }, () => killOnce());
       expect(dispatched).to.equal(1);
       // What comes back is judged: the answer of what is stopped is withheld.
-      expect(passage.kind).to.equal("withheld");
+      expect(result.kind).to.equal("withheld");
     });
 
     it("passes where neither is there", async () => {
       await kill();
-      expect(await travel({ inChain: false, inTurn: false })).to.include({ kind: "answered", reply: "done" });
+      expect(await run({ inChain: false, inTurn: false })).to.include({ kind: "answered", reply: "done" });
       expect(dispatched).to.equal(1);
     });
 

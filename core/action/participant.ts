@@ -1,0 +1,48 @@
+import type { ApprovalReservation } from "./approval.ts";
+import type { TicketUse } from "./capability-ticket.ts";
+import type { BatchOperation, CommitHook } from "./commit-hook.ts";
+import type { Evaluation } from "./decision.ts";
+import type { ActionContext, ActionEnvelope } from "./envelope.ts";
+import type { Policy } from "./policy.ts";
+
+/** An action that policy has judged and whose decision is about to be committed. */
+export interface PendingDecision {
+  readonly action: ActionEnvelope;
+  readonly evaluation: Evaluation;
+  /** Set by the approval participant for an action that policy holds for review; null until then, and for all others. */
+  review: ApprovalReservation | null;
+}
+
+/** The part of one participant in the decision about one action. */
+export interface Participation {
+  /** Members added to the action, frozen by the participant. */
+  readonly context?: ActionContext;
+  /** Takes the verdict into account before the decision is committed. What it throws refuses the action. */
+  applyVerdict?(pending: PendingDecision): void | Promise<void>;
+  /** Throws where the action may no longer run, in the turn of the commit. Not called for a blocked action. */
+  check?(): void;
+  /** Returns the ticket use that the decision spends, named in its record. Called after `check`. */
+  ticketUse?(isDispatched: boolean): TicketUse | undefined;
+  /** Returns the writes committed atomically with the decision record. Called once, after every `check` passed. */
+  operations?(isDispatched: boolean): readonly BatchOperation[];
+  /** Called exactly once, whatever happened; `isCommitted`: the decision is durable. Must not throw. */
+  finish(isCommitted: boolean): void;
+}
+
+/**
+ * A feature that takes part in every decision: it adds what policy must know, vetoes or writes in the commit, and is told
+ * how it ended. The road calls participants in the order of its list and finishes them in reverse order.
+ */
+export interface Participant {
+  readonly name: "approval" | "kill" | "session" | "ticket" | "manifest";
+  /** A policy of its own, evaluated before packs and plugins. */
+  readonly policy?: Policy;
+  /** Returns the context of an action that is evaluated only (tool visibility, diagnostics). Changes nothing. */
+  describe?(action: ActionEnvelope): ActionContext;
+  /** Joins the decision of one action. Throws where nothing may be decided about it. */
+  begin?(action: ActionEnvelope): Participation;
+  /** Makes the taints of an evaluation durable. Rejects where they cannot be; then nothing may be sent or answered. */
+  recordTaints?(action: ActionEnvelope, evaluation: Evaluation): Promise<void>;
+  /** Counts the verdict about an answer and returns what commits with the outcome record. */
+  applyOutputVerdict?(action: ActionEnvelope, evaluation: Evaluation): CommitHook;
+}

@@ -1,0 +1,18 @@
+import type { Evaluation } from "./decision.ts";
+import type { ActionEnvelope, Outcome, Protocol } from "./envelope.ts";
+import type { TraceContext } from "./trace.ts";
+
+/**
+ * Receives what happened on the road and changes nothing: metrics, live feed, recent decisions, shadow results. Methods
+ * are called synchronously and must not throw.
+ */
+export interface Subscriber {
+  /** Called after each evaluation, those that leave no record included. */
+  evaluated?(action: ActionEnvelope, evaluation: Evaluation, trace: TraceContext | undefined): void;
+  /** Called once a decision is durable; `isDispatched`: the action is about to be sent. */
+  decided?(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): void;
+  /** Called once an outcome is durable. `judged` is the evaluation of the answer; absent where there is none. */
+  finished?(action: ActionEnvelope, outcome: Outcome, judged: Evaluation | undefined): void;
+  /** Called for each answer or notification in which policy replaced text. */
+  redacted?(protocol: Protocol, redactionCount: number): void;
+}
