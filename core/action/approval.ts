@@ -133,15 +133,15 @@ interface ApprovedAction {
 }
 
 /** What evidence says of one approval. */
-export interface ToldApproval {
+export interface RecordedApprovalState {
   readonly state: ApprovalState;
   /** Of the action that was held; of what was approved once it is. */
   readonly fingerprint: string;
 }
 
 /** What evidence says of a tenant's approvals. */
-export interface ToldApprovals {
-  readonly byId: ReadonlyMap<string, ToldApproval>;
+export interface RecordedApprovalStates {
+  readonly byId: ReadonlyMap<string, RecordedApprovalState>;
   /** The latest time that any record bears, not that of the last one: the clock may have been set back between. */
   readonly latestMs: number;
 }

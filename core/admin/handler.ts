@@ -8,7 +8,7 @@ import { type BackupParts, backupHandlers } from "../backup/operation.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { SessionExport } from "../evidence/bundle/session-export.ts";
 import { type EvidenceRouteId, sendBundle, sendReport, showSession } from "../evidence/operation.ts";
-import type { Custody } from "../evidence/witness/witness-publisher.ts";
+import type { WitnessPublisher } from "../evidence/witness/witness-publisher.ts";
 import { explanationHandlers, type PolicyTestParts, policyTestHandlers } from "../explain/operation.ts";
 import type { McpEndpoint } from "../gateway/mcp/endpoint.ts";
 import type { SseEndpoint } from "../gateway/mcp/sse.ts";
@@ -98,7 +98,7 @@ function refusePlain(ctx: Context): never {
 }
 
 interface AdminParts extends WebhookParts {
-  readonly custody: Custody;
+  readonly witnessPublisher: WitnessPublisher;
   readonly exporter: SessionExport;
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
@@ -130,10 +130,10 @@ function adminHandlers(parts: AdminParts): AdminHandlers<OwnRouteId> {
     "admin.verify": (ctx, caller) => verifyChain(parts, ctx, caller),
     "admin.evidence_verify": (ctx, caller) => verifyEvidence(parts, ctx, caller),
     "admin.checkpoint": async (ctx, caller) => {
-      ctx.body = await parts.custody.checkpoint(caller.tenant);
+      ctx.body = await parts.witnessPublisher.checkpoint(caller.tenant);
     },
     "admin.keys": async (ctx, caller) => {
-      ctx.body = await parts.custody.keys(caller.tenant);
+      ctx.body = await parts.witnessPublisher.keys(caller.tenant);
     },
     "admin.rotate": (ctx, caller) => rotateKey(parts, ctx, caller),
     "admin.policies": (ctx) => {
@@ -167,7 +167,7 @@ async function verifyChain(parts: AdminParts, ctx: Context, caller: Principal): 
 /** The same, and what every witness says of the chain. One that contradicts it is believed. */
 async function verifyEvidence(parts: AdminParts, ctx: Context, caller: Principal): Promise<void> {
   const report = await parts.ledger.verify(caller.tenant);
-  const witnesses = await parts.custody.ask(caller.tenant);
+  const witnesses = await parts.witnessPublisher.ask(caller.tenant);
   const contradicted = witnesses.some(({ verdict }) => verdict === "behind" || verdict === "forked");
   if (report.ok && !contradicted) await recordVerification(parts, caller, "evidence.verify");
   ctx.body = { ...report, ok: report.ok && !contradicted, witnesses };

@@ -1,5 +1,5 @@
 import type { AbstractBatchOptions, AbstractLevel } from "abstract-level";
-import { type Approval, isFinal, type ToldApprovals } from "../action/approval.ts";
+import { type Approval, isFinal, type RecordedApprovalStates } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
@@ -25,7 +25,7 @@ interface ApprovalJournal {
   release(tenant: string, seq: number): BatchOperation;
   /** Vouches for the text of an entry: who can write the store cannot. */
   seal(tenant: string, text: string): string;
-  told(tenant: string, from: number): Promise<ToldApprovals>;
+  readApprovals(tenant: string, from: number): Promise<RecordedApprovalStates>;
 }
 
 export interface ApprovalLimits {

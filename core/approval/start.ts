@@ -1,4 +1,4 @@
-import { type Approval, type ExpiryReason, isFinal, type ToldApproval } from "../action/approval.ts";
+import { type Approval, type ExpiryReason, isFinal, type RecordedApprovalState } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import { lastPart } from "../store/key-range.ts";
 import { ApprovalBook, type ApprovalLimits, type BookParts, boundFingerprint, durably } from "./book.ts";
@@ -35,7 +35,7 @@ export async function bringBack(
 /** Why an approval does not go on; undefined once it does. */
 type Judge = (
   approval: Approval,
-  told: ToldApproval | undefined,
+  told: RecordedApprovalState | undefined,
   latestMs: number,
 ) => Promise<ExpiryReason | undefined>;
 
@@ -43,7 +43,7 @@ type Judge = (
 async function settleTenant(book: ApprovalBook, expiry: Expiry, tenant: string, judge: Judge): Promise<void> {
   const stored = await readStored(book, tenant);
   if (stored.length === 0) return;
-  const told = await book.parts.journal.told(tenant, firstNamed(stored));
+  const told = await book.parts.journal.readApprovals(tenant, firstNamed(stored));
   for (const entry of stored) {
     const teller = told.byId.get(entry.id);
     const { found } = entry;
@@ -83,7 +83,7 @@ function firstNamed(stored: readonly Stored[]): number {
 function whyOver(
   { parts }: ApprovalBook,
   approval: Approval,
-  told: ToldApproval | undefined,
+  told: RecordedApprovalState | undefined,
   latestMs: number,
 ): ExpiryReason | undefined {
   const { state, session, expires_at: expires } = approval;

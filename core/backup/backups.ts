@@ -123,11 +123,13 @@ export class Backups {
       await this.#folder.publish(name);
       await this.#folder
         .prune(this.#options.keep)
-        .catch((error: unknown) => this.#warn("old backups stay", name, error));
+        .catch((error: unknown) => this.#warn("backup_pruning_failed", name, error));
       this.#latest = null;
     } catch (cause) {
-      this.#warn("backup not made", name, cause);
-      await this.#folder.discard(name).catch((error: unknown) => this.#warn("a partial backup stays", name, error));
+      this.#warn("backup_failed", name, cause);
+      await this.#folder
+        .discard(name)
+        .catch((error: unknown) => this.#warn("partial_backup_cleanup_failed", name, error));
       this.#latest = { ...view, state: "failed" };
     }
   }

@@ -1,10 +1,10 @@
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, parseKept } from "../action/json.ts";
 import type { Mark } from "../evidence/chain/high-water.ts";
-import { checkpointKey, durably, type EvidenceStore, metaSaltKey } from "../evidence/record/key-space.ts";
+import { checkpointKey, durably, type EvidenceStore, tenantIndexSaltKey } from "../evidence/record/key-space.ts";
 import { parseCheckpoint } from "../evidence/tree/checkpoint.ts";
-import { readToldByKey } from "../evidence/witness/published-heads.ts";
-import type { MetaEntry } from "../evidence/witness/tenant-index.ts";
+import { readPublishedHeadsByKey } from "../evidence/witness/published-heads.ts";
+import type { TenantIndexEntry } from "../evidence/witness/tenant-index.ts";
 
 /** The name of this shape. A reader refuses any other. */
 const backupFormat = "gateway-backup-v1";
@@ -100,16 +100,16 @@ function isText(value: Json | undefined): value is string {
  * Notes of every witness that it may know the chains as they stand in this store, as after a push without an answer: a
  * gateway that went on after its store was read told them so, and the store cannot know.
  */
-export async function assumeTold(store: EvidenceStore, tenants: readonly string[]): Promise<void> {
-  const entries: MetaEntry[] = [];
+export async function assumePublished(store: EvidenceStore, tenants: readonly string[]): Promise<void> {
+  const entries: TenantIndexEntry[] = [];
   for (const tenant of tenants) {
     const checkpoint = parseCheckpoint((await store.get(checkpointKey(tenant))) ?? "");
-    const salt = await store.get(metaSaltKey(tenant));
+    const salt = await store.get(tenantIndexSaltKey(tenant));
     if (checkpoint === undefined || salt === undefined) continue;
     const { chain, size, root } = checkpoint;
     entries.push({ tenant, chain, size, root: root.toString("hex"), salt });
   }
-  for (const [key, { confirmed, pending }] of await readToldByKey(store)) {
+  for (const [key, { confirmed, pending }] of await readPublishedHeadsByKey(store)) {
     await store.put(key, JSON.stringify({ confirmed, pending: pending ?? entries }), durably);
   }
 }

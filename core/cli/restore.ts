@@ -5,12 +5,12 @@ import type { AbstractChainedBatch } from "abstract-level";
 import { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { endRestored } from "../approval/start.ts";
-import { assumeTold, type BackupHeader, refuse } from "../backup/content.ts";
+import { assumePublished, type BackupHeader, refuse } from "../backup/content.ts";
 import { type BackupSink, readBackup, type SoundBackup } from "../backup/read.ts";
 import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
 import { KeyFolder } from "../evidence/key/key-folder.ts";
 import { listTenants } from "../evidence/record/key-space.ts";
-import { readAllTold } from "../evidence/witness/published-heads.ts";
+import { listPublishedHeads } from "../evidence/witness/published-heads.ts";
 import { syncFolder } from "../store/folder.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { isLocked, openSnapshot } from "../store/snapshot.ts";
@@ -166,7 +166,7 @@ async function findDoubts(
   { chains, list }: FolderReport,
   former: ReadonlyMap<string, Mark> | undefined,
 ): Promise<readonly Doubt[]> {
-  const told = new Set((await readAllTold(staged.store)).flat().map(({ chain }) => chain));
+  const told = new Set((await listPublishedHeads(staged.store)).flat().map(({ chain }) => chain));
   const doubts: Doubt[] = [];
   for (const { tenant, verdict, first_bad: bad } of chains) {
     const chain = staged.marks.get(tenant)?.chain ?? "";
@@ -314,7 +314,7 @@ export async function stageBackup(path: string, sound: SoundBackup, dir: string)
   const store = await openStore({ dir, enabled: true });
   const marks = new Map(sink.marks.map((mark) => [mark.tenant, mark]));
   const tenants = [...new Set([...marks.keys(), ...(await listTenants(store))])].sort();
-  await assumeTold(store, tenants);
+  await assumePublished(store, tenants);
   return { store, marks, tenants, close: () => store.close() };
 }
 

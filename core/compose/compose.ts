@@ -12,7 +12,7 @@ import { SessionExport } from "../evidence/bundle/session-export.ts";
 import { readEvents } from "../evidence/chain/session-record.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
 import { Ledger } from "../evidence/ledger.ts";
-import { Custody } from "../evidence/witness/witness-publisher.ts";
+import { WitnessPublisher } from "../evidence/witness/witness-publisher.ts";
 import type { Explainer } from "../explain/explainer.ts";
 import { SessionTable } from "../gateway/mcp/session-table.ts";
 import { RefusedAttempts } from "../http/refused-attempt.ts";
@@ -57,7 +57,7 @@ export interface Parts extends Endpoints {
   readonly metrics: Metrics;
   readonly store: Store;
   readonly ledger: Ledger;
-  readonly custody: Custody;
+  readonly witnessPublisher: WitnessPublisher;
   readonly notifier: WebhookNotifier;
   readonly exporter: SessionExport;
   /** Null where none are asked for. */
@@ -206,7 +206,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   };
 }
 
-type EvidenceParts = Pick<Parts, "store" | "ledger" | "custody" | "notifier" | "exporter" | "backups">;
+type EvidenceParts = Pick<Parts, "store" | "ledger" | "witnessPublisher" | "notifier" | "exporter" | "backups">;
 
 async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): Promise<EvidenceParts> {
   const { dataDir, state, evidence } = config;
@@ -229,7 +229,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
   });
   // Before anything runs by itself: a folder that may not be used ends the start.
   const backups = await openBackups({ ...ports, ...config.resilience, ledger, dataDir, gateway: identity.version });
-  const custody = await Custody.start({
+  const witnessPublisher = await WitnessPublisher.start({
     ...ports,
     ledger,
     witnesses: evidence.witnesses,
@@ -242,7 +242,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     observer: metrics,
     webhooks: config.approvals.webhooks,
   });
-  return { store, ledger, custody, notifier, exporter: new SessionExport({ ...ports, ledger }), backups };
+  return { store, ledger, witnessPublisher, notifier, exporter: new SessionExport({ ...ports, ledger }), backups };
 }
 
 /** The policies of the participants: evaluated before packs and plugins, in the order of the list. */
@@ -265,10 +265,10 @@ export async function closeParts(parts: Parts): Promise<void> {
   await closeEvidence(parts);
 }
 
-async function closeEvidence({ backups, notifier, custody, ledger, store }: EvidenceParts): Promise<void> {
+async function closeEvidence({ backups, notifier, witnessPublisher, ledger, store }: EvidenceParts): Promise<void> {
   await backups?.close();
   await notifier.close();
-  await custody.stop();
+  await witnessPublisher.stop();
   await ledger.close();
   await store.close();
 }

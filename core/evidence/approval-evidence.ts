@@ -1,4 +1,4 @@
-import type { ApprovalState, ToldApproval, ToldApprovals } from "../action/approval.ts";
+import type { ApprovalState, RecordedApprovalState, RecordedApprovalStates } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
@@ -7,12 +7,12 @@ import type { JsonObject } from "../action/json.ts";
 import type { ChainTable } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
 import type { Mark } from "./chain/high-water.ts";
-import { readSummary, type SessionSummary } from "./chain/session-head.ts";
+import { parseSessionSummary, type SessionSummary } from "./chain/session-head.ts";
 import type { WrappingKey } from "./key/wrapping-key.ts";
 import { type DisclosurePlace, discloseRecord } from "./private/disclosure.ts";
 import { openHeld, releaseHeld } from "./private/held-action.ts";
 import { type EvidenceStore, recordKey, recordRange, sessionKey, sessionRecordRange } from "./record/key-space.ts";
-import { isFault } from "./record/reason.ts";
+import { isChainFault } from "./record/reason.ts";
 import type { ActionRecord, EvidenceRecord } from "./record/record.ts";
 import { isAction, readRecord } from "./record/record-text.ts";
 import { readFault } from "./record/store-view.ts";
@@ -90,18 +90,18 @@ export class ApprovalEvidence {
    * What the chain says of every approval that record `from` or a later one names. Reads all of them, each linked to the
    * next, past the high-water mark. A tenant whose chain is broken there is refused: EVIDENCE_UNAVAILABLE.
    */
-  async told(tenant: string, from: number): Promise<ToldApprovals> {
+  async readApprovals(tenant: string, from: number): Promise<RecordedApprovalStates> {
     const { chains, markOf, store } = this.#parts;
     const { id } = chains.get(tenant);
     const mark = markOf(tenant);
     const first = Math.min(from, mark?.seq ?? 0);
-    const byId = new Map<string, ToldApproval>();
+    const byId = new Map<string, RecordedApprovalState>();
     const walk = new ChainWalk(tenant, id, first);
     let latestMs = 0;
     let isMarked = false;
     for await (const [key, text] of store.iterator({ ...recordRange(tenant), gte: recordKey(tenant, first) })) {
       const step = walk.accept(key, text);
-      if (isFault(step)) throw this.#refuse(tenant, walk.head.seq + 1, step.fault);
+      if (isChainFault(step)) throw this.#refuse(tenant, walk.head.seq + 1, step.fault);
       isMarked ||= step.record.seq === mark?.seq && step.hash === mark.head;
       latestMs = Math.max(latestMs, Date.parse(step.record.time));
       tell(byId, step.record);
@@ -127,7 +127,7 @@ export class ApprovalEvidence {
 
 const stateOf: Readonly<Record<string, ApprovalState>> = { approved: "approved", denied: "denied", expired: "expired" };
 
-function tell(told: Map<string, ToldApproval>, record: EvidenceRecord): void {
+function tell(told: Map<string, RecordedApprovalState>, record: EvidenceRecord): void {
   if (isAction(record)) {
     const { approval, kind } = record;
     if (approval === undefined || kind !== "decision") return;
@@ -156,7 +156,7 @@ async function readTail(
   session: string,
   most: number,
 ): Promise<SessionTail | undefined> {
-  const summary = readSummary((await store.get(sessionKey(tenant, session))) ?? "");
+  const summary = parseSessionSummary((await store.get(sessionKey(tenant, session))) ?? "");
   if (summary === undefined) return undefined;
   const seqs = await store.values({ ...sessionRecordRange(tenant, session), reverse: true, limit: most }).all();
   const texts = await store.getMany(seqs.reverse().map((seq) => recordKey(tenant, Number(seq))));
@@ -183,5 +183,5 @@ async function readArguments(
 
 function readAction(text: string | undefined): ActionRecord | undefined {
   const record = text === undefined ? undefined : readRecord(text);
-  return record === undefined || isFault(record) || !isAction(record) ? undefined : record;
+  return record === undefined || isChainFault(record) || !isAction(record) ? undefined : record;
 }

@@ -7,9 +7,9 @@ import { ActionLog, OpenDecisions } from "./chain/action-log.ts";
 import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
 import type { CommitObserver } from "./chain/group-commit.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./chain/high-water.ts";
-import { handOver } from "./chain/key-rotation.ts";
+import { rotateSigningKey } from "./chain/key-rotation.ts";
 import { Recovery } from "./chain/recovery.ts";
-import { checkIntegers, takeEpoch } from "./chain/seal.ts";
+import { advanceEpoch, checkIntegers } from "./chain/seal.ts";
 import type { SessionSummary } from "./chain/session-head.ts";
 import { listRecords, listSessions, type Page, type PageRequest } from "./chain/session-record.ts";
 import { Writer } from "./chain/writer.ts";
@@ -28,8 +28,8 @@ import { type VerifyReport, verifyChain } from "./verify/verification.ts";
 type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
 
 const defaultQueueLimit = 10_000;
-const writeFailed = "evidence write failed";
-const repairFailed = "evidence repair failed";
+const writeFailed = "evidence_write_failed";
+const repairFailed = "evidence_repair_failed";
 
 /**
  * The evidence of every tenant: one hash chain each, on one store, through one writer.
@@ -108,7 +108,7 @@ export class Ledger {
     const { highWaterPath, store } = options;
     const highWater = highWaterPath === null ? new HighWaterMemory() : await HighWaterFile.open(highWaterPath);
     try {
-      const ledger = new Ledger(options, highWater, await takeEpoch(store));
+      const ledger = new Ledger(options, highWater, await advanceEpoch(store));
       await ledger.#recovery.start();
       return ledger;
     } catch (error) {
@@ -156,7 +156,7 @@ export class Ledger {
   /** Hands a tenant's chain over to a new key, and says which; `asked` goes on record with it. See `handOver`. */
   async rotateKey(tenant: string, asked?: JsonObject): Promise<string> {
     const [chains, writer, { keys }] = [this.#chains, this.#writer, this.#options];
-    return handOver({ chains, keys, writer, admit: () => this.#admit("bounded") }, tenant, asked);
+    return rotateSigningKey({ chains, keys, writer, admit: () => this.#admit("bounded") }, tenant, asked);
   }
 
   /** Erases private fields for good; see `Erasure.erase`. */
@@ -208,13 +208,13 @@ export class Ledger {
   /** Refuses a tenant until a start finds its chain sound. */
   refuse(tenant: string, reason: string): void {
     this.#chains.refuse(tenant, reason);
-    this.#warn("evidence refused", { tenant, reason });
+    this.#warn("evidence_refused", { tenant, reason });
   }
 
   /** Lets no chain begin any more. */
   refuseNew(reason: string): void {
     this.#chains.refuseNew(reason);
-    this.#warn("new tenants refused", { reason });
+    this.#warn("new_tenants_refused", { reason });
   }
 
   /** Names the configuration that records name from now on. */

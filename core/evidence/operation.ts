@@ -212,7 +212,7 @@ const verification = object(
       object(
         {
           witness: anyText,
-          verdict: oneOf(["consistent", "behind", "forked", "unreadable", "silent", "unasked"]),
+          verdict: oneOf(["consistent", "behind", "forked", "unreadable", "no_record", "unreachable"]),
           size: count,
         },
         ["size"],

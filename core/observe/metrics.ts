@@ -180,7 +180,7 @@ export class Metrics {
     this.#held.set(count);
   }
 
-  witnessed(result: "told" | "failed"): void {
+  witnessed(result: "published" | "failed"): void {
     this.#witnessed.inc({ result });
   }
 
@@ -202,7 +202,7 @@ export class Metrics {
 
   /** What alerts watch is there before it first happens: the step from nothing to 1 is no increase to Prometheus. */
   #countFromZero(): void {
-    for (const result of ["told", "failed"]) this.#witnessed.inc({ result }, 0);
+    for (const result of ["published", "failed"]) this.#witnessed.inc({ result }, 0);
     for (const result of ["delivered", "failed", "dead", "lost"]) this.#webhooks.inc({ result }, 0);
     for (const reason of ["requests", "tokens", "principals", "budget"]) this.#usageRefusals.inc({ reason }, 0);
     for (const by of ["key", "address"]) this.#adminLimited.inc({ by }, 0);

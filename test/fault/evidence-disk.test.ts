@@ -83,7 +83,7 @@ function expectRefused(said: Said): void {
   expect(new Set(said.refused)).to.deep.equal(new Set(["EVIDENCE_UNAVAILABLE"]));
   expect(said.outcome).to.equal("EVIDENCE_UNAVAILABLE");
   expect(said.acknowledged.length).to.equal(said.before + 20);
-  expect(said.warnings).to.include.members(["evidence write failed", "evidence repair failed", "evidence repaired"]);
+  expect(said.warnings).to.include.members(["evidence_write_failed", "evidence_repair_failed", "evidence_repaired"]);
 }
 
 function expectPromisesKept(said: Said, records: readonly ActionRecord[]): void {

@@ -92,7 +92,7 @@ describe("a gateway whose disk fails", function () {
     });
     expect(await marksWith("lock")).to.deep.equal(["lock before", "lock after"]);
     await expectSound("lock", 2);
-    expect(gateway.stderr()).to.match(/evidence repair failed.*LOCK|LOCK.*evidence repair failed/);
+    expect(gateway.stderr()).to.match(/evidence_repair_failed.*LOCK|LOCK.*evidence_repair_failed/);
   });
 
   it("withholds the answer of an action whose outcome cannot be written, and records it as unknown [S65]", async () => {

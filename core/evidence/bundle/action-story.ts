@@ -14,7 +14,7 @@ export interface Remark {
   readonly seq: number;
 }
 
-interface Told {
+interface DecidedAction {
   readonly record: ActionRecord;
   isSettled: boolean;
 }
@@ -27,7 +27,7 @@ export class ActionStory {
   /** In the order of the chain once `finish` was called. */
   readonly remarks: Remark[] = [];
   readonly #session: string;
-  readonly #actions = new Map<string, Told>();
+  readonly #actions = new Map<string, DecidedAction>();
   /** A bundle holds what it is judged by: none of it is forgotten. */
   readonly #approvals = new ApprovalRules({ live: Number.POSITIVE_INFINITY, consumed: Number.POSITIVE_INFINITY });
   readonly #kills = new KillRules(Number.POSITIVE_INFINITY);
@@ -42,7 +42,7 @@ export class ActionStory {
   }
 
   /** Takes the next record of the bundle. */
-  tell(next: BundledEntry): void {
+  check(next: BundledEntry): void {
     this.#link(next);
     if (isAction(next.record)) {
       this.#continueSession(next.record, next.hash);

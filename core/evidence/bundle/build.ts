@@ -84,7 +84,7 @@ function entryOf({ fields, proofs }: BundleContent, text: string): string {
 }
 
 /** A field that an export withholds. */
-export interface Redaction {
+export interface WithheldField {
   readonly seq: number;
   readonly member: "arguments" | "output";
   readonly field: string;
@@ -94,7 +94,7 @@ const most = 1_000;
 const shape = /^(\d{1,15})\.(arguments|output)\.(.{0,512})$/su;
 
 /** Reads `<seq>.<member>.<field>`, each. Throws INVALID_PARAMS. */
-export function parseRedactions(texts: readonly string[]): readonly Redaction[] {
+export function parseRedactions(texts: readonly string[]): readonly WithheldField[] {
   if (texts.length > most) {
     throw new GatewayError("INVALID_PARAMS", `expected at most ${most} fields to redact, got ${texts.length}`);
   }
@@ -103,14 +103,14 @@ export function parseRedactions(texts: readonly string[]): readonly Redaction[] 
     if (seq === undefined || field === undefined) {
       throw new GatewayError("INVALID_PARAMS", `expected \`<seq>.<arguments|output>.<field>\`, got \`${cut(text)}\``);
     }
-    return { seq: Number(seq), member: member as Redaction["member"], field };
+    return { seq: Number(seq), member: member as WithheldField["member"], field };
   });
 }
 
 /** The fields with those withheld. Throws INVALID_PARAMS for one that is not there: a slip must not disclose it. */
 export function withhold(
   fields: ReadonlyMap<number, ShownFields>,
-  redactions: readonly Redaction[],
+  redactions: readonly WithheldField[],
 ): ReadonlyMap<number, ShownFields> {
   const result = new Map(fields);
   for (const { seq, member, field } of redactions) {

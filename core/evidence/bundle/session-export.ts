@@ -8,7 +8,7 @@ import { readKeyHistory } from "../key/key-history.ts";
 import type { Disclosure } from "../private/disclosure.ts";
 import type { PrivateField } from "../private/private-field.ts";
 import { checkpointAtRange, checkpointKey, type EvidenceStore, recordKey } from "../record/key-space.ts";
-import { isFault } from "../record/reason.ts";
+import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import { readFault, StoreView } from "../record/store-view.ts";
@@ -17,9 +17,9 @@ import { TileReader } from "../tree/tile-reader.ts";
 import {
   type BundleContent,
   buildBundle,
-  type Redaction,
   type ShownField,
   type ShownFields,
+  type WithheldField,
   type Witnessed,
   withhold,
 } from "./build.ts";
@@ -44,7 +44,7 @@ export interface ExportRequest {
   readonly by: string;
   /** False withholds every field. */
   readonly disclose: boolean;
-  readonly redact: readonly Redaction[];
+  readonly redact: readonly WithheldField[];
 }
 
 /** A session's evidence as it stands at one moment. */
@@ -152,7 +152,7 @@ async function readRecords(view: StoreView, tenant: string, seqs: readonly numbe
   const texts = await view.getMany(seqs.map((seq) => recordKey(tenant, seq)));
   return texts.map((text, at) => {
     const record = text === undefined ? undefined : readRecord(text);
-    if (text === undefined || record === undefined || isFault(record) || record.seq !== seqs[at]) {
+    if (text === undefined || record === undefined || isChainFault(record) || record.seq !== seqs[at]) {
       throw unavailable(tenant, `does not hold record ${seqs[at]} as its indexes say`);
     }
     return { record, text, hash: sha256Hex(text) };

@@ -2,7 +2,7 @@ import { sha256Hex } from "../../action/canonical-json.ts";
 import type { VerifyingKey } from "../../action/signing-key.ts";
 import { KeyHistory } from "../key/key-history.ts";
 import { fieldsDigest } from "../private/private-field.ts";
-import { exitCodes, type Reason, reasons, type Verdict } from "../record/reason.ts";
+import { type EvidenceVerdict, exitCodes, type Reason, reasons } from "../record/reason.ts";
 import { isAction } from "../record/record-text.ts";
 import {
   type Checkpoint,
@@ -44,7 +44,7 @@ interface FirstBad {
 
 /** What a verification found. `checks` are the steps that passed, in order. */
 export interface BundleReport {
-  readonly verdict: Verdict;
+  readonly verdict: EvidenceVerdict;
   readonly exit: number;
   readonly first_bad: FirstBad | null;
   readonly warnings: readonly Remark[];
@@ -119,7 +119,7 @@ class Verification {
   }
 
   report(bad: FirstBad | null): BundleReport {
-    const verdict = bad === null ? this.#soundVerdict() : (reasons[bad.reason].grade as Verdict);
+    const verdict = bad === null ? this.#soundVerdict() : (reasons[bad.reason].grade as EvidenceVerdict);
     return {
       verdict,
       exit: exitCodes[verdict],
@@ -131,7 +131,7 @@ class Verification {
     };
   }
 
-  #soundVerdict(): Verdict {
+  #soundVerdict(): EvidenceVerdict {
     return this.#isWitnessed && this.#trust.keys.length > 0 ? "witnessed" : "self-attested";
   }
 
@@ -162,7 +162,7 @@ function tellStory(entries: readonly BundledEntry[], head: BundleHead, signed: S
     const { seq } = each.record;
     if (seq <= before) throw new Breach("seq_gap", { file: "records", seq });
     checkEntry(each, head, signed);
-    story.tell(each);
+    story.check(each);
     before = seq;
   }
   story.finish();

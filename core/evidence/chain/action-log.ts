@@ -11,7 +11,7 @@ import { releaseHeld, sealHeld } from "../private/held-action.ts";
 
 import type { FieldHider, HiddenValue } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
-import type { Chain, ChainTable } from "./chain-table.ts";
+import type { ChainTable, EvidenceChain } from "./chain-table.ts";
 
 import { type Bound, decisionBody, outcomeBody } from "./seal.ts";
 import type { Writer } from "./writer.ts";
@@ -64,7 +64,7 @@ export class ActionLog {
         ...(commitHook?.operations(dispatched) ?? []),
       ],
     );
-    if (dispatched) await open.owe(action.tenant, action.id, bound, durable);
+    if (dispatched) await open.registerPending(action.tenant, action.id, bound, durable);
     else await durable;
     return { actionId: action.id, evaluationId: evaluation.id, seq };
   }
@@ -79,7 +79,7 @@ export class ActionLog {
     if (judged !== undefined) checkSubject(action, judged);
     const chain = await chains.open(action.tenant);
     // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
-    const bound = open.take(action.tenant, action.id);
+    const bound = open.claimPending(action.tenant, action.id);
     admit("outcome");
     const hidden = outcome.status === "unknown" ? undefined : hideOutput(hider, action, outcome.output, judged);
     const body = outcomeBody(this.#tell(action), outcome, judged, bound, hidden?.digest);
@@ -90,7 +90,11 @@ export class ActionLog {
   }
 
   /** What happens to an approval with the decision `seq`. */
-  #take({ tenant, id, wrapping }: Chain, seq: number, { holds, releases, operations }: ApprovalStep): BatchOperation[] {
+  #take(
+    { tenant, id, wrapping }: EvidenceChain,
+    seq: number,
+    { holds, releases, operations }: ApprovalStep,
+  ): BatchOperation[] {
     const place = { tenant, chain: id, seq };
     return [
       ...operations(seq),
@@ -148,7 +152,7 @@ export class OpenDecisions {
   }
 
   /** Holds the decision open as soon as it is sealed; lets go, and rejects, where it did not become durable. */
-  async owe(tenant: string, actionId: string, bound: Bound, durable: Promise<void>): Promise<void> {
+  async registerPending(tenant: string, actionId: string, bound: Bound, durable: Promise<void>): Promise<void> {
     const key = openKey(tenant, actionId);
     this.#bounds.set(key, bound);
     try {
@@ -160,7 +164,7 @@ export class OpenDecisions {
   }
 
   /** Ends an open decision. Throws TypeError when there is none: no outcome without, or twice for, a decision. */
-  take(tenant: string, actionId: string): Bound {
+  claimPending(tenant: string, actionId: string): Bound {
     const key = openKey(tenant, actionId);
     const bound = this.#bounds.get(key);
     if (bound === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");

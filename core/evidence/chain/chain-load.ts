@@ -4,7 +4,7 @@ import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";
 import type { WrappingKey, WrappingKeyStore } from "../key/wrapping-key.ts";
 import { fitsNewest } from "../private/disclosure.ts";
 import { checkpointKey, type EvidenceStore, recordKey, recordRange, seqIn } from "../record/key-space.ts";
-import { isFault } from "../record/reason.ts";
+import { isChainFault } from "../record/reason.ts";
 import { isCheckpointSignedBy, parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileTree } from "../tree/tile.ts";
 import { TileReader } from "../tree/tile-reader.ts";
@@ -62,7 +62,8 @@ async function loadMarked(store: EvidenceStore, tenant: string, mark: Mark): Pro
   const walk = new ChainWalk(tenant, mark.chain, from);
   for await (const [key, text] of store.iterator({ ...recordRange(tenant), gte: recordKey(tenant, from) })) {
     const step = walk.accept(key, text);
-    if (isFault(step)) return { refused: `${chainOf(tenant)} is broken at record ${walk.head.seq + 1}: ${step.fault}` };
+    if (isChainFault(step))
+      return { refused: `${chainOf(tenant)} is broken at record ${walk.head.seq + 1}: ${step.fault}` };
     if (step.record.seq === mark.seq && step.hash !== mark.head) {
       return { refused: `${chainOf(tenant)} differs from its high-water mark at record ${mark.seq}` };
     }

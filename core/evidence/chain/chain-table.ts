@@ -10,7 +10,7 @@ import { type ChainHead, emptyHead } from "./chain-walk.ts";
 import type { HighWater } from "./high-water.ts";
 
 /** One tenant's chain as far as it is sealed; what is sealed may still wait for the disk. */
-export interface Chain {
+export interface EvidenceChain {
   readonly tenant: string;
   readonly id: string;
   head: ChainHead;
@@ -49,9 +49,9 @@ const chainIdBytes = 16;
 export class ChainTable {
   readonly #parts: ChainTableParts;
   readonly #highWater: HighWater;
-  readonly #chains = new Map<string, Chain>();
+  readonly #chains = new Map<string, EvidenceChain>();
   readonly #refused = new Map<string, string>();
-  readonly #opening = new Map<string, Promise<Chain>>();
+  readonly #opening = new Map<string, Promise<EvidenceChain>>();
   #closedBecause: string | undefined;
 
   constructor(parts: ChainTableParts) {
@@ -69,13 +69,13 @@ export class ChainTable {
   }
 
   /** The tenant's chain; a new one is named, durably, first. Throws EVIDENCE_UNAVAILABLE where the tenant is refused. */
-  async open(tenant: string): Promise<Chain> {
+  async open(tenant: string): Promise<EvidenceChain> {
     this.checkTrusted(tenant);
     return this.#chains.get(tenant) ?? (await this.#openNew(tenant));
   }
 
   /** The chain of a tenant that has one. Throws NOT_FOUND, or EVIDENCE_UNAVAILABLE where the tenant is refused. */
-  get(tenant: string): Chain {
+  get(tenant: string): EvidenceChain {
     this.checkTrusted(tenant);
     const chain = this.#chains.get(tenant);
     if (chain === undefined) throw new GatewayError("NOT_FOUND", "the tenant has no evidence");
@@ -140,14 +140,14 @@ export class ChainTable {
   }
 
   /** Two first actions of a tenant at once share one chain. */
-  #openNew(tenant: string): Promise<Chain> {
+  #openNew(tenant: string): Promise<EvidenceChain> {
     const pending = this.#opening.get(tenant) ?? this.#create(tenant).finally(() => this.#opening.delete(tenant));
     this.#opening.set(tenant, pending);
     return pending;
   }
 
   /** The mark comes before the first record: a tenant with records and no mark has lost its mark. */
-  async #create(tenant: string): Promise<Chain> {
+  async #create(tenant: string): Promise<EvidenceChain> {
     checkTenant(tenant);
     if (this.#closedBecause !== undefined) throw new GatewayError("EVIDENCE_UNAVAILABLE", this.#closedBecause);
     if (this.#chains.size + this.#opening.size >= maxTenants) {
@@ -155,7 +155,7 @@ export class ChainTable {
     }
     const id = Buffer.from(this.#parts.random(chainIdBytes)).toString("base64url");
     const keys = await this.#mark(tenant, id);
-    const chain: Chain = { tenant, id, head: emptyHead, tree: new TileTree(), ...keys };
+    const chain: EvidenceChain = { tenant, id, head: emptyHead, tree: new TileTree(), ...keys };
     this.#chains.set(tenant, chain);
     return chain;
   }
@@ -166,7 +166,7 @@ export class ChainTable {
   }
 
   /** Makes the keys of a new chain, and its mark. */
-  async #mark(tenant: string, chain: string): Promise<Pick<Chain, "key" | "wrapping">> {
+  async #mark(tenant: string, chain: string): Promise<Pick<EvidenceChain, "key" | "wrapping">> {
     try {
       const key = await this.#parts.keys.create();
       const wrapping = await this.#parts.wrappingKeys.create(chain);

@@ -1,6 +1,6 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
 import { recordKey } from "../record/key-space.ts";
-import { type Fault, fault, isFault } from "../record/reason.ts";
+import { type ChainFault, chainFault, isChainFault } from "../record/reason.ts";
 import { type EvidenceRecord, noHash } from "../record/record.ts";
 import { readRecord } from "../record/record-text.ts";
 import { isLeafOf } from "../tree/merkle.ts";
@@ -53,9 +53,9 @@ export class ChainWalk {
   }
 
   /** Takes the next key and text of the store; says what is wrong with them, or moves on. */
-  accept(key: string, text: string): Step | Fault {
+  accept(key: string, text: string): Step | ChainFault {
     const record = readRecord(text);
-    if (isFault(record)) return record;
+    if (isChainFault(record)) return record;
     const broken = this.#place(key, record) ?? this.#link(record);
     if (broken !== undefined) return broken;
     const hash = sha256Hex(text);
@@ -67,24 +67,25 @@ export class ChainWalk {
     return { record, hash };
   }
 
-  #place(key: string, record: EvidenceRecord): Fault | undefined {
+  #place(key: string, record: EvidenceRecord): ChainFault | undefined {
     const expected = this.#seq + 1;
     if (record.tenant !== this.#tenant)
-      return fault("foreign_tenant", `expected tenant \`${this.#tenant}\`, got another`);
-    if (key !== recordKey(this.#tenant, expected)) return fault("seq_gap", `expected record ${expected}, got a gap`);
-    if (record.seq !== expected) return fault("seq_gap", `expected \`seq\` ${expected}, got ${record.seq}`);
+      return chainFault("foreign_tenant", `expected tenant \`${this.#tenant}\`, got another`);
+    if (key !== recordKey(this.#tenant, expected))
+      return chainFault("seq_gap", `expected record ${expected}, got a gap`);
+    if (record.seq !== expected) return chainFault("seq_gap", `expected \`seq\` ${expected}, got ${record.seq}`);
     if ((record.kind === "genesis") !== (expected === 0))
-      return fault("bad_schema", "expected a genesis record first, and only first");
+      return chainFault("bad_schema", "expected a genesis record first, and only first");
     return undefined;
   }
 
-  #link(record: EvidenceRecord): Fault | undefined {
+  #link(record: EvidenceRecord): ChainFault | undefined {
     if (this.#chain !== null && record.chain !== this.#chain)
-      return fault("foreign_chain", "expected the same chain, got another");
+      return chainFault("foreign_chain", "expected the same chain, got another");
     if (!this.#follows(record.prev_hash))
-      return fault("bad_prev_hash", "`prev_hash` is not the digest of the record before");
+      return chainFault("bad_prev_hash", "`prev_hash` is not the digest of the record before");
     if (record.writer.epoch < this.#epoch)
-      return fault("stale_epoch", `expected writer epoch ${this.#epoch} or later, got an earlier one`);
+      return chainFault("stale_epoch", `expected writer epoch ${this.#epoch} or later, got an earlier one`);
     return undefined;
   }
 

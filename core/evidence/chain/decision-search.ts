@@ -1,6 +1,6 @@
 import { isJsonObject, parseKept } from "../../action/json.ts";
 import { type EvidenceStore, recordKey, recordRange, seqIn } from "../record/key-space.ts";
-import { isFault } from "../record/reason.ts";
+import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord, EvidenceRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import type { Page, PageRequest } from "./session-record.ts";
@@ -86,7 +86,7 @@ export class DecisionSearch {
 
 function readAction(text: string): ActionRecord | undefined {
   const record = readRecord(text);
-  return isFault(record) || !isAction(record) ? undefined : record;
+  return isChainFault(record) || !isAction(record) ? undefined : record;
 }
 
 function isAbout(record: ActionRecord | undefined, id: string): boolean {

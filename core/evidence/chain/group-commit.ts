@@ -5,7 +5,7 @@ import type { SigningKey } from "../../action/signing-key.ts";
 import { checkpointAtKey, checkpointKey, durably, type EvidenceStore, tileKey } from "../record/key-space.ts";
 import { signCheckpoint } from "../tree/checkpoint.ts";
 import type { FullTile } from "../tree/tile.ts";
-import type { Chain } from "./chain-table.ts";
+import type { EvidenceChain } from "./chain-table.ts";
 import type { HighWater, Mark } from "./high-water.ts";
 
 /** One record's writes, and its leaf: what the mark and the checkpoint of its batch will say. */
@@ -138,7 +138,7 @@ export class GroupCommit {
     this.#checkHeld();
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
     const batch = this.#options.store.batch();
-    for (const operation of [...group.operations, ...attest(group.leaves)]) {
+    for (const operation of [...group.operations, ...signBatch(group.leaves)]) {
       if (operation.type === "put") batch.put(operation.key, operation.value);
       else batch.del(operation.key);
     }
@@ -191,7 +191,7 @@ function unsettled(): never {
 
 /** A sealed record as a leaf of its chain's tree. */
 export interface Leaf {
-  readonly chain: Chain;
+  readonly chain: EvidenceChain;
   readonly seq: number;
   /** SHA-256 (hex) of the record's bytes. */
   readonly hash: string;
@@ -206,7 +206,7 @@ export interface Leaf {
  * Adds leaves to their trees, in the order given, and signs where each chain stands after them. Returns what must be
  * written in the same batch as the records: the tiles that are full, the latest checkpoint, and those that stay.
  */
-function attest(leaves: readonly Leaf[]): BatchOperation[] {
+function signBatch(leaves: readonly Leaf[]): BatchOperation[] {
   const last = new Map(leaves.map((leaf) => [leaf.chain, leaf]));
   return leaves.flatMap((leaf) => {
     const operations = leaf.chain.tree.append(leaf.hash).map((tile) => putTile(leaf.chain.tenant, tile));

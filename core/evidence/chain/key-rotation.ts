@@ -5,7 +5,7 @@ import type { KeyStore } from "../key/key-folder.ts";
 import type { ChainTable } from "./chain-table.ts";
 import type { Writer } from "./writer.ts";
 
-interface HandOverParts {
+interface KeyRotationParts {
   readonly chains: ChainTable;
   readonly keys: KeyStore;
   readonly writer: Writer;
@@ -19,7 +19,7 @@ interface HandOverParts {
  * `admin` record right before, in the same batch. Durable when it resolves. Where it rejects with EVIDENCE_UNAVAILABLE,
  * the chain stays with its old key unless the disk kept what it refused to confirm.
  */
-export async function handOver(parts: HandOverParts, tenant: string, asked?: JsonObject): Promise<string> {
+export async function rotateSigningKey(parts: KeyRotationParts, tenant: string, asked?: JsonObject): Promise<string> {
   const { chains, writer, admit } = parts;
   await chains.open(tenant);
   admit(); // before the key is made: a disk that fails must not fill with keys

@@ -1,7 +1,7 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import { durably, type EvidenceStore, openKey, probeKey, recordKey } from "../record/key-space.ts";
-import { isFault } from "../record/reason.ts";
+import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import type { Abandoned, OpenDecisions } from "./action-log.ts";
@@ -45,14 +45,14 @@ export class Recovery {
     const abandoned = await this.#load();
     writer.resume();
     await this.#settle(abandoned, "evidence could not be written when the outcome was due");
-    warn("evidence repaired", { unknown: abandoned.length });
+    warn("evidence_repaired", { unknown: abandoned.length });
   }
 
   /** Reads the chains back; returns the dispatched decisions nobody will bring the outcome of. */
   async #load(): Promise<readonly Abandoned[]> {
     const { store, chains, open, warn } = this.#options;
     await chains.load();
-    for (const [tenant, reason] of chains.refusals) warn("evidence refused", { tenant, reason });
+    for (const [tenant, reason] of chains.refusals) warn("evidence_refused", { tenant, reason });
     return open.findAbandoned(store, chains.tenants);
   }
 
@@ -74,7 +74,7 @@ export class Recovery {
     } catch (error) {
       if (writer.failed || !(error instanceof GatewayError)) throw error;
       chains.refuse(each.tenant, error.detail ?? error.message);
-      warn("evidence refused", { tenant: each.tenant, reason: error.detail ?? error.message });
+      warn("evidence_refused", { tenant: each.tenant, reason: error.detail ?? error.message });
     }
   }
 }
@@ -83,6 +83,7 @@ export class Recovery {
 async function readAbandoned(store: EvidenceStore, { tenant, seq }: Abandoned): Promise<ActionRecord> {
   const text = Number.isSafeInteger(seq) ? await store.get(recordKey(tenant, seq)) : undefined;
   const record = text === undefined ? undefined : readRecord(text);
-  if (record !== undefined && !isFault(record) && isAction(record) && record.effect === "dispatched") return record;
+  if (record !== undefined && !isChainFault(record) && isAction(record) && record.effect === "dispatched")
+    return record;
   throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` has no open decision at record ${seq}`);
 }

@@ -20,8 +20,8 @@ import {
   type RecordedPrincipal,
   type RecordedRedaction,
   type RecordedSession,
+  type RecordedShadowDecision,
   type RecordedTicket,
-  type RecordedTrial,
   type RecordWriter,
   recordSchema,
 } from "../record/record.ts";
@@ -36,7 +36,7 @@ export interface Sealed<R extends EvidenceRecord = EvidenceRecord> {
 }
 
 /** The place of the next record in its chain. */
-export interface Place {
+export interface RecordPlace {
   readonly tenant: string;
   readonly chain: string;
   readonly seq: number;
@@ -57,8 +57,8 @@ const idBytes = 10;
 // INVARIANT: the members of the literals below are in RFC 8785 order; `recordText` relies on it.
 
 export function sealAction(
-  body: ActionBody,
-  place: Place,
+  body: ActionContent,
+  place: RecordPlace,
   session: RecordedSession,
   stamp: Stamp,
 ): Sealed<ActionRecord> {
@@ -87,7 +87,7 @@ export function sealAction(
   });
 }
 
-export function sealEvent(body: EventBody, place: Place, stamp: Stamp): Sealed {
+export function sealEvent(body: EventContent, place: RecordPlace, stamp: Stamp): Sealed {
   const { id, salt, time } = mark(stamp);
   return seal({
     chain: place.chain,
@@ -125,7 +125,7 @@ function base64Url(bytes: Uint8Array): string {
 }
 
 /** The epoch of this process: one more than the last, on disk before any record carries it. */
-export async function takeEpoch(store: EvidenceStore): Promise<number> {
+export async function advanceEpoch(store: EvidenceStore): Promise<number> {
   const epoch = Number((await store.get(epochKey)) ?? 0) + 1;
   if (!Number.isSafeInteger(epoch)) throw new GatewayError("STATE_UNUSABLE", "expected `epoch` to be a number");
   await store.put(epochKey, String(epoch), durably);
@@ -133,7 +133,7 @@ export async function takeEpoch(store: EvidenceStore): Promise<number> {
 }
 
 /** What an action's record says, before it has a place in a chain and in a session. */
-export interface ActionBody {
+export interface ActionContent {
   readonly kind: ActionKind;
   readonly action: RecordedAction;
   readonly approval: RecordedApproval | undefined;
@@ -146,7 +146,7 @@ export interface ActionBody {
   readonly ticket: RecordedTicket | undefined;
 }
 
-export interface EventBody {
+export interface EventContent {
   readonly kind: EventKind;
   readonly detail: JsonObject;
 }
@@ -167,7 +167,7 @@ export function decisionBody(
   bound: Bound,
   approval?: RecordedApproval,
   use?: TicketUse,
-): ActionBody {
+): ActionContent {
   const dispatched = evaluation.decision === "allow" || approval?.state === "consumed";
   return {
     kind: "decision",
@@ -190,7 +190,7 @@ export function outcomeBody(
   judged: Evaluation | undefined,
   bound: Bound,
   outputDigest: string | undefined,
-): ActionBody {
+): ActionContent {
   return {
     kind: "outcome",
     action: recordAction(action, bound, outputDigest),
@@ -206,7 +206,7 @@ export function outcomeBody(
 }
 
 /** The outcome of a decision whose own outcome can no longer be known. */
-export function unknownBody(decision: ActionRecord, reason: string): ActionBody {
+export function unknownBody(decision: ActionRecord, reason: string): ActionContent {
   const { id, label, transport } = decision.session;
   return {
     kind: "outcome",
@@ -271,7 +271,7 @@ function recordEvaluation(evaluation: Evaluation): RecordedEvaluation {
   };
 }
 
-function recordTrials(evaluation: Evaluation): readonly RecordedTrial[] | undefined {
+function recordTrials(evaluation: Evaluation): readonly RecordedShadowDecision[] | undefined {
   const found = shadowDecisions(evaluation);
   return found.length === 0 ? undefined : found.map(({ decision, rule }) => ({ decision, rule }));
 }

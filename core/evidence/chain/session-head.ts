@@ -4,7 +4,7 @@ import { GatewayError } from "../../action/error.ts";
 import type { SessionScope } from "../../action/principal.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
 import { type EvidenceStore, recordKey, sessionKey, sessionOrderKey, sessionRecordKey } from "../record/key-space.ts";
-import { isFault } from "../record/reason.ts";
+import { isChainFault } from "../record/reason.ts";
 import { type ActionRecord, noHash, type RecordedSession } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import { readFault } from "../record/store-view.ts";
@@ -105,10 +105,10 @@ export class SessionHeads {
   #load(key: string, tenant: string, session: string): Head | undefined {
     const text = this.#get(key);
     if (text === undefined) return undefined;
-    const summary = readSummary(text);
+    const summary = parseSessionSummary(text);
     const last = summary === undefined ? undefined : this.#get(recordKey(tenant, summary.last_seq));
     const record = last === undefined ? undefined : readRecord(last);
-    if (!summary || last === undefined || !record || isFault(record) || !isLast(record, summary, session)) {
+    if (!summary || last === undefined || !record || isChainFault(record) || !isLast(record, summary, session)) {
       throw new GatewayError(
         "EVIDENCE_UNAVAILABLE",
         `session \`${session}\` does not match its chain; verify the chain`,
@@ -119,7 +119,7 @@ export class SessionHeads {
 }
 
 /** A summary from its text; undefined for what this ledger has not written. */
-export function readSummary(text: string): SessionSummary | undefined {
+export function parseSessionSummary(text: string): SessionSummary | undefined {
   try {
     const summary = JSON.parse(text) as SessionSummary;
     return [summary.records, summary.first_seq, summary.last_seq].every(isCount) ? summary : undefined;

@@ -12,12 +12,12 @@ import {
   sessionRecordKey,
   sessionRecordRange,
 } from "../record/key-space.ts";
-import { isFault } from "../record/reason.ts";
+import { isChainFault } from "../record/reason.ts";
 import type { EventKind, EvidenceRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import type { StoreView } from "../record/store-view.ts";
 import { readFirstKept } from "../tree/pruned-prefix.ts";
-import { readSummary, type SessionSummary } from "./session-head.ts";
+import { parseSessionSummary, type SessionSummary } from "./session-head.ts";
 
 export interface PageRequest {
   /** 1 to 1,000. */
@@ -48,7 +48,7 @@ export async function listSessions(
   const ids = await store.values({ gte: range.gte, lt, reverse: true, limit: limit + 1 }).all();
   const texts = await store.getMany(ids.slice(0, limit).map((id) => sessionKey(tenant, id)));
   const found = texts.map((text) => {
-    const summary = readSummary(text ?? "");
+    const summary = parseSessionSummary(text ?? "");
     if (summary === undefined) throw mismatch(tenant);
     return summary;
   });
@@ -87,7 +87,7 @@ export async function countRecords(store: EvidenceStore, tenant: string, session
   const known = session.length <= maxSession && session.isWellFormed();
   const text = known ? await store.get(sessionKey(tenant, session)) : undefined;
   if (text === undefined) throw notFound();
-  const summary = readSummary(text);
+  const summary = parseSessionSummary(text);
   if (summary === undefined) throw mismatch(tenant);
   if (summary.last_seq < (await readFirstKept(store, tenant))) throw notFound();
   return summary.records;
@@ -105,7 +105,8 @@ async function findFirstIndex(store: EvidenceStore, tenant: string, session: str
 
 function readEntry(text: string | undefined, tenant: string, session: string, index: number): EvidenceRecord {
   const record = text === undefined ? undefined : readRecord(text);
-  if (record === undefined || isFault(record) || !isAction(record) || record.tenant !== tenant) throw mismatch(tenant);
+  if (record === undefined || isChainFault(record) || !isAction(record) || record.tenant !== tenant)
+    throw mismatch(tenant);
   if (record.session.id !== session || record.session.index !== index) throw mismatch(tenant);
   return record;
 }

@@ -4,9 +4,17 @@ import type { SigningKey } from "../../action/signing-key.ts";
 import { genesisDetail, rotationDetail } from "../key/key-history.ts";
 import { type Disclosure, sealDisclosure } from "../private/disclosure.ts";
 import { eventKey, keyRecordKey, recordKey } from "../record/key-space.ts";
-import type { Chain } from "./chain-table.ts";
+import type { EvidenceChain } from "./chain-table.ts";
 import { GroupCommit, type GroupCommitOptions, type Leaf } from "./group-commit.ts";
-import { type ActionBody, type EventBody, type Place, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
+import {
+  type ActionContent,
+  type EventContent,
+  type RecordPlace,
+  type Sealed,
+  type Stamp,
+  sealAction,
+  sealEvent,
+} from "./seal.ts";
 import { SessionHeads } from "./session-head.ts";
 
 /** A record whose place is taken; durable when `durable` resolves. */
@@ -50,8 +58,8 @@ export class Writer {
 
   /** Appends a step of an action. `operation` is what belongs to it: the open decision put or taken away. */
   appendAction(
-    chain: Chain,
-    body: ActionBody,
+    chain: EvidenceChain,
+    body: ActionContent,
     disclosure: Disclosure | undefined,
     operation: (seq: number) => BatchOperation[],
   ): Appended {
@@ -67,14 +75,14 @@ export class Writer {
   }
 
   /** Appends an event. `operations` are what it tells of: they happen with it, or not at all. */
-  appendEvent(chain: Chain, body: EventBody, operations: readonly BatchOperation[] = []): Appended {
+  appendEvent(chain: EvidenceChain, body: EventContent, operations: readonly BatchOperation[] = []): Appended {
     this.#begin(chain);
     const sealed = sealEvent(body, placeAfter(chain), this.#stamp);
     return this.#submit(chain, sealed, [...operations, listEvent(chain, sealed, body)]);
   }
 
   /** Hands the chain over to another key: a record that both sign, and a checkpoint over it that both sign. */
-  appendRotation(chain: Chain, successor: SigningKey): Appended {
+  appendRotation(chain: EvidenceChain, successor: SigningKey): Appended {
     this.#begin(chain);
     const place = placeAfter(chain);
     const detail = rotationDetail(place, chain.key, successor);
@@ -102,7 +110,7 @@ export class Writer {
     await this.#commit.drain();
   }
 
-  #begin(chain: Chain): void {
+  #begin(chain: EvidenceChain): void {
     if (chain.head.seq >= 0) return;
     const sealed = sealEvent(
       { kind: "genesis", detail: genesisDetail(chain.key.public) },
@@ -113,7 +121,7 @@ export class Writer {
   }
 
   #submit(
-    chain: Chain,
+    chain: EvidenceChain,
     sealed: Sealed,
     operations: BatchOperation[],
     signature: Signature = { signers: [chain.key], keep: false },
@@ -129,17 +137,17 @@ export class Writer {
 type Signature = Pick<Leaf, "signers" | "keep">;
 
 /** Lists an event under its kind, with what it is about: a session, else a principal, else all of a scope, else nothing in particular. */
-function listEvent(chain: Chain, sealed: Sealed, { kind, detail }: EventBody): BatchOperation {
+function listEvent(chain: EvidenceChain, sealed: Sealed, { kind, detail }: EventContent): BatchOperation {
   const { session, principal, scope } = detail;
   const value = [session, principal, scope].find((about) => typeof about === "string") ?? "";
   return { type: "put", key: eventKey(chain.tenant, kind, sealed.record.seq), value };
 }
 
 /** Lists a record among those that introduce a key. */
-function introduce(chain: Chain, sealed: Sealed, key: SigningKey): BatchOperation {
+function introduce(chain: EvidenceChain, sealed: Sealed, key: SigningKey): BatchOperation {
   return { type: "put", key: keyRecordKey(chain.tenant, sealed.record.seq), value: key.id };
 }
 
-function placeAfter(chain: Chain): Place {
+function placeAfter(chain: EvidenceChain): RecordPlace {
   return { tenant: chain.tenant, chain: chain.id, seq: chain.head.seq + 1, prevHash: chain.head.hash };
 }

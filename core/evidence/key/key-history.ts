@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../action/json.ts";
 import { type SigningKey, VerifyingKey } from "../../action/signing-key.ts";
 import { type EvidenceStore, keyRecordRange, recordKey, seqIn } from "../record/key-space.ts";
-import { isFault } from "../record/reason.ts";
+import { isChainFault } from "../record/reason.ts";
 import type { EventRecord, EvidenceRecord } from "../record/record.ts";
 import { readRecord } from "../record/record-text.ts";
 
@@ -122,7 +122,7 @@ export async function readKeyHistory(
     const seq = seqIn(key);
     const text = await store.get(recordKey(tenant, seq));
     const record = text === undefined ? undefined : readRecord(text);
-    const sound = record !== undefined && !isFault(record) && record.tenant === tenant && record.chain === chain;
+    const sound = record !== undefined && !isChainFault(record) && record.tenant === tenant && record.chain === chain;
     if (!sound || record.seq !== seq || !history.accept(record) || history.current?.id !== id) {
       return `has no good signing key at record ${seq}`;
     }

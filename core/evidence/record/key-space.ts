@@ -24,12 +24,12 @@ export const probeKey = "probe";
 export const installationKey = "installation";
 
 /** The list of chains that a witness, by its configured name, was told last. */
-export function metaKey(witness: string): string {
+export function publishedHeadsKey(witness: string): string {
   return `meta-${encodeURIComponent(witness)}`;
 }
 
 /** What any witness was told; a tenant's keys lie here too where its name begins so, and have a `/`. */
-export function metaRange(): KeyRange {
+export function publishedHeadsRange(): KeyRange {
   return { gte: "meta-", lt: "meta." }; // "." follows "-"
 }
 
@@ -132,7 +132,7 @@ export function prunedKey(tenant: string): string {
 }
 
 /** What hides a tenant's chain in the list of chains that witnesses are told. */
-export function metaSaltKey(tenant: string): string {
+export function tenantIndexSaltKey(tenant: string): string {
   return `${prefixOf(tenant)}meta-salt`;
 }
 

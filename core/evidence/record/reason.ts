@@ -73,19 +73,19 @@ export const exitCodes = {
   invalid: 40,
   incomplete: 50,
 } as const;
-export type Verdict = keyof typeof exitCodes;
+export type EvidenceVerdict = keyof typeof exitCodes;
 
 /** What breaks a chain: the reason, from the one closed list, and a sentence about this very place. */
-export interface Fault {
+export interface ChainFault {
   readonly reason: Reason;
   readonly fault: string;
 }
 
-export function fault(reason: Reason, text: string): Fault {
+export function chainFault(reason: Reason, text: string): ChainFault {
   return { reason, fault: text };
 }
 
-export function isFault<T extends object>(read: T | Fault): read is Fault {
+export function isChainFault<T extends object>(read: T | ChainFault): read is ChainFault {
   return "fault" in read;
 }
 

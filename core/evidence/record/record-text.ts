@@ -1,6 +1,6 @@
 import { canonicalJson } from "../../action/canonical-json.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
-import { type Fault, fault } from "./reason.ts";
+import { type ChainFault, chainFault } from "./reason.ts";
 import {
   type ActionRecord,
   actionKinds,
@@ -29,34 +29,34 @@ export function recordText(record: EvidenceRecord): string {
  * Reads the text of one record. The text must be canonical, or two readers could see two records in one digest.
  * Members are not checked beyond schema, kind, tenant, position and links: those are what holds the chain together.
  */
-export function readRecord(text: string): EvidenceRecord | Fault {
+export function readRecord(text: string): EvidenceRecord | ChainFault {
   let value: Json;
   try {
     value = JSON.parse(text) as Json;
   } catch {
-    return fault("malformed", "expected JSON, got other bytes");
+    return chainFault("malformed", "expected JSON, got other bytes");
   }
-  if (!isJsonObject(value)) return fault("bad_schema", "expected a JSON object");
-  if (!isCanonical(value, text)) return fault("not_canonical", "expected canonical JSON (RFC 8785)");
-  if (value.schema !== recordSchema) return fault("bad_schema", `expected schema \`${recordSchema}\``);
-  if (!kinds.has(value.kind ?? null)) return fault("bad_schema", "expected a known record kind");
+  if (!isJsonObject(value)) return chainFault("bad_schema", "expected a JSON object");
+  if (!isCanonical(value, text)) return chainFault("not_canonical", "expected canonical JSON (RFC 8785)");
+  if (value.schema !== recordSchema) return chainFault("bad_schema", `expected schema \`${recordSchema}\``);
+  if (!kinds.has(value.kind ?? null)) return chainFault("bad_schema", "expected a known record kind");
   return frameFault(value) ?? (value as unknown as EvidenceRecord);
 }
 
-function frameFault(value: { readonly [member: string]: Json }): Fault | undefined {
+function frameFault(value: { readonly [member: string]: Json }): ChainFault | undefined {
   for (const member of ["tenant", "chain", "prev_hash", "id", "time"] as const) {
-    if (typeof value[member] !== "string") return fault("bad_schema", `expected \`${member}\` to be a string`);
+    if (typeof value[member] !== "string") return chainFault("bad_schema", `expected \`${member}\` to be a string`);
   }
-  if (!Number.isSafeInteger(value.seq)) return fault("bad_schema", "expected `seq` to be an integer");
+  if (!Number.isSafeInteger(value.seq)) return chainFault("bad_schema", "expected `seq` to be an integer");
   if (!isJsonObject(value.writer) || !Number.isSafeInteger(value.writer.epoch)) {
-    return fault("bad_schema", "expected `writer` with an integer epoch");
+    return chainFault("bad_schema", "expected `writer` with an integer epoch");
   }
   if (value.kind !== "decision" && value.kind !== "outcome") return undefined;
   if (!isJsonObject(value.action) || typeof value.action.id !== "string")
-    return fault("bad_schema", "expected `action` with an id");
+    return chainFault("bad_schema", "expected `action` with an id");
   const session = value.session;
   if (!isJsonObject(session) || typeof session.id !== "string" || !Number.isSafeInteger(session.index)) {
-    return fault("bad_schema", "expected `session` with an id and an integer index");
+    return chainFault("bad_schema", "expected `session` with an id and an integer index");
   }
   return undefined;
 }

@@ -136,11 +136,11 @@ export interface RecordedEvaluation {
   readonly rules: readonly string[];
   readonly shadow: readonly RecordedPolicy[];
   /** What rules and policies in shadow mode would have held or blocked; absent where nothing. At most 32. */
-  readonly would_have?: readonly RecordedTrial[] | undefined;
+  readonly would_have?: readonly RecordedShadowDecision[] | undefined;
 }
 
 /** A decision that does not count, and the rule that would have made it. */
-export interface RecordedTrial {
+export interface RecordedShadowDecision {
   readonly decision: Decision;
   readonly rule: string;
 }

@@ -3,14 +3,14 @@ import { escapeHidden } from "../../action/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
 import {
-  tellApproval,
-  tellDecision,
-  tellName,
-  tellOutcome,
-  tellPolicy,
-  tellSummary,
-  tellTrials,
-  tellValue,
+  describeApproval,
+  describeDecision,
+  describeName,
+  describeOutcome,
+  describePolicy,
+  describeShadowDecisions,
+  describeSummary,
+  describeValue,
 } from "./wording.ts";
 
 const style = `
@@ -54,7 +54,7 @@ export function renderHtml(report: SessionReport): string {
 </head>
 <body>
 <h1>Session ${escapeHtml(label ?? session)}</h1>
-<p>${escapeHtml(tellSummary(report))}</p>
+<p>${escapeHtml(describeSummary(report))}</p>
 <dl>
 ${entry("Tenant", tenant)}
 ${entry("Session", session)}
@@ -67,7 +67,7 @@ ${entry("Written", created)}
 ${actions.map(renderAction).join("\n")}
 <h2>Policies that took part</h2>
 <dl>
-${extensions.map((each) => entry(tellPolicy(each), each.digest)).join("\n")}
+${extensions.map((each) => entry(describePolicy(each), each.digest)).join("\n")}
 </dl>
 <h2>What else happened</h2>
 <table>
@@ -83,17 +83,17 @@ ${events.map(({ seq, time, kind, detail }) => `<tr><td>${seq}</td><td>${escapeHt
 
 function renderAction(action: ReportedAction, at: number): string {
   const { judged, outcome, time, key_id: keyId, role, client, capability } = action;
-  const approval = tellApproval(action);
+  const approval = describeApproval(action);
   const seqs = [action.seq, ...(outcome === null ? [] : [outcome.seq])].join(", ");
   return [
     `<article${judged === null ? "" : ` class="${escapeHtml(judged.decision)}"`}>`,
     `<h3>${at + 1}. ${escapeHtml(action.tool)} <span class="soft">on</span> ${escapeHtml(action.target)}</h3>`,
     `<p class="soft">${escapeHtml(time)} · ${escapeHtml(keyId)} (${escapeHtml(role)}) through ${escapeHtml(client)} · ${escapeHtml(capability)} · records ${seqs}</p>`,
     renderFields(action.arguments),
-    ...(judged === null ? [] : [`<p class="verdict">${escapeHtml(tellDecision(judged))}</p>`]),
+    ...(judged === null ? [] : [`<p class="verdict">${escapeHtml(describeDecision(judged))}</p>`]),
     ...(approval.length === 0 ? [] : [`<ul>${approval.map((line) => `<li>${escapeHtml(line)}</li>`).join("")}</ul>`]),
-    `<p>${escapeHtml(tellOutcome(action))}</p>`,
-    ...tellTrials(action).map((line) => `<p class="soft">${escapeHtml(line)}</p>`),
+    `<p>${escapeHtml(describeOutcome(action))}</p>`,
+    ...describeShadowDecisions(action).map((line) => `<p class="soft">${escapeHtml(line)}</p>`),
     renderFields(outcome?.fields ?? []),
     "</article>",
   ]
@@ -104,8 +104,8 @@ function renderAction(action: ReportedAction, at: number): string {
 function renderFields(fields: readonly ShownField[]): string {
   if (fields.length === 0) return "";
   const entries = fields.map((field) => {
-    const value = escapeHtml(tellValue(field));
-    return `<dt>${escapeHtml(tellName(field))}</dt><dd>${"value" in field ? `<code>${value}</code>` : value}</dd>`;
+    const value = escapeHtml(describeValue(field));
+    return `<dt>${escapeHtml(describeName(field))}</dt><dd>${"value" in field ? `<code>${value}</code>` : value}</dd>`;
   });
   return `<dl>${entries.join("")}</dl>`;
 }

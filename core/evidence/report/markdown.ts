@@ -2,14 +2,14 @@ import { escapeHidden } from "../../action/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
 import {
-  tellApproval,
-  tellDecision,
-  tellName,
-  tellOutcome,
-  tellPolicy,
-  tellSummary,
-  tellTrials,
-  tellValue,
+  describeApproval,
+  describeDecision,
+  describeName,
+  describeOutcome,
+  describePolicy,
+  describeShadowDecisions,
+  describeSummary,
+  describeValue,
 } from "./wording.ts";
 
 /** The report as Markdown. Nothing from the records can begin a heading, a link or a tag. */
@@ -18,7 +18,7 @@ export function renderMarkdown(report: SessionReport): string {
   const lines = [
     `# Session ${escapeMarkdown(label ?? session)}`,
     "",
-    tellSummary(report),
+    describeSummary(report),
     "",
     `| | |`,
     `|---|---|`,
@@ -34,7 +34,7 @@ export function renderMarkdown(report: SessionReport): string {
     ...report.actions.flatMap(renderAction),
     "## Policies that took part",
     "",
-    ...report.extensions.map((each) => `- ${escapeMarkdown(tellPolicy(each))}, \`${escapeMarkdown(each.digest)}\``),
+    ...report.extensions.map((each) => `- ${escapeMarkdown(describePolicy(each))}, \`${escapeMarkdown(each.digest)}\``),
     "",
     "## What else happened",
     "",
@@ -49,7 +49,7 @@ export function renderMarkdown(report: SessionReport): string {
 }
 
 function renderAction(action: ReportedAction, at: number): string[] {
-  const approval = tellApproval(action);
+  const approval = describeApproval(action);
   return [
     `### ${at + 1}. ${escapeMarkdown(action.tool)} on ${escapeMarkdown(action.target)}`,
     "",
@@ -57,10 +57,10 @@ function renderAction(action: ReportedAction, at: number): string[] {
     ...renderFields("Asked", action.arguments),
     ...(action.judged === null
       ? []
-      : [`- **${escapeMarkdown(tellDecision(action.judged))}** (risk ${action.judged.risk})`]),
+      : [`- **${escapeMarkdown(describeDecision(action.judged))}** (risk ${action.judged.risk})`]),
     ...(approval.length === 0 ? [] : ["- Approval", ...approval.map((line) => `  - ${escapeMarkdown(line)}`)]),
-    `- **${escapeMarkdown(tellOutcome(action))}**`,
-    ...tellTrials(action).map((line) => `- ${escapeMarkdown(line)}`),
+    `- **${escapeMarkdown(describeOutcome(action))}**`,
+    ...describeShadowDecisions(action).map((line) => `- ${escapeMarkdown(line)}`),
     ...renderFields("Answered", action.outcome?.fields ?? []),
     `- Records ${[action.seq, ...(action.outcome === null ? [] : [action.outcome.seq])].join(", ")}`,
     "",
@@ -71,7 +71,7 @@ function renderFields(title: string, fields: readonly ShownField[]): string[] {
   if (fields.length === 0) return [];
   return [
     `- ${title}`,
-    ...fields.map((field) => `  - ${escapeMarkdown(tellName(field))}: ${escapeMarkdown(tellValue(field))}`),
+    ...fields.map((field) => `  - ${escapeMarkdown(describeName(field))}: ${escapeMarkdown(describeValue(field))}`),
   ];
 }
 

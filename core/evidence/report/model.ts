@@ -9,7 +9,7 @@ import type {
   EvidenceRecord,
   RecordedPolicy,
   RecordedRedaction,
-  RecordedTrial,
+  RecordedShadowDecision,
 } from "../record/record.ts";
 import { isAction, isApprovalEvent } from "../record/record-text.ts";
 import { parseCheckpoint } from "../tree/checkpoint.ts";
@@ -35,7 +35,7 @@ export interface ReportedDecision {
   readonly errors: readonly string[];
   readonly risk: number;
   /** What rules in shadow mode would have done. */
-  readonly would_have: readonly RecordedTrial[];
+  readonly would_have: readonly RecordedShadowDecision[];
 }
 
 export interface ReportedOutcome {
@@ -224,11 +224,15 @@ function listApprovals(records: readonly EvidenceRecord[]): ReadonlyMap<string, 
     ...decisions.map((decision) => decision.approval?.id),
     ...events.map(({ detail }) => detail.id),
   ]);
-  const approvals = [...ids].filter((id) => typeof id === "string").map((id) => tellStory(id, decisions, events));
+  const approvals = [...ids].filter((id) => typeof id === "string").map((id) => reportApproval(id, decisions, events));
   return new Map(approvals.map((approval) => [approval.id, approval]));
 }
 
-function tellStory(id: string, decisions: readonly ActionRecord[], events: readonly EventRecord[]): ReportedApproval {
+function reportApproval(
+  id: string,
+  decisions: readonly ActionRecord[],
+  events: readonly EventRecord[],
+): ReportedApproval {
   const own = decisions.filter(({ approval }) => approval?.id === id);
   const happened = events.filter(({ detail }) => detail.id === id);
   const steps = happened.map(reportStep);

@@ -13,11 +13,11 @@ import type {
 const decided: Readonly<Record<string, string>> = { allow: "Allowed", review: "Held for review", block: "Blocked" };
 
 /** "Blocked by rule `x` of pack baseline 1.0.0, unsigned". */
-export function tellDecision(judged: ReportedDecision): string {
+export function describeDecision(judged: ReportedDecision): string {
   const word = decided[judged.decision] ?? judged.decision;
   if (judged.by_default) return `${word} by default: no rule is about this action`;
   const rules = judged.rules.length === 0 ? "no rule" : plural(judged.rules, "rule");
-  const policies = judged.policies.length === 0 ? "" : ` of ${judged.policies.map(tellPolicy).join(" and ")}`;
+  const policies = judged.policies.length === 0 ? "" : ` of ${judged.policies.map(describePolicy).join(" and ")}`;
   const errors = judged.errors.length === 0 ? "" : `; could not answer: ${judged.errors.join(", ")}`;
   return `${word} by ${rules}${policies}${errors}`;
 }
@@ -25,15 +25,15 @@ export function tellDecision(judged: ReportedDecision): string {
 const tried: Readonly<Record<string, string>> = { review: "held for review", block: "blocked" };
 
 /** "Would have been blocked by rule `x`, which is in shadow mode", a line for each decision of both judgements. */
-export function tellTrials({ judged, outcome }: ReportedAction): readonly string[] {
+export function describeShadowDecisions({ judged, outcome }: ReportedAction): readonly string[] {
   const answer = outcome?.judged?.would_have ?? [];
   return [
-    ...tellTrial("Would have been", judged?.would_have ?? []),
-    ...tellTrial("The answer would have been", answer),
+    ...describeShadowRules("Would have been", judged?.would_have ?? []),
+    ...describeShadowRules("The answer would have been", answer),
   ];
 }
 
-function tellTrial(beginning: string, trials: ReportedDecision["would_have"]): readonly string[] {
+function describeShadowRules(beginning: string, trials: ReportedDecision["would_have"]): readonly string[] {
   return ["block", "review"].flatMap((decision) => {
     const rules = trials.filter((each) => each.decision === decision).map(({ rule }) => rule);
     return rules.length === 0 ? [] : [`${beginning} ${tried[decision]} by ${plural(rules, "rule")} in shadow mode`];
@@ -44,7 +44,7 @@ function plural(names: readonly string[], word: string): string {
   return `${word}${names.length === 1 ? "" : "s"} ${names.join(", ")}`;
 }
 
-export function tellPolicy({ name, version, signer }: Pick<ReportedPolicy, "name" | "version" | "signer">): string {
+export function describePolicy({ name, version, signer }: Pick<ReportedPolicy, "name" | "version" | "signer">): string {
   return `${name} ${version}, ${signer === null ? "unsigned" : `signed by ${signer}`}`;
 }
 
@@ -61,51 +61,51 @@ const scopes: Readonly<Record<string, string>> = {
 };
 
 /** The story of the approval, a line for each step; empty where nobody was asked. */
-export function tellApproval({ approval }: ReportedAction): readonly string[] {
+export function describeApproval({ approval }: ReportedAction): readonly string[] {
   if (approval === null) return [];
   const { break_glass: glass, held, id, steps, used } = approval;
   return [
     held === null ? `Approval ${id}` : `Held as ${id} by record ${held}`,
-    ...steps.map(tellStep),
+    ...steps.map(describeApprovalStep),
     ...(glass === null ? [] : [`Break-glass: ${glass.reason}`]),
     ...(glass === null || glass.post_mortem !== null ? [] : ["Post-mortem still open"]),
     used === null ? "Not used" : `Used by record ${used}`,
   ];
 }
 
-function tellStep({ by, event, scope, seq, text, time }: ReportedApprovalStep): string {
+function describeApprovalStep({ by, event, scope, seq, text, time }: ReportedApprovalStep): string {
   const who = by === null ? "" : ` by ${by}`;
   const what = event === "approved" && scope !== null ? `, ${scopes[scope] ?? scope}` : "";
   return `${happened[event] ?? event}${who} at ${time} (record ${seq})${what}${text === null ? "" : `: ${text}`}`;
 }
 
 /** How it ended: "Succeeded", "Not carried out", "Still on its way". */
-export function tellOutcome({ dispatched, outcome }: ReportedAction): string {
+export function describeOutcome({ dispatched, outcome }: ReportedAction): string {
   if (outcome === null) return dispatched ? "Still on its way when this was written" : "Not carried out";
   if (outcome.status === "unknown")
     return `Sent, outcome unknown${outcome.reason === null ? "" : `: ${outcome.reason}`}`;
   const answer = outcome.status === "success" ? "Succeeded" : "Answered with an error";
   const isWithheld = outcome.judged !== null && outcome.judged.decision !== "allow";
   const withheld = isWithheld ? "; the answer was withheld from the agent" : "";
-  return `${answer}${withheld}${tellRedactions(outcome.redactions)}`;
+  return `${answer}${withheld}${describeRedactions(outcome.redactions)}`;
 }
 
-function tellRedactions(redactions: ReportedOutcome["redactions"]): string {
+function describeRedactions(redactions: ReportedOutcome["redactions"]): string {
   if (redactions.length === 0) return "";
   return `; redacted by ${redactions.map(({ count, rule }) => `${rule} (${count})`).join(", ")}`;
 }
 
 /** A field's value as JSON, or that it is withheld. */
-export function tellValue(field: ShownField): string {
+export function describeValue(field: ShownField): string {
   return "value" in field ? JSON.stringify(field.value) : `withheld (commitment ${field.commitment.slice(0, 16)}…)`;
 }
 
-export function tellName(field: ShownField): string {
+export function describeName(field: ShownField): string {
   if (!("name" in field)) return "a field";
   return field.name === "" ? "(the whole value)" : field.name;
 }
 
-export function tellSummary({ pruned_records: pruned, summary }: SessionReport): string {
+export function describeSummary({ pruned_records: pruned, summary }: SessionReport): string {
   const { actions, allow, review, block, success, error, unknown, open } = summary;
   const asked = `${actions} action${actions === 1 ? "" : "s"} attempted: ${allow} allowed, ${review} held for review, ${block} blocked.`;
   const ended = `Of those allowed, ${success} succeeded, ${error} ended in an error, ${unknown} ended unknown`;

@@ -3,7 +3,7 @@ import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import type { KeyRange } from "../../store/key-range.ts";
-import type { Chain, ChainTable } from "../chain/chain-table.ts";
+import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
 import type { Writer } from "../chain/writer.ts";
 import { type Disclosure, readDisclosure, sealDisclosure } from "../private/disclosure.ts";
 import { releaseHeld } from "../private/held-action.ts";
@@ -86,7 +86,7 @@ export class Erasure {
   }
 
   async #eraseSome(
-    chain: Chain,
+    chain: EvidenceChain,
     seqs: readonly number[],
     globs: readonly Glob[],
     { fields: patterns, reason, by }: ErasureRequest,

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../action/json.ts";
-import { type Fault, type FirstBad, fault } from "../record/reason.ts";
+import { type ChainFault, chainFault, type FirstBad } from "../record/reason.ts";
 import type { EvidenceRecord } from "../record/record.ts";
 import { isAction } from "../record/record-text.ts";
 
@@ -39,12 +39,12 @@ export class RetentionRules {
   }
 
   /** Takes the next record that is there. */
-  check(record: EvidenceRecord): Fault | undefined {
+  check(record: EvidenceRecord): ChainFault | undefined {
     if (record.seq < this.#firstKept && isKept(record)) this.#stayed++;
     if (record.kind !== "retention" || isAction(record)) return undefined;
     const { firstKept, removed } = readPruning(record.detail);
     if (!(firstKept > this.#cut && firstKept <= record.seq && removed > 0 && removed < firstKept)) {
-      return fault("bad_schema", "expected a retention record to name a later cut, and how many records went");
+      return chainFault("bad_schema", "expected a retention record to name a later cut, and how many records went");
     }
     this.#cut = firstKept;
     this.#removed += removed;

@@ -1,7 +1,7 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
-import type { Chain, ChainTable } from "../chain/chain-table.ts";
-import { readSummary } from "../chain/session-head.ts";
+import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
+import { parseSessionSummary } from "../chain/session-head.ts";
 import type { Writer } from "../chain/writer.ts";
 import {
   dataKeyKey,
@@ -98,7 +98,11 @@ export class Retention {
   }
 
   /** COMMIT POINT: from here on the records before the cut are about to go, and the chain says so. */
-  async #announce(chain: Chain, { firstKept, removed }: Cut, { before, by, reason }: PruneRequest): Promise<void> {
+  async #announce(
+    chain: EvidenceChain,
+    { firstKept, removed }: Cut,
+    { before, by, reason }: PruneRequest,
+  ): Promise<void> {
     const { store, writer, admit } = this.#parts;
     const start = PrunedPrefix.edgeStart(firstKept);
     const edge = await new TileReader(store, chain.tenant).leaves(start, firstKept);
@@ -187,7 +191,7 @@ class Sweep {
     const next = await this.#store.get(indexAt(index + 1));
     if (next === undefined || Number(next) < this.#firstKept) operations.push(indexAt(index));
     const key = sessionKey(this.#tenant, id);
-    const summary = readSummary((await this.#store.get(key)) ?? "");
+    const summary = parseSessionSummary((await this.#store.get(key)) ?? "");
     if (summary?.last_seq === seq) operations.push(key, sessionOrderKey(this.#tenant, summary.first_seq));
     return operations.map((each) => this.#delete(each));
   }

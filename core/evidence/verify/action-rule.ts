@@ -4,7 +4,7 @@ import { ApprovalRules } from "../../approval/evidence-rule.ts";
 import { KillRules } from "../../kill/evidence-rule.ts";
 import { TicketRules } from "../../ticket/evidence-rule.ts";
 import { openKey, recordKey, sessionRecordKey } from "../record/key-space.ts";
-import { type Fault, type FirstBad, fault, isFault } from "../record/reason.ts";
+import { type ChainFault, chainFault, type FirstBad, isChainFault } from "../record/reason.ts";
 import { type ActionRecord, type EvidenceRecord, noHash } from "../record/record.ts";
 import { isAction, isApprovalEvent, isSessionEvent, readRecord } from "../record/record-text.ts";
 import type { Reader } from "../record/store-view.ts";
@@ -54,7 +54,7 @@ export class ActionRules {
   }
 
   /** Takes the next record of the chain; says which rule it breaks. */
-  async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
+  async check(record: EvidenceRecord, hash: string): Promise<ChainFault | undefined> {
     if (isAction(record)) {
       return (await this.#checkSession(record, hash)) ?? this.#checkAction(record) ?? this.#checkTicket(record);
     }
@@ -69,9 +69,9 @@ export class ActionRules {
     if (isSessionEvent(record)) this.#kills.note(record);
   }
 
-  #checkTicket(record: ActionRecord): Fault | undefined {
+  #checkTicket(record: ActionRecord): ChainFault | undefined {
     if (this.#tickets.check(record, this.#pruned !== undefined)) return undefined;
-    return fault("ticket_misused", "expected the next use of a ticket that has one left");
+    return chainFault("ticket_misused", "expected the next use of a ticket that has one left");
   }
 
   /** After the last record: what has no outcome must be on the list that the next start settles. */
@@ -83,29 +83,32 @@ export class ActionRules {
     return undefined;
   }
 
-  #checkAction(record: ActionRecord): Fault | undefined {
+  #checkAction(record: ActionRecord): ChainFault | undefined {
     const { id } = record.action;
     if (record.kind === "outcome") {
-      return this.#open.delete(id) ? undefined : fault("outcome_without_decision", outOfPlace);
+      return this.#open.delete(id) ? undefined : chainFault("outcome_without_decision", outOfPlace);
     }
     if (record.effect !== "dispatched") return undefined;
     if (this.#kills.covers(record))
-      return fault("allow_after_kill", "expected nothing that is stopped to be dispatched");
+      return chainFault("allow_after_kill", "expected nothing that is stopped to be dispatched");
     const broken = this.#approvals.check(record);
-    if (broken !== undefined) return fault(broken, ruleTexts[broken]);
-    if (this.#open.has(id)) return fault("second_decision", "expected one dispatched decision an action, got a second");
+    if (broken !== undefined) return chainFault(broken, ruleTexts[broken]);
+    if (this.#open.has(id))
+      return chainFault("second_decision", "expected one dispatched decision an action, got a second");
     this.#open.set(id, record.seq);
-    return this.#open.size > maxOpen ? fault("open_outcome", `expected at most ${maxOpen} open decisions`) : undefined;
+    return this.#open.size > maxOpen
+      ? chainFault("open_outcome", `expected at most ${maxOpen} open decisions`)
+      : undefined;
   }
 
-  async #checkSession(record: ActionRecord, hash: string): Promise<Fault | undefined> {
+  async #checkSession(record: ActionRecord, hash: string): Promise<ChainFault | undefined> {
     const { id, index, prev_hash } = record.session;
     const before = this.#sessions.get(id) ?? (await this.#recall(record));
-    if (before === undefined) return fault("bad_session_link", "the session's index does not lead to this record");
+    if (before === undefined) return chainFault("bad_session_link", "the session's index does not lead to this record");
     if (index !== before.index + 1)
-      return fault("session_gap", `expected session index ${before.index + 1}, got ${index}`);
+      return chainFault("session_gap", `expected session index ${before.index + 1}, got ${index}`);
     if (prev_hash !== before.hash) {
-      return fault("bad_session_link", "the session's `prev_hash` is not the digest of its record before");
+      return chainFault("bad_session_link", "the session's `prev_hash` is not the digest of its record before");
     }
     this.#sessions.delete(id);
     this.#sessions.set(id, { index, hash });
@@ -127,7 +130,7 @@ export class ActionRules {
     const text = await this.#reader.get(recordKey(this.#tenant, seq));
     if (text === undefined) return this.#recallPruned(record, seq);
     const before = readRecord(text);
-    if (isFault(before) || !isAction(before)) return undefined;
+    if (isChainFault(before) || !isAction(before)) return undefined;
     return before.session.id === id ? { index: before.session.index, hash: sha256Hex(text) } : undefined;
   }
 

@@ -2,13 +2,13 @@ import type { VerifyingKey } from "../../action/signing-key.ts";
 import type { Mark } from "../chain/high-water.ts";
 import { readKeyHistory } from "../key/key-history.ts";
 import { checkpointKey, type EvidenceStore } from "../record/key-space.ts";
-import { exitCodes, type Reason, reasons, type Verdict } from "../record/reason.ts";
+import { type EvidenceVerdict, exitCodes, type Reason, reasons } from "../record/reason.ts";
 import { parseCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import { readInstallationId } from "../witness/installation.ts";
-import { readAllTold } from "../witness/published-heads.ts";
-import { isOver, type MetaEntry, metaLog, parseMetaNote } from "../witness/tenant-index.ts";
-import { checkTestimony, type Witness } from "../witness/witness.ts";
+import { listPublishedHeads } from "../witness/published-heads.ts";
+import { coversEntries, parseTenantIndex, type TenantIndexEntry, tenantIndexLog } from "../witness/tenant-index.ts";
+import { compareWithNote, type Witness } from "../witness/witness.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 
 /** What a verdict rests on besides the data folder: all of it comes from outside. */
@@ -24,7 +24,7 @@ export interface OutsideTrust {
 /** The verdict over one tenant's chain. */
 export interface ChainVerdict {
   readonly tenant: string;
-  readonly verdict: Verdict;
+  readonly verdict: EvidenceVerdict;
   readonly exit: number;
   readonly first_bad: { readonly seq?: number; readonly reason: Reason; readonly detail: string } | null;
   /** Sound records from the first on, pruned ones included. */
@@ -62,7 +62,7 @@ export function judgeGone(tenant: string, flaw: Flaw): ChainVerdict {
   return { tenant, records: 0, head: null, ...graded(flaw.reason), first_bad: flaw };
 }
 
-export function graded(reason: Reason): { readonly verdict: Verdict; readonly exit: number } {
+export function graded(reason: Reason): { readonly verdict: EvidenceVerdict; readonly exit: number } {
   const { grade } = reasons[reason];
   const verdict = grade === "warning" ? "invalid" : grade;
   return { verdict, exit: exitCodes[verdict] };
@@ -86,7 +86,7 @@ async function weigh(
   for (const witness of trust.witnesses) {
     const note = await witness.latest(chain);
     if (note === undefined) continue;
-    const testimony = await checkTestimony(note, { tenant, chain, head }, keys, new TileReader(store, tenant));
+    const testimony = await compareWithNote(note, { tenant, chain, head }, keys, new TileReader(store, tenant));
     const flaw = flawOf(testimony, witness.name);
     if (flaw !== undefined) return flaw;
     witnessed = true;
@@ -94,7 +94,7 @@ async function weigh(
   return (await findStale(store, tenant, trust)) ?? (witnessed ? "witnessed" : "self-attested");
 }
 
-function flawOf(testimony: Awaited<ReturnType<typeof checkTestimony>>, witness: string): Flaw | undefined {
+function flawOf(testimony: Awaited<ReturnType<typeof compareWithNote>>, witness: string): Flaw | undefined {
   switch (testimony.verdict) {
     case "consistent":
       return undefined;
@@ -139,7 +139,7 @@ export async function judgeList(
   witnesses: readonly Witness[],
 ): Promise<ListVerdict> {
   const id = await readInstallationId(store);
-  const told = await readAllTold(store);
+  const told = await listPublishedHeads(store);
   const held = new Set([...marks.values()].map(({ chain }) => chain));
   const gone = new Map<string, Flaw>();
   let flaw: Flaw | undefined;
@@ -154,16 +154,16 @@ export async function judgeList(
 
 interface Known {
   readonly id: string | undefined;
-  readonly told: readonly (readonly MetaEntry[])[];
+  readonly told: readonly (readonly TenantIndexEntry[])[];
   readonly held: ReadonlySet<string>;
 }
 
 /** The list that the witness's note is over; undefined where the folder has none such, or lost its name. */
-async function findList(witness: Witness, { id, told, held }: Known): Promise<readonly MetaEntry[] | undefined> {
-  const note = id === undefined ? undefined : await witness.latest(metaLog(id));
+async function findList(witness: Witness, { id, told, held }: Known): Promise<readonly TenantIndexEntry[] | undefined> {
+  const note = id === undefined ? undefined : await witness.latest(tenantIndexLog(id));
   if (id === undefined || note === undefined) return (await hasSeenAny(witness, held)) ? undefined : [];
-  const read = parseMetaNote(note, id);
-  return read === undefined ? undefined : told.find((list) => isOver(read, list));
+  const read = parseTenantIndex(note, id);
+  return read === undefined ? undefined : told.find((list) => coversEntries(read, list));
 }
 
 /** A witness is told the list along with the chains: one that knows a chain and no list knows it under another name. */
@@ -172,7 +172,7 @@ async function hasSeenAny(witness: Witness, chains: ReadonlySet<string>): Promis
   return false;
 }
 
-function goneFlaw(witness: string, { size }: MetaEntry): Flaw {
+function goneFlaw(witness: string, { size }: TenantIndexEntry): Flaw {
   return {
     reason: "behind_witness",
     detail: `the chain is gone: witness \`${witness}\` has seen ${size} records of it`,

@@ -1,7 +1,7 @@
 import type { AbstractIterator } from "abstract-level";
 import { KeyHistory } from "../key/key-history.ts";
 import { checkpointAtKey, checkpointKey, type EvidenceStore, keyRecordKey, tileKey } from "../record/key-space.ts";
-import { type Fault, type FirstBad, fault } from "../record/reason.ts";
+import { type ChainFault, chainFault, type FirstBad } from "../record/reason.ts";
 import type { EvidenceRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../tree/checkpoint.ts";
@@ -51,7 +51,7 @@ export class TreeRules {
   }
 
   /** Takes the next record of the chain; says which rule it breaks. */
-  async check(record: EvidenceRecord, hash: string): Promise<Fault | undefined> {
+  async check(record: EvidenceRecord, hash: string): Promise<ChainFault | undefined> {
     this.#chain = record.chain;
     const introduces = record.kind === "genesis" || record.kind === "key";
     const broken = introduces ? await this.#checkKey(record) : undefined;
@@ -59,7 +59,7 @@ export class TreeRules {
   }
 
   /** Takes the next record where its leaf is all that is left of it. */
-  async checkPruned(seq: number, leaf: Buffer): Promise<Fault | undefined> {
+  async checkPruned(seq: number, leaf: Buffer): Promise<ChainFault | undefined> {
     return this.#grow({ seq, leaf, time: undefined });
   }
 
@@ -77,52 +77,55 @@ export class TreeRules {
         : { seq, reason: "missing_record", detail: "there is a checkpoint over nothing" };
     }
     const broken =
-      note === undefined ? fault("bad_checkpoint", "the chain has no checkpoint") : this.#misfit(note, last);
+      note === undefined ? chainFault("bad_checkpoint", "the chain has no checkpoint") : this.#misfit(note, last);
     return broken === undefined ? undefined : { seq: last.seq, reason: broken.reason, detail: broken.fault };
   }
 
-  async #grow(last: Last): Promise<Fault | undefined> {
+  async #grow(last: Last): Promise<ChainFault | undefined> {
     this.#last = last;
     for (const { level, index, hashes } of this.#tree.appendLeaf(last.leaf)) {
       const stored = await this.#reader.get(tileKey(this.#tenant, level, index));
       if (stored !== hashes.toString("hex")) {
-        return fault("bad_inclusion", `tile ${index} of level ${level} is not that of the records`);
+        return chainFault("bad_inclusion", `tile ${index} of level ${level} is not that of the records`);
       }
     }
     return this.#checkStored(last);
   }
 
-  async #checkKey(record: EvidenceRecord): Promise<Fault | undefined> {
+  async #checkKey(record: EvidenceRecord): Promise<ChainFault | undefined> {
     if (!this.#history.accept(record)) {
       return record.kind === "genesis"
-        ? fault("unknown_key", "expected a genesis record that introduces a signing key")
-        : fault("bad_rotation", "expected a rotation signed by the old and the new key");
+        ? chainFault("unknown_key", "expected a genesis record that introduces a signing key")
+        : chainFault("bad_rotation", "expected a rotation signed by the old and the new key");
     }
     const listed = await this.#reader.get(keyRecordKey(this.#tenant, record.seq));
     if (listed === this.#history.current?.id) return undefined;
-    return fault("unknown_key", "the list of signing keys does not name the record's key");
+    return chainFault("unknown_key", "the list of signing keys does not name the record's key");
   }
 
-  async #checkStored(last: Last): Promise<Fault | undefined> {
+  async #checkStored(last: Last): Promise<ChainFault | undefined> {
     if (this.#next === undefined || this.#next[0] !== checkpointAtKey(this.#tenant, this.#tree.size)) return undefined;
     const [, note] = this.#next;
     this.#next = await this.#stored.next();
     return this.#misfit(note, last);
   }
 
-  #misfit(note: string, { leaf, time }: Last): Fault | undefined {
+  #misfit(note: string, { leaf, time }: Last): ChainFault | undefined {
     const checkpoint = parseCheckpoint(note);
-    if (checkpoint === undefined) return fault("bad_checkpoint", "expected a checkpoint, got another text");
+    if (checkpoint === undefined) return chainFault("bad_checkpoint", "expected a checkpoint, got another text");
     if (checkpoint.chain !== this.#chain)
-      return fault("foreign_chain", "expected a checkpoint of this chain, got one of another");
+      return chainFault("foreign_chain", "expected a checkpoint of this chain, got one of another");
     const { size } = this.#tree;
     if (checkpoint.size !== size)
-      return fault("bad_checkpoint", `expected a checkpoint over ${size} records, got one over ${checkpoint.size}`);
+      return chainFault(
+        "bad_checkpoint",
+        `expected a checkpoint over ${size} records, got one over ${checkpoint.size}`,
+      );
     if (!isLeafOf(leaf, checkpoint.head) || checkpoint.time !== (time ?? checkpoint.time))
-      return fault("head_mismatch", "the checkpoint is over another last record");
+      return chainFault("head_mismatch", "the checkpoint is over another last record");
     if (!checkpoint.root.equals(this.#tree.root()))
-      return fault("bad_inclusion", "the checkpoint's root is not that of the records");
+      return chainFault("bad_inclusion", "the checkpoint's root is not that of the records");
     const signed = isCheckpointSignedBy(checkpoint, this.#history.keysAt(size));
-    return signed ? undefined : fault("bad_signature", "the checkpoint is not signed by the key of its size");
+    return signed ? undefined : chainFault("bad_signature", "the checkpoint is not signed by the key of its size");
   }
 }

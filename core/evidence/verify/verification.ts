@@ -2,7 +2,7 @@ import type { AbstractIterator } from "abstract-level";
 import { type ChainHead, ChainWalk, type Step } from "../chain/chain-walk.ts";
 import type { Mark } from "../chain/high-water.ts";
 import { checkpointAtRange, type EvidenceStore, recordKey, recordRange } from "../record/key-space.ts";
-import { type Fault, type FirstBad, fault, isFault } from "../record/reason.ts";
+import { type ChainFault, chainFault, type FirstBad, isChainFault } from "../record/reason.ts";
 import { isClosedFault, type Reader, readFault } from "../record/store-view.ts";
 import { RetentionRules } from "../retention/retention-rule.ts";
 import { isLeafOf, TreeFault } from "../tree/merkle.ts";
@@ -103,7 +103,7 @@ async function findBadRecord(iterator: ChainIterator, check: Check): Promise<Fir
       for (const [key, text] of chunk) {
         const seq = walk.head.seq + 1;
         const step = walk.accept(key, text);
-        if (isFault(step)) return badAt(seq, step);
+        if (isChainFault(step)) return badAt(seq, step);
         if (seq === mark?.seq && step.hash !== mark.head) {
           return { seq, reason: "forked", detail: "the record differs from the high-water mark" };
         }
@@ -117,7 +117,10 @@ async function findBadRecord(iterator: ChainIterator, check: Check): Promise<Fir
   }
 }
 
-async function findBrokenRule({ record, hash }: Step, { actions, tree, retention }: Check): Promise<Fault | undefined> {
+async function findBrokenRule(
+  { record, hash }: Step,
+  { actions, tree, retention }: Check,
+): Promise<ChainFault | undefined> {
   return (await actions.check(record, hash)) ?? retention.check(record) ?? (await tree.check(record, hash));
 }
 
@@ -136,7 +139,7 @@ function checkEnd(head: ChainHead, mark: Mark | undefined): FirstBad | undefined
   return { seq, reason: "behind_witness", detail: `the chain ends before its high-water mark, record ${mark.seq}` };
 }
 
-function badAt(seq: number, { reason, fault }: Fault): FirstBad {
+function badAt(seq: number, { reason, fault }: ChainFault): FirstBad {
   return { seq, reason, detail: fault };
 }
 
@@ -190,27 +193,31 @@ class PrunedWalk {
     return undefined;
   }
 
-  async #checkPlace(seq: number): Promise<Fault | undefined> {
+  async #checkPlace(seq: number): Promise<ChainFault | undefined> {
     const { leaves, tree, tenant, mark } = this.#parts;
     try {
       const leaf = await leaves.at(seq);
       if (seq === mark?.seq && !isLeafOf(leaf, mark.head))
-        return fault("forked", "the record differs from the high-water mark");
+        return chainFault("forked", "the record differs from the high-water mark");
       if (this.#next?.[0] === recordKey(tenant, seq)) return await this.#checkRecord(seq, leaf, this.#next);
-      if (seq === 0) return fault("missing_record", "the genesis record is missing");
+      if (seq === 0) return chainFault("missing_record", "the genesis record is missing");
       return await tree.checkPruned(seq, leaf);
     } catch (error) {
-      if (error instanceof TreeFault) return fault("bad_inclusion", error.message);
+      if (error instanceof TreeFault) return chainFault("bad_inclusion", error.message);
       throw error;
     }
   }
 
-  async #checkRecord(seq: number, leaf: Buffer, [key, text]: readonly [string, string]): Promise<Fault | undefined> {
+  async #checkRecord(
+    seq: number,
+    leaf: Buffer,
+    [key, text]: readonly [string, string],
+  ): Promise<ChainFault | undefined> {
     const { leaves, tree, walk, actions, retention, entries } = this.#parts;
     if (seq > 0) walk.skip(seq, await leaves.at(seq - 1));
     const step = walk.accept(key, text);
-    if (isFault(step)) return step;
-    if (!isLeafOf(leaf, step.hash)) return fault("bad_inclusion", "the record is not the one of the tree");
+    if (isChainFault(step)) return step;
+    if (!isLeafOf(leaf, step.hash)) return chainFault("bad_inclusion", "the record is not the one of the tree");
     this.#next = await entries.next();
     actions.noteKill(step.record);
     return retention.check(step.record) ?? (await tree.check(step.record, step.hash));

@@ -1,40 +1,40 @@
-import { type EvidenceStore, metaKey, metaRange } from "../record/key-space.ts";
-import type { MetaEntry } from "./tenant-index.ts";
+import { type EvidenceStore, publishedHeadsKey, publishedHeadsRange } from "../record/key-space.ts";
+import type { TenantIndexEntry } from "./tenant-index.ts";
 
 /** The lists of chains a witness may have: the last it took, and one that it was sent without answering. */
-export interface ToldList {
-  readonly confirmed: readonly MetaEntry[] | null;
-  readonly pending: readonly MetaEntry[] | null;
+export interface PublishedHeads {
+  readonly confirmed: readonly TenantIndexEntry[] | null;
+  readonly pending: readonly TenantIndexEntry[] | null;
 }
 
 /** What a witness, by its configured name, was told. Throws where the store holds something else. */
-export async function readTold(store: EvidenceStore, witness: string): Promise<ToldList> {
-  const text = await store.get(metaKey(witness));
+export async function readPublishedHeads(store: EvidenceStore, witness: string): Promise<PublishedHeads> {
+  const text = await store.get(publishedHeadsKey(witness));
   if (text === undefined) return { confirmed: null, pending: null };
-  const told = parseTold(text);
+  const told = parsePublishedHeads(text);
   if (told === undefined) throw new Error(`the list that witness \`${witness}\` was told cannot be read`);
   return told;
 }
 
 /** Every list that any witness was told. */
-export async function readAllTold(store: EvidenceStore): Promise<readonly (readonly MetaEntry[])[]> {
-  const told = [...(await readToldByKey(store)).values()];
+export async function listPublishedHeads(store: EvidenceStore): Promise<readonly (readonly TenantIndexEntry[])[]> {
+  const told = [...(await readPublishedHeadsByKey(store)).values()];
   return told.flatMap(({ pending, confirmed }) => [pending, confirmed]).filter((list) => list !== null);
 }
 
 /** What each witness was told, by the key it lies at. What is no list is none. */
-export async function readToldByKey(store: EvidenceStore): Promise<ReadonlyMap<string, ToldList>> {
-  const byKey = new Map<string, ToldList>();
-  for await (const [key, text] of store.iterator(metaRange())) {
-    const told = key.includes("/") ? undefined : parseTold(text); // a tenant may be called `meta-…` too
+export async function readPublishedHeadsByKey(store: EvidenceStore): Promise<ReadonlyMap<string, PublishedHeads>> {
+  const byKey = new Map<string, PublishedHeads>();
+  for await (const [key, text] of store.iterator(publishedHeadsRange())) {
+    const told = key.includes("/") ? undefined : parsePublishedHeads(text); // a tenant may be called `meta-…` too
     if (told !== undefined) byKey.set(key, told);
   }
   return byKey;
 }
 
-function parseTold(text: string): ToldList | undefined {
+function parsePublishedHeads(text: string): PublishedHeads | undefined {
   try {
-    const told = JSON.parse(text) as ToldList;
+    const told = JSON.parse(text) as PublishedHeads;
     return isList(told.confirmed) && isList(told.pending) ? told : undefined;
   } catch {
     return undefined;
@@ -47,6 +47,6 @@ function isList(value: unknown): boolean {
 
 function isEntry(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
-  const { tenant, chain, size, root, salt } = value as Partial<Record<keyof MetaEntry, unknown>>;
+  const { tenant, chain, size, root, salt } = value as Partial<Record<keyof TenantIndexEntry, unknown>>;
   return [tenant, chain, root, salt].every((each) => typeof each === "string") && Number.isSafeInteger(size);
 }

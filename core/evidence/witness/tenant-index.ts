@@ -4,7 +4,7 @@ import { isSignedBy, parseNote, signNote } from "../tree/checkpoint.ts";
 import { leafHash, rootOf } from "../tree/merkle.ts";
 
 /** Where one chain of an installation stood when a witness was told. */
-export interface MetaEntry {
+export interface TenantIndexEntry {
   readonly tenant: string;
   readonly chain: string;
   readonly size: number;
@@ -15,45 +15,45 @@ export interface MetaEntry {
 }
 
 /** What a meta-log's note says: how many chains there are, and the root over all of them. */
-interface MetaNote {
+interface TenantIndexNote {
   readonly size: number;
   readonly root: Buffer;
 }
 
 /** The log under which witnesses keep an installation's list of chains. */
-export function metaLog(installation: string): string {
+export function tenantIndexLog(installation: string): string {
   return `meta-${installation}`;
 }
 
 /** RFC 6962 root over the sorted digests of the entries: the same chains at the same sizes give the same root. */
-export function metaRoot(entries: readonly MetaEntry[]): Buffer {
+export function tenantIndexRoot(entries: readonly TenantIndexEntry[]): Buffer {
   const digests = entries.map(({ salt, chain, size, root }) => sha256Hex(`${salt}\n${chain}\n${size}\n${root}`));
   return rootOf(digests.sort().map(leafHash));
 }
 
 /** The signed note over an installation's chains. With all of them in it, none can be removed unseen. */
-export function signMetaNote(installation: string, entries: readonly MetaEntry[], key: SigningKey): string {
-  const text = `${originOf(installation)}\n${entries.length}\n${metaRoot(entries).toString("base64")}\n`;
+export function signTenantIndex(installation: string, entries: readonly TenantIndexEntry[], key: SigningKey): string {
+  const text = `${originOf(installation)}\n${entries.length}\n${tenantIndexRoot(entries).toString("base64")}\n`;
   return signNote(text, [{ name: keyNameOf(installation, key.id), key }]);
 }
 
 /** Reads a note of this installation; undefined for any other, and for one this key did not sign. */
-export function readMetaNote(text: string, installation: string, key: VerifyingKey): MetaNote | undefined {
+export function readTenantIndex(text: string, installation: string, key: VerifyingKey): TenantIndexNote | undefined {
   const note = parseNote(text);
   const isSigned = note !== undefined && isSignedBy(note, { name: keyNameOf(installation, key.id), key });
-  return isSigned ? parseMetaNote(text, installation) : undefined;
+  return isSigned ? parseTenantIndex(text, installation) : undefined;
 }
 
 /** What a note of this installation says, whoever signed it; undefined for any other. */
-export function parseMetaNote(text: string, installation: string): MetaNote | undefined {
+export function parseTenantIndex(text: string, installation: string): TenantIndexNote | undefined {
   const [origin, size = "", root = "", ...rest] = parseNote(text)?.text.split("\n") ?? [];
   if (rest.length !== 1 || origin !== originOf(installation) || !/^(?:0|[1-9]\d{0,9})$/.test(size)) return undefined;
   return { size: Number(size), root: Buffer.from(root, "base64") };
 }
 
 /** Whether a note was made over exactly these entries. */
-export function isOver(note: MetaNote, entries: readonly MetaEntry[]): boolean {
-  return note.size === entries.length && metaRoot(entries).equals(note.root);
+export function coversEntries(note: TenantIndexNote, entries: readonly TenantIndexEntry[]): boolean {
+  return note.size === entries.length && tenantIndexRoot(entries).equals(note.root);
 }
 
 function originOf(installation: string): string {

@@ -1,12 +1,18 @@
 import type { ChainStatus } from "../chain/chain-table.ts";
 import { readKeyHistory } from "../key/key-history.ts";
-import { checkpointAtKey, checkpointKey, durably, metaKey, metaSaltKey } from "../record/key-space.ts";
+import { checkpointAtKey, checkpointKey, durably, publishedHeadsKey, tenantIndexSaltKey } from "../record/key-space.ts";
 import { parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import { type Installation, openInstallation } from "./installation.ts";
-import { readTold, type ToldList } from "./published-heads.ts";
-import { isOver, type MetaEntry, metaLog, readMetaNote, signMetaNote } from "./tenant-index.ts";
-import { checkTestimony, contradiction, type Witness, type WitnessFeedOptions } from "./witness.ts";
+import { type PublishedHeads, readPublishedHeads } from "./published-heads.ts";
+import {
+  coversEntries,
+  readTenantIndex,
+  signTenantIndex,
+  type TenantIndexEntry,
+  tenantIndexLog,
+} from "./tenant-index.ts";
+import { compareWithNote, describeContradiction, type Witness, type WitnessFeedOptions } from "./witness.ts";
 
 /**
  * Tells one witness where every chain stands, and believes the witness where the two disagree: before a chain is told
@@ -16,14 +22,14 @@ import { checkTestimony, contradiction, type Witness, type WitnessFeedOptions } 
 export class WitnessFeed {
   readonly witness: Witness;
   readonly #options: WitnessFeedOptions;
-  readonly #meta: MetaFeed;
+  readonly #meta: TenantIndexFeed;
   /** Size of the latest note that the witness has, by chain, once compared. */
   readonly #told = new Map<string, number>();
 
   constructor(witness: Witness, options: WitnessFeedOptions) {
     this.witness = witness;
     this.#options = options;
-    this.#meta = new MetaFeed(witness, options);
+    this.#meta = new TenantIndexFeed(witness, options);
   }
 
   /** Compares every chain, and the list of chains, with what the witness has. Rejects where it cannot be asked. */
@@ -69,9 +75,9 @@ export class WitnessFeed {
     if (typeof keys === "string" || latest === undefined)
       throw new Error(`tenant \`${tenant}\` has no good checkpoint`);
     const end = { tenant, chain, head: { seq: latest.size - 1, hash: latest.head } };
-    const testimony = await checkTestimony(note, end, keys, new TileReader(store, tenant));
+    const testimony = await compareWithNote(note, end, keys, new TileReader(store, tenant));
     if (testimony.verdict === "unreadable") throw new Error(`the witness holds no checkpoint in log \`${chain}\``);
-    const reason = contradiction(testimony, this.witness.name, end);
+    const reason = describeContradiction(testimony, this.witness.name, end);
     if (reason === undefined) return testimony.size;
     ledger.refuse(tenant, reason);
     return undefined;
@@ -85,7 +91,7 @@ export class WitnessFeed {
 const saltBytes = 16;
 
 /** Tells one witness which chains there are, all in one hash, so that none can be removed as a whole. */
-class MetaFeed {
+class TenantIndexFeed {
   readonly #witness: Witness;
   readonly #options: WitnessFeedOptions;
   #compared = false;
@@ -99,7 +105,7 @@ class MetaFeed {
   async compareOnce(): Promise<void> {
     if (this.#compared) return;
     const installation = await this.#installation();
-    const note = await this.#witness.latest(metaLog(installation.id));
+    const note = await this.#witness.latest(tenantIndexLog(installation.id));
     if (note !== undefined) await this.#compare(installation, note);
     this.#compared = true;
   }
@@ -111,16 +117,22 @@ class MetaFeed {
     const { confirmed } = await this.#told();
     if (JSON.stringify(entries) === JSON.stringify(confirmed)) return;
     const { id, key } = await this.#installation();
-    await store.put(metaKey(this.#witness.name), JSON.stringify({ confirmed, pending: entries }), durably);
-    await this.#witness.append(metaLog(id), signMetaNote(id, entries, key), new Date(clock()).toISOString());
-    await store.put(metaKey(this.#witness.name), JSON.stringify({ confirmed: entries, pending: null }), durably);
+    await store.put(publishedHeadsKey(this.#witness.name), JSON.stringify({ confirmed, pending: entries }), durably);
+    await this.#witness.append(tenantIndexLog(id), signTenantIndex(id, entries, key), new Date(clock()).toISOString());
+    await store.put(
+      publishedHeadsKey(this.#witness.name),
+      JSON.stringify({ confirmed: entries, pending: null }),
+      durably,
+    );
   }
 
   async #compare({ id, key }: Installation, note: string): Promise<void> {
     const { ledger } = this.#options;
-    const read = readMetaNote(note, id, key.public);
+    const read = readTenantIndex(note, id, key.public);
     const { confirmed, pending } = await this.#told();
-    const entries = [pending, confirmed].find((list) => list !== null && read !== undefined && isOver(read, list));
+    const entries = [pending, confirmed].find(
+      (list) => list !== null && read !== undefined && coversEntries(read, list),
+    );
     if (entries === undefined || entries === null) {
       return ledger.refuseNew(`witness \`${this.#witness.name}\` has seen other chains than this data folder knows of`);
     }
@@ -136,10 +148,10 @@ class MetaFeed {
   }
 
   /** One entry a chain, in the order of the tenants. A chain that is refused keeps the entry it had. */
-  async #entries(): Promise<MetaEntry[]> {
+  async #entries(): Promise<TenantIndexEntry[]> {
     const { confirmed } = await this.#told();
     const before = new Map(confirmed?.map((entry) => [entry.tenant, entry]));
-    const entries: MetaEntry[] = [];
+    const entries: TenantIndexEntry[] = [];
     for (const status of this.#options.ledger.status()) {
       const entry = status.state === "refused" ? before.get(status.tenant) : await this.#entry(status);
       if (entry !== undefined) entries.push(entry);
@@ -147,7 +159,7 @@ class MetaFeed {
     return entries;
   }
 
-  async #entry({ tenant, chain }: ChainStatus): Promise<MetaEntry | undefined> {
+  async #entry({ tenant, chain }: ChainStatus): Promise<TenantIndexEntry | undefined> {
     const checkpoint = parseCheckpoint((await this.#options.store.get(checkpointKey(tenant))) ?? "");
     if (checkpoint === undefined) return undefined;
     const { size, root } = checkpoint;
@@ -156,15 +168,15 @@ class MetaFeed {
 
   async #salt(tenant: string): Promise<string> {
     const { store, random } = this.#options;
-    const known = await store.get(metaSaltKey(tenant));
+    const known = await store.get(tenantIndexSaltKey(tenant));
     if (known !== undefined) return known;
     const salt = Buffer.from(random(saltBytes)).toString("base64url");
-    await store.put(metaSaltKey(tenant), salt, durably);
+    await store.put(tenantIndexSaltKey(tenant), salt, durably);
     return salt;
   }
 
-  #told(): Promise<ToldList> {
-    return readTold(this.#options.store, this.#witness.name);
+  #told(): Promise<PublishedHeads> {
+    return readPublishedHeads(this.#options.store, this.#witness.name);
   }
 
   #installation(): Promise<Installation> {

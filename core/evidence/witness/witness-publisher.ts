@@ -8,27 +8,27 @@ import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";
 import { checkpointKey } from "../record/key-space.ts";
 import { parseCheckpoint } from "../tree/checkpoint.ts";
 import { TileReader } from "../tree/tile-reader.ts";
-import { readTold } from "./published-heads.ts";
+import { readPublishedHeads } from "./published-heads.ts";
 import {
-  checkTestimony,
-  contradiction,
-  type Testimony,
+  compareWithNote,
+  describeContradiction,
   type Witness,
   type WitnessedLedger,
   type WitnessFeedOptions,
+  type WitnessResult,
 } from "./witness.ts";
 import { WitnessFeed } from "./witness-feed.ts";
 import { FileWitness } from "./witness-file.ts";
 import { GitWitness } from "./witness-git.ts";
 import { HttpWitness } from "./witness-http.ts";
 
-interface CustodyOptions extends WitnessFeedOptions {
+interface WitnessPublisherOptions extends WitnessFeedOptions {
   readonly ledger: WitnessedLedger & BeatingLedger;
   readonly witnesses: readonly WitnessConfig[];
   /** A chain without a record for so long gets a heartbeat; 0 for none. */
   readonly heartbeatMs: number;
   /** Hears each attempt to tell a witness. One that fails blocks no action. */
-  readonly onPush: (result: "told" | "failed") => void;
+  readonly onPush: (result: "published" | "failed") => void;
   readonly onWarning: (message: string, fields: object) => void;
 }
 
@@ -54,44 +54,44 @@ export interface PublishedKeys {
   readonly keys: readonly PublishedKey[];
 }
 
-/** What each witness says of a chain; `unasked` where it could not be asked, `silent` where it has nothing. */
-export interface WitnessAnswer {
+/** What each witness says of a chain; `unreachable` where it could not be asked, `no_record` where it has nothing. */
+export interface WitnessComparison {
   readonly witness: string;
-  readonly verdict: Testimony["verdict"] | "silent" | "unasked";
+  readonly verdict: WitnessResult["verdict"] | "no_record" | "unreachable";
   /** Records that the witness has seen. */
   readonly size?: number;
 }
 
-const farewellMs = 10_000;
+const shutdownGraceMs = 10_000;
 
 /** What makes evidence visible outside this process: witnesses that are told, heartbeats of idle chains, checkpoints. */
-export class Custody {
-  readonly #options: CustodyOptions;
+export class WitnessPublisher {
+  readonly #options: WitnessPublisherOptions;
   readonly #schedule: WitnessSchedule;
   readonly #witnesses: readonly Witness[];
   readonly #heartbeat: Heartbeat | null;
 
-  private constructor(options: CustodyOptions, witnesses: readonly Witness[], schedule: WitnessSchedule) {
+  private constructor(options: WitnessPublisherOptions, witnesses: readonly Witness[], schedule: WitnessSchedule) {
     const { ledger, heartbeatMs: intervalMs, onWarning } = options;
     this.#options = options;
     this.#witnesses = witnesses;
     this.#schedule = schedule;
     const onFailure = (tenant: string, error: unknown): void =>
-      onWarning("no heartbeat", { tenant, cause: messageOf(error) });
+      onWarning("heartbeat_failed", { tenant, cause: messageOf(error) });
     this.#heartbeat = intervalMs === 0 ? null : new Heartbeat({ ledger, intervalMs, onFailure });
   }
 
   /** Compares every chain with every witness that answers, refuses what does not fit, then begins. */
-  static async start(options: CustodyOptions): Promise<Custody> {
+  static async start(options: WitnessPublisherOptions): Promise<WitnessPublisher> {
     const witnesses = options.witnesses.map(openWitness);
     const feeds = options.witnesses.map(({ intervalMs }, index) => {
       return { feed: new WitnessFeed(witnesses[index] as Witness, options), intervalMs };
     });
     const onPush = (witness: string, error: unknown): void => {
-      options.onPush(error === undefined ? "told" : "failed");
-      if (error !== undefined) options.onWarning("witness not told", { witness, cause: messageOf(error) });
+      options.onPush(error === undefined ? "published" : "failed");
+      if (error !== undefined) options.onWarning("witness_publish_failed", { witness, cause: messageOf(error) });
     };
-    return new Custody(options, witnesses, await WitnessSchedule.start({ feeds, onPush }));
+    return new WitnessPublisher(options, witnesses, await WitnessSchedule.start({ feeds, onPush }));
   }
 
   /** The latest checkpoint. Throws NOT_FOUND for a tenant without evidence. */
@@ -114,7 +114,7 @@ export class Custody {
   }
 
   /** Asks every witness about a tenant's chain as it is now. A chain that one contradicts is refused. */
-  async ask(tenant: string): Promise<readonly WitnessAnswer[]> {
+  async ask(tenant: string): Promise<readonly WitnessComparison[]> {
     return Promise.all(this.#witnesses.map((witness) => this.#ask(witness, tenant)));
   }
 
@@ -122,42 +122,42 @@ export class Custody {
   async stop(): Promise<void> {
     await this.#heartbeat?.stop();
     const late = new AbortController();
-    const farewell = sleep(farewellMs, undefined, { signal: late.signal }).catch(() => undefined);
+    const farewell = sleep(shutdownGraceMs, undefined, { signal: late.signal }).catch(() => undefined);
     await Promise.race([this.#schedule.stop(), farewell]);
     late.abort();
   }
 
-  async #ask(witness: Witness, tenant: string): Promise<WitnessAnswer> {
+  async #ask(witness: Witness, tenant: string): Promise<WitnessComparison> {
     try {
       return { witness: witness.name, ...(await this.#testimony(witness, tenant)) };
     } catch (error) {
-      this.#options.onWarning("witness not asked", { witness: witness.name, cause: messageOf(error) });
-      return { witness: witness.name, verdict: "unasked" };
+      this.#options.onWarning("witness_query_failed", { witness: witness.name, cause: messageOf(error) });
+      return { witness: witness.name, verdict: "unreachable" };
     }
   }
 
-  async #testimony(witness: Witness, tenant: string): Promise<Omit<WitnessAnswer, "witness">> {
+  async #testimony(witness: Witness, tenant: string): Promise<Omit<WitnessComparison, "witness">> {
     const { store, ledger } = this.#options;
     const latest = parseCheckpoint((await store.get(checkpointKey(tenant))) ?? "");
     const note = latest === undefined ? undefined : await witness.latest(latest.chain);
     if (latest === undefined) return this.#testimonyOfGone(witness, tenant);
-    if (note === undefined) return { verdict: "silent" };
+    if (note === undefined) return { verdict: "no_record" };
     const keys = await readKeyHistory(store, tenant, latest.chain);
     if (typeof keys === "string") throw new Error(`tenant \`${tenant}\` ${keys}`);
     const end = { tenant, chain: latest.chain, head: { seq: latest.size - 1, hash: latest.head } };
-    const testimony = await checkTestimony(note, end, keys, new TileReader(store, tenant));
-    const reason = contradiction(testimony, witness.name, end);
+    const testimony = await compareWithNote(note, end, keys, new TileReader(store, tenant));
+    const reason = describeContradiction(testimony, witness.name, end);
     if (reason !== undefined) ledger.refuse(tenant, reason);
     return testimony;
   }
 
   /** Of a tenant that has no evidence here, and maybe had some when the witness was told. */
-  async #testimonyOfGone(witness: Witness, tenant: string): Promise<Omit<WitnessAnswer, "witness">> {
-    const { confirmed, pending } = await readTold(this.#options.store, witness.name);
+  async #testimonyOfGone(witness: Witness, tenant: string): Promise<Omit<WitnessComparison, "witness">> {
+    const { confirmed, pending } = await readPublishedHeads(this.#options.store, witness.name);
     const entry = [...(confirmed ?? []), ...(pending ?? [])].find((each) => each.tenant === tenant);
     const note = entry === undefined ? undefined : await witness.latest(entry.chain);
     const seen = parseCheckpoint(note ?? "");
-    return seen === undefined ? { verdict: "silent" } : { verdict: "behind", size: seen.size };
+    return seen === undefined ? { verdict: "no_record" } : { verdict: "behind", size: seen.size };
   }
 }
 

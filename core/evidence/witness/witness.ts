@@ -35,12 +35,16 @@ export function checkLog(log: string): void {
  * What a witness's latest note says of a chain. `behind`: the chain is shorter than it was. `forked`: it is another
  * history, or its keys are not those it had. `unreadable`: the note says nothing.
  */
-export type Testimony =
+export type WitnessResult =
   | { readonly verdict: "consistent" | "behind" | "forked"; readonly size: number }
   | { readonly verdict: "unreadable" };
 
 /** Why a tenant is refused whose chain a witness contradicts; undefined where it does not. */
-export function contradiction(testimony: Testimony, witness: string, { tenant, head }: ChainEnd): string | undefined {
+export function describeContradiction(
+  testimony: WitnessResult,
+  witness: string,
+  { tenant, head }: ChainEnd,
+): string | undefined {
   if (testimony.verdict !== "behind" && testimony.verdict !== "forked") return undefined;
   const { verdict, size } = testimony;
   const told = `chain of tenant \`${tenant}\` is`;
@@ -50,12 +54,12 @@ export function contradiction(testimony: Testimony, witness: string, { tenant, h
 }
 
 /** Compares a witness's note with the chain as it is. Rejects with TreeFault where the tree has a hole. */
-export async function checkTestimony(
+export async function compareWithNote(
   note: string,
   end: ChainEnd,
   keys: KeyHistory,
   tree: TileReader,
-): Promise<Testimony> {
+): Promise<WitnessResult> {
   const checkpoint = parseCheckpoint(note);
   if (checkpoint === undefined || checkpoint.chain !== end.chain) return { verdict: "unreadable" };
   const { size } = checkpoint;

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { BundleReport } from "../../../core/evidence/bundle/verify.ts";
 import type { VerifyReport } from "../../../core/evidence/verify/verification.ts";
-import type { WitnessAnswer } from "../../../core/evidence/witness/witness-publisher.ts";
+import type { WitnessComparison } from "../../../core/evidence/witness/witness-publisher.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
@@ -77,7 +77,7 @@ describe("a gateway on a data folder that was pruned", function () {
       method: "POST",
       headers: { "x-api-key": siteKey },
     });
-    const report = (await response.json()) as VerifyReport & { readonly witnesses: readonly WitnessAnswer[] };
+    const report = (await response.json()) as VerifyReport & { readonly witnesses: readonly WitnessComparison[] };
     expect(report.witnesses).to.have.lengthOf(1);
     expect(report).to.deep.include({ ok: true });
     expect(report.witnesses[0]?.verdict).to.equal("consistent");

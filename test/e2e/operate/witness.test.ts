@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { VerifyingKey } from "../../../core/action/signing-key.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
 import type { VerifyReport } from "../../../core/evidence/verify/verification.ts";
-import type { PublishedCheckpoint, WitnessAnswer } from "../../../core/evidence/witness/witness-publisher.ts";
+import type { PublishedCheckpoint, WitnessComparison } from "../../../core/evidence/witness/witness-publisher.ts";
 import { Agent } from "../../support/agent.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
@@ -57,8 +57,8 @@ describe("a gateway with a witness", function () {
     await agent.hangUp();
   }
 
-  async function witnessed(): Promise<{ readonly ok: boolean; readonly witnesses: readonly WitnessAnswer[] }> {
-    return (await ask<{ ok: boolean; witnesses: readonly WitnessAnswer[] }>("POST", "verify")).body;
+  async function witnessed(): Promise<{ readonly ok: boolean; readonly witnesses: readonly WitnessComparison[] }> {
+    return (await ask<{ ok: boolean; witnesses: readonly WitnessComparison[] }>("POST", "verify")).body;
   }
 
   it("publishes a checkpoint that its tenant can check, and tells the witness when it stops [R1.1-20]", async () => {
@@ -116,7 +116,7 @@ describe("a gateway with a witness", function () {
     expect((await rejection(start())).message, "with no tenant left").to.include("is gone: witness `vault` has seen");
     gateway = await start(`{ id: other, tenant: globex, role: viewer, key_hash: "sha256:${"0".repeat(64)}" }, `);
     const before = (await upstream.calls()).length;
-    const { body, status } = await ask<VerifyReport & { witnesses: readonly WitnessAnswer[] }>("POST", "verify");
+    const { body, status } = await ask<VerifyReport & { witnesses: readonly WitnessComparison[] }>("POST", "verify");
     const [{ size = 0 } = {}] = body.witnesses;
     expect([status, body.ok, body.records, size >= 4]).to.deep.equal([200, false, 0, true]);
     expect(body.refused).to.match(/^chain of tenant `acme` is gone: witness `vault` has seen \d+ records of it$/);
@@ -134,8 +134,8 @@ describe("a gateway with a witness", function () {
     await sleep(1_200);
     await act();
     expect(await upstream.calls()).to.have.length(calls + 1);
-    expect((await witnessed()).witnesses).to.deep.equal([{ witness: "vault", verdict: "unasked" }]);
-    expect(gateway.stderr()).to.include("witness not told");
+    expect((await witnessed()).witnesses).to.deep.equal([{ witness: "vault", verdict: "unreachable" }]);
+    expect(gateway.stderr()).to.include("witness_publish_failed");
     const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text();
     expect(metrics).to.match(/gateway_witness_pushes_total\{result="failed"\} [1-9]/);
     await rm(notes);

@@ -129,7 +129,7 @@ describe("Backups", () => {
     expect(await ended(backups, name)).to.include({ name, state: "failed", bytes: 0 });
     expect(await readdir(world.backupDir)).to.deep.equal([]);
     expect(world.warnings).to.deep.equal([
-      { message: "backup not made", fields: { backup: name, cause: "the disk is full" } },
+      { message: "backup_failed", fields: { backup: name, cause: "the disk is full" } },
     ]);
     await world.make();
   });
@@ -141,7 +141,7 @@ describe("Backups", () => {
     await backups.begin(admin);
     await backups.close();
     expect(await readdir(world.backupDir)).to.deep.equal([]);
-    expect(world.warnings.map(({ message }) => message)).to.deep.equal(["backup not made"]);
+    expect(world.warnings.map(({ message }) => message)).to.deep.equal(["backup_failed"]);
   });
 
   it("lets others run: no turn of the event loop takes long", async () => {

@@ -3,9 +3,9 @@ import { cp, readdir, rm } from "node:fs/promises";
 import { expect } from "chai";
 import { SigningKey } from "../../../core/action/signing-key.ts";
 import { KeyFolder } from "../../../core/evidence/key/key-folder.ts";
-import { installationKey, metaKey, recordKey } from "../../../core/evidence/record/key-space.ts";
+import { installationKey, publishedHeadsKey, recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { ChainVerdict, Flaw } from "../../../core/evidence/verify/folder-verdict.ts";
-import type { MetaEntry } from "../../../core/evidence/witness/tenant-index.ts";
+import type { TenantIndexEntry } from "../../../core/evidence/witness/tenant-index.ts";
 import { WitnessFeed } from "../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness/witness-file.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
@@ -145,9 +145,9 @@ describe("gateway evidence verify --data", () => {
     });
 
     it("says that another list was seen where the folder's list was changed too", async () => {
-      const told = JSON.parse((await world.store.get(metaKey("vault"))) ?? "");
-      const confirmed = told.confirmed.filter(({ tenant }: MetaEntry) => tenant !== "globex");
-      await world.store.put(metaKey("vault"), JSON.stringify({ ...told, confirmed }));
+      const told = JSON.parse((await world.store.get(publishedHeadsKey("vault"))) ?? "");
+      const confirmed = told.confirmed.filter(({ tenant }: TenantIndexEntry) => tenant !== "globex");
+      await world.store.put(publishedHeadsKey("vault"), JSON.stringify({ ...told, confirmed }));
       await world.close();
       await removeTenant(world.dir, "globex");
       const { code, list } = await verify("--witness", notes);

@@ -213,7 +213,7 @@ describe("Ledger", () => {
         state: "refused",
         reason: text,
       });
-      expect(world.warnings).to.deep.include({ message: "evidence refused", fields: { tenant: "acme", reason: text } });
+      expect(world.warnings).to.deep.include({ message: "evidence_refused", fields: { tenant: "acme", reason: text } });
       await world.act({ tenant: "other" });
     });
 

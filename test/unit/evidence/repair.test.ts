@@ -20,7 +20,7 @@ describe("when a write fails", () => {
       expect(error).to.include({ code: "EVIDENCE_UNAVAILABLE", detail: "the last write failed; see the log" });
     }
     expect(world.warnings).to.deep.equal([
-      { message: "evidence write failed", fields: { cause: "Database is not open" } },
+      { message: "evidence_write_failed", fields: { cause: "Database is not open" } },
     ]);
     expect(world.ledger.status()).to.have.nested.property("[0].state", "failed");
   });
@@ -30,7 +30,7 @@ describe("when a write fails", () => {
     await rejection(world.act());
     await mended();
     await world.act();
-    expect(world.warnings.at(-1)).to.deep.equal({ message: "evidence repaired", fields: { unknown: 0 } });
+    expect(world.warnings.at(-1)).to.deep.equal({ message: "evidence_repaired", fields: { unknown: 0 } });
     expect(await world.ledger.verify("acme")).to.include({ ok: true, records: 5 });
     await breakOnce();
     await rejection(world.act());
@@ -73,7 +73,7 @@ describe("when a write fails", () => {
   }
 
   async function mended(): Promise<void> {
-    while (world.ledger.status()[0]?.state !== "ready" || world.warnings.at(-1)?.message !== "evidence repaired") {
+    while (world.ledger.status()[0]?.state !== "ready" || world.warnings.at(-1)?.message !== "evidence_repaired") {
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
   }

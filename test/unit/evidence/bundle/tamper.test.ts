@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { VerifyingKey } from "../../../../core/action/signing-key.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
-import { exitCodes, reasons, type Verdict } from "../../../../core/evidence/record/reason.ts";
+import { type EvidenceVerdict, exitCodes, reasons } from "../../../../core/evidence/record/reason.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
 import { bundleOf } from "../../../support/evidence-world.ts";
 import { goodChain, type Presented, present } from "../../../support/forgery.ts";
@@ -29,7 +29,7 @@ describe("verification of a bundle", function () {
   }
 
   const good = bundleOf(goodChain);
-  const sound: readonly (readonly [string, Presented, Verdict])[] = [
+  const sound: readonly (readonly [string, Presented, EvidenceVerdict])[] = [
     ["witnessed with a trusted key and the witness's notes", present(good), "witnessed"],
     ["self-attested without a witness", { bundle: good, keys: present(good).keys }, "self-attested"],
     ["self-attested without a trusted key", present(good, { keys: [] }), "self-attested"],
@@ -61,7 +61,7 @@ describe("verification of a bundle", function () {
       const { ours, theirs } = await sayBoth(make());
       const { grade } = reasons[reason];
       expect(ours.first_bad).to.deep.equal({ reason, file, ...(seq === undefined ? {} : { seq }) });
-      expect([ours.verdict, ours.exit]).to.deep.equal([grade, exitCodes[grade as Verdict]]);
+      expect([ours.verdict, ours.exit]).to.deep.equal([grade, exitCodes[grade as EvidenceVerdict]]);
       expect({ ...theirs, records: 0, head: "" }).to.deep.equal({ ...ours, records: 0, head: "" });
     });
   }

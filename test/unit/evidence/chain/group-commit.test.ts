@@ -4,7 +4,7 @@ import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { BatchOperation } from "../../../../core/action/commit-hook.ts";
 import { SigningKey } from "../../../../core/action/signing-key.ts";
-import type { Chain } from "../../../../core/evidence/chain/chain-table.ts";
+import type { EvidenceChain } from "../../../../core/evidence/chain/chain-table.ts";
 import { emptyHead } from "../../../../core/evidence/chain/chain-walk.ts";
 import { GroupCommit, type Leaf } from "../../../../core/evidence/chain/group-commit.ts";
 import { HighWaterMemory, type Mark } from "../../../../core/evidence/chain/high-water.ts";
@@ -12,7 +12,7 @@ import { WrappingKey } from "../../../../core/evidence/key/wrapping-key.ts";
 import { TileTree } from "../../../../core/evidence/tree/tile.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
-function newChain(): Chain {
+function newChain(): EvidenceChain {
   const key = SigningKey.fromSeed(randomBytes(32));
   return {
     tenant: "acme",
@@ -24,7 +24,7 @@ function newChain(): Chain {
   };
 }
 
-function leafOf(chain: Chain, seq: number): Leaf {
+function leafOf(chain: EvidenceChain, seq: number): Leaf {
   const time = "2026-05-01T10:00:00.000Z";
   return { chain, seq, hash: sha256Hex(`record ${seq}`), time, signers: [chain.key], keep: false };
 }

@@ -5,7 +5,7 @@ import { decisions, type PolicyVerdict } from "../../../../core/action/decision.
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import type { Json, JsonObject } from "../../../../core/action/json.ts";
 import { decisionBody, outcomeBody, sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
-import { isFault } from "../../../../core/evidence/record/reason.ts";
+import { isChainFault } from "../../../../core/evidence/record/reason.ts";
 import { readRecord, recordText } from "../../../../core/evidence/record/record-text.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 
@@ -97,7 +97,7 @@ describe("recordText(record)", () => {
       fc.property(fc.dictionary(text, fc.jsonValue()), (detail) => {
         const sealed = sealEvent({ kind: "admin", detail: detail as JsonObject }, place, stamp);
         expect(sealed.text).to.equal(canonicalJson(sealed.record as unknown as Json));
-        expect(isFault(readRecord(sealed.text))).to.equal(false);
+        expect(isChainFault(readRecord(sealed.text))).to.equal(false);
       }),
       { numRuns: 200 },
     );
@@ -106,7 +106,7 @@ describe("recordText(record)", () => {
   it("takes the text `\\ud800`, and refuses the lone surrogate it looks like", () => {
     const said = sealAction(decisionOf(newAction({ tool: "\\ud800" })), place, session, stamp).text;
     expect((JSON.parse(said) as { action: { tool: string } }).action.tool).to.equal("\\ud800");
-    expect(isFault(readRecord(said))).to.equal(false);
+    expect(isChainFault(readRecord(said))).to.equal(false);
     expect(() => sealAction(decisionOf(newAction({ tool: "\ud800" })), place, session, stamp)).to.throw(/surrogate/i);
   });
 });
@@ -116,7 +116,7 @@ describe("readRecord(text)", () => {
 
   it("reads what recordText wrote", () => {
     const record = readRecord(sound);
-    expect(isFault(record)).to.equal(false);
+    expect(isChainFault(record)).to.equal(false);
     expect(recordText(record as Exclude<typeof record, { fault: string }>)).to.equal(sound);
   });
 

@@ -6,7 +6,11 @@ import { SigningKey } from "../../../../core/action/signing-key.ts";
 import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
 import { checkpointAtKey, installationKey } from "../../../../core/evidence/record/key-space.ts";
 import { parseNote } from "../../../../core/evidence/tree/checkpoint.ts";
-import { type MetaEntry, metaRoot, signMetaNote } from "../../../../core/evidence/witness/tenant-index.ts";
+import {
+  signTenantIndex,
+  type TenantIndexEntry,
+  tenantIndexRoot,
+} from "../../../../core/evidence/witness/tenant-index.ts";
 import type { Witness } from "../../../../core/evidence/witness/witness.ts";
 import { WitnessFeed } from "../../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../../core/evidence/witness/witness-file.ts";
@@ -171,7 +175,7 @@ describe("WitnessFeed", () => {
       await events(4, "globex");
       await feed().push();
       const told = JSON.parse((await world.store.get("meta-vault")) ?? "");
-      const confirmed = told.confirmed.filter((entry: MetaEntry) => entry.tenant !== "globex");
+      const confirmed = told.confirmed.filter((entry: TenantIndexEntry) => entry.tenant !== "globex");
       await world.store.put("meta-vault", JSON.stringify({ ...told, confirmed }));
       await remove("globex");
       await feed().compare();
@@ -204,7 +208,7 @@ describe("WitnessFeed", () => {
 
   it("rejects, and tells nothing, where the witness holds something else in a chain's log", async () => {
     await events(1);
-    const other = signMetaNote("other", [], SigningKey.fromSeed(randomBytes(32)));
+    const other = signTenantIndex("other", [], SigningKey.fromSeed(randomBytes(32)));
     await new FileWitness("vault", notes()).append(statusOf().chain, other, "2026-05-01T10:00:00.000Z");
     const { chain } = statusOf();
     expect((await rejection(feed().push())).message).to.equal(`the witness holds no checkpoint in log \`${chain}\``);
@@ -226,7 +230,7 @@ describe("WitnessFeed", () => {
 describe("metaRoot(entries)", () => {
   inOwnWorld();
 
-  const entry = (chain: string, size: number): MetaEntry => ({
+  const entry = (chain: string, size: number): TenantIndexEntry => ({
     tenant: "t",
     chain,
     size,
@@ -236,13 +240,13 @@ describe("metaRoot(entries)", () => {
 
   it("does not depend on the order, and does on every member but the tenant's name", () => {
     const entries = [entry("a", 1), entry("b", 2), entry("c", 3)];
-    const root = metaRoot(entries);
-    expect(metaRoot(entries.toReversed())).to.deep.equal(root);
-    expect(metaRoot(entries.map((each) => ({ ...each, tenant: "u" })))).to.deep.equal(root);
+    const root = tenantIndexRoot(entries);
+    expect(tenantIndexRoot(entries.toReversed())).to.deep.equal(root);
+    expect(tenantIndexRoot(entries.map((each) => ({ ...each, tenant: "u" })))).to.deep.equal(root);
     for (const changed of [{ chain: "d" }, { size: 9 }, { root: "cd".repeat(32) }, { salt: "t" }]) {
-      expect(metaRoot(entries.with(1, { ...entry("b", 2), ...changed }))).to.not.deep.equal(root);
+      expect(tenantIndexRoot(entries.with(1, { ...entry("b", 2), ...changed }))).to.not.deep.equal(root);
     }
-    expect(metaRoot(entries.slice(1))).to.not.deep.equal(root);
+    expect(tenantIndexRoot(entries.slice(1))).to.not.deep.equal(root);
   });
 });
 
