@@ -4,27 +4,27 @@ import { forgetOldest } from "../action/recent-map.ts";
 import type { ActionRecord, EventRecord } from "../evidence/record/record.ts";
 
 /**
- * What stands stopped by a chain's own events: sessions, principals, the tenant, the whole gateway. Nothing that is
- * covered may be dispatched. Remembers at most `most`; the oldest are let go of.
+ * Verifies that no action is dispatched after a kill of its session, principal, tenant or the whole gateway, by the events
+ * of the chain. Keeps at most `maxKills`; the oldest are dropped.
  */
 export class KillRules {
-  readonly #most: number;
+  readonly #maxKills: number;
   readonly #stopped = new Set<string>();
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(maxKills: number) {
+    this.#maxKills = maxKills;
   }
 
-  /** Takes the next event of kind `session`. */
+  /** Reads the next event of kind `session`. */
   note({ detail }: EventRecord): void {
     const { event, scope } = detail;
     if (event === "released") this.#stopped.delete(keyOf(scope, detail));
     if (event !== "killed") return;
     this.#stopped.add(keyOf(scope, detail));
-    forgetOldest(this.#stopped, this.#most);
+    forgetOldest(this.#stopped, this.#maxKills);
   }
 
-  /** Whether something that this action belongs to stands stopped. */
+  /** Whether a kill covers the action. */
   covers({ principal, session }: ActionRecord): boolean {
     if (this.#stopped.size === 0) return false;
     const ids = { session: session.id, principal: principal.id };
@@ -32,7 +32,7 @@ export class KillRules {
   }
 }
 
-/** A session or a principal is named by the member that the scope is called. Where there is no scope it is a session. */
+/** A session or a principal is named by the member with the name of the scope. Without a scope it is a session. */
 function keyOf(scope: JsonObject[string] = "session", names: JsonObject): string {
   return canonicalJson([scope, names[String(scope)] ?? null]);
 }

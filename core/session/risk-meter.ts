@@ -5,24 +5,23 @@ import { forgetOldest } from "../action/recent-map.ts";
 import { untrustedTaint } from "../action/session-state.ts";
 import type { KillSwitch } from "../kill/kill-switch.ts";
 
-/** When a session's risk is too much. */
+/** The risk at which a session is stopped. */
 export interface RiskLimit {
-  /** A session whose score comes to this is stopped. 0: none is. */
+  /** A session whose score reaches this is stopped. 0: none is. */
   readonly killAt: number;
-  /** The score drains evenly: from the threshold to nothing in so long. */
+  /** The score drains evenly, from the threshold to 0 in so long. */
   readonly windowMs: number;
   readonly mode: "enforce" | "shadow";
 }
 
-/** Points as they were when they were counted last, and when that was (milliseconds since 1970). */
+/** Points at the last change, and its time (milliseconds since 1970). */
 export type CountedRisk = readonly [points: number, at: number];
 
-/** Beyond this a score rises no further: what was that bad drains like the rest. */
-const most = 1_000;
-/** What the score drains by where nothing is stopped for it. */
-const usualScale = 80;
+const maxPoints = 1_000;
+/** The threshold that sets the drain rate where no session is stopped. */
+const defaultKillAt = 80;
 
-/** A score that rises by what a session does and drains with time. */
+/** The risk score of a session: it rises with findings and drains with time. */
 export class RiskMeter {
   readonly #limit: RiskLimit;
   #points: number;
@@ -34,14 +33,14 @@ export class RiskMeter {
     this.#at = at;
   }
 
-  /** The score at a time, in whole points, rounded up: a session with any risk left has some. A clock set back drains nothing. */
+  /** The score at a time, rounded up to whole points, so that any risk left shows. A clock set back drains nothing. */
   score(now: number): number {
     return Math.ceil(this.#drained(now));
   }
 
-  /** Returns the score it comes to. */
+  /** Adds points. Returns the new score. */
   add(points: number, now: number): number {
-    this.#points = Math.min(this.#drained(now) + points, most);
+    this.#points = Math.min(this.#drained(now) + points, maxPoints);
     this.#at = Math.max(now, this.#at);
     return this.score(now);
   }
@@ -56,17 +55,19 @@ export class RiskMeter {
 
   #drained(now: number): number {
     const { killAt, windowMs } = this.#limit;
-    const lost = (Math.max(0, now - this.#at) * (killAt || usualScale)) / windowMs;
+    const lost = (Math.max(0, now - this.#at) * (killAt || defaultKillAt)) / windowMs;
     return Math.max(0, this.#points - lost);
   }
 }
 
-/** What an action adds to the risk of its session: of each finding what its rule says, else a tenth of its risk. Shadow adds nothing. */
+/** Sums the risk points of an evaluation: per finding those of its rule, else a tenth of its risk. Shadow adds nothing. */
 export function riskOf({ verdicts }: Evaluation): number {
-  return verdicts.reduce((sum, { findings }) => findings.reduce((total, each) => total + pointsOf(each), sum), 0);
+  let points = 0;
+  for (const { findings } of verdicts) for (const finding of findings) points += pointsOf(finding);
+  return points;
 }
 
-/** What an action brings in that its session is to be tainted with. What nobody gets to see taints nobody. */
+/** Collects the taints that an action brings into its session. An output that is withheld taints nothing. */
 export function taintsOf(
   { untrusted }: ActionEnvelope,
   { phase, decision, verdicts, shadow }: Evaluation,
@@ -84,7 +85,7 @@ function pointsOf({ mode, decision, risk, session_risk: own }: Finding): number 
 
 interface ReviewFloodOptions {
   readonly killSwitch: Pick<KillSwitch, "isKilled" | "kill">;
-  /** New reviews that a session may ask for within the window; the next one stops it. 0: any number. */
+  /** New reviews that a session may request within the window; the next one stops it. 0: any number. */
   readonly reviews: number;
   readonly windowMs: number;
   /** Monotonic, milliseconds. */
@@ -94,37 +95,37 @@ interface ReviewFloodOptions {
 const maxSessions = 10_000;
 
 /**
- * Stops sessions that ask for too many reviews: whoever tires the reviewers gets one of them to say yes.
- * Counts in memory, of the sessions that asked last; a start begins anew.
+ * Stops sessions that request too many reviews, because tired reviewers approve. Counts in memory, for the sessions that
+ * requested one most recently; a restart resets the counts.
  */
 export class ReviewFlood {
   readonly #options: ReviewFloodOptions;
-  /** By session, when it asked for each review that still counts. */
-  readonly #asked = new Map<string, readonly number[]>();
+  /** By session, the times of the reviews within the window. */
+  readonly #times = new Map<string, readonly number[]>();
 
   constructor(options: ReviewFloodOptions) {
     this.#options = options;
   }
 
   /**
-   * Counts a new review, before anything is recorded of it. Where it is one too many, the session is stopped when this
-   * returns, and the action that asked is to be refused. Throws where the session cannot be stopped.
+   * Counts a new review before it is recorded. Where it is one too many, the session is stopped when this returns, and the
+   * caller refuses the action. Throws where the session cannot be stopped.
    */
   count(tenant: string, session: string): void {
     const { killSwitch, reviews, windowMs, elapsedMs } = this.#options;
     if (reviews === 0) return;
     const now = elapsedMs();
     const key = JSON.stringify([tenant, session]);
-    const asked = [...(this.#asked.get(key) ?? []).filter((at) => now - at < windowMs), now];
-    this.#asked.delete(key);
-    if (asked.length <= reviews) this.#asked.set(key, asked);
-    // Several may be one too many at once.
-    else if (!killSwitch.isKilled(tenant, { scope: "session", subject: session })) this.#stop(tenant, session);
-    forgetOldest(this.#asked, maxSessions);
+    const times = [...(this.#times.get(key) ?? []).filter((at) => now - at < windowMs), now];
+    this.#times.delete(key);
+    if (times.length <= reviews) this.#times.set(key, times);
+    // Concurrent actions may each be one too many.
+    else if (!killSwitch.isKilled(tenant, { scope: "session", subject: session })) this.#kill(tenant, session);
+    forgetOldest(this.#times, maxSessions);
   }
 
-  #stop(tenant: string, session: string): void {
-    // Where it cannot be recorded now, the switch tries again.
+  #kill(tenant: string, session: string): void {
+    // A kill that cannot be recorded now is recorded later by the switch.
     const order = { scope: "session", subject: session, reason: "review_flood", by: null, note: null } as const;
     void this.#options.killSwitch.kill(tenant, order);
   }

@@ -1,35 +1,37 @@
 import type { Clock } from "../action/id.ts";
 import type { Kill } from "../kill/kill.ts";
-import type { SessionLog, SessionStore } from "../kill/kill-store.ts";
+import { restoreKills, type SessionEvent } from "../kill/kill-restore.ts";
+import type { SessionLog } from "../kill/kill-store.ts";
 import { KillSwitch } from "../kill/kill-switch.ts";
+import type { Store } from "../store/open.ts";
 import { ReviewFlood, type RiskLimit } from "./risk-meter.ts";
-import { restoreKills, SessionBook, type SessionEvent } from "./session-book.ts";
+import { SessionBook } from "./session-book.ts";
 import { SessionDirectory } from "./session-directory.ts";
 import { SessionSweep } from "./session-sweep.ts";
 import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
 
-/** The evidence, as far as sessions need it. */
+/** The part of the ledger that sessions use. */
 interface SessionLedger extends SessionLog {
   status(): readonly { readonly tenant: string; readonly state: "ready" | "failed" | "refused" }[];
   refuse(tenant: string, reason: string): void;
 }
 
 interface SessionControlOptions {
-  readonly store: SessionStore;
+  readonly store: Store;
   readonly ledger: SessionLedger;
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
   readonly risk: RiskLimit;
   /** Sessions kept in memory. */
   readonly maxActive: number;
-  /** A session that attempted nothing for so long is forgotten. */
+  /** A session that attempted nothing for so long is deleted. */
   readonly forgetMs: number;
   readonly observer: SessionWatchObserver;
   readonly onSweepFailed: (cause: Error) => void;
   readonly clock: Clock;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
-  /** A tenant's session events in the order of its chain. */
-  readonly events: (store: SessionStore, tenant: string, kind: "session") => AsyncIterable<SessionEvent>;
+  /** Reads the session events of a tenant in the order of its chain. */
+  readonly events: (store: Store, tenant: string, kind: "session") => AsyncIterable<SessionEvent>;
   /** Called in the turn of a kill, with the tenant it was ordered in. */
   readonly onKilled: (tenant: string, kill: Kill) => void;
 }
@@ -42,7 +44,7 @@ export interface SessionControl {
   readonly sessionSweep: SessionSweep;
 }
 
-/** What watches sessions, and stops them and all that is wider, with every kill in force that a former process left. */
+/** Opens the session watch and the kill switch, with the kills of earlier processes in force. */
 export async function openSessionControl(options: SessionControlOptions): Promise<SessionControl> {
   const {
     store,
@@ -69,6 +71,7 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     onRelease: (tenant, target) => sessionWatch.release(tenant, target),
   });
   await restoreKills(killSwitch, {
+    store,
     tenants: tenants(),
     events: (tenant) => events(store, tenant, "session"),
     refuse: (tenant, reason) => ledger.refuse(tenant, reason),

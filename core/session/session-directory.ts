@@ -2,13 +2,13 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { isJsonObject, parseKept } from "../action/json.ts";
 import type { PastAction } from "../action/session-state.ts";
-import type { SessionStore } from "../kill/kill-store.ts";
 import { rangeOf, tenantPrefix } from "../store/key-range.ts";
+import type { Store } from "../store/open.ts";
 import { type RiskLimit, RiskMeter } from "./risk-meter.ts";
 import type { SessionBook } from "./session-book.ts";
 import { headKey, headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
 
-/** What an operator is told of a session. Of one whose state is damaged nothing else is known: it needs a reset. */
+/** A session as an operator sees it. One whose state is damaged needs a reset. */
 export type SessionView =
   | { readonly session: string; readonly state: "damaged" }
   | {
@@ -17,37 +17,37 @@ export type SessionView =
       readonly principal: string;
       /** Whole points, drained to now. */
       readonly risk: number;
-      /** Let through. */
+      /** Dispatched actions. */
       readonly actions: number;
       readonly reviews: number;
       readonly tools: number;
       readonly taints: readonly string[];
-      /** When it last attempted something: RFC 3339, milliseconds, UTC. */
+      /** Time of the last attempted action: RFC 3339, milliseconds, UTC. */
       readonly last_at: string;
     };
 
 export interface SessionDetail extends Omit<Exclude<SessionView, { readonly state: "damaged" }>, "taints"> {
   readonly taints: readonly (Omit<SessionHead["taints"][number], "at"> & { readonly at: string })[];
-  /** Its last actions, the latest first, as far as they are in memory; not where they reached to, which arguments say. */
+  /** The last actions in memory, the latest first, without their hosts and paths, which come from arguments. */
   readonly history: readonly (Omit<PastAction, "at" | "hosts" | "paths"> & { readonly at: string })[];
 }
 
 export interface SessionPage {
   readonly items: readonly SessionView[];
-  /** Where the next page begins; null after the last. */
+  /** The cursor of the next page; null after the last. */
   readonly next: string | null;
   readonly forgotten: ForgottenSessions;
 }
 
 interface SessionDirectoryOptions {
-  readonly store: SessionStore;
+  readonly store: Store;
   readonly book: SessionBook;
   readonly limit: RiskLimit;
   readonly clock: Clock;
   readonly isStopped: (tenant: string, session: string) => boolean;
 }
 
-/** How sessions stand now, told to the people of their tenant. */
+/** Lists and shows the sessions of a tenant. */
 export class SessionDirectory {
   readonly #options: SessionDirectoryOptions;
 
@@ -56,26 +56,26 @@ export class SessionDirectory {
   }
 
   /**
-   * The sessions of a tenant, those with the highest risk, or the ones that acted last, first. What a session does
-   * between two pages may move it from one to the other; time alone does not. Throws INVALID_PARAMS for a bad cursor.
+   * Lists the sessions of a tenant by risk, the highest first, or by last action, the latest first. An action between two
+   * pages may move its session from one to the other; time alone does not. Throws INVALID_PARAMS for a bad cursor.
    */
   async list(tenant: string, sort: SessionSort, limit: number, cursor?: string): Promise<SessionPage> {
     const ranking = new SessionRanking(sort, limit, this.#options.clock(), cursor);
     const heads = this.#options.store.iterator(rangeOf(headPrefix(tenant)));
     for await (const [key, text] of heads) ranking.add(this.#rank(key, text, ranking));
     const { items, next } = ranking.page();
-    const forgotten = readSummary(this.#options.book.read(summaryKey(tenant)));
+    const forgotten = readForgotten(this.#options.book.read(summaryKey(tenant)));
     return { items: items.map((item) => this.#view(tenant, item)), next, forgotten };
   }
 
-  /** Throws NOT_FOUND for a session that nothing is known of. */
+  /** Throws NOT_FOUND for an unknown session. */
   checkKnown(tenant: string, session: string): void {
     const { book } = this.#options;
     const key = headKey(tenant, session);
     if (book.peek(key) === undefined && book.read(key) === undefined) throw notFound();
   }
 
-  /** Throws NOT_FOUND for a session that nothing is known of, SESSION_STATE for one whose state is damaged. */
+  /** Throws NOT_FOUND for an unknown session, SESSION_STATE for one whose state is damaged. */
   show(tenant: string, session: string): SessionDetail {
     const { book, clock } = this.#options;
     const key = headKey(tenant, session);
@@ -93,7 +93,7 @@ export class SessionDirectory {
   #rank(key: string, text: string, order: Order): Listed {
     const session = sessionOfHead(key);
     const head = this.#options.book.peek(key)?.head() ?? readOrNull(session, text);
-    // One that needs somebody comes before all that do not.
+    // A session that needs a reset comes first.
     if (head === null) return { session, head, value: Number.MAX_SAFE_INTEGER };
     return { session, head, value: order.sort === "last" ? head.last : this.#riskOf(head, order.now) };
   }
@@ -147,12 +147,12 @@ function timeOf(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** What is left of the sessions of a tenant that were forgotten. */
+/** The summary of the deleted sessions of a tenant. */
 export interface ForgottenSessions {
   readonly sessions: number;
-  /** All actions of them that were let through. */
+  /** All dispatched actions of them. */
   readonly actions: number;
-  /** The highest risk any of them had when it was seen last. */
+  /** The highest risk that any of them had after its last action. */
   readonly highest_risk: number;
 }
 
@@ -162,8 +162,8 @@ export function summaryKey(tenant: string): string {
   return `${tenantPrefix(tenant)}session-summary`;
 }
 
-/** What was forgotten before goes on; a text that no gateway wrote counts as nothing: it permits nothing. */
-export function readSummary(text: string | undefined): ForgottenSessions {
+/** Parses the stored summary. A damaged one counts as empty, which is harmless: it permits nothing. */
+export function readForgotten(text: string | undefined): ForgottenSessions {
   const summary = text === undefined ? null : parseKept(text);
   if (!isJsonObject(summary)) return none;
   const { sessions, actions, highest_risk: highest } = summary;
@@ -172,7 +172,7 @@ export function readSummary(text: string | undefined): ForgottenSessions {
     : none;
 }
 
-export function addSummary(one: ForgottenSessions, other: ForgottenSessions): ForgottenSessions {
+export function addForgotten(one: ForgottenSessions, other: ForgottenSessions): ForgottenSessions {
   return {
     sessions: one.sessions + other.sessions,
     actions: one.actions + other.actions,
@@ -183,29 +183,29 @@ export function addSummary(one: ForgottenSessions, other: ForgottenSessions): Fo
 export const sessionSorts = ["risk", "last"] as const;
 export type SessionSort = (typeof sessionSorts)[number];
 
-/** By what sessions are ordered; risk is told as it is at `now` on every page. */
+/** The order of a list; every page computes the risk at `now`. */
 interface Order {
   readonly sort: SessionSort;
   /** Milliseconds since 1970. */
   readonly now: number;
 }
 
-/** A session with the value it is ordered by; without head where that is damaged. */
+/** A session with the value it is sorted by; without head where that is damaged. */
 export interface Listed {
   readonly session: string;
   readonly head: SessionHead | null;
   readonly value: number;
 }
 
-type Place = Pick<Listed, "session" | "value">;
+type Position = Pick<Listed, "session" | "value">;
 
-/** Picks one page out of any number of sessions, in memory of that page. */
+/** Selects one page out of any number of sessions, in the memory of that page. */
 export class SessionRanking implements Order {
   readonly sort: SessionSort;
   readonly now: number;
   readonly #limit: number;
-  readonly #after: Place | null;
-  /** In order; one more than the page holds. */
+  readonly #after: Position | null;
+  /** Sorted; one more than the page has. */
   readonly #best: Listed[] = [];
 
   /** Throws INVALID_PARAMS for a cursor that is not the `next` of a page of the same order. */
@@ -221,7 +221,7 @@ export class SessionRanking implements Order {
     if (this.#after !== null && !comesBefore(this.#after, listed)) return;
     const last = this.#best.at(-1);
     if (last !== undefined && this.#best.length > this.#limit && !comesBefore(listed, last)) return;
-    this.#best.splice(this.#placeOf(listed), 0, listed);
+    this.#best.splice(this.#findIndex(listed), 0, listed);
     if (this.#best.length > this.#limit + 1) this.#best.pop();
   }
 
@@ -232,8 +232,8 @@ export class SessionRanking implements Order {
     return { items, next: isLast ? null : writeCursor(this, last) };
   }
 
-  /** Where it goes among the best, found by halving. */
-  #placeOf(listed: Listed): number {
+  /** Finds the insertion index by binary search. */
+  #findIndex(listed: Listed): number {
     let [low, high] = [0, this.#best.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -244,15 +244,15 @@ export class SessionRanking implements Order {
   }
 }
 
-function comesBefore(one: Place, other: Place): boolean {
+function comesBefore(one: Position, other: Position): boolean {
   return one.value === other.value ? one.session < other.session : one.value > other.value;
 }
 
-function writeCursor({ sort, now }: Order, { session, value }: Place): string {
+function writeCursor({ sort, now }: Order, { session, value }: Position): string {
   return Buffer.from(JSON.stringify({ sort, now, session, value })).toString("base64url");
 }
 
-function readCursor(text: string, sort: SessionSort): { readonly now: number; readonly after: Place } {
+function readCursor(text: string, sort: SessionSort): { readonly now: number; readonly after: Position } {
   const cursor = parseKept(Buffer.from(text, "base64url").toString());
   if (isJsonObject(cursor) && cursor.sort === sort) {
     const { now, session, value } = cursor;

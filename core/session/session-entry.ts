@@ -9,12 +9,12 @@ import type { SessionHead } from "./session-head.ts";
 
 const noHistory: readonly PastAction[] = Object.freeze([]);
 
-/** What is kept of one session while it is in memory. Its size does not grow with what the session does. */
+/** One session in memory. Its size is bounded. */
 export class SessionEntry {
   readonly principal: string;
-  /** Who uses it now: it stays in memory as long. */
+  /** Number of users; a pinned entry is not evicted. */
   pins = 0;
-  /** Actions that are being judged, and may yet be let through. */
+  /** Actions that are being evaluated, and may yet be dispatched. */
   judged = 0;
   readonly tools: ToolTrail;
   #risk: RiskMeter;
@@ -26,7 +26,7 @@ export class SessionEntry {
   #history = noHistory;
   #historySize = 0;
 
-  /** `head`: as it was left; without one, it begins. */
+  /** `head`: the stored state; absent for a new session. */
   constructor(principal: string, limit: RiskLimit, head?: SessionHead) {
     this.principal = principal;
     this.#limit = limit;
@@ -51,17 +51,17 @@ export class SessionEntry {
     return this.#history;
   }
 
-  /** About how many bytes its history takes. */
+  /** Approximate bytes of the history. */
   get historySize(): number {
     return this.#historySize;
   }
 
-  /** When it last attempted something; milliseconds since 1970. */
+  /** Time of the last attempted action; milliseconds since 1970. */
   get last(): number {
     return this.#last;
   }
 
-  /** What policies see of it before an action with this tool. */
+  /** Returns the state that policies see before an action with this tool. */
   state(tool: KnownTool, now: number): SessionState {
     return {
       risk: this.#risk.score(now),
@@ -77,24 +77,24 @@ export class SessionEntry {
     this.#reviews++;
   }
 
-  /** Whether it was not tainted with all of these before. */
+  /** Adds taints. Returns whether any of them is new. */
   taint(names: readonly string[], { id }: ActionEnvelope, { tool, target }: KnownTool, at: number): boolean {
     const added = names.map((name) => this.#taints.add({ name, target, tool, action: id, at }));
     return added.includes(true);
   }
 
-  /** Takes risk and taints away; what it did stays. Returns what puts back what was taken, beside what came since. */
+  /** Clears risk and taints; counts and history stay. Returns a function that restores them beside what came since. */
   reset(): () => void {
     const [risk, taints] = [this.#risk, this.#taints];
     this.#risk = new RiskMeter(this.#limit);
     this.#taints = new TaintSet();
     return () => {
       this.#risk.add(risk.score(this.#last), this.#last);
-      this.#restoreTaints(taints.list);
+      for (const taint of taints.list) this.#taints.add(taint);
     };
   }
 
-  /** Takes an action that was decided into its past. */
+  /** Adds a decided action to the history. */
   remember(tool: KnownTool, past: PastAction): void {
     const gone = this.#history[maxPastActions - 1];
     this.#last = Math.max(this.#last, past.at);
@@ -105,7 +105,7 @@ export class SessionEntry {
     this.tools.add(tool);
   }
 
-  /** What outlives the process: all but the history. */
+  /** Returns the state to store: all but the history. */
   head(): SessionHead {
     return {
       principal: this.principal,
@@ -118,25 +118,18 @@ export class SessionEntry {
       tool_count: this.tools.count,
     };
   }
-
-  #restoreTaints(taints: readonly Taint[]): void {
-    for (const taint of taints) this.#taints.add(taint);
-  }
 }
 
-const most = 64;
+const maxTaints = 64;
 
-/**
- * What a session is tainted with: one taint of a name, the first that came. A taint is in force when it is added, and
- * remembers until when it is not on record.
- */
+/** The taints of a session, one per name, the first that came. A taint is in force when it is added, and recorded later. */
 export class TaintSet {
   readonly #taints: Map<string, Taint>;
-  /** Of those that are not on record: the attempt that is under way, or null. */
+  /** The taints that are not on record: the running attempt to record each, or null. */
   readonly #unrecorded = new Map<string, Promise<void> | null>();
   #list: readonly Taint[] | undefined;
 
-  /** `taints`: those on record. */
+  /** `taints`: those on record already. */
   constructor(taints: readonly Taint[] = []) {
     this.#taints = new Map(taints.map((taint) => [taint.name, Object.freeze(taint)]));
   }
@@ -146,12 +139,12 @@ export class TaintSet {
     return this.#list;
   }
 
-  /** Whether one more taint of each name may come. Whoever finds no room refuses what would bring it. */
+  /** Whether taints of all these names fit. Where they do not, the caller refuses the action that would add them. */
   hasRoom(names: readonly string[]): boolean {
-    return this.#taints.size + names.filter((name) => !this.#taints.has(name)).length <= most;
+    return this.#taints.size + names.filter((name) => !this.#taints.has(name)).length <= maxTaints;
   }
 
-  /** Whether there was none of that name. */
+  /** Returns false where there is one of that name. */
   add(taint: Taint): boolean {
     if (this.#taints.has(taint.name)) return false;
     this.#taints.set(taint.name, Object.freeze(taint));
@@ -161,16 +154,16 @@ export class TaintSet {
   }
 
   /**
-   * Resolves when all taints of these names are on record; `record` is called for those that nobody is recording.
-   * Rejects with what it rejects with; then these are recorded by the next who asks.
+   * Resolves when all taints of these names are on record. Calls `record` for those that are not being recorded, and
+   * rejects as it does; they are recorded by the next call then.
    */
   async settle(names: readonly string[], record: (names: readonly string[]) => Promise<void>): Promise<void> {
     const due = names.filter((name) => this.#unrecorded.get(name) === null);
-    if (due.length > 0) this.#await(due, record(due));
+    if (due.length > 0) this.#trackAttempt(due, record(due));
     await Promise.all(names.map((name) => this.#unrecorded.get(name)));
   }
 
-  #await(names: readonly string[], attempt: Promise<void>): void {
+  #trackAttempt(names: readonly string[], attempt: Promise<void>): void {
     const end = (isRecorded: boolean): void => {
       for (const name of names) {
         if (this.#unrecorded.get(name) !== attempt) continue;
@@ -188,7 +181,7 @@ export class TaintSet {
 
 const maxToolTrail = 128;
 
-/** Which tools a session used: the last 128, and how many that were not among these when they were used. */
+/** The tools of a session: the last 128, and a count of those that were new when they were used. */
 export class ToolTrail {
   readonly #digests: Set<string>;
   #count: number;
@@ -202,7 +195,7 @@ export class ToolTrail {
     return this.#count;
   }
 
-  /** The one used last is the last. */
+  /** In the order of their last use. */
   get digests(): readonly string[] {
     return [...this.#digests];
   }
@@ -218,17 +211,17 @@ export class ToolTrail {
   }
 }
 
-/** A tool of an upstream, in texts that may be kept. */
+/** A tool of an upstream, in texts that may be kept in memory. */
 export interface KnownTool {
   readonly tool: string;
   readonly target: string;
-  /** Short, as each session keeps many, and too long for an upstream to name two tools that share one. */
+  /** Short, because each session keeps many, and too long for an upstream to find two names that share one. */
   readonly digest: string;
 }
 
 const maxKnown = 1_000;
 
-/** The tools that were used last by any session, each told once. */
+/** Interns the tools that sessions used recently. */
 export class ToolTable {
   readonly #known = new Map<string, KnownTool>();
 
@@ -236,7 +229,11 @@ export class ToolTable {
     const key = `${target}\n${tool}`;
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const found = Object.freeze({ tool: ownText(tool), target: ownText(target), digest: sha256Hex(key).slice(0, 16) });
+    const found = Object.freeze({
+      tool: copyText(tool),
+      target: copyText(target),
+      digest: sha256Hex(key).slice(0, 16),
+    });
     this.#known.set(key, found);
     forgetOldest(this.#known, maxKnown);
     return found;
@@ -244,19 +241,19 @@ export class ToolTable {
 }
 
 /**
- * The same text in memory of its own. One that was cut out of a request keeps all of the request in memory as long as it
- * is kept itself. Expects well-formed text, as every action's is.
+ * Copies a text into memory of its own: a slice of a request would keep the whole request in memory. Expects well-formed
+ * text, as in every action.
  */
-function ownText(text: string): string {
+function copyText(text: string): string {
   return Buffer.from(text).toString();
 }
 
 const maxPlaces = 4;
-const maxPlace = 256;
-/** What its members and lists take beside their texts. */
-const overhead = 256;
+const maxPlaceLength = 256;
+/** Bytes of an entry beside its texts. */
+const entryOverhead = 256;
 
-/** What a session remembers of an action. */
+/** Builds the history entry of an action. */
 export function pastOf(
   { protocol, capability, facts }: ActionEnvelope,
   { tool, target }: KnownTool,
@@ -264,22 +261,21 @@ export function pastOf(
   dispatched: boolean,
   at: number,
 ): PastAction {
-  const [hosts, paths] = [placesIn(facts?.hosts), placesIn(facts?.paths)];
+  const [hosts, paths] = [copyPlaces(facts?.hosts), copyPlaces(facts?.paths)];
   return deepFreeze({ at, protocol, tool, target, capability, decision, dispatched, hosts, paths });
 }
 
-/** About how many bytes it takes in memory, as if it shared nothing with others. */
+/** Approximates the bytes of a history entry, as if it shared nothing with others. */
 export function sizeOf({ tool, target, hosts, paths }: PastAction): number {
-  return overhead + sum([tool, target]) + sum(hosts) + sum(paths);
+  let size = entryOverhead + tool.length + target.length;
+  for (const { length } of hosts) size += length;
+  for (const { length } of paths) size += length;
+  return size;
 }
 
-function placesIn(places: readonly string[] = []): readonly string[] {
+function copyPlaces(places: readonly string[] = []): readonly string[] {
   return places
-    .filter(({ length }) => length <= maxPlace)
+    .filter(({ length }) => length <= maxPlaceLength)
     .slice(0, maxPlaces)
-    .map(ownText);
-}
-
-function sum(texts: readonly string[]): number {
-  return texts.reduce((total, { length }) => total + length, 0);
+    .map(copyText);
 }

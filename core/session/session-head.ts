@@ -4,7 +4,7 @@ import type { Taint } from "../action/session-state.ts";
 import { lastPart, tenantPrefix } from "../store/key-range.ts";
 import type { CountedRisk } from "./risk-meter.ts";
 
-/** What the store keeps of a session: the whole of it that neither a restart nor a silence undoes. */
+/** The stored state of a session: all of it but the history. */
 export interface SessionHead {
   readonly principal: string;
   readonly risk: CountedRisk;
@@ -13,12 +13,12 @@ export interface SessionHead {
   /** Milliseconds since 1970. */
   readonly last: number;
   readonly taints: readonly Taint[];
-  /** Digests of the tools it used last. */
+  /** Digests of the tools used last. */
   readonly tools: readonly string[];
   readonly tool_count: number;
 }
 
-/** The prefix of all heads of a tenant. */
+/** The key prefix of the heads of a tenant. */
 export function headPrefix(tenant: string): string {
   return `${tenantPrefix(tenant)}session-head/`;
 }
@@ -27,7 +27,7 @@ export function headKey(tenant: string, session: string): string {
   return `${headPrefix(tenant)}${encodeURIComponent(session)}`;
 }
 
-/** The session whose head has this key. */
+/** Returns the session id of a key. */
 export function sessionOfHead(key: string): string {
   return decodeURIComponent(lastPart(key));
 }
@@ -37,15 +37,15 @@ export function writeHead(head: SessionHead): string {
 }
 
 /**
- * Throws SESSION_STATE for a text that no gateway wrote: what the session did and met is not known, and it may not act
- * as if it were new.
+ * Parses a head. Throws SESSION_STATE for a damaged one: a session whose risk and taints are unknown may not act as if it
+ * were new.
  */
 export function readHead(session: string, text: string): SessionHead {
   const head = parseKept(text);
   if (isHead(head)) return head;
   throw new GatewayError(
     "SESSION_STATE",
-    `what is kept of session \`${session}\` is damaged; an operator can reset it`,
+    `the stored state of session \`${session}\` is damaged; an operator can reset it`,
   );
 }
 

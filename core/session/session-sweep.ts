@@ -1,27 +1,28 @@
 import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
-import type { SessionLog, SessionStore } from "../kill/kill-store.ts";
+import type { SessionLog } from "../kill/kill-store.ts";
 import { rangeOf } from "../store/key-range.ts";
+import type { Store } from "../store/open.ts";
 import type { SessionBook } from "./session-book.ts";
-import { addSummary, type ForgottenSessions, readSummary, summaryKey } from "./session-directory.ts";
+import { addForgotten, type ForgottenSessions, readForgotten, summaryKey } from "./session-directory.ts";
 import { headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
 
 interface SessionSweepOptions {
-  readonly store: SessionStore;
+  readonly store: Store;
   readonly book: SessionBook;
   readonly log: SessionLog;
   readonly clock: Clock;
-  /** A session that attempted nothing for so long is forgotten, unless it is stopped. */
+  /** A session that attempted nothing for so long is deleted, unless it is stopped. */
   readonly forgetMs: number;
-  /** Throws where that cannot be known. */
+  /** Throws where the store cannot be read. */
   readonly isStopped: (tenant: string, session: string) => boolean;
-  /** Those whose evidence can be written. */
+  /** The tenants whose evidence can be written. */
   readonly tenants: () => readonly string[];
   readonly onFailure: (cause: Error) => void;
 }
 
-/** A session that may be forgotten, as the store had it. */
+/** A session that may be deleted, as read from the store. */
 interface Candidate {
   readonly key: string;
   readonly text: string;
@@ -29,10 +30,9 @@ interface Candidate {
 }
 
 const intervalMs = 3_600_000;
-/** How many are forgotten in one turn of the event loop. */
-const maxAtOnce = 200;
+const maxPerBatch = 200;
 
-/** Forgets sessions that are long silent: of all of a tenant's a summary stays. In small steps, each of them on record. */
+/** Deletes idle sessions, and keeps a summary of them per tenant. In small batches, each of them on record. */
 export class SessionSweep {
   readonly #options: SessionSweepOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -43,7 +43,7 @@ export class SessionSweep {
     this.#options = options;
   }
 
-  /** Sweeps now, and every hour. What fails is tried again with the next. */
+  /** Sweeps now, and every hour. A failed sweep is repeated by the next. */
   start(): void {
     const run = (): void => {
       this.#running = this.#running.then(() => this.sweep()).catch((cause) => this.#options.onFailure(cause));
@@ -52,12 +52,12 @@ export class SessionSweep {
     run();
   }
 
-  /** Resolves when every session that was silent too long is forgotten, durable. Rejects where that cannot be recorded. */
+  /** Deletes all idle sessions; durable when it resolves. Rejects where that cannot be recorded. */
   async sweep(): Promise<void> {
     for (const tenant of this.#options.tenants()) await this.#sweepTenant(tenant);
   }
 
-  /** Begins no further step; resolves when the one that runs has ended. */
+  /** Starts no further batch; resolves when the running one has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
@@ -67,34 +67,34 @@ export class SessionSweep {
   async #sweepTenant(tenant: string): Promise<void> {
     const { store, clock, forgetMs } = this.#options;
     const before = clock() - forgetMs;
-    let silent: Candidate[] = [];
+    let idle: Candidate[] = [];
     for await (const [key, text] of store.iterator(rangeOf(headPrefix(tenant)))) {
       if (this.#closed) return;
       const candidate = candidateOf(key, text);
-      if (candidate !== null && candidate.head.last < before) silent.push(candidate);
-      if (silent.length < maxAtOnce) continue;
-      await this.#forget(tenant, silent, before);
-      silent = [];
+      if (candidate !== null && candidate.head.last < before) idle.push(candidate);
+      if (idle.length < maxPerBatch) continue;
+      await this.#deleteSessions(tenant, idle, before);
+      idle = [];
     }
-    if (silent.length > 0) await this.#forget(tenant, silent, before);
+    if (idle.length > 0) await this.#deleteSessions(tenant, idle, before);
   }
 
-  async #forget(tenant: string, silent: readonly Candidate[], before: number): Promise<void> {
+  async #deleteSessions(tenant: string, idle: readonly Candidate[], before: number): Promise<void> {
     const { book, log, isStopped } = this.#options;
     const detail = { event: "forgotten", silent_since: new Date(before).toISOString() };
     await log.recordEvent(tenant, "session", detail, () => {
-      // What came back since it was read stays: its next change is written behind this.
-      const gone = silent.filter(({ key, text }) => !isStopped(tenant, sessionOfHead(key)) && book.forget(key, text));
+      // A session that acted since it was read stays: its next change is written after this.
+      const gone = idle.filter(({ key, text }) => !isStopped(tenant, sessionOfHead(key)) && book.forget(key, text));
       const summary = gone
-        .map(({ head }) => summaryOf(head))
-        .reduce(addSummary, readSummary(book.read(summaryKey(tenant))));
+        .map(({ head }) => summarize(head))
+        .reduce(addForgotten, readForgotten(book.read(summaryKey(tenant))));
       const put: BatchOperation = { type: "put", key: summaryKey(tenant), value: JSON.stringify(summary) };
       return [put, ...gone.map(({ key }): BatchOperation => ({ type: "del", key }))];
     });
   }
 }
 
-/** Null for a session whose head is damaged: it is not known how long it was silent. */
+/** Returns null for a damaged head: the idle time of its session is unknown. */
 function candidateOf(key: string, text: string): Candidate | null {
   try {
     return { key, text, head: readHead(sessionOfHead(key), text) };
@@ -104,6 +104,6 @@ function candidateOf(key: string, text: string): Candidate | null {
   }
 }
 
-function summaryOf({ actions, risk: [points] }: SessionHead): ForgottenSessions {
+function summarize({ actions, risk: [points] }: SessionHead): ForgottenSessions {
   return { sessions: 1, actions, highest_risk: Math.ceil(points) };
 }

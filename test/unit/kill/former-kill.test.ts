@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { killKey, killTold, targetTold } from "../../../core/kill/kill.ts";
-import { moveFormerKills } from "../../../core/kill/kill-switch.ts";
+import { killKey, killOfEvent, targetOfEvent } from "../../../core/kill/kill.ts";
+import { moveFormerKills } from "../../../core/kill/kill-restore.ts";
 import { SessionWorld } from "../../support/session-world.ts";
 
 const time = "2025-03-01T10:00:00.000Z";
@@ -54,10 +54,10 @@ describe("kills of a time when only sessions could be stopped", () => {
   });
 
   it("are told by events without a scope, and an event that names nothing known tells nobody what is stopped", () => {
-    const told = killTold({ event: "killed", session: "session-v1-a", reason: "operator", by: "p" }, time);
+    const told = killOfEvent({ event: "killed", session: "session-v1-a", reason: "operator", by: "p" }, time);
     expect(told).to.include({ scope: "session", subject: "session-v1-a", killed_at: time });
     for (const detail of [{}, { scope: null, session: "session-v1-a" }, { scope: "all", session: "session-v1-a" }]) {
-      expect(() => targetTold(detail)).to.throw(GatewayError, "to name what was stopped");
+      expect(() => targetOfEvent(detail)).to.throw(GatewayError, "to name what was stopped");
     }
   });
 });

@@ -58,6 +58,6 @@ describe("headKey(tenant, session)", () => {
 
 function expectDamaged(text: string): void {
   expect(() => readHead("s", text))
-    .to.throw(GatewayError, "what is kept of session `s` is damaged; an operator can reset it")
+    .to.throw(GatewayError, "the stored state of session `s` is damaged; an operator can reset it")
     .that.includes({ code: "SESSION_STATE" });
 }
