@@ -32,6 +32,23 @@ export function escapeHidden(text: string): string {
   return ordinary.test(text) ? text : showHidden(text, false);
 }
 
+const maxShown = 256;
+
+/** The text as `escapeHidden` returns it, cut to 256 characters. */
+export function showText(text: string): string {
+  const characters = Array.from(text.slice(0, maxShown * 2 + 2));
+  const cut = characters.length > maxShown ? `${characters.slice(0, maxShown).join("")}…` : text;
+  return escapeHidden(cut);
+}
+
+/** Control, format (bidi, zero-width, tag) and surrogate characters, private use, line and paragraph separators. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+
+/** Returns true if a text contains a character that is invisible. */
+export function hasUnprintable(text: string): boolean {
+  return text.search(unprintable) !== -1;
+}
+
 /**
  * The same for a reviewer: letters that resemble others stay, but a text that mixes Latin with Cyrillic or Greek says so
  * behind itself.

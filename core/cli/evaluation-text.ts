@@ -1,9 +1,8 @@
 import type { Decision } from "../action/decision.ts";
 import type { ExplainedExpression, ExplainedRule } from "../action/explanation.ts";
 import type { Finding } from "../action/policy.ts";
-import { escapeHidden } from "../action/visible-text.ts";
+import { escapeHidden, showText } from "../action/visible-text.ts";
 import type { ExplainedAction, ExplainedPolicy, Explanation, NearMiss } from "../explain/explained-decision.ts";
-import { showText } from "../policy/fault.ts";
 
 /** An evaluation as `POST /admin/v1/test-action` answers it, as far as it is printed. */
 export interface ToldEvaluation {

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
-import { showText } from "../policy/fault.ts";
+import { showText } from "../action/visible-text.ts";
 import { type AdminOptions, askJson } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 

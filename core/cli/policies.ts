@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import type { ActivePolicy } from "../action/policy.ts";
+import { showText } from "../action/visible-text.ts";
 import type { ShadowLogEntry } from "../observe/shadow-log.ts";
-import { showText } from "../policy/fault.ts";
 import { type AdminOptions, adminOption } from "./admin-client.ts";
 import { type Column, printList, printWhole } from "./list.ts";
 

@@ -1,8 +1,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { asciiJson, type JsonObject } from "../action/json.ts";
-import { visibleText } from "../action/visible-text.ts";
+import { showText, visibleText } from "../action/visible-text.ts";
 import type { Kill, KillTarget } from "../kill/kill.ts";
-import { showText } from "../policy/fault.ts";
 import { type SessionDetail, type SessionView, sessionSorts } from "../session/session-directory.ts";
 import { type AdminOptions, adminOption, askJson, parseSessionId } from "./admin-client.ts";
 import { parseCount, printList } from "./list.ts";

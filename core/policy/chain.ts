@@ -1,37 +1,38 @@
 import { type Decision, type Evaluation, isDecision, type PolicyVerdict, strictest } from "../action/decision.ts";
-import type { ActionEnvelope, Phase, Protocol } from "../action/envelope.ts";
-import type { ActivePolicy, Finding, Policy, PolicyRef, Verdict } from "../action/policy.ts";
+import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
+import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
-import { determiningFindings, readVerdict, requiredApprovals } from "./verdict.ts";
+import { checkVerdict, determiningFindings, requiredApprovals } from "./verdict.ts";
 
 export interface PolicyChainOptions {
   readonly policies: readonly Policy[];
-  /** What is decided about an action (phase `input`) no enforced policy says anything about. */
+  /** The decision in phase `input` where every enforced policy abstains. */
   readonly defaultDecision: Decision;
-  /** How long an asynchronous policy may take. */
+  /** The deadline of an asynchronous policy. */
   readonly deadlineMs: number;
   readonly newId: () => string;
-  /** Monotonic, microseconds. */
+  /** Monotonic clock in microseconds. */
   readonly elapsedUs: () => number;
 }
 
-/** The rule a finding names where a policy could not answer at all. */
+/** The rule named by the finding of a policy that failed. */
 const policyErrorRule = "policy_error";
 
 /**
- * Asks every policy about an action and combines the answers: the strictest wins, in any order.
- * A policy that throws, answers late or answers nonsense has answered `block`; nothing is ever skipped.
+ * Evaluates an action with every policy and combines the verdicts: the strictest decision wins, in any order.
+ * A policy that throws, misses the deadline or returns an invalid verdict counts as `block`; none is ever skipped.
  *
- * Synchronous where every policy is. One evaluation uses the policies that were there when it began.
+ * Synchronous where every policy is. An evaluation uses the policies that were active when it began.
  */
 export class PolicyChain {
   readonly #options: Omit<PolicyChainOptions, "policies">;
   #policies: readonly Policy[];
 
   constructor(options: PolicyChainOptions) {
-    if (!isDecision(options.defaultDecision)) throw new TypeError("Chain: expected `defaultDecision` to be a decision");
+    if (!isDecision(options.defaultDecision))
+      throw new TypeError("PolicyChain: expected `defaultDecision` to be a decision");
     if (!(options.deadlineMs > 0 && options.deadlineMs < 2 ** 31))
-      throw new TypeError("Chain: expected `deadlineMs` above 0");
+      throw new TypeError("PolicyChain: expected `deadlineMs` above 0");
     this.#options = options;
     this.#policies = [...options.policies];
   }
@@ -40,22 +41,22 @@ export class PolicyChain {
     return this.#policies.map((policy) => policy.ref);
   }
 
-  /** The same with their modes. */
+  /** The policies with their modes, in the order in which they are evaluated. */
   get active(): readonly ActivePolicy[] {
     return this.#policies.map(({ ref, mode }) => ({ ...ref, mode }));
   }
 
-  /** The policy of that kind and name, if one is in force. */
+  /** Returns the active policy of this kind and name. */
   find({ kind, name }: Pick<PolicyRef, "kind" | "name">): Policy | undefined {
     return this.#policies.find(({ ref }) => ref.kind === kind && ref.name === name);
   }
 
-  /** Evaluations that begin from now on use these; those under way keep theirs. */
+  /** Evaluations that begin from now on use these policies; those in progress keep theirs. */
   replacePolicies(policies: readonly Policy[]): void {
     this.#policies = [...policies];
   }
 
-  /** Whether what any policy says of such an answer because of its text counts: all that enforced ones say, and taints. */
+  /** Returns true where the text of such an output can change the decision (enforced policies) or taint the session. */
   readsOutput(protocol: Protocol): boolean {
     return this.#policies.some(
       (policy) =>
@@ -66,92 +67,103 @@ export class PolicyChain {
   evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation> {
     const started = this.#options.elapsedUs();
     const policies = this.#policies;
-    const answers = policies.map((policy) => this.#ask(policy, action));
-    if (areSettled(answers)) return this.#combine(action, policies, answers, started);
-    return Promise.all(answers).then((settled) => this.#combine(action, policies, settled, started));
+    const answers: (PolicyVerdict | Promise<PolicyVerdict>)[] = [];
+    let pending = 0;
+    for (const policy of policies) {
+      const answer = this.#evaluatePolicy(policy, action);
+      if (answer instanceof Promise) pending++;
+      answers.push(answer);
+    }
+    if (pending === 0) return this.#combine(action, policies, answers as readonly PolicyVerdict[], started);
+    return Promise.all(answers).then((verdicts) => this.#combine(action, policies, verdicts, started));
   }
 
-  #ask(policy: Policy, action: ActionEnvelope): PolicyVerdict | Promise<PolicyVerdict> {
+  #evaluatePolicy(policy: Policy, action: ActionEnvelope): PolicyVerdict | Promise<PolicyVerdict> {
     const started = this.#options.elapsedUs();
-    const settle = (answer: unknown): PolicyVerdict =>
-      this.#settle(policy, action, readVerdict(answer, action), started);
-    const fail = (error: unknown): PolicyVerdict => this.#settle(policy, action, reasonOf(error), started);
     try {
       const answer: unknown = policy.evaluate(action);
-      if (!isThenable(answer)) return settle(answer);
-      return withDeadline(answer, this.#options.deadlineMs).then(settle, fail);
+      if (isThenable(answer)) return this.#awaitVerdict(policy, action, answer, started);
+      return this.#settle(policy, action, checkVerdict(answer, action), started);
     } catch (error) {
-      return fail(error);
+      return this.#settle(policy, action, describeError(error), started);
     }
   }
 
+  async #awaitVerdict(
+    policy: Policy,
+    action: ActionEnvelope,
+    answer: PromiseLike<unknown>,
+    started: number,
+  ): Promise<PolicyVerdict> {
+    try {
+      const settled = await withDeadline(answer, this.#options.deadlineMs);
+      return this.#settle(policy, action, checkVerdict(settled, action), started);
+    } catch (error) {
+      return this.#settle(policy, action, describeError(error), started);
+    }
+  }
+
+  /** Adds the policy and its duration to a verdict; `answer` is the reason where there is none. */
   #settle(policy: Policy, { phase }: ActionEnvelope, answer: Verdict | string, started: number): PolicyVerdict {
-    const verdict = typeof answer === "string" ? failure(policy.ref, answer) : answer;
-    const findings = phase === "list" ? verdict.findings : addTaints(verdict.findings, policy.taints);
-    return Object.freeze({ ...verdict, findings, policy: policy.ref, durationUs: this.#since(started) });
+    const { ref, taints } = policy;
+    const verdict = typeof answer === "string" ? failedVerdict(ref, answer) : answer;
+    // Listing a tool never taints. A failed policy taints as if it had found what it looks for.
+    const isTainting = taints !== undefined && taints.length > 0 && phase !== "list";
+    const findings = isTainting ? addTaints(verdict.findings, taints) : verdict.findings;
+    const durationUs = Math.max(0, Math.round(this.#options.elapsedUs() - started));
+    return Object.freeze({ ...verdict, findings, policy: ref, durationUs });
   }
 
   #combine(
-    action: ActionEnvelope,
+    { id: actionId, phase }: ActionEnvelope,
     policies: readonly Policy[],
     answers: readonly PolicyVerdict[],
     started: number,
   ): Evaluation {
-    const verdicts = answers.filter((_, index) => policies[index]?.mode !== "shadow");
-    const shadow = answers.filter((_, index) => policies[index]?.mode === "shadow");
-    const combined = combineVerdicts(verdicts);
-    const decision = combined ?? defaultOf(action.phase, this.#options.defaultDecision);
-    const findings = verdicts.flatMap((verdict) => verdict.findings);
+    const { newId, defaultDecision, elapsedUs } = this.#options;
+    const [verdicts, shadow]: [PolicyVerdict[], PolicyVerdict[]] = [[], []];
+    const findings: Finding[] = [];
+    const redactions: Redaction[] = [];
+    let combined: Decision | undefined;
+    let risk = 0;
+    for (const [index, verdict] of answers.entries()) {
+      if (policies[index]?.mode === "shadow") {
+        shadow.push(verdict);
+        continue;
+      }
+      verdicts.push(verdict);
+      findings.push(...verdict.findings);
+      if (verdict.redactions !== undefined) redactions.push(...verdict.redactions);
+      if (verdict.decision !== "abstain") combined = strictest(combined ?? "allow", verdict.decision);
+      risk = Math.max(risk, verdict.risk);
+    }
     const determining = combined === undefined ? [] : determiningFindings(findings, combined);
     return Object.freeze({
-      id: this.#options.newId(),
-      actionId: action.id,
-      phase: action.phase,
-      decision,
+      id: newId(),
+      actionId,
+      phase,
+      // Only acting has a configured default. Listing a tool has no effect, and an output belongs to an action that was
+      // allowed: both are allowed unless a rule of their own phase decides otherwise.
+      decision: combined ?? (phase === "input" ? defaultDecision : "allow"),
       verdicts: Object.freeze(verdicts),
       shadow: Object.freeze(shadow),
       determining: Object.freeze(determining),
       byDefault: combined === undefined,
       approvals: requiredApprovals(determining),
-      risk: verdicts.reduce((risk, verdict) => Math.max(risk, verdict.risk), 0),
-      redactions: mergeRedactions(verdicts.flatMap((verdict) => verdict.redactions ?? [])),
-      durationUs: this.#since(started),
+      risk,
+      redactions: mergeRedactions(redactions),
+      durationUs: Math.max(0, Math.round(elapsedUs() - started)),
     });
-  }
-
-  #since(started: number): number {
-    return Math.max(0, Math.round(this.#options.elapsedUs() - started));
   }
 }
 
-/** What a tool is called taints nobody; what a policy could not judge is taken for what it looks for. */
-function addTaints(findings: readonly Finding[], words: readonly string[] = []): readonly Finding[] {
-  if (words.length === 0) return findings;
+function addTaints(findings: readonly Finding[], words: readonly string[]): readonly Finding[] {
   return Object.freeze(
     findings.map(({ taints = [], ...finding }) => Object.freeze({ ...finding, taints: [...taints, ...words] })),
   );
 }
 
-/** The strictest decision given, or undefined where every policy abstained. */
-function combineVerdicts(verdicts: readonly Verdict[]): Decision | undefined {
-  let decision: Decision | undefined;
-  for (const verdict of verdicts) {
-    if (verdict.decision === "abstain") continue;
-    decision = decision === undefined ? verdict.decision : strictest(decision, verdict.decision);
-  }
-  return decision;
-}
-
-/**
- * The decision where nobody said anything. The configured default is about acting: phase `input`.
- * Seeing a tool's name does nothing, and an answer belongs to an action that was allowed already; both are allowed
- * unless a rule of their own phase says otherwise.
- */
-function defaultOf(phase: Phase, configured: Decision): Decision {
-  return phase === "input" ? configured : "allow";
-}
-
-function failure(ref: PolicyRef, reason: string): Verdict {
+function failedVerdict(ref: PolicyRef, reason: string): Verdict {
   const message = `policy \`${ref.name}\` could not answer, so the action is blocked`;
   const finding = {
     rule: policyErrorRule,
@@ -164,12 +176,8 @@ function failure(ref: PolicyRef, reason: string): Verdict {
   return { decision: "block", findings: Object.freeze([Object.freeze(finding)]), risk: 0, error: reason };
 }
 
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, 512);
-}
-
-function areSettled(answers: readonly (PolicyVerdict | Promise<PolicyVerdict>)[]): answers is readonly PolicyVerdict[] {
-  return answers.every((answer) => !(answer instanceof Promise));
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,5 +1,4 @@
 import { GatewayError } from "../action/error.ts";
-import { escapeHidden } from "../action/visible-text.ts";
 
 /** Where something stands in a pack: a path inside its folder, line and column counted from 1. */
 export interface Place {
@@ -44,23 +43,4 @@ export class Faults {
 function byPlace(a: Fault, b: Fault): number {
   if (a.file !== b.file) return a.file < b.file ? -1 : 1;
   return a.line - b.line || a.column - b.column;
-}
-
-/** Control, format (bidi, zero-width, tag) and surrogate characters, private use, line and paragraph separators. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
-const maxShown = 256;
-
-/**
- * Text from an action, fit to be read by a person: at most 256 characters, and nothing in it that a terminal or
- * a reader's eye would take for something else (`\u{202e}` in place of the character).
- */
-export function showText(text: string): string {
-  const characters = Array.from(text.slice(0, maxShown * 2 + 2));
-  const cut = characters.length > maxShown ? `${characters.slice(0, maxShown).join("")}…` : text;
-  return escapeHidden(cut);
-}
-
-/** Whether a text of an author holds a character that is not seen. */
-export function hasUnprintable(text: string): boolean {
-  return text.search(unprintable) !== -1;
 }

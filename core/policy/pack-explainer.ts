@@ -12,10 +12,10 @@ import {
   type RuleExplainer,
   type RuleOutcome,
 } from "../action/explanation.ts";
+import { showText } from "../action/visible-text.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
 import { bindVariables, type PackVariables } from "./cel/scope.ts";
 import { ExpressionTracer, untraced } from "./cel/tracer.ts";
-import { showText } from "./fault.ts";
 import { matches, mismatches } from "./match.ts";
 import type { Rule } from "./rule.ts";
 

@@ -1,4 +1,3 @@
-import type { CelValue } from "@bufbuild/cel";
 import { type Decision, decisions } from "../action/decision.ts";
 import {
   type Finding,
@@ -9,11 +8,12 @@ import {
   type Severity,
   severities,
 } from "../action/policy.ts";
+import { showText } from "../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { ruleScope, type Scope, type Variables } from "./cel/scope.ts";
 import type { ExpressionFault, Shape } from "./cel/syntax.ts";
 import { writeValue } from "./cel/tracer.ts";
-import { type Faults, type Place, showText } from "./fault.ts";
+import type { Faults, Place } from "./fault.ts";
 import { type Match, parseMatch } from "./match.ts";
 import type { YamlNode, YamlScalar } from "./yaml/node.ts";
 import { MapReader, type TextRule } from "./yaml/reader.ts";
@@ -275,18 +275,24 @@ export function compileMessage(text: string, engine: CelEngine, scope: Scope): M
   if (parts.length > maxInterpolations * 2 + 1) {
     faults.push({ offset: 0, message: `expected at most ${maxInterpolations} expressions in a message, got more` });
   }
-  return faults.length > 0 ? faults : { render: (variables) => render(text, parts, variables) };
-}
-
-function render(text: string, parts: readonly (string | Expression)[], variables: Variables): string {
-  try {
-    return parts.map((part) => (typeof part === "string" ? part : showValue(part.evaluate(variables)))).join("");
-  } catch (error) {
-    if (error instanceof ExpressionError) return `${text} ${unevaluated}`;
-    throw error;
-  }
-}
-
-function showValue(value: CelValue): string {
-  return showText(typeof value === "string" ? value : writeValue(value));
+  if (faults.length > 0) return faults;
+  return {
+    render(variables) {
+      try {
+        let rendered = "";
+        for (const part of parts) {
+          if (typeof part === "string") {
+            rendered += part;
+            continue;
+          }
+          const value = part.evaluate(variables);
+          rendered += showText(typeof value === "string" ? value : writeValue(value));
+        }
+        return rendered;
+      } catch (error) {
+        if (error instanceof ExpressionError) return `${text} ${unevaluated}`;
+        throw error;
+      }
+    },
+  };
 }

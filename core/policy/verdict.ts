@@ -3,10 +3,12 @@ import { type Decision, isDecision, strictest } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import {
   type Finding,
+  type Mode,
   maxApprovals,
   maxTaints,
   modes,
   type Redaction,
+  type Severity,
   severities,
   type Verdict,
 } from "../action/policy.ts";
@@ -14,107 +16,114 @@ import { findRedactionFault, maxRedactions, readRedaction } from "../action/reda
 import { isTaint } from "../action/session-state.ts";
 
 const maxFindings = 10_000;
-const maxError = 2_048;
+const maxErrorLength = 2_048;
 
-/** The findings that made a decision what it is. */
+/** The enforced findings whose decision is the given one. */
 export function determiningFindings(findings: readonly Finding[], decision: Verdict["decision"]): readonly Finding[] {
-  return findings.filter((finding) => finding.mode !== "shadow" && finding.decision === decision);
+  const determining: Finding[] = [];
+  for (const finding of findings) {
+    if (finding.mode !== "shadow" && finding.decision === decision) determining.push(finding);
+  }
+  return determining;
 }
 
-/** How many reviewers must approve what these findings determined: the most any of them asks, and never 0. */
+/** The number of reviewers who must approve: the highest that any of the findings requires, at least 1. */
 export function requiredApprovals(determining: readonly Finding[]): number {
-  return determining.reduce((most, { approvals = 1 }) => Math.max(most, approvals), 1);
+  let required = 1;
+  for (const { approvals = 1 } of determining) required = Math.max(required, approvals);
+  return required;
 }
+
+type Members = Readonly<Record<string, unknown>>;
 
 /**
- * A policy's answer about an action as a frozen Verdict of our own making, or what is wrong with it. An answer that
- * contradicts itself (`allow` over an enforced finding that blocks) is wrong too, and so is one whose redactions cannot
- * be applied to the output of this very action.
+ * Copies a policy's answer about an action into a frozen Verdict, or returns the reason why it is invalid. Invalid are
+ * also an answer that contradicts itself (`allow` with an enforced finding that blocks) and one whose redactions do not
+ * fit the output of this action.
  */
-export function readVerdict(answer: unknown, action: ActionEnvelope): Verdict | string {
-  if (!isRecord(answer)) return "expected a verdict, got none";
-  const { decision, findings, risk, error } = answer;
+export function checkVerdict(answer: unknown, action: ActionEnvelope): Verdict | string {
+  if (typeof answer !== "object" || answer === null) return "expected a verdict, got none";
+  const { decision, findings, risk, error, redactions } = answer as Members;
   if (decision !== "abstain" && !isDecision(decision)) return "unknown decision";
-  if (!isRisk(risk)) return "expected `risk` from 0 to 100";
+  if (!isScore(risk)) return "expected `risk` from 0 to 100";
   if (!Array.isArray(findings) || findings.length > maxFindings) return "expected `findings` to be a list";
   if (error !== undefined && typeof error !== "string") return "expected `error` to be a text";
-  const read: Finding[] = [];
-  for (const each of findings as unknown[]) {
-    const finding = readFinding(each, action);
-    if (finding === undefined) return "malformed finding";
-    read.push(finding);
-  }
+  const copies = checkFindings(findings as unknown[], action);
+  if (copies === undefined) return "malformed finding";
   if (error !== undefined && decision !== "block") return "an error without `block`";
-  if (read.some((each) => each.mode === "enforce" && isStricter(each, decision))) {
-    return "a finding is stricter than the decision";
-  }
-  const redactions = readRedactions(answer.redactions, action);
-  if (typeof redactions === "string") return redactions;
+  if (hasStricterFinding(copies, decision)) return "a finding is stricter than the decision";
+  const verdict: Verdict = { decision, findings: Object.freeze(copies), risk };
+  if (redactions === undefined && error === undefined) return Object.freeze(verdict);
+  const checked = redactions === undefined ? [] : checkRedactions(redactions, action);
+  if (typeof checked === "string") return checked;
   return Object.freeze({
-    decision,
-    findings: Object.freeze(read),
-    risk,
-    ...(redactions.length === 0 ? {} : { redactions }),
-    ...(error === undefined ? {} : { error: error.slice(0, maxError) }),
+    ...verdict,
+    ...(checked.length === 0 ? {} : { redactions: checked }),
+    ...(error === undefined ? {} : { error: error.slice(0, maxErrorLength) }),
   });
 }
 
-function readRedactions(value: unknown, { phase, output }: ActionEnvelope): readonly Redaction[] | string {
-  if (value === undefined) return [];
+function checkRedactions(value: unknown, { phase, output }: ActionEnvelope): readonly Redaction[] | string {
   if (!Array.isArray(value) || value.length > maxRedactions) return "expected `redactions` to be a list";
   if (phase !== "output" || output === undefined) return "expected `redactions` in phase `output` only";
-  const read: Redaction[] = [];
+  const redactions: Redaction[] = [];
   for (const each of value as unknown[]) {
     const redaction = readRedaction(each);
     if (typeof redaction === "string") return `expected ${redaction}`;
-    read.push(redaction);
+    redactions.push(redaction);
   }
-  return findRedactionFault(output, read) ?? Object.freeze(read);
+  return findRedactionFault(output, redactions) ?? Object.freeze(redactions);
 }
 
-function isStricter(finding: Finding, decision: Verdict["decision"]): boolean {
-  // A policy that abstains may say what it saw: such a finding permits nothing.
-  if (decision === "abstain") return finding.decision !== "allow";
-  return strictest(finding.decision, decision) !== decision;
+function hasStricterFinding(findings: readonly Finding[], decision: Verdict["decision"]): boolean {
+  // A policy that abstains may report findings that allow: they permit nothing.
+  const limit = decision === "abstain" ? "allow" : decision;
+  for (const finding of findings) {
+    if (finding.mode === "enforce" && strictest(finding.decision, limit) !== limit) return true;
+  }
+  return false;
 }
 
-function readFinding(value: unknown, action: ActionEnvelope): Finding | undefined {
-  if (!isRecord(value)) return undefined;
-  const { rule, decision, message, severity, risk, mode } = value;
-  if (typeof rule !== "string" || typeof message !== "string" || !isDecision(decision) || !isRisk(risk))
-    return undefined;
-  const known = severities.find((each) => each === severity);
-  const counted = modes.find((each) => each === mode);
-  if (known === undefined || counted === undefined) return undefined;
-  if (!areExtrasSound(value, decision, action)) return undefined;
-  return Object.freeze({
-    rule,
-    decision,
-    message,
-    severity: known,
-    risk,
-    mode: counted,
-    ...extrasOf(value as Extras),
-  });
+function checkFindings(values: readonly unknown[], action: ActionEnvelope): readonly Finding[] | undefined {
+  const findings: Finding[] = [];
+  for (const value of values) {
+    const finding = checkFinding(value, action);
+    if (finding === undefined) return undefined;
+    findings.push(finding);
+  }
+  return findings;
 }
 
-type Extras = Pick<Finding, "pointer" | "approvals" | "session_risk" | "taints" | "ticket">;
+function checkFinding(value: unknown, action: ActionEnvelope): Finding | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const { rule, decision, message, severity, risk, mode, ...optional } = value as Members;
+  if (typeof rule !== "string" || typeof message !== "string") return undefined;
+  if (!isDecision(decision) || !isScore(risk)) return undefined;
+  if (!severities.includes(severity as Severity) || !modes.includes(mode as Mode)) return undefined;
+  const finding: Finding = { rule, decision, message, severity: severity as Severity, risk, mode: mode as Mode };
+  if (Object.keys(optional).length === 0) return Object.freeze(finding);
+  if (!areOptionalMembersValid(optional, decision, action)) return undefined;
+  return Object.freeze({ ...finding, ...copyOptionalMembers(optional as OptionalMembers) });
+}
 
-function areExtrasSound(
-  { pointer, approvals, session_risk, taints, ticket }: Readonly<Record<string, unknown>>,
+type OptionalMembers = Pick<Finding, "pointer" | "approvals" | "session_risk" | "taints" | "ticket">;
+
+function areOptionalMembersValid(
+  { pointer, approvals, session_risk, taints, ticket }: Members,
   decision: Decision,
   { ticket: presented }: ActionEnvelope,
 ): boolean {
   return (
     (pointer === undefined || typeof pointer === "string") &&
     (approvals === undefined || (decision === "review" && isApprovals(approvals))) &&
-    (session_risk === undefined || isRisk(session_risk)) &&
+    (session_risk === undefined || isScore(session_risk)) &&
     (taints === undefined || areTaints(taints)) &&
     (ticket === undefined || (isCovered(presented) && presented.id === ticket))
   );
 }
 
-function extrasOf({ pointer, approvals, session_risk, taints, ticket }: Extras): Extras {
+/** Copies the known members; others are dropped. */
+function copyOptionalMembers({ pointer, approvals, session_risk, taints, ticket }: OptionalMembers): OptionalMembers {
   return {
     ...(pointer === undefined ? {} : { pointer }),
     ...(approvals === undefined ? {} : { approvals }),
@@ -136,10 +145,7 @@ function areTaints(value: unknown): value is readonly string[] {
   );
 }
 
-function isRisk(value: unknown): value is number {
+/** A risk from 0 to 100. */
+function isScore(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= 100;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }

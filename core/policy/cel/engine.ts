@@ -1,5 +1,5 @@
 import { type CelEnv, type CelValue, celEnv, isCelError, parse, plan } from "@bufbuild/cel";
-import { showText } from "../fault.ts";
+import { showText } from "../../action/visible-text.ts";
 import { checkExpression } from "./check.ts";
 import { meteredFunctions } from "./function.ts";
 import { Meter } from "./meter.ts";
@@ -15,9 +15,9 @@ import {
   parseExpression,
   type Shape,
 } from "./syntax.ts";
-import { LeafMemory } from "./tree-function.ts";
+import { LeafCache } from "./tree-function.ts";
 
-/** An expression that could not be answered for one action. Its text is fit to be recorded. */
+/** An expression that could not be evaluated for one action. Its message is safe to record. */
 export class ExpressionError extends Error {
   override readonly name = "ExpressionError";
 }
@@ -26,7 +26,7 @@ export class ExpressionError extends Error {
 export interface Expression {
   readonly text: string;
   readonly shape: Shape;
-  /** The value for one action. Throws ExpressionError; never costs more than what is left in the engine's meter. */
+  /** Evaluates for one action. Throws ExpressionError; bounded by the engine's work budget. */
   evaluate(variables: Variables): CelValue;
 }
 
@@ -36,14 +36,14 @@ type Compiled = { readonly expression: Expression } | { readonly faults: readonl
 export class CelEngine {
   readonly #meter = new Meter();
   readonly #patterns = new PatternCache();
-  readonly #leaves = new LeafMemory();
+  readonly #leaves = new LeafCache();
   readonly #env: CelEnv = celEnv({ funcs: meteredFunctions(this.#meter, this.#patterns, this.#leaves) });
-  readonly #timestamp = plan(this.#env, parse("timestamp(text)"));
+  readonly #timestamp = this.prepare(parse("timestamp(text)").expr);
 
-  /** Allows the next action its whole budget, and forgets what was found in the last. */
+  /** Grants the next action its whole budget and clears what was cached for the previous one. */
   refill(): void {
     this.#meter.refill();
-    this.#leaves.clear();
+    this.#leaves.byValue = new Map();
   }
 
   compile(text: string, scope: Scope): Compiled {
@@ -54,34 +54,34 @@ export class CelEngine {
     return { expression: { text, shape, evaluate: this.prepare(parsed.root) } };
   }
 
-  /** Evaluates a node of an expression that compiled here, as it would be evaluated inside that. */
+  /** Prepares a node of an expression that compiled here; it evaluates as it would inside that expression. */
   prepare(node: Expr): Expression["evaluate"] {
     const run = plan(this.#env, instrument(node));
-    return (variables) => this.#settle(run(variables));
+    const meter = this.#meter;
+    return (variables) => {
+      const result: unknown = run(variables);
+      // Checked first: `||` may have swallowed the error that stopped a loop.
+      if (meter.left < 0) throw new ExpressionError("the expression spent more work than one evaluation may");
+      if (isCelError(result)) throw new ExpressionError(showText(result.message));
+      return result as CelValue;
+    };
   }
 
-  /** Whether the budget of this action is spent: nothing can be evaluated any more. */
+  /** True once the budget of this action is spent: nothing more can be evaluated. */
   get isSpent(): boolean {
-    return this.#meter.overrun;
+    return this.#meter.left < 0;
   }
 
-  /** The value of an RFC 3339 time. */
+  /** Converts an RFC 3339 time to a CEL timestamp. */
   timestamp(text: string): CelValue {
-    return this.#settle(this.#timestamp({ text }));
-  }
-
-  #settle(result: unknown): CelValue {
-    // Asked first: `||` may have swallowed the error that stopped a loop half way.
-    if (this.#meter.overrun) throw new ExpressionError("the expression spent more work than one evaluation may");
-    if (isCelError(result)) throw new ExpressionError(showText(result.message));
-    return result as CelValue;
+    return this.#timestamp({ text });
   }
 }
 
 /**
- * The same expression with its loops paid for: each comprehension walks `@range(range)`, asks `@step(n)` before every
- * turn (`n` is the number of nodes a turn evaluates), and collects lists with `@list` and `@append`.
- * A pack cannot write these names: `@` is no character of the language.
+ * Makes the loops of an expression pay: each comprehension iterates over `@range(range)`, calls `@step(n)` before every
+ * iteration (`n` is the number of nodes that one evaluates) and collects lists with `@list` and `@append`.
+ * A pack cannot write these names: `@` is not a character of the language.
  */
 function instrument(node: Expr): Expr {
   const { exprKind: kind } = node;

@@ -19,15 +19,15 @@ import {
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
 import { textFunctions } from "./text-function.ts";
-import { type LeafMemory, treeFunctions } from "./tree-function.ts";
+import { type LeafCache, treeFunctions } from "./tree-function.ts";
 
 const { BOOL, DYN, INT } = CelScalar;
 const list = listType(DYN);
 const map = mapType(DYN, DYN);
 const standard = celEnv().funcs;
 
-/** Calls into the standard library that cost more than a unit, and what they cost. */
-const dearer: Readonly<Record<string, number>> = {
+/** The prices of standard library functions that cost more than one unit. */
+const costly: Readonly<Record<string, number>> = {
   timestamp: 20,
   duration: 20,
   getFullYear: 500,
@@ -42,21 +42,21 @@ const dearer: Readonly<Record<string, number>> = {
   getMilliseconds: 500,
 };
 
-/** The longest text a conversion reads: no number or time is longer, and reading a vast one is quadratic. */
+/** The longest text that a conversion reads: no number or time is longer, and parsing a longer text is quadratic. */
 const maxNumeral = 64;
 
 /**
- * The functions of the language, each paying `meter` for work that grows with its arguments.
- * They replace the standard library's where the two have the same signature.
+ * The functions of the language, each charging `meter` for work that grows with its arguments.
+ * They replace those of the standard library with the same signature.
  */
-export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: LeafMemory): CelFunc[] {
+export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: LeafCache): CelFunc[] {
   const equality: Equality = (a, b) => celEquals(a, b, meter, sameByStandard);
   return [
     ...equalityFunctions(equality),
     ...collectionFunctions(meter),
     ...listFunctions(meter, equality),
     ...loopFunctions(meter),
-    ...Object.entries(dearer).flatMap(([name, units]) => dearerFunctions(name, units, meter)),
+    ...Object.entries(costly).flatMap(([name, units]) => costlyFunctions(name, units, meter)),
     ...conversionFunctions(meter),
     ...textFunctions(meter, patterns),
     ...treeFunctions(meter, leaves),
@@ -86,8 +86,8 @@ function collectionFunctions(meter: Meter): CelFunc[] {
 }
 
 /**
- * What `instrument` puts into comprehensions: `@step` pays for one turn of a loop, `@range` for walking its range,
- * `@list` and `@append` collect results in one array where the standard library nests a list in a list each turn.
+ * The functions that `instrument` inserts into comprehensions: `@step` charges for one iteration, `@range` for iterating
+ * over a range; `@list` and `@append` collect results in one array where the standard library nests a list each time.
  */
 function loopFunctions(meter: Meter): CelFunc[] {
   const collected = new WeakMap<CelList, CelValue[]>();
@@ -107,20 +107,21 @@ function loopFunctions(meter: Meter): CelFunc[] {
   };
   return [
     celFunc("@step", [INT], BOOL, step),
-    celFunc("@range", [list], list, (items) => payFor(items, items.size, meter)),
-    celFunc("@range", [map], map, (members) => payFor(members, members.size, meter)),
+    celFunc("@range", [list], list, (items) => {
+      meter.charge(items.size);
+      return items;
+    }),
+    celFunc("@range", [map], map, (members) => {
+      meter.charge(members.size);
+      return members;
+    }),
     celFunc("@list", [], list, start),
     celFunc("@append", [DYN, DYN], DYN, append),
   ];
 }
 
-function payFor<T>(value: T, size: number, meter: Meter): T {
-  meter.charge(size);
-  return value;
-}
-
-/** The standard overloads of `name`, paid for. */
-function dearerFunctions(name: string, units: number, meter: Meter): CelFunc[] {
+/** The standard overloads of `name`, charged `units`. */
+function costlyFunctions(name: string, units: number, meter: Meter): CelFunc[] {
   return Array.from(standard.find(name) ?? [], (overload) => {
     const call = (target: CelValue | undefined, args: CelValue[]): CelValue => {
       meter.charge(units);
@@ -131,13 +132,13 @@ function dearerFunctions(name: string, units: number, meter: Meter): CelFunc[] {
   });
 }
 
-/** What a number looks like as text. The standard library also reads `""` as 0, `0x10` as 16 and `abc` as NaN. */
+/** The text forms of numbers. The standard library also reads `""` as 0, `0x10` as 16 and `abc` as NaN. */
 const numeral: Readonly<Record<string, RegExp>> = {
   int: /^-?\d+$/,
   double: /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/,
 };
 
-/** Conversions to numbers: bounded, and silent about a text that is none, for it may be a secret. */
+/** Conversions to numbers: bounded; the error never quotes the text, which may be a secret. */
 function conversionFunctions(meter: Meter): CelFunc[] {
   return Object.entries(numeral).flatMap(([name, shape]) =>
     Array.from(standard.find(name) ?? [], (overload) =>
@@ -193,7 +194,7 @@ function listFunctions(meter: Meter, equality: Equality): CelFunc[] {
   ];
 }
 
-/** Each value once, where it came first. Texts are looked up; what else there is gets compared with one another. */
+/** Removes repeated values, keeping the first. Texts are looked up; other values are compared with each other. */
 function distinct(items: CelList, meter: Meter, equality: Equality): CelList {
   const texts = new Set<string>();
   const others: CelValue[] = [];
@@ -213,7 +214,7 @@ function distinct(items: CelList, meter: Meter, equality: Equality): CelList {
   return celList(found);
 }
 
-/** The lists in a list laid end to end, one level deep; what is no list stays where it is. */
+/** Concatenates the lists in a list, one level deep; other items stay in place. */
 function flatten(items: CelList, meter: Meter): CelList {
   const flat: CelValue[] = [];
   for (const item of items) {
@@ -224,11 +225,11 @@ function flatten(items: CelList, meter: Meter): CelList {
   return celList(flat);
 }
 
-/** Compares what is neither scalar, list nor map: times, durations. */
+/** Compares values that are neither scalar, list nor map: times and durations. */
 type Other = (a: CelValue, b: CelValue) => boolean;
 
 /**
- * CEL equality, paid by the node: lists and maps that share their parts can be small to build and vast to compare.
+ * CEL equality, charged by node: lists and maps that share parts can be cheap to build and expensive to compare.
  * Numbers compare across `int` and `double`; values of different types are unequal.
  */
 function celEquals(a: CelValue, b: CelValue, meter: Meter, other: Other): boolean {
@@ -245,10 +246,10 @@ function celEquals(a: CelValue, b: CelValue, meter: Meter, other: Other): boolea
   return typeof b === "object" && b !== null && other(a, b);
 }
 
-/** Whether two values are equal, paid for. */
+/** Compares two values and charges for it. */
 type Equality = (a: CelValue, b: CelValue) => boolean;
 
-/** Whether one of the candidates equals the item. */
+/** Returns true if one of the candidates equals the item. */
 function hasEqual(item: CelValue, candidates: Iterable<CelValue>, equals: Equality): boolean {
   for (const candidate of candidates) if (equals(candidate, item)) return true;
   return false;
@@ -276,7 +277,7 @@ function isNumber(value: CelValue): value is number | bigint {
   return typeof value === "number" || typeof value === "bigint";
 }
 
-/** Exact across the two types, which `===` would tell apart; false for NaN. */
+/** Exact across `int` and `double`, which `===` would treat as different; false for NaN. */
 function sameNumber(a: number | bigint, b: number | bigint): boolean {
   return a >= b && a <= b;
 }

@@ -5,17 +5,18 @@ const maxPattern = 1_024;
 const maxProgram = 2_000;
 /** Work units one match may take. */
 const maxMatch = 400_000;
-/** Characters of one text; the engine works out every character outside ASCII when it first meets it. */
+/** Characters of one text; the engine computes a transition when it first reads a character outside ASCII. */
 const maxText = { ascii: 65_536, unicode: 16_384 } as const;
 const maxKept = 256;
-/** Characters outside ASCII after which the engine is made anew: it keeps an entry for each it ever met. */
-const keepFor = 262_144;
+/** Characters outside ASCII after which the engine is created anew: it keeps an entry for each that it ever read. */
+const maxUnicodeRead = 262_144;
+const ascii = /^[\p{ASCII}]*$/u;
 
-/** A compiled pattern: linear in the text, and with a price known before it runs. */
+/** A compiled pattern: linear in the text, at a price known before it runs. */
 interface Pattern {
   /**
-   * Work units for matching `text`: a few a character where the automaton is known to be small, otherwise one for each
-   * character and instruction. Throws RangeError where that is more than one match may take.
+   * Returns the work units for matching `text`: a few a character where the automaton is known to be small, otherwise one
+   * for each character and instruction. Throws RangeError where that is more than one match may spend.
    */
   price(text: string): number;
   test(text: string): boolean;
@@ -23,10 +24,10 @@ interface Pattern {
 
 /**
  * Compiles a pattern of a pack on RE2: no lookaround, no backreferences, never exponential.
- * `analyse` finds out whether its automaton is small, which may take some milliseconds.
- * Throws RangeError or the engine's own error, whose texts name the construct.
+ * `isLiteral` patterns are analysed for a small automaton, which may take some milliseconds.
+ * Throws RangeError, or the engine's own error, whose message names the construct.
  */
-export function compilePattern(source: string, analyse: boolean): Pattern {
+export function compilePattern(source: string, isLiteral: boolean): Pattern {
   if (source.length > maxPattern) {
     throw new RangeError(`expected a pattern of at most ${maxPattern} characters, got ${source.length}`);
   }
@@ -36,21 +37,21 @@ export function compilePattern(source: string, analyse: boolean): Pattern {
   if (size > maxProgram) {
     throw new RangeError(`expected a pattern of at most ${maxProgram} instructions, got ${size}`);
   }
-  const small = analyse && isSmallAutomaton(program);
+  const isSmall = isLiteral && isSmallAutomaton(program);
   let read = 0;
   return {
     price(text) {
-      const ascii = isAscii(text);
-      const most = ascii ? maxText.ascii : maxText.unicode;
-      const longest = small ? most : Math.min(most, Math.floor(maxMatch / size));
-      if (text.length > longest) {
-        throw new RangeError(`expected a text of at most ${longest} characters for this pattern, got ${text.length}`);
+      const isAscii = ascii.test(text);
+      const limit = isAscii ? maxText.ascii : maxText.unicode;
+      const maxLength = isSmall ? limit : Math.min(limit, Math.floor(maxMatch / size));
+      if (text.length > maxLength) {
+        throw new RangeError(`expected a text of at most ${maxLength} characters for this pattern, got ${text.length}`);
       }
-      return text.length * (small ? (ascii ? 1 : 4) : size);
+      return text.length * (isSmall ? (isAscii ? 1 : 4) : size);
     },
     test(text) {
-      if (!isAscii(text)) read += text.length;
-      if (read > keepFor) {
+      if (!ascii.test(text)) read += text.length;
+      if (read > maxUnicodeRead) {
         // Compiled anew: the engine's own `reset` keeps everything.
         engine = RE2JS.compile(source);
         read = text.length;
@@ -60,32 +61,24 @@ export function compilePattern(source: string, analyse: boolean): Pattern {
   };
 }
 
-function isAscii(text: string): boolean {
-  return /^[\p{ASCII}]*$/u.test(text);
-}
-
 /** The compiled patterns of one pack, by source. */
 export class PatternCache {
-  readonly #literals = new Map<string, Pattern>();
-  readonly #others = new Map<string, Pattern>();
+  /** The patterns that are written in rules, by source. */
+  readonly literals: Map<string, Pattern> = new Map();
+  readonly #computed = new Map<string, Pattern>();
 
-  /** Compiles a pattern that stands in a rule and keeps it. */
+  /** Compiles a pattern that is written in a rule and keeps it for good. */
   keep(source: string): void {
-    if (!this.#literals.has(source)) this.#literals.set(source, compilePattern(source, true));
+    if (!this.literals.has(source)) this.literals.set(source, compilePattern(source, true));
   }
 
-  /** Whether the pattern stands in a rule of the pack. */
-  isLiteral(source: string): boolean {
-    return this.#literals.has(source);
-  }
-
-  /** A kept pattern, or one that a rule made of settings or of the action: the oldest makes room for the next. */
+  /** Returns a literal pattern, or compiles one that a rule computes from settings or from the action; the oldest of those is evicted. */
   get(source: string): Pattern {
-    const kept = this.#literals.get(source) ?? this.#others.get(source);
+    const kept = this.literals.get(source) ?? this.#computed.get(source);
     if (kept !== undefined) return kept;
     const pattern = compilePattern(source, false);
-    if (this.#others.size >= maxKept) this.#others.delete(this.#others.keys().next().value as string);
-    this.#others.set(source, pattern);
+    if (this.#computed.size >= maxKept) this.#computed.delete(this.#computed.keys().next().value as string);
+    this.#computed.set(source, pattern);
     return pattern;
   }
 }
@@ -99,15 +92,15 @@ const foldCase = 1;
 
 /** Far below the 10,000 states at which the engine gives up its automaton and simulates, at many times the cost. */
 const maxStates = 1_000;
-/** Instructions looked at while counting; what is not counted by then is not small. */
+/** Instructions visited while counting states; an automaton that needs more is not small. */
 const maxWork = 2_000_000;
 
 /**
- * Whether a pattern's deterministic automaton is known to be small: then the engine reads each character once,
- * whatever the text. False for patterns with `^`, `$` or `\b`, which the engine resolves anew at every character.
+ * Returns true where a pattern's deterministic automaton is known to be small: then the engine reads each character once,
+ * whatever the text. False for patterns with `^`, `$` or `\b`, which the engine resolves again at every character.
  */
 function isSmallAutomaton(program: Program): boolean {
-  const letters = representatives(program);
+  const letters = sampleLetters(program);
   const start = letters === undefined ? undefined : closure(program, [program.start]);
   if (letters === undefined || start === undefined) return false;
   const seen = new Set([start.join(",")]);
@@ -117,8 +110,8 @@ function isSmallAutomaton(program: Program): boolean {
     const readers = state.map((pc) => program.getInst(pc)).filter(isRune);
     for (const letter of letters) {
       work += readers.length;
-      const read = readers.filter((each) => takes(each, letter));
-      // Nothing read: the search begins anew, in the state it began in.
+      const read = readers.filter((each) => accepts(each, letter));
+      // No transition: the search restarts in its initial state.
       if (read.length === 0) continue;
       const next = closure(program, [...read.map((each) => each.out), program.start]);
       if (next === undefined || work > maxWork) return false;
@@ -132,7 +125,7 @@ function isSmallAutomaton(program: Program): boolean {
   return true;
 }
 
-/** Everything reachable without reading; undefined where that depends on the place in the text. */
+/** The instructions reachable without reading a character; undefined where that depends on the position in the text. */
 function closure(program: Program, from: readonly number[]): number[] | undefined {
   const reached = new Set<number>();
   const open = [...from];
@@ -151,13 +144,13 @@ function isRune({ op: code }: Instruction): boolean {
   return code >= op.rune && code <= op.anyButNewline;
 }
 
-function takes(each: Instruction, letter: number): boolean {
+function accepts(each: Instruction, letter: number): boolean {
   if (each.op === op.anyRune) return true;
   return each.op === op.anyButNewline ? letter !== 0x0a : each.matchRune(letter);
 }
 
-/** One character of every class the pattern tells apart; undefined where case folding reaches beyond ASCII letters. */
-function representatives(program: Program): readonly number[] | undefined {
+/** One character of every class that the pattern distinguishes; undefined where case folding reaches beyond ASCII. */
+function sampleLetters(program: Program): readonly number[] | undefined {
   const starts = new Set([0, 0x0a, 0x0b]);
   for (const each of program.inst.filter(isRune)) {
     const [single] = each.runes;
@@ -173,7 +166,7 @@ function representatives(program: Program): readonly number[] | undefined {
   return Array.from(starts);
 }
 
-/** An ASCII character's foldings; `k` and `s` have one each outside ASCII (the Kelvin sign, the long s). */
+/** The case foldings of an ASCII character; `k` and `s` have one each outside ASCII (the Kelvin sign, the long s). */
 function foldings(rune: number): readonly number[] {
   const text = String.fromCharCode(rune);
   const cases = [text.toLowerCase(), text.toUpperCase()].map((each) => each.charCodeAt(0));

@@ -1,4 +1,4 @@
-import { type CelInput, type CelMap, type CelValue, celList, celMap } from "@bufbuild/cel";
+import { type CelValue, celList, celMap } from "@bufbuild/cel";
 import type { ActionEnvelope, Phase } from "../../action/envelope.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { SessionState } from "../../action/session-state.ts";
@@ -7,7 +7,7 @@ import { recordShape, type Shape, shapes } from "./syntax.ts";
 const listOf = (element: Shape): Shape => ({ kind: "list", element });
 const texts = listOf(shapes.string);
 
-/** What rules may read of where an action reaches to, and of what its session did and met before it. Ages are seconds. */
+/** The shapes of an action's facts, of its session's state and of the session's earlier actions. Ages are in seconds. */
 const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shape>> = {
   facts: recordShape({ hosts: texts, paths: texts, more: shapes.bool }),
   session_state: recordShape({
@@ -41,33 +41,33 @@ const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shap
   ),
 };
 
-/** Of an action that nobody watches: a session that begins. */
-const beginning: SessionState = { risk: 0, actions: 0, reviews: 0, tools: 0, new_tool: true, taints: [] };
+/** The state of a new session: used for actions without one. */
+const newSession: SessionState = { risk: 0, actions: 0, reviews: 0, tools: 0, new_tool: true, taints: [] };
 
 function factsValue({ facts }: ActionEnvelope): CelValue {
   return toCelValue((facts ?? { hosts: [], paths: [], more: false }) as unknown as JsonObject);
 }
 
 function sessionStateValue(action: ActionEnvelope): CelValue {
-  const state = action.session_state ?? beginning;
+  const state = action.session_state ?? newSession;
   const taints = withAges(state.taints, action);
   return toCelValue({ ...state, taints } as unknown as JsonObject);
 }
 
-/** The latest first. */
+/** The session's earlier actions, newest first. */
 function historyValue(action: ActionEnvelope): CelValue {
   return toCelValue(withAges(action.history ?? [], action));
 }
 
-/** The same envelope always gives the same ages: they are told from its own time. */
+/** Ages relative to the action's own time, so that the same envelope always gives the same ages. */
 function withAges(items: readonly { readonly at: number }[], { time }: ActionEnvelope): readonly JsonObject[] {
   const now = Date.parse(time);
   return items.map(({ at, ...item }) => ({ ...item, age: Math.max(0, now - at) / 1_000 }));
 }
 
 /**
- * A JSON value as CEL sees it. Objects are wrapped, not copied: a large argument costs only what a rule reads of it.
- * The library's own conversion asks `value.constructor`, which a caller's JSON may name; ours never does.
+ * Converts a JSON value to CEL. Objects are wrapped, not copied: a large argument costs only the members that a rule reads.
+ * The library's own conversion reads `value.constructor`, which a caller's JSON may define; this one never does.
  */
 function toCelValue(value: Json): CelValue {
   if (typeof value !== "object" || value === null) return value;
@@ -75,19 +75,15 @@ function toCelValue(value: Json): CelValue {
   return celMap(new JsonMap(value as JsonObject));
 }
 
-/** A record with named fields, each already a CEL value. */
-function celRecord(fields: Readonly<Record<string, CelValue>>): CelMap {
-  return celMap(new Map<string, CelInput>(Object.entries(fields)));
-}
-
-/** A JSON object as a map from its own keys; each member is converted when it is first read. */
+/** A JSON object as a map of its own keys; each member is converted when it is first read. */
 class JsonMap implements ReadonlyMap<string, CelValue> {
   readonly #object: JsonObject;
-  readonly #read = new Map<string, CelValue>();
+  readonly #read: Map<string, CelValue>;
   #names: readonly string[] | undefined;
 
   constructor(object: JsonObject) {
     this.#object = object;
+    this.#read = new Map();
   }
 
   get size(): number {
@@ -133,10 +129,10 @@ class JsonMap implements ReadonlyMap<string, CelValue> {
   }
 }
 
-/** The variables an expression may name, with what is known of each. */
+/** The variables that an expression may name, with their shapes. */
 export type Scope = ReadonlyMap<string, Shape>;
 
-/** The same variables with the values of one action. Without a prototype: a rule can reach nothing else. */
+/** The values of those variables for one action. Without a prototype, so that a rule can reach nothing else. */
 export type Variables = Readonly<Record<string, CelValue>>;
 
 const everyPhase: Readonly<Record<string, Shape>> = {
@@ -162,19 +158,19 @@ const ofCall: Readonly<Record<string, Shape>> = {
   continuation: shapes.json,
 };
 
-/** Which variables exist in one phase only; for the message that says so. */
+/** The variables that exist in some phases only. */
 const byPhase: Readonly<Record<Phase, Readonly<Record<string, Shape>>>> = {
   list: {},
   input: ofCall,
   output: { ...ofCall, output: shapes.json },
 };
 
-/** Why a name is not in a scope, where another phase has it. */
+/** The phases in which a variable exists that not all phases have. */
 export function phasesWith(name: string): readonly Phase[] {
   return (Object.keys(byPhase) as Phase[]).filter((phase) => Object.hasOwn(byPhase[phase], name));
 }
 
-/** What an expression of a rule may name, where the rule is asked in all of `phases`. */
+/** The variables that a rule may name which is evaluated in all of `phases`. */
 export function ruleScope(phases: readonly Phase[], settings: Shape, data: Shape): Scope {
   const own = Object.entries({ ...byPhase.output }).filter(([name]) =>
     phases.every((phase) => Object.hasOwn(byPhase[phase], name)),
@@ -194,7 +190,7 @@ export function packVariables(settings: JsonObject, data: JsonObject): PackVaria
 
 /**
  * The variables of one action. `now` is the action's own time, so the same envelope always gives the same verdict.
- * What an action lacks is an empty map: `has(tool_definition.digest)` asks without an error.
+ * A part that the action lacks is an empty map: `has(tool_definition.digest)` is false, not an error.
  */
 export function bindVariables(action: ActionEnvelope, pack: PackVariables, now: () => CelValue): Variables {
   const { principal, session, client } = action;
@@ -209,20 +205,20 @@ export function bindVariables(action: ActionEnvelope, pack: PackVariables, now: 
     task: action.task,
     args,
     arguments: args,
-    principal: celRecord({ id: principal.id, role: principal.role, key_id: principal.keyId }),
+    principal: toCelValue({ id: principal.id, role: principal.role, key_id: principal.keyId }),
     session: toCelValue(session as unknown as JsonObject),
     client: toCelValue(client as unknown as JsonObject),
     continuation: toCelValue(action.continuation ?? {}),
     tool_definition: toCelValue((action.tool_definition ?? {}) as unknown as JsonObject),
-    ticket: celRecord({ id: action.ticket?.id ?? "", standing: action.ticket?.standing ?? "none" }),
+    ticket: toCelValue({ id: action.ticket?.id ?? "", standing: action.ticket?.standing ?? "none" }),
     settings: pack.settings,
     data: pack.data,
   });
   if (action.output !== undefined) variables.output = toCelValue(action.output);
-  // Made where the first rule reads them, which most actions have none for.
-  for (const [name, make] of Object.entries({ now, ...sessionValues })) {
-    let made: CelValue | undefined;
-    Object.defineProperty(variables, name, { get: () => (made ??= make(action)), enumerable: true });
+  // Computed when a rule first reads them; most actions never need them.
+  for (const [name, compute] of Object.entries({ now, ...sessionValues })) {
+    let computed: CelValue | undefined;
+    Object.defineProperty(variables, name, { get: () => (computed ??= compute(action)), enumerable: true });
   }
   return variables;
 }

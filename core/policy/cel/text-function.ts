@@ -6,14 +6,14 @@ import type { PatternCache } from "./pattern.ts";
 const { BOOL, DYN, INT, STRING } = CelScalar;
 const list = listType(DYN);
 
-/** The longest text an expression may make. */
+/** The longest text that an expression may create. */
 const maxText = 1_048_576;
 const maxNeedle = 1_024;
-/** Compiling a pattern; charged whether it was kept or not, so that a verdict does not depend on what came before. */
+/** The price of compiling a pattern; charged for cached ones too, so that a verdict does not depend on earlier actions. */
 const patternUnits = 2_000;
-/** Asking a pattern that stands in a rule, and was compiled with it. */
+/** The price of using a pattern that is written in a rule and was compiled with it. */
 const literalUnits = 10;
-/** How often `unescaped` peels a text: `%252e` hides `%2e` hides `.`. */
+/** Layers of escapes that `unescaped` removes: `%252e` hides `%2e` hides `.`. */
 const escapeLayers = 3;
 
 /** The functions over texts. Offsets are UTF-16 code units, as in the envelope's bounds; `size` counts code points. */
@@ -21,8 +21,8 @@ export function textFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
   return [
     ...searchFunctions(meter),
     ...orderFunctions(meter),
-    ...makingFunctions(meter),
-    ...cuttingFunctions(meter),
+    ...buildingFunctions(meter),
+    ...slicingFunctions(meter),
     ...matchingFunctions(meter, patterns),
   ];
 }
@@ -111,24 +111,25 @@ function orderFunctions(meter: Meter): CelFunc[] {
   ];
 }
 
-function makingFunctions(meter: Meter): CelFunc[] {
-  const make = (length: number): void => {
+function buildingFunctions(meter: Meter): CelFunc[] {
+  const chargeNew = (length: number): void => {
     if (length > maxText) throw new RangeError(`expected to make at most ${maxText} characters, got ${length}`);
     meter.chargeText(length);
   };
   const whole = (change: (text: string) => string) =>
     function (this: string): string {
-      // Changing a text character by character is some 8 times dearer than reading it.
+      // Changing a text character by character costs about 8 times as much as reading it.
       meter.charge(1 + (this.length >>> 3));
       return change(this);
     };
   const concat = (a: string, b: string): string => {
-    make(a.length + b.length);
+    chargeNew(a.length + b.length);
     return a + b;
   };
   const codePoints = (text: string): bigint => {
     meter.charge(1 + (text.length >>> 4));
-    return countCodePoints(text);
+    // Quick for texts of one-byte characters, which have no surrogates.
+    return surrogatePair.test(text) ? countCodePoints(text) : BigInt(text.length);
   };
   return [
     celFunc("_+_", [STRING, STRING], STRING, concat),
@@ -157,11 +158,11 @@ function makingFunctions(meter: Meter): CelFunc[] {
       STRING,
       whole((text) => text.trim()),
     ),
-    celMethod("unescaped", STRING, [], STRING, whole(peelEscapes)),
+    celMethod("unescaped", STRING, [], STRING, whole(decodeEscapes)),
     celMethod("replace", STRING, [STRING, STRING], STRING, function (from: string, to: string) {
       meter.charge(1 + (this.length >>> 3));
       const pieces = this.split(from);
-      make(this.length + (pieces.length - 1) * (to.length - from.length));
+      chargeNew(this.length + (pieces.length - 1) * (to.length - from.length));
       return pieces.join(to);
     }),
     celMethod("split", STRING, [STRING], list, function (separator: string) {
@@ -170,16 +171,16 @@ function makingFunctions(meter: Meter): CelFunc[] {
     }),
     celMethod("join", list, [], STRING, function () {
       meter.charge(this.size);
-      return join(this, "", make);
+      return join(this, "", chargeNew);
     }),
     celMethod("join", list, [STRING], STRING, function (separator: string) {
       meter.charge(this.size);
-      return join(this, separator, make);
+      return join(this, separator, chargeNew);
     }),
   ];
 }
 
-function cuttingFunctions(meter: Meter): CelFunc[] {
+function slicingFunctions(meter: Meter): CelFunc[] {
   const cut = (text: string, begin: bigint, end: bigint): string => {
     const bounds = `expected offsets in order from 0 to ${text.length}, got ${begin} and ${end}`;
     if (begin < 0n || begin > end || end > BigInt(text.length)) throw new RangeError(bounds);
@@ -203,8 +204,6 @@ function cuttingFunctions(meter: Meter): CelFunc[] {
 const surrogatePair = /[\ud800-\udbff][\udc00-\udfff]/;
 
 function countCodePoints(text: string): bigint {
-  // The engine knows at once that a text of one-byte characters has none, which is most of them.
-  if (!surrogatePair.test(text)) return BigInt(text.length);
   let pairs = 0;
   for (let at = 1; at < text.length; at++) {
     const isPair = (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
@@ -213,8 +212,8 @@ function countCodePoints(text: string): bigint {
   return BigInt(text.length - pairs);
 }
 
-/** Percent-escapes as the bytes they stand for, layer by layer; what they hide cannot hide from a rule. */
-function peelEscapes(text: string): string {
+/** Decodes percent-escapes layer by layer, so that they hide nothing from a rule. */
+function decodeEscapes(text: string): string {
   let plain = text;
   for (let layer = 0; layer < escapeLayers && plain.includes("%"); layer++) {
     plain = plain.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
@@ -222,7 +221,7 @@ function peelEscapes(text: string): string {
   return plain;
 }
 
-function join(items: CelList, separator: string, make: (length: number) => void): string {
+function join(items: CelList, separator: string, chargeNew: (length: number) => void): string {
   const texts: string[] = [];
   let length = 0;
   for (const item of items) {
@@ -230,15 +229,16 @@ function join(items: CelList, separator: string, make: (length: number) => void)
     length += item.length + separator.length;
     texts.push(item);
   }
-  make(length);
+  chargeNew(length);
   return texts.join(separator);
 }
 
 function matchingFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
   return [
     celMethod("matches", STRING, [STRING], BOOL, function (source: string) {
-      meter.charge(patterns.isLiteral(source) ? literalUnits : patternUnits);
-      const pattern = patterns.get(source);
+      const literal = patterns.literals.get(source);
+      meter.charge(literal === undefined ? patternUnits : literalUnits);
+      const pattern = literal ?? patterns.get(source);
       meter.charge(pattern.price(this));
       return pattern.test(this);
     }),

@@ -1,6 +1,6 @@
 import { type CelValue, isCelList, isCelMap } from "@bufbuild/cel";
 import type { ExplainedExpression, ExpressionOutcome } from "../../action/explanation.ts";
-import { showText } from "../fault.ts";
+import { showText } from "../../action/visible-text.ts";
 import { type CelEngine, ExpressionError } from "./engine.ts";
 import type { Variables } from "./scope.ts";
 import { type Comprehension, type Expr, isExpressionFault, type ParsedExpression, parseExpression } from "./syntax.ts";

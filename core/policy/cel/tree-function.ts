@@ -14,30 +14,17 @@ import type { Meter } from "./meter.ts";
 
 const list = listType(CelScalar.DYN);
 
-/** What finding one leaf costs. */
+/** The price of finding one leaf. */
 const leafUnits = 4;
-/** What a leaf counts for beside its characters, where only so much is looked at. */
+/** Characters that a leaf counts for beside its own, where the number of characters is limited. */
 const leafCharacters = 16;
 
-/** The leaves that one evaluation has found, by the value they are in; several rules ask for those of the arguments. */
-export class LeafMemory {
-  // Neither a WeakMap nor `clear`: both let what they held outlive its evaluation in the collector, at twice the cost.
-  #found = new Map<CelValue, Map<number, FoundLeaves>>();
-
-  /** `most` as it was asked for. */
-  get(value: CelValue, most: number): FoundLeaves | undefined {
-    return this.#found.get(value)?.get(most);
-  }
-
-  keep(value: CelValue, most: number, leaves: FoundLeaves): void {
-    const kept = this.#found.get(value) ?? new Map<number, FoundLeaves>();
-    this.#found.set(value, kept.set(most, leaves));
-  }
-
-  /** Lets go of everything. */
-  clear(): void {
-    this.#found = new Map();
-  }
+/**
+ * The leaves found during one evaluation, by value and limit; several rules read those of the arguments.
+ * Replaced as a whole, neither cleared nor weak: both of those kept the values alive longer, at twice the cost.
+ */
+export class LeafCache {
+  byValue: Map<CelValue, Map<number, FoundLeaves>> = new Map();
 }
 
 interface FoundLeaves {
@@ -48,44 +35,45 @@ interface FoundLeaves {
 /**
  * `leaves(value)`: every text inside a JSON value, at any depth, names of members included, as a list of
  * `{key, text}`; `key` is the nearest member's name (`""` where there is none, and for the names themselves).
- * CEL has no recursion, and a path may be an argument's argument.
+ * CEL has no recursion, and a path may be nested in an argument.
  *
- * `leaves(value, most)`: the first of them, as far as `most` characters reach, each leaf counted as 16 more; the last
- * one is cut. So a rule may look into what has any size, and knows what that costs.
+ * `leaves(value, max)`: the first of them, up to `max` characters, each leaf counted as 16 more; the last one is cut.
+ * A rule can thus search a value of any size at a known price.
  */
-export function treeFunctions(meter: Meter, memory: LeafMemory): CelFunc[] {
-  const leaves = (value: CelValue, most: number): CelList => {
-    const known = memory.get(value, most);
+export function treeFunctions(meter: Meter, cache: LeafCache): CelFunc[] {
+  const leaves = (value: CelValue, max: number): CelList => {
+    const found = cache.byValue.get(value) ?? new Map<number, FoundLeaves>();
+    const known = found.get(max);
     if (known !== undefined) {
-      // The same price the second time: a verdict does not depend on what was asked before.
+      // Same price the second time: a verdict does not depend on what was evaluated before.
       meter.charge(known.units);
       return known.texts;
     }
     const before = meter.left;
-    const harvest = { texts: [], left: most } satisfies Harvest;
+    const harvest = { texts: [], left: max } satisfies Harvest;
     collect(value, "", harvest, meter);
     const texts = celList(harvest.texts);
-    memory.keep(value, most, { texts, units: before - meter.left });
+    cache.byValue.set(value, found.set(max, { texts, units: before - meter.left }));
     return texts;
   };
   return [
     celFunc("leaves", [CelScalar.DYN], list, (value: CelValue) => leaves(value, Number.POSITIVE_INFINITY)),
-    celFunc("leaves", [CelScalar.DYN, CelScalar.INT], list, (value: CelValue, most: bigint) =>
-      leaves(value, Number(most)),
+    celFunc("leaves", [CelScalar.DYN, CelScalar.INT], list, (value: CelValue, max: bigint) =>
+      leaves(value, Number(max)),
     ),
   ];
 }
 
 interface Harvest {
   readonly texts: CelValue[];
-  /** Characters that may still be taken. */
+  /** Characters left to collect. */
   left: number;
 }
 
 function collect(value: CelValue, key: string, harvest: Harvest, meter: Meter): void {
   if (harvest.left <= 0) return;
   meter.charge(leafUnits);
-  if (typeof value === "string") take(key, value, harvest);
+  if (typeof value === "string") addLeaf(key, value, harvest);
   else if (isCelList(value)) {
     for (const item of value) {
       if (harvest.left <= 0) return;
@@ -94,24 +82,20 @@ function collect(value: CelValue, key: string, harvest: Harvest, meter: Meter): 
   } else if (isCelMap(value)) {
     for (const [name, member] of value) {
       if (harvest.left <= 0) return;
-      if (typeof name === "string") take("", name, harvest);
+      if (typeof name === "string") addLeaf("", name, harvest);
       collect(member, typeof name === "string" ? name : key, harvest, meter);
     }
   }
 }
 
-function take(key: string, text: string, harvest: Harvest): void {
+function addLeaf(key: string, text: string, harvest: Harvest): void {
   harvest.left -= leafCharacters;
   if (harvest.left <= 0) return;
-  harvest.texts.push(leaf(key, text.length > harvest.left ? text.slice(0, harvest.left) : text));
+  const shown = text.length > harvest.left ? text.slice(0, harvest.left) : text;
+  const members: [string, string][] = [
+    ["key", key],
+    ["text", shown],
+  ];
+  harvest.texts.push(celMap(new Map(members)));
   harvest.left -= text.length;
-}
-
-function leaf(key: string, text: string): CelValue {
-  return celMap(
-    new Map([
-      ["key", key],
-      ["text", text],
-    ]),
-  );
 }

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../../action/json.ts";
 import { didYouMean } from "../../action/suggestion.ts";
-import { type Faults, hasUnprintable, type Place } from "../fault.ts";
+import { hasUnprintable } from "../../action/visible-text.ts";
+import type { Faults, Place } from "../fault.ts";
 import { describeNode, toJson, type YamlList, type YamlMap, type YamlNode, type YamlScalar } from "./node.ts";
 
 export interface TextRule {

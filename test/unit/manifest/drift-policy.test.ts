@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../core/action/json.ts";
 import { DriftPolicy, type DriftRule } from "../../../core/manifest/manifest-control.ts";
 import { type Declaration, declare } from "../../../core/manifest/plan.ts";
 import { readTaskManifest } from "../../../core/manifest/task-manifest.ts";
-import { readVerdict } from "../../../core/policy/verdict.ts";
+import { checkVerdict } from "../../../core/policy/verdict.ts";
 import { makeAction } from "../../support/action.ts";
 
 const end = Date.parse("2026-06-01T00:00:00Z");
@@ -162,7 +162,7 @@ describe("DriftPolicy.evaluate(action)", () => {
     const verdict = policy().evaluate(spent);
     expect(verdict.risk).to.equal(Math.max(...verdict.findings.map(({ risk }) => risk)));
     for (const { session_risk: points } of verdict.findings) expect(points).to.be.greaterThan(0);
-    expect(readVerdict(verdict, spent)).to.deep.equal(verdict);
+    expect(checkVerdict(verdict, spent)).to.deep.equal(verdict);
   });
 
   it("blocks what is not expected where it is told to", () => {
@@ -173,7 +173,7 @@ describe("DriftPolicy.evaluate(action)", () => {
     const shadow: DriftRule = { mode: "shadow", decision: "review" };
     const strange = action({ tool: "rm" });
     expect(said(strange, policy(shadow))).to.equal("abstain tool");
-    expect(readVerdict(policy(shadow).evaluate(strange), strange)).to.be.an("object");
+    expect(checkVerdict(policy(shadow).evaluate(strange), strange)).to.be.an("object");
     declaration = declare(readTaskManifest({ ...manifest, mode: "enforce" }), "owner", "");
     expect(said(strange, policy(shadow))).to.equal("review tool");
     declaration = declare(readTaskManifest({ ...manifest, mode: "shadow" }), "owner", "");

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { Json } from "../../../core/action/json.ts";
+import { hasUnprintable, showText } from "../../../core/action/visible-text.ts";
 import { CelEngine } from "../../../core/policy/cel/engine.ts";
 import { bindVariables, packVariables } from "../../../core/policy/cel/scope.ts";
-import { hasUnprintable, showText } from "../../../core/policy/fault.ts";
 import { compileMessage } from "../../../core/policy/rule.ts";
 import { makeAction } from "../../support/action.ts";
 import { scopeOf } from "../../support/expression.ts";
