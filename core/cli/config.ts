@@ -59,7 +59,7 @@ async function showConfig(file: string, { json }: { readonly json?: true }): Pro
 
 async function checkConfig(file: string, { json }: { readonly json?: true }): Promise<void> {
   try {
-    const config = await loadConfig(file, process.env);
+    const config = await loadConfig(file, process.env, { requireFolders: true });
     const counts = { keys: config.keys.length, upstreams: config.upstreams.length, packs: config.policy.packs.length };
     const digest = configDigest(config);
     if (json) process.stdout.write(`${JSON.stringify({ ok: true, ...counts, digest })}\n`);

@@ -308,7 +308,7 @@ function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
   return new ProviderFleet({
     providers: config.providers,
     routes: config.modelGateway.routes,
-    leftOut: config.modelGateway.leaveOut,
+    leftOut: config.modelGateway.dropHints,
     bounds: { bytes: config.limits.upstreamReplyBytes, json: { ...jsonBounds(config), reader: "tolerant" } },
     clock: Date.now,
     elapsedMs: () => performance.now(),

@@ -137,7 +137,7 @@ function openAdmin(parts: Parts, reader: RequestReader): AdminPort {
   const { config, attempts, metrics } = parts;
   const rate = new AdminRate({
     requestsPerMinute: config.limits.adminRequestsPerMinute,
-    strangersPerMinute: config.limits.adminStrangersPerMinute,
+    strangersPerMinute: config.limits.adminUnauthenticatedPerMinute,
     elapsedMs: () => performance.now(),
     onLimited: (by) => metrics.adminLimited(by),
   });

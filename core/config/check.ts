@@ -1,6 +1,6 @@
 import { OptionalKind, type Static, type TSchema } from "@sinclair/typebox";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
-import type { Json, JsonObject } from "../action/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { suggest } from "../action/suggestion.ts";
 import { plainValue, type YamlMap, type YamlNode } from "./document.ts";
 import { type FaultList, type Place, quoteInput } from "./fault.ts";
@@ -27,8 +27,7 @@ export function checkDocument<Schema extends TSchema>(
   const check = new DocumentCheck(faults);
   check.index({ node, schema, path, pointer: "", keyPlace: node.place });
   const value = plainValue(node);
-  const validate = compileSchema(schema);
-  if (!validate(value)) for (const error of validate.errors ?? []) check.report(error);
+  for (const { error, pointer } of validationErrors(schema, value)) check.report(error, pointer);
   // INVARIANT: a schema's static type describes exactly what `fill` builds from the same schema.
   return fill(schema, value, "", check.misfits) as Draft<Static<Schema>>;
 }
@@ -38,10 +37,45 @@ export function withDefaults<Schema extends TSchema>(schema: Schema, value: Json
   return fill(schema, value, "", new Set()) as Static<Schema>;
 }
 
+/**
+ * The errors of a value, each with the pointer to what it is about. Of a mapping, only the schemas of the keys that it has
+ * are compiled: compiling those of the whole configuration takes longer than the rest of a start.
+ */
+function* validationErrors(schema: TSchema, value: Json): Generator<{ error: ErrorObject; pointer: string }> {
+  if (schema.properties === undefined || !isJsonObject(value)) {
+    yield* errorsOf(schema, value, "");
+    return;
+  }
+  yield* errorsOf(outlineOf(schema), value, "");
+  for (const [key, member] of Object.entries(value)) {
+    if (Object.hasOwn(schema.properties, key)) {
+      yield* errorsOf(memberSchema(schema, key), member, `/${pointerSegment(key)}`);
+    }
+  }
+}
+
+function errorsOf(schema: TSchema, value: Json, pointer: string): { error: ErrorObject; pointer: string }[] {
+  const validate = compileSchema(schema);
+  if (validate(value)) return [];
+  return (validate.errors ?? []).map((error) => ({ error, pointer: pointer + error.instancePath }));
+}
+
+const outlines = new WeakMap<TSchema, TSchema>();
+
+/** The schema of a mapping without those of its members. */
+function outlineOf(schema: TSchema): TSchema {
+  const known = outlines.get(schema);
+  if (known !== undefined) return known;
+  const properties = Object.fromEntries(Object.keys(schema.properties).map((key) => [key, {}]));
+  const outline = { ...schema, properties } as TSchema;
+  outlines.set(schema, outline);
+  return outline;
+}
+
 let ajv: Ajv2020 | undefined;
 const compiled = new WeakMap<TSchema, ValidateFunction>();
 
-/** The validator of a schema, compiled once: strict, with our formats and annotations, and with all errors in detail. */
+/** The validator of a schema, compiled once: strict, with our formats and annotations, reporting every error. */
 export function compileSchema(schema: TSchema): ValidateFunction {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
@@ -56,8 +90,11 @@ function createValidator(): Ajv2020 {
     strict: true,
     strictRequired: false,
     allErrors: true,
-    verbose: true,
     ownProperties: true,
+    // Our own schemas are checked by tests; these three options are most of the time that compiling takes.
+    validateSchema: false,
+    messages: false,
+    code: { optimize: false },
   });
   validator.addVocabulary([...annotationKeywords]);
   for (const [name, { test }] of Object.entries(formats)) validator.addFormat(name, { type: "string", validate: test });
@@ -116,8 +153,8 @@ class DocumentCheck {
   }
 
   /** Adds what an error of the validator means; a value has one fault at most. */
-  report(error: ErrorObject): void {
-    const at = this.#nodes.get(error.instancePath);
+  report(error: ErrorObject, pointer: string): void {
+    const at = this.#nodes.get(pointer);
     // Errors inside a union and about names are summed up by one of the value itself; `index` has checked conditions.
     if (at === undefined || error.propertyName !== undefined || /\/(?:any|one|all)Of\//.test(error.schemaPath)) return;
     if (error.keyword === "required") this.#reportMissing(at, String(error.params.missingProperty));

@@ -9,102 +9,69 @@ import type {
   WebhookConfig,
   WitnessConfig,
 } from "./gateway-config.ts";
-import type { ModelRoute } from "./peer-config.ts";
-import type { TrustedSigner } from "./trust-policy.ts";
 
 /**
- * `sha256:<hex>` of what the configuration says; equal for equal configurations.
+ * `sha256:<hex>` of the configuration; equal for equal configurations.
  * A value from the environment counts by its variable's name, one of unknown origin by its own name alone:
  * nobody can test a guess at a secret against the digest.
  */
 export function configDigest(config: GatewayConfig): string {
-  const { dataDir, state, upstreams } = config;
-  const document = {
-    listen: { ...config.listen },
-    dataDir,
-    state,
-    keys: config.keys.map((key) => ({ ...key })),
-    mcpGateway: { ...config.mcpGateway },
-    upstreams: upstreams.map(withoutSecrets),
-    providers: config.providers.map(withoutKey),
-    modelGateway: { ...config.modelGateway, routes: config.modelGateway.routes.map(routeOf) },
-    usage: { ...config.usage, budgets: config.usage.budgets.map((budget) => ({ ...budget })) },
-    policy: {
-      ...config.policy,
-      packs: config.policy.packs.map((pack) => ({ ...pack })),
-      plugins: config.policy.plugins.map((plugin) => ({ ...plugin })),
-    },
-    extensions: { strict: config.extensions.strict, trustPolicy: trustOf(config) },
-    sessions: {
-      ...config.sessions,
-      reviewFlood: { ...config.sessions.reviewFlood },
-      risk: { ...config.sessions.risk },
-      drift: { ...config.sessions.drift },
-      taskSigners: config.sessions.taskSigners.map((signer) => ({ ...signer })),
-    },
-    tickets: { ...config.tickets },
-    evidence: { ...config.evidence, witnesses: config.evidence.witnesses.map(withoutHeaders) },
-    approvals: { ...config.approvals, webhooks: config.approvals.webhooks.map(withoutKeys) },
-    // Where no backups are made, it says nothing where they would be.
-    resilience: config.resilience.enabled ? { ...config.resilience } : { enabled: false },
-    telemetry: telemetryOf(config.telemetry),
-    limits: { ...config.limits },
-    log: config.log,
+  const { source: _, ...document } = config;
+  const { extensions, evidence, approvals, resilience } = config;
+  const withoutSecrets = {
+    ...document,
+    upstreams: config.upstreams.map(upstreamWithoutSecrets),
+    providers: config.providers.map(providerWithoutKey),
+    extensions: { strict: extensions.strict, trustPolicy: extensions.trustPolicy },
+    evidence: { ...evidence, witnesses: evidence.witnesses.map(witnessWithoutHeaders) },
+    approvals: { ...approvals, webhooks: approvals.webhooks.map(webhookWithoutSecrets) },
+    // Where no backups are made, their settings mean nothing.
+    resilience: resilience.enabled ? resilience : { enabled: false },
+    telemetry: telemetryWithoutHeaders(config.telemetry),
   };
-  return contentDigest(canonicalJson(document));
+  return contentDigest(canonicalJson(withoutSecrets as unknown as JsonObject));
 }
 
-function trustOf({ extensions: { trustPolicy: policy } }: GatewayConfig): Json {
-  if (policy === null) return null;
-  const { allOf, anyOf, revoked, trustedRoot } = policy;
-  const any = anyOf === null ? null : { minimum: anyOf.minimum, signers: anyOf.signers.map(signerOf) };
-  return { allOf: allOf.map(signerOf), anyOf: any, revoked: { ...revoked }, trustedRoot };
+type Origins = Readonly<Record<string, ValueOrigin>> | undefined;
+
+function originOf(origins: Origins, name: string): ValueOrigin | undefined {
+  return origins !== undefined && Object.hasOwn(origins, name) ? origins[name] : undefined;
 }
 
-function signerOf({ key, identity, ...rest }: TrustedSigner): Json {
-  const named = identity === null ? null : { issuer: identity.issuer, subject: { ...identity.subject } };
-  return { ...rest, key: key === null ? null : { ...key }, identity: named };
+/** Each header with the variable that it comes from, for places where all headers come from the environment. */
+function headerVariables(headers: Readonly<Record<string, string>>, origins: Origins): Json {
+  return Object.keys(headers).map((name) => {
+    const origin = originOf(origins, name);
+    return [name, origin === undefined || origin === "file" ? null : origin.variable];
+  });
 }
 
-/** All headers of a witness come from the environment. */
-function withoutHeaders({ origins, ...witness }: WitnessConfig): JsonObject {
-  if (witness.type !== "http") return { ...witness };
-  return { ...witness, headers: Object.keys(witness.headers).map((name) => [name, variableOf(origins[name])]) };
+function witnessWithoutHeaders({ origins, ...witness }: WitnessConfig): object {
+  if (witness.type !== "http") return witness;
+  return { ...witness, headers: headerVariables(witness.headers, origins) };
 }
 
-/** Where nobody is told anything, it says nothing of how. */
-function telemetryOf({ origins, headers, ...rest }: TelemetryConfig): JsonObject {
-  if (rest.endpoint === null) return { endpoint: null };
-  return { ...rest, headers: Object.keys(headers).map((name) => [name, variableOf(origins[name])]) };
+/** Without an endpoint, the other settings mean nothing. */
+function telemetryWithoutHeaders({ origins, headers, ...rest }: TelemetryConfig): object {
+  return rest.endpoint === null ? { endpoint: null } : { ...rest, headers: headerVariables(headers, origins) };
 }
 
-/** Secrets are told by the variables they come from. */
-function withoutKeys({ secrets: _, ...webhook }: WebhookConfig): JsonObject {
-  return { ...webhook };
+/** `secretVariables` stands for the secrets. */
+function webhookWithoutSecrets({ secrets: _, ...webhook }: WebhookConfig): object {
+  return webhook;
 }
 
-/** Its key is told by the variable it comes from. */
-function withoutKey(provider: ProviderConfig): JsonObject {
-  const { breaker, ...rest } = provider;
-  const told = { ...rest, breaker: { ...breaker } };
-  return "apiKey" in told ? { ...told, apiKey: null } : told;
+/** `keyVariable` stands for the key. */
+function providerWithoutKey(provider: ProviderConfig): object {
+  return "apiKey" in provider ? { ...provider, apiKey: null } : provider;
 }
 
-function routeOf({ canary, steps, ...route }: ModelRoute): JsonObject {
-  return { ...route, steps: steps.map((step) => ({ ...step })), canary: canary === null ? null : { ...canary } };
-}
-
-function variableOf(origin: ValueOrigin | undefined): Json {
-  return origin === undefined || origin === "file" ? null : origin.variable;
-}
-
-function withoutSecrets(upstream: UpstreamConfig): JsonObject {
-  const { origins, ...rest } = upstream;
-  const values = rest.transport === "stdio" ? rest.env : rest.headers;
-  const told = Object.entries(values).map(([name, value]): [string, Json] => {
-    const origin = origins !== undefined && Object.hasOwn(origins, name) ? origins[name] : undefined;
+function upstreamWithoutSecrets({ origins, ...upstream }: UpstreamConfig): object {
+  const values = upstream.transport === "stdio" ? upstream.env : upstream.headers;
+  const sourced = Object.entries(values).map(([name, value]): [string, Json] => {
+    const origin = originOf(origins, name);
     if (origin === undefined) return [name, null];
     return [name, origin === "file" ? value : { variable: origin.variable }];
   });
-  return { ...rest, [rest.transport === "stdio" ? "env" : "headers"]: Object.fromEntries(told) };
+  return { ...upstream, [upstream.transport === "stdio" ? "env" : "headers"]: Object.fromEntries(sourced) };
 }

@@ -1,243 +1,224 @@
-import type { Decision } from "../action/decision.ts";
-import type { Phase } from "../action/envelope.ts";
-import type { JsonObject } from "../action/json.ts";
-import type { Hint } from "../action/model-api.ts";
-import type { Mode } from "../action/policy.ts";
-import type { Role } from "../action/role.ts";
-import type {
-  ModelRoute,
-  ProviderConfig as ProviderSpec,
-  TelemetryTarget,
-  UpstreamConfig as UpstreamSpec,
-  UsageConfig,
-  WebhookConfig as WebhookSpec,
-  WitnessConfig as WitnessSpec,
-} from "./peer-config.ts";
+import { Buffer } from "node:buffer";
+import type { ModelApi } from "../action/model-api.ts";
+import type { FileForm, ProviderForm, UpstreamForm, WebhookForm, WitnessForm } from "./file-schema.ts";
 import type { TrustPolicy } from "./trust-policy.ts";
 
-/** Everything an operator can set, checked, with defaults filled in and every path absolute. Deep-frozen. */
-export interface GatewayConfig {
+/**
+ * A checked form with the keys in camelCase, read-only. A mapping whose keys the operator chooses keeps them. The meaning
+ * of each key is the description in the schema.
+ */
+export type Camel<T> = T extends string | number | boolean | null
+  ? T
+  : T extends readonly (infer Item)[]
+    ? readonly Camel<Item>[]
+    : string extends keyof T
+      ? Readonly<T>
+      : { readonly [Key in keyof T as CamelCase<Key & string>]: Camel<T[Key]> };
+
+type CamelCase<Key extends string> = Key extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Key;
+
+type Sections = Camel<FileForm>;
+
+/** Everything an operator can set: checked, defaults filled in, every path absolute, deep-frozen. */
+export interface GatewayConfig
+  extends Pick<Sections, "listen" | "mcpGateway" | "usage" | "tickets" | "limits" | "log" | "state" | "dataDir"> {
   /** Path of the file; null in local mode. */
   readonly source: string | null;
-  readonly listen: ListenConfig;
-  readonly dataDir: string;
-  /** Not enabled: everything is kept in memory and gone at the next start. */
-  readonly state: { readonly enabled: boolean };
   readonly keys: readonly KeyConfig[];
-  readonly mcpGateway: McpGatewayConfig;
   readonly upstreams: readonly UpstreamConfig[];
   readonly providers: readonly ProviderConfig[];
-  readonly modelGateway: ModelGatewayConfig;
-  readonly usage: UsageConfig;
-  readonly policy: PolicyConfig;
+  readonly modelGateway: Omit<Sections["modelGateway"], "routes"> & { readonly routes: readonly ModelRoute[] };
+  readonly policy: Sections["policy"];
   readonly extensions: ExtensionConfig;
   readonly sessions: SessionConfig;
-  readonly tickets: TicketConfig;
-  readonly evidence: EvidenceConfig;
+  readonly evidence: Omit<Sections["evidence"], "witnesses"> & { readonly witnesses: readonly WitnessConfig[] };
   readonly approvals: ApprovalConfig;
-  readonly resilience: ResilienceConfig;
+  /** The tenant is null where it is not configured and not clear from the keys: then nobody may make backups. */
+  readonly resilience: Sections["resilience"];
   readonly telemetry: TelemetryConfig;
-  readonly limits: LimitConfig;
-  readonly log: { readonly level: LogLevel };
 }
 
-interface ListenConfig {
-  /** Address of the gateway port. */
-  readonly host: string;
-  /** Address of the admin and metrics ports. */
-  readonly adminHost: string;
-  /** Port 0 takes any free port; so for all three. */
-  readonly gatewayPort: number;
-  readonly adminPort: number;
-  readonly metricsPort: number;
-  /** `host` or `host:port`, lower case. Empty: loopback names only. */
-  readonly allowedHosts: readonly string[];
-  /** `scheme://host[:port]`. Empty: loopback origins only. */
-  readonly allowedOrigins: readonly string[];
-}
+export type PackConfig = Sections["policy"]["packs"][number];
+export type UsageConfig = Sections["usage"];
+export type BudgetConfig = UsageConfig["budgets"][number];
 
-/** One API key. The key itself is nowhere in it. */
-export interface KeyConfig {
-  readonly id: string;
-  readonly tenant: string;
-  readonly role: Role;
+/** One API key; the key itself is not part of it. */
+export interface KeyConfig extends Omit<Sections["keys"][number], "keyEnv" | "keyHash"> {
   /** `sha256:<64 hex>`. */
   readonly keyHash: string;
 }
 
-interface McpGatewayConfig {
-  readonly requireAuth: boolean;
-  /** The tenant of a caller without a key; null exactly where `requireAuth` is true. */
-  readonly anonymousTenant: string | null;
-  /** `_meta` keys that reach the upstream, and therefore policy and fingerprint too. */
-  readonly metaPassthrough: readonly string[];
-  readonly maxSessions: number;
-  readonly sessionIdleMs: number;
-}
-
-/** A provider as the fleet takes it, and where its key came from. */
-export type ProviderConfig = ProviderSpec & {
-  /** Null where it has no key. */
-  readonly keyVariable: string | null;
-};
-
-export interface ModelGatewayConfig {
-  /** Whether requests in the messages API may offer tools. */
-  readonly toolPassthrough: boolean;
-  /** Requests at once. */
-  readonly maxConcurrent: number;
-  /** Of each text of a streamed answer, what waits for what follows. */
-  readonly holdbackBytes: number;
-  /** Of requests to a provider of the other API. */
-  readonly leaveOut: readonly Hint[];
-  readonly routes: readonly ModelRoute[];
-}
-
-export interface PackConfig {
-  /** Absolute path of the pack's folder. */
-  readonly path: string;
-  readonly mode: Mode;
-  readonly settings: JsonObject;
-  /** Globs of rules that are only recorded. */
-  readonly shadowRules: readonly string[];
-}
-
-interface PluginConfig {
-  /** Absolute path of the plugin's folder. */
-  readonly path: string;
-  readonly mode: Mode;
-  readonly phases: readonly Phase[];
-  /** What each of its findings taints the session with. */
-  readonly taints: readonly string[];
-  readonly settings: JsonObject;
-}
-
-interface PolicyConfig {
-  readonly packs: readonly PackConfig[];
-  readonly plugins: readonly PluginConfig[];
-  readonly pluginWorkers: number;
-  /** The decision about an action no policy speaks of. */
-  readonly defaultDecision: Decision;
-  readonly deadlineMs: number;
-}
-
 interface ExtensionConfig {
-  /** What is not trusted is not loaded. Only with a trust policy. */
+  /** Loads only what is trusted. Requires a trust policy. */
   readonly strict: boolean;
   /** Null: nothing is trusted. */
   readonly trustPolicy: TrustPolicy | null;
-  /** What the trust policy was read from, absolute. */
+  /** The files that the trust policy was read from, absolute. */
   readonly trustFiles: readonly string[];
 }
 
-interface SessionConfig {
-  /** Whose admins may stop every tenant. Null: nobody may. */
-  readonly gatewayTenant: string | null;
-  /** 0 reviews: no session is stopped for them. */
+/** Durations in milliseconds. */
+type SessionConfig = Pick<Sections["sessions"], "gatewayTenant" | "drift" | "taskSigners" | "maxActive"> & {
   readonly reviewFlood: { readonly reviews: number; readonly windowMs: number };
-  /** A session at `killAt` is stopped, 0: none is; the score drains from there to nothing in `windowMs`. */
-  readonly risk: { readonly killAt: number; readonly windowMs: number; readonly mode: Mode };
-  /** `mode`: of manifests that name none. */
-  readonly drift: { readonly mode: Mode; readonly decision: "review" | "block" };
-  /** Base64 of Ed25519 keys whose references bind sessions of their tenant to tasks. */
-  readonly taskSigners: readonly { readonly id: string; readonly tenant: string; readonly publicKey: string }[];
-  /** Sessions in memory. */
-  readonly maxActive: number;
-  readonly forgetMs: number;
-}
-
-interface TicketConfig {
-  /** At most `maxTtlSeconds`. */
-  readonly defaultTtlSeconds: number;
-  readonly maxTtlSeconds: number;
-  /** Tickets of one tenant that have not expired. */
-  readonly maxLive: number;
-  readonly allowSelfIssue: boolean;
-}
-
-interface EvidenceConfig {
-  /** False: of arguments and answers, nothing is kept but what proves them. */
-  readonly storeValues: boolean;
-  /** False: a session is known by its id alone. */
-  readonly storeLabels: boolean;
-  /** Globs over `<tool>:<member>`: values that are never kept. */
-  readonly redactFields: readonly string[];
-  readonly witnesses: readonly WitnessConfig[];
-  /** 0: no heartbeats. */
-  readonly checkpointHeartbeatMs: number;
-}
-
-export type WitnessConfig = WitnessSpec & {
-  /** By name of a header: all come from the environment. */
-  readonly origins: Readonly<Record<string, ValueOrigin>>;
+  readonly risk: Omit<Sections["sessions"]["risk"], "windowSeconds"> & { readonly windowMs: number };
+  readonly idleRetentionMs: number;
 };
 
-interface ApprovalConfig {
-  /** Time to review, then to use. */
+/** Durations in milliseconds. */
+type ApprovalConfig = Pick<
+  Sections["approvals"],
+  "maxHeldBytes" | "allowSelfReview" | "allowBreakGlass" | "reviewUrl"
+> & {
   readonly reviewMs: number;
   readonly useMs: number;
+  readonly holdMs: number;
   /** Pending and approved, per tenant. */
   readonly maxLive: number;
-  /** Held actions of a tenant together. */
-  readonly maxHeldBytes: number;
-  readonly allowSelfReview: boolean;
-  readonly allowBreakGlass: boolean;
-  /** 0: a held call is answered at once. */
-  readonly holdMs: number;
-  /** `{id}` stands for the approval's id; null: clients are sent nowhere. */
-  readonly reviewUrl: string | null;
   readonly webhooks: readonly WebhookConfig[];
-}
-
-export type WebhookConfig = WebhookSpec & {
-  /** Where its secrets come from, in their order. */
-  readonly secretVariables: readonly string[];
 };
 
-interface ResilienceConfig {
-  /** Only where the state is on disk. */
-  readonly enabled: boolean;
-  /** Whose backups they are, whatever tenants they hold; null: nobody's. */
-  readonly tenant: string | null;
-  readonly backupDir: string;
-  /** Complete backups that stay. */
-  readonly keep: number;
-}
-
-export type TelemetryConfig = TelemetryTarget & {
-  /** Only where there is an endpoint. */
-  readonly exemplars: boolean;
-  /** By name of a header: all come from the environment. */
-  readonly origins: Readonly<Record<string, ValueOrigin>>;
-};
-
-interface LimitConfig {
-  readonly bodyBytes: number;
-  readonly jsonDepth: number;
-  readonly jsonNodes: number;
-  /** UTF-16 code units of one string. */
-  readonly jsonStringLength: number;
-  readonly upstreamReplyBytes: number;
-  readonly headersMs: number;
-  readonly bodyMs: number;
-  readonly keepAliveMs: number;
-  readonly unreadMs: number;
-  readonly maxConnections: number;
-  readonly maxWebsockets: number;
-  /** Of one key. */
-  readonly adminRequestsPerMinute: number;
-  /** Of one address, without a good key. */
-  readonly adminStrangersPerMinute: number;
-  readonly drainMs: number;
-}
-
-type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
-
-/** Where the value of one upstream header or variable came from: the file itself, or the named environment variable. */
+/** The source of a header's or variable's value: the file itself, or the environment variable it names. */
 export type ValueOrigin = "file" | { readonly variable: string };
 
-/** An upstream as the fleet takes it, and where its values came from. */
-export type UpstreamConfig = UpstreamSpec & {
+interface WithOrigins {
   /** By name of a header or variable. A value without an origin counts as a secret. */
   readonly origins?: Readonly<Record<string, ValueOrigin>>;
+}
+
+export interface StdioEndpoint {
+  readonly transport: "stdio";
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd?: string;
+  /** The environment of the process, beside PATH, HOME, LANG and TMPDIR. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface HttpEndpoint {
+  /** `http`: Streamable HTTP; `sse`: the HTTP+SSE transport of revision 2024-11-05. */
+  readonly transport: "http" | "sse";
+  readonly url: string;
+  /** Sent with every request; secrets are already resolved. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The settings of an upstream that do not depend on its transport. */
+export type UpstreamSettings = Omit<
+  Camel<UpstreamForm>,
+  "transport" | "command" | "args" | "cwd" | "env" | "envFrom" | "url" | "headers" | "headersEnv"
+>;
+export type StdioConfig = StdioEndpoint & UpstreamSettings & WithOrigins;
+export type HttpConfig = HttpEndpoint & UpstreamSettings & WithOrigins;
+export type UpstreamConfig = StdioConfig | HttpConfig;
+
+/** Headers that carry the conversation itself: a configured one would contradict the message, or forge it. */
+const reservedHeaders: ReadonlySet<string> = new Set([
+  "accept",
+  "accept-encoding",
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "expect",
+  "host",
+  "keep-alive",
+  "last-event-id",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Returns whether a header's value is set by the protocol or by the HTTP client. */
+export function isReservedHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return reservedHeaders.has(lower) || lower.startsWith("mcp-");
+}
+
+export interface HttpProvider {
+  /** `openai`: the chat completions API; `anthropic`: the messages API. */
+  readonly type: "openai" | "anthropic";
+  /** As the vendor's own clients expect it: with `/v1` for `openai`, without it for `anthropic`. */
+  readonly baseUrl: string;
+  /** Null: none is sent. */
+  readonly apiKey: string | null;
+}
+
+/** Answers by itself, without a network. */
+export interface MockProvider {
+  readonly type: "mock";
+}
+
+type ProviderSettings = Omit<Camel<ProviderForm>, "type" | "baseUrl" | "apiKeyEnv"> & {
+  /** The variable that holds the key; null where there is no key. */
+  readonly keyVariable?: string | null;
 };
+export type BreakerConfig = ProviderSettings["breaker"];
+export type ProviderConfig = (HttpProvider | MockProvider) & ProviderSettings;
+export type HttpProviderConfig = HttpProvider & ProviderSettings;
+
+/** Returns the API of a provider of this type. */
+export function apiOf(type: ProviderConfig["type"]): ModelApi {
+  return type === "anthropic" ? "messages" : "chat";
+}
+
+/** A provider, and its name for the model. */
+export interface RouteStep {
+  readonly provider: string;
+  readonly model: string;
+}
+
+/** The destinations of requests for one model. */
+export interface ModelRoute {
+  /** The name that clients use. */
+  readonly model: string;
+  /** In order. Weights are given for all steps, or null for all: then the first step serves every session. */
+  readonly steps: readonly (RouteStep & { readonly weight: number | null })[];
+  /** Whether the next step is tried where one failed. */
+  readonly fallback: boolean;
+  readonly canary: (RouteStep & { readonly percent: number }) | null;
+}
+
+export type NoticeType = WebhookForm["events"][number];
+
+/** A receiver of notices about a tenant's approvals. */
+export type WebhookConfig = Omit<Camel<WebhookForm>, "secretsEnv"> & {
+  /** `whsec_<base64>`; each delivery carries a signature of each, so that they can be rotated. */
+  readonly secrets: readonly string[];
+  /** The variables that hold the secrets, in the same order. */
+  readonly secretVariables?: readonly string[];
+};
+
+const minSecretBytes = 24;
+const maxSecretBytes = 64;
+
+/** The key in a secret as Standard Webhooks writes it: `whsec_` and the base64 of 24 to 64 bytes. Undefined for others. */
+export function readWebhookSecret(text: string): Buffer | undefined {
+  const [, base64 = ""] = /^whsec_([A-Za-z0-9+/]{32,88}={0,2})$/.exec(text) ?? [];
+  const key = Buffer.from(base64, "base64");
+  // A text that decodes but is not its own encoding would be another key to another decoder.
+  if (key.toString("base64") !== base64) return undefined;
+  return key.length >= minSecretBytes && key.length <= maxSecretBytes ? key : undefined;
+}
+
+export type WitnessPlace =
+  | { readonly type: "file"; readonly path: string }
+  | { readonly type: "git"; readonly repository: string }
+  | {
+      readonly type: "http";
+      readonly url: string;
+      /** Sent with every request; secrets are already resolved. */
+      readonly headers: Readonly<Record<string, string>>;
+    };
+
+/** A place outside the data folder that keeps notes about the head of each chain. */
+export type WitnessConfig = WitnessPlace & Pick<Camel<WitnessForm>, "name" | "intervalMs"> & WithOrigins;
+
+/** An OpenTelemetry collector. Without an endpoint nothing is exported. */
+export type TelemetryTarget = Omit<Sections["telemetry"], "headersEnv" | "exemplars"> & {
+  /** Values are secrets. */
+  readonly headers: Readonly<Record<string, string>>;
+};
+export type TelemetryConfig = TelemetryTarget & Pick<Sections["telemetry"], "exemplars"> & WithOrigins;

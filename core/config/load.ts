@@ -1,183 +1,151 @@
+import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import type { TSchema } from "@sinclair/typebox";
 import { deepFreeze } from "../action/json.ts";
-import { checkDocument } from "./check.ts";
-import { readDocument } from "./document.ts";
+import { checkDocument, memberSchema } from "./check.ts";
+import { describeFileError, readDocument } from "./document.ts";
 import { FaultList } from "./fault.ts";
 import {
+  type FileDraft,
   type FileForm,
   fileSchema,
   type ProviderForm,
   type RouteForm,
   type UpstreamForm,
-  type WebhookForm,
   type WitnessForm,
 } from "./file-schema.ts";
 import type {
+  Camel,
   GatewayConfig,
-  KeyConfig,
-  ModelGatewayConfig,
-  ProviderConfig,
-  TelemetryConfig,
-  UpstreamConfig,
-  WebhookConfig,
-  WitnessConfig,
-} from "./gateway-config.ts";
-import type {
   HttpEndpoint,
   HttpProvider,
   MockProvider,
   ModelRoute,
   StdioEndpoint,
-  UsageConfig,
   WitnessPlace,
-} from "./peer-config.ts";
+} from "./gateway-config.ts";
 import { checkRules } from "./rule.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
 import { loadTrustFile, type TrustFile } from "./trust-file.ts";
 
-/**
- * Reads, checks and freezes one configuration file; secrets come from `env`.
- * Throws CONFIG_INVALID with every fault of the file, one `file:line:column: path: text` a line,
- * and as `data.faults`. No fault tells the value of a secret.
- */
-export async function loadConfig(path: string, env: NodeJS.ProcessEnv): Promise<GatewayConfig> {
-  const { form, secrets } = await readForm(path, env);
-  const source = resolve(path);
-  const { trust_policy: trust } = form.extensions;
-  return buildConfig(
-    form,
-    secrets,
-    source,
-    trust === null ? null : await loadTrustFile(resolve(dirname(source), trust)),
-  );
+interface LoadOptions {
+  /** Makes a missing folder of a pack or plugin a fault; without it, loading the pack or plugin fails later. */
+  readonly requireFolders?: boolean;
 }
 
-/** The checked file in its own spelling, and what the environment adds to it. Throws as `loadConfig` does. */
-export async function readForm(path: string, env: NodeJS.ProcessEnv): Promise<{ form: FileForm; secrets: Secrets }> {
+/**
+ * Reads, checks and freezes one configuration file; secrets come from `env`.
+ * Throws CONFIG_INVALID with every fault of the file, one `file:line:column: path: message` a line, and as
+ * `data.faults`. No fault contains the value of a secret.
+ */
+export async function loadConfig(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  options: LoadOptions = {},
+): Promise<GatewayConfig> {
+  const { form, secrets } = await readForm(path, env, options);
+  const source = resolve(path);
+  const { trust_policy: trust } = form.extensions;
+  const trustFile = trust === null ? null : await loadTrustFile(resolve(dirname(source), trust));
+  return buildConfig(form, secrets, source, trustFile);
+}
+
+/** The checked file in its own spelling, and the secrets from the environment. Throws as `loadConfig` does. */
+export async function readForm(
+  path: string,
+  env: NodeJS.ProcessEnv,
+  { requireFolders = false }: LoadOptions = {},
+): Promise<{ form: FileForm; secrets: Secrets }> {
   const faults = new FaultList(path);
   const document = await readDocument(path, faults);
   if (document === undefined) return faults.throwAll();
   const draft = checkDocument(document, fileSchema, faults);
   const secrets = readSecrets(draft, env, faults);
   checkRules(draft, secrets, faults);
+  if (requireFolders) await checkFolders(draft?.policy, dirname(resolve(path)), faults);
   faults.throwIfAny();
   // INVARIANT: without a fault the draft has no holes.
   return { form: draft as FileForm, secrets };
 }
 
+async function checkFolders(policy: FileDraft["policy"], folder: string, faults: FaultList): Promise<void> {
+  for (const section of ["packs", "plugins"] as const) {
+    for (const [index, entry] of (policy?.[section] ?? []).entries()) {
+      if (entry?.path === undefined) continue;
+      const path = resolve(folder, entry.path);
+      const got = await stat(path).then((found) => (found.isDirectory() ? undefined : "a file"), describeFileError);
+      if (got !== undefined) faults.add(`policy.${section}[${index}].path`, `expected a folder, got ${got}: ${path}`);
+    }
+  }
+}
+
 /** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */
 export function buildConfig(form: FileForm, secrets: Secrets, source: string, trust: TrustFile | null): GatewayConfig {
   const folder = dirname(source);
-  const { listen, mcp_gateway: mcp, approvals, evidence, limits, policy, resilience } = form;
+  const config = toCamel(form, fileSchema);
+  const { mcpGateway: mcp, policy, extensions, sessions, tickets, evidence, approvals, resilience } = config;
+  const inFolder = <T extends { readonly path: string }>(entry: T): T => ({
+    ...entry,
+    path: resolve(folder, entry.path),
+  });
   return deepFreeze<GatewayConfig>({
+    ...config,
     source,
-    listen: {
-      host: listen.host,
-      adminHost: listen.admin_host,
-      gatewayPort: listen.gateway_port,
-      adminPort: listen.admin_port,
-      metricsPort: listen.metrics_port,
-      allowedHosts: listen.allowed_hosts,
-      allowedOrigins: listen.allowed_origins,
-    },
-    dataDir: resolve(folder, form.data_dir),
-    state: { enabled: form.state.enabled },
-    keys: form.keys.map((key, index) => buildKey(key, secrets.keyHashes[index])),
-    mcpGateway: {
-      requireAuth: mcp.require_auth,
-      // A tenant left over from a trial without keys must not let anyone in.
-      anonymousTenant: mcp.require_auth ? null : mcp.anonymous_tenant,
-      metaPassthrough: mcp.meta_passthrough,
-      maxSessions: mcp.max_sessions,
-      sessionIdleMs: mcp.session_idle_ms,
-    },
-    upstreams: form.upstreams.map((upstream, index) => buildUpstream(upstream, secrets.upstreams[index], folder)),
-    providers: form.providers.map((provider, index) => buildProvider(provider, secrets.providers[index])),
-    modelGateway: buildModelGateway(form.model_gateway),
-    usage: buildUsage(form.usage),
-    policy: {
-      packs: policy.packs.map(({ path, mode, settings, shadow_rules: shadowRules }) => {
-        return { path: resolve(folder, path), mode, settings, shadowRules };
-      }),
-      plugins: policy.plugins.map(({ path, ...rest }) => ({ path: resolve(folder, path), ...rest })),
-      defaultDecision: policy.default_decision,
-      pluginWorkers: policy.plugin_workers,
-      deadlineMs: policy.deadline_ms,
-    },
+    dataDir: resolve(folder, config.dataDir),
+    keys: form.keys.map(({ id, tenant, role }, at) => ({
+      id,
+      tenant,
+      role,
+      keyHash: given(secrets.keyHashes[at], id),
+    })),
+    // A tenant left over from a trial without keys must not let anyone in.
+    mcpGateway: { ...mcp, anonymousTenant: mcp.requireAuth ? null : mcp.anonymousTenant },
+    upstreams: form.upstreams.map((one, at) => buildUpstream(one, given(secrets.upstreams[at], one.name), folder)),
+    providers: form.providers.map((one, at) => buildProvider(one, secrets.providers[at])),
+    modelGateway: { ...config.modelGateway, routes: form.model_gateway.routes.map(buildRoute) },
+    policy: { ...policy, packs: policy.packs.map(inFolder), plugins: policy.plugins.map(inFolder) },
     extensions: {
-      strict: form.extensions.strict,
+      strict: extensions.strict,
       trustPolicy: trust?.policy ?? null,
       trustFiles: trust?.files ?? [],
     },
-    sessions: {
-      gatewayTenant: form.sessions.gateway_tenant,
-      reviewFlood: {
-        reviews: form.sessions.review_flood.reviews,
-        windowMs: form.sessions.review_flood.window_seconds * 1_000,
-      },
-      risk: {
-        killAt: form.sessions.risk.kill_at,
-        windowMs: form.sessions.risk.window_seconds * 1_000,
-        mode: form.sessions.risk.mode,
-      },
-      drift: form.sessions.drift,
-      taskSigners: form.sessions.task_signers.map(({ id, tenant, public_key: publicKey }) => ({
-        id,
-        tenant,
-        publicKey,
-      })),
-      maxActive: form.sessions.max_active,
-      forgetMs: form.sessions.forget_days * 86_400_000,
-    },
-    tickets: {
-      defaultTtlSeconds: Math.min(form.tickets.default_ttl_seconds, form.tickets.max_ttl_seconds),
-      maxTtlSeconds: form.tickets.max_ttl_seconds,
-      maxLive: form.tickets.max_live,
-      allowSelfIssue: form.tickets.allow_self_issue,
-    },
+    sessions: buildSessions(sessions),
+    tickets: { ...tickets, defaultTtlSeconds: Math.min(tickets.defaultTtlSeconds, tickets.maxTtlSeconds) },
     evidence: {
-      storeValues: evidence.store_values,
-      storeLabels: evidence.store_labels,
-      redactFields: evidence.redact_fields,
-      witnesses: evidence.witnesses.map((witness, index) => buildWitness(witness, secrets.witnesses[index], folder)),
-      checkpointHeartbeatMs: evidence.checkpoint_heartbeat_ms,
+      ...evidence,
+      witnesses: form.evidence.witnesses.map((one, at) =>
+        buildWitness(one, given(secrets.witnesses[at], one.name), folder),
+      ),
     },
-    approvals: {
-      reviewMs: approvals.review_seconds * 1_000,
-      useMs: approvals.use_seconds * 1_000,
-      maxLive: approvals.max_pending,
-      maxHeldBytes: approvals.max_held_bytes,
-      allowSelfReview: approvals.allow_self_review,
-      allowBreakGlass: approvals.allow_break_glass,
-      holdMs: approvals.hold_seconds * 1_000,
-      reviewUrl: approvals.review_url,
-      webhooks: approvals.webhooks.map((webhook, index) => buildWebhook(webhook, secrets.webhooks[index])),
-    },
+    approvals: buildApprovals(approvals, secrets),
     resilience: {
-      enabled: resilience.enabled,
+      ...resilience,
       tenant: resilience.tenant ?? onlyTenant(form.keys),
-      backupDir: resolve(folder, resilience.backup_dir),
-      keep: resilience.keep,
+      backupDir: resolve(folder, resilience.backupDir),
     },
-    telemetry: buildTelemetry(form.telemetry, secrets.telemetry),
-    limits: {
-      bodyBytes: limits.body_bytes,
-      jsonDepth: limits.json_depth,
-      jsonNodes: limits.json_nodes,
-      jsonStringLength: limits.json_string_length,
-      upstreamReplyBytes: limits.upstream_reply_bytes,
-      headersMs: limits.headers_ms,
-      bodyMs: limits.body_ms,
-      keepAliveMs: limits.keep_alive_ms,
-      unreadMs: limits.unread_ms,
-      maxConnections: limits.max_connections,
-      maxWebsockets: limits.max_websockets,
-      adminRequestsPerMinute: limits.admin_requests_per_minute,
-      adminStrangersPerMinute: limits.admin_strangers_per_minute,
-      drainMs: limits.drain_ms,
-    },
-    log: { level: form.log.level },
+    telemetry: buildTelemetry(config.telemetry, secrets.telemetry),
   });
+}
+
+/** Renames the keys that the schema names; those that the operator chose stay. */
+function toCamel<T>(value: T, schema: TSchema): Camel<T> {
+  return camelized(value, schema) as Camel<T>;
+}
+
+function camelized(value: unknown, schema: TSchema): unknown {
+  if (Array.isArray(value)) return value.map((item) => camelized(item, schema.items));
+  if (typeof value !== "object" || value === null || schema.properties === undefined) return value;
+  const members = Object.entries(value).map(([key, member]) => [
+    key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+    camelized(member, memberSchema(schema, key)),
+  ]);
+  return Object.fromEntries(members);
+}
+
+/** A value that the schema or `readSecrets` has ensured. */
+function given<T>(value: T | null | undefined, name: string): T {
+  if (value === undefined || value === null) throw new TypeError(`buildConfig: expected a value for \`${name}\``);
+  return value;
 }
 
 /** The tenant that every key belongs to; null where there are several, or none. */
@@ -186,29 +154,16 @@ function onlyTenant(keys: FileForm["keys"]): string | null {
   return others.length === 0 ? tenant : null;
 }
 
-function buildKey(key: FileForm["keys"][number], keyHash: string | undefined): KeyConfig {
-  if (keyHash === undefined) throw new TypeError(`buildKey: expected a hash for \`${key.id}\``);
-  return { id: key.id, tenant: key.tenant, role: key.role, keyHash };
-}
-
-function buildUpstream(form: UpstreamForm, sourced: SourcedValues | undefined, folder: string): UpstreamConfig {
-  if (sourced === undefined) throw new TypeError(`buildUpstream: expected the values of \`${form.name}\``);
-  return {
-    ...buildEndpoint(form, sourced.values, folder),
-    name: form.name,
-    toolPrefix: form.tool_prefix,
-    protocol: form.protocol,
-    connection: form.connection,
-    timeoutMs: form.timeout_ms,
-    maxTimeoutMs: form.max_timeout_ms,
-    startTimeoutMs: form.start_timeout_ms,
-    maxConnections: form.max_connections,
-    idleMs: form.idle_ms,
-    capabilities: form.capabilities,
-    trustAnnotations: form.trust_annotations,
-    untrusted: form.untrusted,
-    origins: sourced.origins,
-  };
+function buildUpstream(
+  form: UpstreamForm,
+  { values, origins }: SourcedValues,
+  folder: string,
+): GatewayConfig["upstreams"][number] {
+  const { transport, command, args, cwd, env, envFrom, url, headers, headersEnv, ...settings } = toCamel(
+    form,
+    fileSchema.properties.upstreams.items,
+  );
+  return { ...buildEndpoint(form, values, folder), ...settings, origins };
 }
 
 function buildEndpoint(
@@ -216,8 +171,8 @@ function buildEndpoint(
   values: Readonly<Record<string, string>>,
   folder: string,
 ): StdioEndpoint | HttpEndpoint {
-  if (form.transport !== "stdio") return { transport: form.transport, url: form.url ?? absent("url"), headers: values };
-  const command = form.command ?? absent("command");
+  if (form.transport !== "stdio") return { transport: form.transport, url: given(form.url, "url"), headers: values };
+  const command = given(form.command, "command");
   return {
     transport: "stdio",
     // A bare name is looked for in PATH; a path must not depend on where the gateway was started.
@@ -228,80 +183,11 @@ function buildEndpoint(
   };
 }
 
-function buildWitness(form: WitnessForm, sourced: SourcedValues | undefined, folder: string): WitnessConfig {
-  if (sourced === undefined) throw new TypeError(`buildWitness: expected the headers of \`${form.name}\``);
-  return {
-    ...buildPlace(form, sourced, folder),
-    name: form.name,
-    intervalMs: form.interval_ms,
-    origins: sourced.origins,
-  };
-}
-
-function buildPlace(form: WitnessForm, { values }: SourcedValues, folder: string): WitnessPlace {
-  switch (form.type) {
-    case "file":
-      return { type: "file", path: resolve(folder, form.path ?? absent("path")) };
-    case "git":
-      return { type: "git", repository: resolve(folder, form.repository ?? absent("repository")) };
-    case "http":
-      return { type: "http", url: form.url ?? absent("url"), headers: values };
-  }
-}
-
-function buildWebhook(form: WebhookForm, secrets: readonly string[] = []): WebhookConfig {
-  if (secrets.length === 0) throw new TypeError(`buildWebhook: expected a secret of \`${form.name}\``);
-  return {
-    name: form.name,
-    tenant: form.tenant,
-    url: form.url,
-    secrets,
-    secretVariables: form.secrets_env,
-    events: form.events,
-    timeoutMs: form.timeout_ms,
-    maxAttempts: form.max_attempts,
-  };
-}
-
-function absent(key: string): never {
-  throw new TypeError(`buildConfig: expected \`${key}\`, which the schema requires`);
-}
-
-/** The part of `buildConfig` about model providers. `apiKey` is null where the provider has none. */
-function buildProvider(form: ProviderForm, apiKey: string | null | undefined): ProviderConfig {
-  if (apiKey === undefined) throw new TypeError(`buildProvider: expected the key of \`${form.name}\``);
-  return {
-    ...buildEndpointProvider(form, apiKey),
-    keyVariable: form.api_key_env,
-    name: form.name,
-    enabled: form.enabled,
-    models: form.models,
-    firstByteTimeoutMs: form.first_byte_timeout_ms,
-    idleTimeoutMs: form.idle_timeout_ms,
-    maxTimeoutMs: form.max_timeout_ms,
-    maxRetries: form.max_retries,
-    maxConnections: form.max_connections,
-    breaker: { failures: form.breaker.failures, restMs: form.breaker.rest_ms },
-  };
-}
-
-function buildEndpointProvider(
-  { name, type, base_url: baseUrl }: ProviderForm,
-  apiKey: string | null,
-): HttpProvider | MockProvider {
-  if (type === "mock") return { type };
-  if (baseUrl === null) throw new TypeError(`buildProvider: expected the address of \`${name}\``);
-  return { type, baseUrl, apiKey };
-}
-
-function buildModelGateway(form: FileForm["model_gateway"]): ModelGatewayConfig {
-  return {
-    toolPassthrough: form.tool_passthrough,
-    maxConcurrent: form.max_concurrent,
-    holdbackBytes: form.holdback_bytes,
-    leaveOut: form.leave_out,
-    routes: form.routes.map(buildRoute),
-  };
+function buildProvider(form: ProviderForm, apiKey: string | null | undefined): GatewayConfig["providers"][number] {
+  const { type, baseUrl, apiKeyEnv, ...settings } = toCamel(form, fileSchema.properties.providers.items);
+  const endpoint: HttpProvider | MockProvider =
+    type === "mock" ? { type } : { type, baseUrl: given(baseUrl, "base_url"), apiKey: apiKey ?? null };
+  return { ...endpoint, ...settings, keyVariable: apiKeyEnv };
 }
 
 function buildRoute({ model, providers, fallback, canary }: RouteForm): ModelRoute {
@@ -314,31 +200,54 @@ function buildRoute({ model, providers, fallback, canary }: RouteForm): ModelRou
   };
 }
 
-/** Where telemetry goes, with the headers that the environment holds. */
-function buildTelemetry(form: FileForm["telemetry"], { values, origins }: SourcedValues): TelemetryConfig {
+function buildSessions(form: Camel<FileForm["sessions"]>): GatewayConfig["sessions"] {
+  const { reviewFlood, risk, idleRetentionDays, ...rest } = form;
   return {
-    endpoint: form.endpoint,
-    protocol: form.protocol,
-    headers: values,
-    origins,
-    timeoutMs: form.timeout_ms,
-    samplePercent: form.sample_percent,
-    maxQueuedSpans: form.max_queued_spans,
-    metricsIntervalMs: form.metrics_interval_ms,
-    exemplars: form.exemplars,
+    ...rest,
+    reviewFlood: { reviews: reviewFlood.reviews, windowMs: reviewFlood.windowSeconds * 1_000 },
+    risk: { killAt: risk.killAt, windowMs: risk.windowSeconds * 1_000, mode: risk.mode },
+    idleRetentionMs: idleRetentionDays * 86_400_000,
   };
 }
 
-/** The part of `buildConfig` about what may be asked of models. */
-function buildUsage(form: FileForm["usage"]): UsageConfig {
+function buildApprovals(form: Camel<FileForm["approvals"]>, secrets: Secrets): GatewayConfig["approvals"] {
+  const { reviewSeconds, useSeconds, holdSeconds, maxPending, webhooks, ...rest } = form;
   return {
-    requestsPerMinute: form.requests_per_minute,
-    tokensPerMinute: form.tokens_per_minute,
-    budgets: form.budgets.map(({ tenant, key, tokens_per_day: tokensPerDay, tokens_per_month: tokensPerMonth }) => ({
-      tenant,
-      key,
-      tokensPerDay,
-      tokensPerMonth,
+    ...rest,
+    reviewMs: reviewSeconds * 1_000,
+    useMs: useSeconds * 1_000,
+    holdMs: holdSeconds * 1_000,
+    maxLive: maxPending,
+    webhooks: webhooks.map(({ secretsEnv, ...webhook }, at) => ({
+      ...webhook,
+      secrets: given(secrets.webhooks[at], webhook.name),
+      secretVariables: secretsEnv,
     })),
   };
+}
+
+function buildWitness(
+  form: WitnessForm,
+  { values, origins }: SourcedValues,
+  folder: string,
+): GatewayConfig["evidence"]["witnesses"][number] {
+  return { ...buildPlace(form, values, folder), name: form.name, intervalMs: form.interval_ms, origins };
+}
+
+function buildPlace(form: WitnessForm, headers: Readonly<Record<string, string>>, folder: string): WitnessPlace {
+  switch (form.type) {
+    case "file":
+      return { type: "file", path: resolve(folder, given(form.path, "path")) };
+    case "git":
+      return { type: "git", repository: resolve(folder, given(form.repository, "repository")) };
+    case "http":
+      return { type: "http", url: given(form.url, "url"), headers };
+  }
+}
+
+function buildTelemetry(
+  { headersEnv: _, ...rest }: Camel<FileForm["telemetry"]>,
+  { values, origins }: SourcedValues,
+): GatewayConfig["telemetry"] {
+  return { ...rest, headers: values, origins };
 }

@@ -4,9 +4,8 @@ import { Document, isMap, isScalar, isSeq } from "yaml";
 import { deepFreeze, type JsonObject } from "../action/json.ts";
 import { memberSchema, withDefaults } from "./check.ts";
 import { fileSchema } from "./file-schema.ts";
-import type { GatewayConfig, KeyConfig, PackConfig, UpstreamConfig } from "./gateway-config.ts";
+import type { GatewayConfig, KeyConfig, ModelRoute, PackConfig, UpstreamConfig } from "./gateway-config.ts";
 import { buildConfig } from "./load.ts";
-import type { ModelRoute } from "./peer-config.ts";
 import { trustSchema } from "./trust-schema.ts";
 
 interface LocalOptions {

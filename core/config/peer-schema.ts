@@ -1,3 +1,5 @@
+import { capabilities } from "../action/envelope.ts";
+import { modelHints } from "../action/model-api.ts";
 import { choice, flag, integer, list, map, object, onlyWhere, optional, text } from "./schema.ts";
 
 export const upstreamSchema = object("One MCP server.", {
@@ -106,7 +108,7 @@ export const upstreamSchema = object("One MCP server.", {
   capabilities: map(
     "What each tool does, by its name at the upstream or by glob. Left out: `execute`.",
     "tool_glob",
-    choice("The capability.", ["read", "generate", "network", "write", "execute", "approve", "deploy", "delete"]),
+    choice("The capability.", capabilities),
     { default: {} },
   ),
   trust_annotations: flag("Let the upstream's own tool annotations loosen a capability. They can always tighten it.", {
@@ -184,21 +186,9 @@ export const modelGatewaySchema = object("Model requests.", {
     "Of a streamed answer, how much of each text waits for what follows before it is judged and released.",
     { minimum: 0, maximum: 65_536, default: 256 },
   ),
-  leave_out: list(
+  drop_hints: list(
     "Hints in requests that are left behind where a provider speaks the other API and has no words for them. Everything else it has no words for is refused.",
-    choice("The name of a member.", [
-      "cache_control",
-      "context_management",
-      "output_config",
-      "prompt_cache_key",
-      "reasoning_effort",
-      "safety_identifier",
-      "service_tier",
-      "store",
-      "thinking",
-      "top_k",
-      "verbosity",
-    ]),
+    choice("The name of a member.", modelHints),
     { default: [] },
   ),
   routes: list(

@@ -1,11 +1,17 @@
+import { decisions } from "../action/decision.ts";
+import { phases } from "../action/envelope.ts";
+import { modes } from "../action/policy.ts";
 import { choice, flag, integer, jsonObject, list, map, object, onlyWhere, optional, text } from "./schema.ts";
+
+/** The events of approvals that a webhook can receive. */
+export const noticeTypes = ["approval.pending", "approval.approved", "approval.denied", "approval.expired"] as const;
 
 export const policySchema = object("What decides about actions.", {
   packs: list(
     "Policy packs. Their order does not matter: the strictest decision holds.",
     object("One pack.", {
       path: text("The pack's folder, relative to the configuration file's folder.", { format: "path" }),
-      mode: choice("`shadow`: recorded, but without effect.", ["enforce", "shadow"], { default: "enforce" }),
+      mode: choice("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
       settings: jsonObject("Values for the pack's settings. The pack says which there are.", { default: {} }),
       shadow_rules: list(
         "Rules of the pack that are recorded, but without effect.",
@@ -19,11 +25,11 @@ export const policySchema = object("What decides about actions.", {
     "Plugins: WASM modules in a sandbox. Beside the packs, in any order: the strictest decision holds.",
     object("One plugin.", {
       path: text("The plugin's folder, relative to the configuration file's folder.", { format: "path" }),
-      mode: choice("`shadow`: recorded, but without effect.", ["enforce", "shadow"], { default: "enforce" }),
+      mode: choice("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
       phases: list(
         "Where the plugin is asked: about tools that are listed, calls, or answers.",
-        choice("One phase.", ["list", "input", "output"]),
-        { default: ["list", "input", "output"], whenEmpty: "leave the key out to have the plugin asked everywhere" },
+        choice("One phase.", phases),
+        { default: [...phases], whenEmpty: "leave the key out to have the plugin asked everywhere" },
       ),
       taints: list(
         "At most 8 words that the session is tainted with where the plugin finds anything in what is sent or comes back, in either mode.",
@@ -38,11 +44,9 @@ export const policySchema = object("What decides about actions.", {
     "Threads for calls of plugins that take longer than about a millisecond. With two or more, no plugin and no tenant holds them all.",
     { minimum: 1, maximum: 64, default: 2 },
   ),
-  default_decision: choice(
-    "The decision where no policy speaks. `allow` needs a pack in mode `enforce`.",
-    ["allow", "review", "block"],
-    { default: "block" },
-  ),
+  default_decision: choice("The decision where no policy speaks. `allow` needs a pack in mode `enforce`.", decisions, {
+    default: "block",
+  }),
   deadline_ms: integer("A policy without answer after so long has answered `block`.", {
     minimum: 1,
     maximum: 60_000,
@@ -74,7 +78,7 @@ export const sessionsSchema = object(
       "Sessions whose last actions are in memory. Of one more, the one that was silent longest is folded: its risk, taints and counts stay in the store.",
       { minimum: 100, maximum: 1_000_000, default: 10_000 },
     ),
-    forget_days: integer(
+    idle_retention_days: integer(
       "A session that attempted nothing for so long is forgotten, its taints too, unless it is stopped. Its evidence stays.",
       { minimum: 1, maximum: 3_650, default: 30 },
     ),
@@ -88,12 +92,12 @@ export const sessionsSchema = object(
         maximum: 604_800,
         default: 1_800,
       }),
-      mode: choice("`shadow`: a session that would be stopped is counted, and goes on.", ["enforce", "shadow"], {
+      mode: choice("`shadow`: a session that would be stopped is counted, and goes on.", modes, {
         default: "enforce",
       }),
     }),
     drift: object("What becomes of actions that depart from the manifest of their session's task.", {
-      mode: choice("Of manifests that name no mode. `shadow`: departures are only recorded.", ["enforce", "shadow"], {
+      mode: choice("Of manifests that name no mode. `shadow`: departures are only recorded.", modes, {
         default: "enforce",
       }),
       decision: choice(
@@ -184,14 +188,10 @@ export const approvalsSchema = object("Review of held actions, and who is told o
         }),
         { whenEmpty: "a webhook without a secret cannot be told from a forgery" },
       ),
-      events: list(
-        "What it is told of.",
-        choice("A kind of event.", ["approval.pending", "approval.approved", "approval.denied", "approval.expired"]),
-        {
-          default: ["approval.pending", "approval.approved", "approval.denied", "approval.expired"],
-          whenEmpty: "leave the key out to tell all",
-        },
-      ),
+      events: list("What it is told of.", choice("A kind of event.", noticeTypes), {
+        default: [...noticeTypes],
+        whenEmpty: "leave the key out to tell all",
+      }),
       timeout_ms: integer("Time for one attempt, from connecting to the answer.", {
         minimum: 100,
         maximum: 60_000,

@@ -3,7 +3,7 @@ import { readPublicKey } from "../action/signing-key.ts";
 import type { Draft } from "./check.ts";
 import { type FaultList, quoteInput } from "./fault.ts";
 import type { FileDraft, FileForm, UpstreamForm } from "./file-schema.ts";
-import { isReservedHeader } from "./peer-config.ts";
+import { isReservedHeader } from "./gateway-config.ts";
 import { checkProviders } from "./provider-rule.ts";
 import { isLoopback, refuseRepeats } from "./repetition.ts";
 import type { Secrets } from "./secret.ts";

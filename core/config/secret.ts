@@ -4,7 +4,7 @@ import type { FaultList } from "./fault.ts";
 import type { FileForm, ProviderForm, UpstreamForm } from "./file-schema.ts";
 import { formats } from "./format.ts";
 import type { ValueOrigin } from "./gateway-config.ts";
-import { readWebhookSecret } from "./peer-config.ts";
+import { readWebhookSecret } from "./gateway-config.ts";
 
 /** Values by name, each with where it came from. */
 export interface SourcedValues {

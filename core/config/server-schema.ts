@@ -1,3 +1,4 @@
+import { roles } from "../action/role.ts";
 import { choice, flag, integer, list, map, object, optional, text } from "./schema.ts";
 
 export const listenSchema = object("Where the gateway listens, and which browsers and names may reach it.", {
@@ -33,7 +34,7 @@ export const keysSchema = list(
   object("One key, as `gateway keys new` prints it. It has either `key_hash` or `key_env`.", {
     id: text("Name of the key in logs and evidence. `anonymous` is taken.", { format: "name" }),
     tenant: text("The tenant the key belongs to.", { format: "name" }),
-    role: choice("What the key may do in its tenant.", ["admin", "operator", "viewer"]),
+    role: choice("What the key may do in its tenant.", roles),
     key_hash: optional(text("Hash of the key.", { format: "key_hash" })),
     key_env: optional(text("Environment variable that holds the key: 32 to 512 characters.", { format: "variable" })),
   }),
@@ -186,7 +187,7 @@ export const limitsSchema = object(
       "Requests of one key to the admin port, refilled evenly. Health and metrics do not count.",
       { minimum: 1, maximum: 1_000_000, default: 6_000 },
     ),
-    admin_strangers_per_minute: integer(
+    admin_unauthenticated_per_minute: integer(
       "Requests without a good key to the admin port, from one address, refilled evenly. A good key is let in nonetheless.",
       { minimum: 1, maximum: 1_000_000, default: 600 },
     ),

@@ -1,5 +1,5 @@
 import type { BatchOperation } from "../action/commit-hook.ts";
-import type { NoticeType } from "../config/peer-config.ts";
+import type { NoticeType } from "../config/gateway-config.ts";
 import { type KeyRange, rangeOf, tenantPrefix } from "../store/key-range.ts";
 import type { Store } from "../store/open.ts";
 import type { WriteQueue } from "./write-queue.ts";

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../action/id.ts";
 import { readRetryAfter } from "../action/retry.ts";
-import { readWebhookSecret, type WebhookConfig } from "../config/peer-config.ts";
+import { readWebhookSecret, type WebhookConfig } from "../config/gateway-config.ts";
 import type { WebhookDelivery } from "./outbox.ts";
 
 /** The result of one attempt. Nothing else of a response is read or kept. */

@@ -2,7 +2,7 @@ import type { BatchOperation } from "../action/commit-hook.ts";
 import type { Clock, Random } from "../action/id.ts";
 import { asciiJson, type JsonObject } from "../action/json.ts";
 import type { RetryDelays } from "../action/retry.ts";
-import type { NoticeType, WebhookConfig } from "../config/peer-config.ts";
+import type { NoticeType, WebhookConfig } from "../config/gateway-config.ts";
 import { limitWarnings, type WarningSink } from "../observe/limited-warning.ts";
 import type { Store } from "../store/open.ts";
 import { type DeadLetterPage, type DeadLetterReason, DeadLetters } from "./dead-letter.ts";

@@ -1,4 +1,4 @@
-import type { BreakerConfig } from "../config/peer-config.ts";
+import type { BreakerConfig } from "../config/gateway-config.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 

@@ -6,7 +6,7 @@ import type { JsonObject } from "../action/json.ts";
 import type { Hint, ModelApi } from "../action/model-api.ts";
 import type { RetryDelays } from "../action/retry.ts";
 import { didYouMean } from "../action/suggestion.ts";
-import type { ModelRoute, ProviderConfig, RouteStep } from "../config/peer-config.ts";
+import type { ModelRoute, ProviderConfig, RouteStep } from "../config/gateway-config.ts";
 import type { AnswerBounds } from "./attempt.ts";
 import type { Endpoint, ModelAnswer, ProviderEventSink, ProviderHealth } from "./exchange.ts";
 import { HttpEndpoint } from "./http-endpoint.ts";

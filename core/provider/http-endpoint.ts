@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
 import type { ModelApi } from "../action/model-api.ts";
-import { apiOf, type HttpProviderConfig } from "../config/peer-config.ts";
+import { apiOf, type HttpProviderConfig } from "../config/gateway-config.ts";
 import type { Endpoint, Exchange, Head, OutgoingRequest } from "./exchange.ts";
 
 const connectMs = 10_000;

@@ -2,7 +2,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import { type RetryDelays, retryDelay } from "../action/retry.ts";
-import type { ProviderConfig } from "../config/peer-config.ts";
+import type { ProviderConfig } from "../config/gateway-config.ts";
 import { type AnswerBounds, type Failure, notSent, readAnswer } from "./attempt.ts";
 import { CircuitBreaker } from "./breaker.ts";
 import type { Endpoint, Exchange, Head, ModelAnswer, ProviderEventSink } from "./exchange.ts";

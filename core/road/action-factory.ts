@@ -11,7 +11,7 @@ import { compileGlob, type Glob } from "../action/glob.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Principal, SessionScope } from "../action/principal.ts";
-import type { UpstreamSettings } from "../config/peer-config.ts";
+import type { UpstreamSettings } from "../config/gateway-config.ts";
 
 /** Who attempts something, and where. */
 export interface Actor {

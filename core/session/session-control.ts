@@ -24,7 +24,7 @@ interface SessionControlOptions {
   /** Sessions kept in memory. */
   readonly maxActive: number;
   /** A session that attempted nothing for so long is deleted. */
-  readonly forgetMs: number;
+  readonly idleRetentionMs: number;
   readonly observer: SessionWatchObserver;
   readonly onSweepFailed: (cause: Error) => void;
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     reviewFlood,
     risk,
     maxActive,
-    forgetMs,
+    idleRetentionMs,
     observer,
     onSweepFailed,
   } = options;
@@ -86,6 +86,6 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     killSwitch,
     sessionWatch,
     sessionDirectory: new SessionDirectory(known),
-    sessionSweep: new SessionSweep({ ...known, log: ledger, forgetMs, tenants, onFailure: onSweepFailed }),
+    sessionSweep: new SessionSweep({ ...known, log: ledger, idleRetentionMs, tenants, onFailure: onSweepFailed }),
   };
 }

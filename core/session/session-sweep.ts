@@ -14,7 +14,7 @@ interface SessionSweepOptions {
   readonly log: SessionLog;
   readonly clock: Clock;
   /** A session that attempted nothing for so long is deleted, unless it is stopped. */
-  readonly forgetMs: number;
+  readonly idleRetentionMs: number;
   /** Throws where the store cannot be read. */
   readonly isStopped: (tenant: string, session: string) => boolean;
   /** The tenants whose evidence can be written. */
@@ -65,8 +65,8 @@ export class SessionSweep {
   }
 
   async #sweepTenant(tenant: string): Promise<void> {
-    const { store, clock, forgetMs } = this.#options;
-    const before = clock() - forgetMs;
+    const { store, clock, idleRetentionMs } = this.#options;
+    const before = clock() - idleRetentionMs;
     let idle: Candidate[] = [];
     for await (const [key, text] of store.iterator(rangeOf(headPrefix(tenant)))) {
       if (this.#closed) return;

@@ -3,7 +3,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { JsonRpcNotification, McpEra } from "../action/json-rpc.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
-import type { UpstreamConfig } from "../config/peer-config.ts";
+import type { UpstreamConfig } from "../config/gateway-config.ts";
 import type { ConnectionListener, EventSink, GroupScope, UpstreamHealth } from "./connection.ts";
 import { type NotificationHandler, UpstreamGroup } from "./group.ts";
 import { type LinkPorts, OwnLink } from "./own-link.ts";

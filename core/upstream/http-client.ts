@@ -1,6 +1,6 @@
 import { Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
-import { type HttpConfig, isReservedHeader } from "../config/peer-config.ts";
+import { type HttpConfig, isReservedHeader } from "../config/gateway-config.ts";
 import { type HttpCall, unavailable } from "./http-call.ts";
 
 /** Sockets kept beside one request and one stream for each connection, for concurrent requests. */

@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
-import type { StdioConfig } from "../config/peer-config.ts";
+import type { StdioConfig } from "../config/gateway-config.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
 import type { ReplyBounds } from "./flight.ts";
 

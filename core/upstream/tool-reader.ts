@@ -4,7 +4,7 @@ import { compileGlob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { valueAt } from "../action/json-pointer.ts";
 import { toolNamePattern } from "../action/json-rpc.ts";
-import type { UpstreamSettings } from "../config/peer-config.ts";
+import type { UpstreamSettings } from "../config/gateway-config.ts";
 import { type ParamHeader, paramHeadersOf } from "./mcp-header.ts";
 
 /** A tool as clients may see and call it. */

@@ -1,7 +1,7 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { McpEra } from "../action/json-rpc.ts";
-import type { UpstreamConfig } from "../config/peer-config.ts";
+import type { UpstreamConfig } from "../config/gateway-config.ts";
 import { Backoff } from "./backoff.ts";
 import type { ConnectionListener, EventSink, UpstreamHealth } from "./connection.ts";
 import { DuplexTransport, type Transport } from "./duplex-transport.ts";

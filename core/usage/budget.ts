@@ -1,7 +1,7 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { Principal } from "../action/principal.ts";
-import type { BudgetConfig } from "../config/peer-config.ts";
+import type { BudgetConfig } from "../config/gateway-config.ts";
 import { type Day, dayOf, nextPeriod, type PeriodUnit, periodOf } from "./usage-row.ts";
 
 /** The principal whose tokens are counted. */

@@ -2,7 +2,7 @@ import type { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { TokenUsage } from "../action/model-api.ts";
 import type { Principal } from "../action/principal.ts";
-import type { BudgetConfig, UsageConfig } from "../config/peer-config.ts";
+import type { BudgetConfig, UsageConfig } from "../config/gateway-config.ts";
 import type { Store } from "../store/open.ts";
 import { Budgets, type TokenHold } from "./budget.ts";
 import { RateLimit, type RateUnit, rateLimitHeaders } from "./rate-limit.ts";

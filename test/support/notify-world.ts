@@ -3,7 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { uuidV7 } from "../../core/action/id.ts";
-import { noticeTypes, type WebhookConfig } from "../../core/config/peer-config.ts";
+import type { WebhookConfig } from "../../core/config/gateway-config.ts";
+import { noticeTypes } from "../../core/config/policy-schema.ts";
 import type { DeadLetterView } from "../../core/notify/dead-letter.ts";
 import {
   type DeliveryResult,

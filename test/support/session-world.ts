@@ -70,7 +70,7 @@ export class SessionWorld {
       reviewFlood: { reviews: 0, windowMs: 1 },
       risk: { killAt: 0, windowMs: 80_000, mode: "enforce", ...risk },
       maxActive,
-      forgetMs: dayMs,
+      idleRetentionMs: dayMs,
       onSweepFailed: ({ message }) => this.sweepFailures.push(message),
       observer: {
         wouldKill: () => observed.wouldKill++,

@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { NoticeType } from "../../core/config/peer-config.ts";
+import type { NoticeType } from "../../core/config/gateway-config.ts";
 
 /** One request as it arrived. */
 export interface Delivery {

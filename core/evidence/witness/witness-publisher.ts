@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
-import type { WitnessConfig } from "../../config/peer-config.ts";
+import type { WitnessConfig } from "../../config/gateway-config.ts";
 import type { ChainStatus } from "../chain/chain-table.ts";
 
 import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";

@@ -12,7 +12,7 @@ import type { ReadableSpan, SpanProcessor } from "@opentelemetry/sdk-trace";
 import { Pool } from "undici";
 import type { Random } from "../../action/id.ts";
 import { type RetryDelays, retryDelay } from "../../action/retry.ts";
-import type { TelemetryTarget } from "../../config/peer-config.ts";
+import type { TelemetryTarget } from "../../config/gateway-config.ts";
 import type { TellResult } from "../feature-metrics.ts";
 
 /** `again`: the same may be taken later. `refused`: it never will. */

@@ -18,7 +18,7 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { Clock, Random } from "../../action/id.ts";
 import type { Tracer } from "../../action/trace.ts";
-import type { TelemetryTarget } from "../../config/peer-config.ts";
+import type { TelemetryTarget } from "../../config/gateway-config.ts";
 import type { TelemetryMetrics } from "../feature-metrics.ts";
 import type { RegistryMetric, RegistryValue } from "../metrics.ts";
 import { type Delivery, OtlpSender, Reporter, SpanQueue } from "./sender.ts";

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { UpstreamConfig } from "../../config/peer-config.ts";
+import type { UpstreamConfig } from "../../config/gateway-config.ts";
 
 /** The built-in upstream: a real MCP server over stdio with notes in memory. With `DEMO_LOG`, it writes a line a call to that file. */
 export function demoUpstream(env: Readonly<Record<string, string>> = {}): UpstreamConfig {

@@ -2,10 +2,10 @@ import { expect } from "chai";
 import { askModel } from "./ask.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
 
-describe("a hint that `model_gateway.leave_out` names", () => {
+describe("a hint that `model_gateway.drop_hints` names", () => {
   for (const [settings, status] of [
-    ["leave_out: [top_k, cache_control]", 200],
-    ["leave_out: [top_k]", 400],
+    ["drop_hints: [top_k, cache_control]", 200],
+    ["drop_hints: [top_k]", 400],
   ] as const) {
     it(`${status === 200 ? "is left behind" : "is refused where another is named"}: ${settings}`, async () => {
       const world = await openModelWorld({ settings });

@@ -3,7 +3,7 @@ import { operations } from "../../../core/admin/api/table.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 import { keys, openWorld, type World } from "../wire/world.ts";
 
-const few = "limits: { admin_requests_per_minute: 30, admin_strangers_per_minute: 30 }";
+const few = "limits: { admin_requests_per_minute: 30, admin_unauthenticated_per_minute: 30 }";
 
 describe("how often the admin port may be asked", function () {
   this.timeout(60_000);

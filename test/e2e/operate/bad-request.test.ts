@@ -33,7 +33,7 @@ const visitors: Readonly<
 type Visitor = keyof typeof visitors;
 
 const all = (Object.keys(routes) as RouteId[]).filter(isOperation);
-const plenty = "limits: { admin_requests_per_minute: 1000000, admin_strangers_per_minute: 1000000 }";
+const plenty = "limits: { admin_requests_per_minute: 1000000, admin_unauthenticated_per_minute: 1000000 }";
 
 /** What lists tell of a tenant that no refused request may change. */
 const lists = [

@@ -175,12 +175,12 @@ describe("what sessions did and met", function () {
     expect((await stateOf("many-0")).history.length).to.equal(1);
   });
 
-  it("is forgotten after as many days of silence as `sessions.forget_days` says", async () => {
+  it("is forgotten after as many days of silence as `sessions.idle_retention_days` says", async () => {
     const folder = await mkdtemp(join(tmpdir(), "session-forget-"));
     const later = async (days: number): Promise<SessionPage> => {
       await writeFile(join(folder, "clock"), String(days * 86_400_000));
       const env = { NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "clock") };
-      await start("{ forget_days: 3 }", env, folder);
+      await start("{ idle_retention_days: 3 }", env, folder);
       return ask("/admin/v1/sessions");
     };
     try {

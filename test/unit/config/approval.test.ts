@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { configDigest } from "../../../core/config/digest.ts";
-import { noticeTypes } from "../../../core/config/peer-config.ts";
+import { noticeTypes } from "../../../core/config/policy-schema.ts";
 import { faultsOf, hashA, loadText } from "./fixture.ts";
 
 const secret = `whsec_${Buffer.alloc(24, 7).toString("base64")}`;

@@ -197,6 +197,18 @@ describe("loadConfig(path, env)", () => {
     expect(faults.at(-1)).to.equal("and 30 more");
   });
 
+  it("names the folders of packs and plugins that do not exist, where asked to", async () => {
+    const text = "policy:\n  packs: [{path: gone}]\n  plugins: [{path: gateway.yaml}]\n";
+    await withFile(text, async (path) => {
+      await loadConfig(path, {});
+      const error = await loadConfig(path, {}, { requireFolders: true }).catch((thrown: unknown) => thrown);
+      expect((error as GatewayError).detail?.replaceAll(dirname(path), "F").split("\n")).to.deep.equal([
+        "F/gateway.yaml:2:18: policy.packs[0].path: expected a folder, got no such file: F/gone",
+        "F/gateway.yaml:3:20: policy.plugins[0].path: expected a folder, got a file: F/gateway.yaml",
+      ]);
+    });
+  });
+
   describe("when there is no such file to read", () => {
     it("says that it is missing", async () => {
       await expectDetail("/nowhere/gateway.yaml", "/nowhere/gateway.yaml: expected a readable file, got no such file");
@@ -279,7 +291,7 @@ function defaults(source: string): GatewayConfig {
         breaker: { failures: 5, restMs: 30_000 },
       },
     ],
-    modelGateway: { toolPassthrough: false, maxConcurrent: 256, holdbackBytes: 256, leaveOut: [], routes: [] },
+    modelGateway: { toolPassthrough: false, maxConcurrent: 256, holdbackBytes: 256, dropHints: [], routes: [] },
     usage: { requestsPerMinute: 120, tokensPerMinute: 200_000, budgets: [] },
     policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
@@ -290,7 +302,7 @@ function defaults(source: string): GatewayConfig {
       drift: { mode: "enforce", decision: "review" },
       taskSigners: [],
       maxActive: 10_000,
-      forgetMs: 30 * 86_400_000,
+      idleRetentionMs: 30 * 86_400_000,
     },
     tickets: { defaultTtlSeconds: 300, maxTtlSeconds: 3_600, maxLive: 1_000, allowSelfIssue: false },
     evidence: {
@@ -336,7 +348,7 @@ function defaults(source: string): GatewayConfig {
       maxConnections: 10_000,
       maxWebsockets: 1_000,
       adminRequestsPerMinute: 6_000,
-      adminStrangersPerMinute: 600,
+      adminUnauthenticatedPerMinute: 600,
       drainMs: 15_000,
     },
     log: { level: "info" },

@@ -1,7 +1,7 @@
 import type { AuthorizedAction } from "../../../core/action/authorized-action.ts";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import type { ModelApi } from "../../../core/action/model-api.ts";
-import type { HttpProviderConfig, ModelRoute, ProviderConfig } from "../../../core/config/peer-config.ts";
+import type { HttpProviderConfig, ModelRoute, ProviderConfig } from "../../../core/config/gateway-config.ts";
 import type { FailedAnswer, ModelAnswer, ProviderEvent, WholeAnswer } from "../../../core/provider/exchange.ts";
 import { ProviderFleet } from "../../../core/provider/fleet.ts";
 import type { Candidate } from "../../../core/provider/outgoing.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/action/json.ts";
-import type { ModelRoute } from "../../../core/config/peer-config.ts";
+import type { ModelRoute } from "../../../core/config/gateway-config.ts";
 import { type Asked, contentOf, drainStream, FleetWorld, mockConfig } from "./fixture.ts";
 
 let world: FleetWorld;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import type { ModelRoute } from "../../../core/config/peer-config.ts";
+import type { ModelRoute } from "../../../core/config/gateway-config.ts";
 import { RouteTable } from "../../../core/provider/fleet.ts";
 
 const sessions: readonly string[] = Array.from({ length: 2_000 }, (_, index) => `session-${index}`);

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { GatewayError } from "../../../core/action/error.ts";
 import type { JsonRpcResponse } from "../../../core/action/json-rpc.ts";
 import type { JsonBounds } from "../../../core/action/strict-json.ts";
-import type { HttpConfig, StdioConfig, UpstreamConfig, UpstreamSettings } from "../../../core/config/peer-config.ts";
+import type { HttpConfig, StdioConfig, UpstreamConfig, UpstreamSettings } from "../../../core/config/gateway-config.ts";
 import type { ConnectionListener, GroupScope, UpstreamEvent } from "../../../core/upstream/connection.ts";
 import { UpstreamFleet } from "../../../core/upstream/fleet.ts";
 import type { UpstreamGroup } from "../../../core/upstream/group.ts";

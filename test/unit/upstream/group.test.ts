@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { JsonRpcNotification } from "../../../core/action/json-rpc.ts";
-import type { UpstreamSettings } from "../../../core/config/peer-config.ts";
+import type { UpstreamSettings } from "../../../core/config/gateway-config.ts";
 import { call, closeAll, fault, hostile, openFleet, openGroup, scope, textOf, until } from "./fixture.ts";
 
 const object = { type: "object" };

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
 import type { GatewayError } from "../../../core/action/error.ts";
 import type { Principal } from "../../../core/action/principal.ts";
-import type { BudgetConfig, UsageConfig } from "../../../core/config/peer-config.ts";
+import type { BudgetConfig, UsageConfig } from "../../../core/config/gateway-config.ts";
 import { type Reservation, UsageMeter } from "../../../core/usage/meter.ts";
 import { type UsagePage, usageDimensions } from "../../../core/usage/usage-report.ts";
 

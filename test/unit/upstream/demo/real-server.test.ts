@@ -12,7 +12,7 @@ import {
   type McpEra,
   metaKey,
 } from "../../../../core/action/json-rpc.ts";
-import type { StdioConfig, UpstreamConfig } from "../../../../core/config/peer-config.ts";
+import type { StdioConfig, UpstreamConfig } from "../../../../core/config/gateway-config.ts";
 import { demoUpstream } from "../../../../core/upstream/demo/upstream.ts";
 import type { UpstreamGroup } from "../../../../core/upstream/group.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
