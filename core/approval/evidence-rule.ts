@@ -1,72 +1,72 @@
 import { canonicalJson } from "../action/canonical-json.ts";
 import type { Json, JsonObject } from "../action/json.ts";
 import { forgetOldest } from "../action/recent-map.ts";
+import { type ChainFault, chainFault } from "../evidence/record/reason.ts";
 import type { ActionRecord, EventRecord, RecordedAction } from "../evidence/record/record.ts";
-
-type ApprovalBreach = "dispatch_without_allow" | "approval_consumed_twice" | "approval_mismatch";
-
-/** How much is remembered of a chain; a bundle is short enough to remember all of it. */
-interface ApprovalBounds {
-  readonly live: number;
-  readonly consumed: number;
-}
+import type { RecordCheck, RecordRule } from "../evidence/verify/record-rule.ts";
 
 /**
- * What a chain may say of approvals: each dispatched action that was held for review rests on an approval given before,
- * for this very action (in scope `task` for this action with other values), in its session, and never used before.
- * Remembers no more approvals than its bounds, the oldest forgotten first: what rests on a forgotten one is refused.
+ * A dispatched action was allowed, or was held for review and rests on an approval that was given before, for this very
+ * action (in scope `task`: for this action with other values), in its session, and was never used before.
+ * An action that rests on an approval no longer remembered is refused.
  */
-export class ApprovalRules {
-  readonly #bounds: ApprovalBounds;
+export const approvalRule: RecordRule = { start: (maxRemembered) => new ApprovalCheck(maxRemembered) };
+
+class ApprovalCheck implements RecordCheck {
+  readonly #maxRemembered: number;
   readonly #given = new Map<string, JsonObject>();
   readonly #consumed = new Set<string>();
-  /** Approvals given by break-glass whose post-mortem is owed: id to the number of the record. */
-  readonly #owed = new Map<string, number>();
+  /** Break-glass approvals without a post-mortem: id to sequence number. */
+  readonly #unexplained = new Map<string, number>();
 
-  constructor(bounds: ApprovalBounds) {
-    this.#bounds = bounds;
+  constructor(maxRemembered: number) {
+    this.#maxRemembered = maxRemembered;
   }
 
-  /** Takes the next `approval` event of the chain. */
-  note({ detail, seq }: EventRecord): void {
+  readEvent({ kind, detail, seq }: EventRecord): void {
     const { event, id } = detail;
-    if (typeof id !== "string") return;
+    if (kind !== "approval" || typeof id !== "string") return;
     if (event === "approved") this.#give(id, detail, seq);
     if (event === "denied" || event === "expired") this.#given.delete(id);
-    if (event === "post_mortem") this.#owed.delete(id);
+    if (event === "post_mortem") this.#unexplained.delete(id);
   }
 
-  /** Takes the next dispatched decision; says which rule it breaks. */
-  check(record: ActionRecord): ApprovalBreach | undefined {
+  checkDispatch(record: ActionRecord): ChainFault | undefined {
     const { approval, evaluation } = record;
     const decision = evaluation?.decision;
-    if (decision !== "allow" && (decision !== "review" || approval === undefined)) return "dispatch_without_allow";
+    if (decision !== "allow" && (decision !== "review" || approval === undefined)) {
+      const text = "expected only an action that was allowed or approved to be dispatched";
+      return chainFault("dispatch_without_allow", text);
+    }
     if (approval === undefined) return undefined;
-    if (this.#consumed.has(approval.id)) return "approval_consumed_twice";
+    if (this.#consumed.has(approval.id)) {
+      return chainFault("approval_consumed_twice", "expected an approval to be used once, got a second use");
+    }
     const given = this.#given.get(approval.id);
-    if (decision === "allow" || given === undefined || !permits(given, record)) return "approval_mismatch";
+    if (decision === "allow" || given === undefined || !permits(given, record)) {
+      return chainFault("approval_mismatch", "the approval was not given for this action, or no longer stood");
+    }
     this.#given.delete(approval.id);
     this.#consumed.add(approval.id);
-    forgetOldest(this.#consumed, this.#bounds.consumed);
+    forgetOldest(this.#consumed, this.#maxRemembered);
     return undefined;
   }
 
-  /** The records of break-glass approvals that no post-mortem followed. */
-  get owed(): readonly number[] {
-    return [...this.#owed.values()];
+  missingPostMortems(): readonly number[] {
+    return [...this.#unexplained.values()];
   }
 
   #give(id: string, detail: JsonObject, seq: number): void {
     this.#given.delete(id);
     this.#given.set(id, detail);
-    forgetOldest(this.#given, this.#bounds.live);
+    forgetOldest(this.#given, this.#maxRemembered);
     if (!Object.hasOwn(detail, "break_glass")) return;
-    this.#owed.set(id, seq);
-    forgetOldest(this.#owed, this.#bounds.live);
+    this.#unexplained.set(id, seq);
+    forgetOldest(this.#unexplained, this.#maxRemembered);
   }
 }
 
-/** What an approval in scope `task` leaves open are the values of the arguments, and nothing else. */
+/** An approval in scope `task` leaves the values of the arguments open, and nothing else. */
 const taskMembers = ["capability", "protocol", "target", "task", "tool"] as const satisfies (keyof RecordedAction)[];
 
 function permits(given: JsonObject, { action, approval, session }: ActionRecord): boolean {

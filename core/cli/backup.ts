@@ -9,6 +9,7 @@ import type { VerifyingKey } from "../action/signing-key.ts";
 import type { BackupView } from "../backup/backups.ts";
 import { refuse } from "../backup/content.ts";
 import { readBackup, type SoundBackup } from "../backup/read.ts";
+import { evidenceRules } from "../compose/evidence-rules.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
 import { type FolderReport, judgeFolder, printReport } from "./evidence-folder.ts";
 import { addKey, addText, openWitness } from "./extension-verify.ts";
@@ -109,7 +110,13 @@ async function judgeBackup(path: string, sound: SoundBackup, witness: readonly s
   const dir = await mkdtemp(join(tmpdir(), "gateway-backup-"));
   try {
     const staged = await stageBackup(path, sound, dir);
-    const trust = { keys: [], witnesses: witness.map(openWitness), nowMs: Date.now(), maxAgeMs: undefined };
+    const trust = {
+      keys: [],
+      rules: evidenceRules,
+      witnesses: witness.map(openWitness),
+      nowMs: Date.now(),
+      maxAgeMs: undefined,
+    };
     return await judgeFolder(staged, trust).finally(() => staged.close());
   } finally {
     await rm(dir, { recursive: true });

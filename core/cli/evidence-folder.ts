@@ -3,6 +3,7 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
+import { evidenceRules } from "../compose/evidence-rules.ts";
 
 import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
 import { KeyFolder } from "../evidence/key/key-folder.ts";
@@ -95,6 +96,7 @@ export function openOfflineLedger(
     keys: new KeyFolder(keys, randomBytes),
     wrappingKeys: new WrappingKeyFolder(keys, randomBytes),
     fieldPolicy: { storeValues: false, storeLabels: false, redactFields: [] },
+    recordRules: evidenceRules,
     clock: Date.now,
     random: randomBytes,
     writerId: tool,

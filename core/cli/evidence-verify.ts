@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { Command, InvalidArgumentError } from "commander";
 import { GatewayError } from "../action/error.ts";
 import type { VerifyingKey } from "../action/signing-key.ts";
+import { evidenceRules } from "../compose/evidence-rules.ts";
 import { readChainName } from "../evidence/bundle/bundle-line.ts";
 import { type BundleReport, verifyBundle } from "../evidence/bundle/verify.ts";
 import type { OutsideTrust } from "../evidence/verify/folder-verdict.ts";
@@ -54,6 +55,7 @@ async function verifyFolder(data: string, options: VerifyOptions): Promise<void>
   const maxAgeMs = options.maxAge === undefined ? undefined : options.maxAge * 1_000;
   const trust: OutsideTrust = {
     keys: options.key,
+    rules: evidenceRules,
     witnesses: options.witness.map(openWitness),
     nowMs: Date.now(),
     maxAgeMs,
@@ -87,6 +89,7 @@ async function verifyBundleFile(path: string, options: BundleOptions): Promise<v
   const notes = await Promise.all(options.witness.map((place) => readNotes(place, readChainName(bundle))));
   const report = verifyBundle(bundle, {
     keys: options.key,
+    rules: evidenceRules,
     nowMs: Date.now(),
     ...(notes.length === 0 ? {} : { witness: notes.join("\n#\n") }),
     ...(options.maxAge === undefined ? {} : { maxAgeMs: options.maxAge * 1_000 }),

@@ -7,6 +7,7 @@ import { GatewayError } from "../action/error.ts";
 import { endRestored } from "../approval/start.ts";
 import { assumePublished, type BackupHeader, refuse } from "../backup/content.ts";
 import { type BackupSink, readBackup, type SoundBackup } from "../backup/read.ts";
+import { evidenceRules } from "../compose/evidence-rules.ts";
 import { HighWaterFile, type Mark } from "../evidence/chain/high-water.ts";
 import { KeyFolder } from "../evidence/key/key-folder.ts";
 import { listTenants } from "../evidence/record/key-space.ts";
@@ -95,7 +96,13 @@ async function checkOwn({ key }: SoundBackup, data: string): Promise<void> {
 /** Throws BACKUP_REFUSED where something speaks against it that nobody accepted, or nobody can. */
 async function checkAge(staged: StagedBackup, target: RestoreTarget, options: RestoreOptions): Promise<void> {
   const { witness, acceptRollback } = options;
-  const trust = { keys: [], witnesses: witness.map(openWitness), nowMs: Date.now(), maxAgeMs: undefined };
+  const trust = {
+    keys: [],
+    rules: evidenceRules,
+    witnesses: witness.map(openWitness),
+    nowMs: Date.now(),
+    maxAgeMs: undefined,
+  };
   const report = await judgeFolder(staged, trust);
   const doubts = await findDoubts(staged, report, await target.formerMarks());
   const grave = doubts.filter(({ isAge }) => !isAge);

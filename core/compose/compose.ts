@@ -46,6 +46,7 @@ import { UpstreamFleet } from "../upstream/fleet.ts";
 import { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
+import { evidenceRules } from "./evidence-rules.ts";
 import { identity, jsonBounds, newId } from "./identity.ts";
 import { openApprovals, openTickets } from "./permits.ts";
 import { openExplainer, openPolicies } from "./policies.ts";
@@ -223,6 +224,7 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     holdsStore: lockWatch(store, dataDir, state.enabled),
     highWaterPath: state.enabled ? join(dataDir, "high-water") : null,
     fieldPolicy: evidence,
+    recordRules: evidenceRules,
     observer: metrics.evidence,
     writerId: newId(),
     configDigest: configDigest(config),

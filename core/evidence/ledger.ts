@@ -22,6 +22,7 @@ import type { ActionRecord, EventKind, EvidenceRecord } from "./record/record.ts
 import { readFault, rootMessage } from "./record/store-view.ts";
 import { type Compact, type Erased, Erasure, type ErasureRequest } from "./retention/erasure.ts";
 import { type Pruned, type PruneRequest, type PruneTools, Retention } from "./retention/retention.ts";
+import type { RecordRules } from "./verify/record-rule.ts";
 import { type VerifyReport, verifyChain } from "./verify/verification.ts";
 
 /** Kinds that callers record; those that introduce a signing key, or tell of pruning, are the ledger's own. */
@@ -187,7 +188,13 @@ export class Ledger {
 
   /** Checks a tenant's whole chain, in bounded memory. A tenant that fails is refused from then on; a refused one fails. */
   async verify(tenant: string, onProgress?: (checked: number) => void): Promise<VerifyReport> {
-    const report = await verifyChain(this.#store, tenant, this.#highWater.marks.get(tenant), onProgress);
+    const report = await verifyChain(
+      this.#store,
+      tenant,
+      this.#highWater.marks.get(tenant),
+      this.#options.recordRules,
+      onProgress,
+    );
     const refused = this.#chains.refusals.get(tenant);
     if (report.firstBad === undefined) return refused === undefined ? report : { ...report, ok: false, refused };
     const { seq, detail } = report.firstBad;
@@ -265,6 +272,8 @@ export interface LedgerOptions {
   readonly wrappingKeys: WrappingKeyStore;
   /** What is kept of arguments and answers. */
   readonly fieldPolicy: FieldPolicy;
+  /** The rules of the features that `verify` checks. */
+  readonly recordRules: RecordRules;
   readonly clock: Clock;
   readonly random: Random;
   /** Names this installation in every record. */

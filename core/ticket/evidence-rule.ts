@@ -1,46 +1,52 @@
 import { forgetOldest } from "../action/recent-map.ts";
+import { type ChainFault, chainFault } from "../evidence/record/reason.ts";
 import type { ActionRecord, EventRecord } from "../evidence/record/record.ts";
+import type { RecordCheck, RecordRule } from "../evidence/verify/record-rule.ts";
 
-/** The last use of a ticket, and how many it has. */
-interface Spent {
+/** The last use of a ticket, and how many uses it has. */
+interface TicketUses {
   readonly use: number;
   readonly of: number;
 }
 
-/** What a ticket that was revoked has left. */
-const nothing: Spent = { use: Number.POSITIVE_INFINITY, of: 0 };
+/** The uses of a revoked ticket: none is left. */
+const revoked: TicketUses = { use: Number.POSITIVE_INFINITY, of: 0 };
 
 /**
- * What a chain may say of capability tickets: each use has the number after the one before, the first is 1, none is
- * beyond what the ticket has, only dispatched actions spend one, and none is spent of a ticket that was revoked.
- * Remembers `most` tickets, the oldest forgotten first: a later use of a forgotten one is refused.
+ * The uses of a capability ticket are counted from 1 without a gap and never exceed what the ticket has, only dispatched
+ * actions use one, and a revoked ticket is not used. A use of a ticket that is no longer remembered is refused.
  */
-export class TicketRules {
-  readonly #most: number;
-  readonly #spent = new Map<string, Spent>();
+export const ticketRule: RecordRule = { start: (maxRemembered) => new TicketCheck(maxRemembered) };
 
-  constructor(most: number) {
-    this.#most = most;
+class TicketCheck implements RecordCheck {
+  readonly #maxRemembered: number;
+  readonly #uses = new Map<string, TicketUses>();
+
+  constructor(maxRemembered: number) {
+    this.#maxRemembered = maxRemembered;
   }
 
-  /** Takes the next `ticket` event of the chain. */
-  note({ detail: { event, ticket } }: EventRecord): void {
-    if (event === "revoked" && typeof ticket === "string") this.#keep(ticket, nothing);
+  readEvent({ kind, detail: { event, ticket } }: EventRecord): void {
+    if (kind === "ticket" && event === "revoked" && typeof ticket === "string") this.#remember(ticket, revoked);
   }
 
-  /** Takes the next record of an action; `hasGap`: records before it may be missing. Says whether it is sound. */
-  check({ ticket, effect }: ActionRecord, hasGap: boolean): boolean {
+  checkAction(record: ActionRecord, hasGap: boolean): ChainFault | undefined {
+    if (this.#isSound(record, hasGap)) return undefined;
+    return chainFault("ticket_misused", "expected the next use of a ticket that has one left");
+  }
+
+  #isSound({ ticket, effect }: ActionRecord, hasGap: boolean): boolean {
     if (ticket?.use === undefined) return true;
     const { id, standing, use, of = -1 } = ticket;
     if (id === undefined || standing !== "valid" || effect !== "dispatched") return false;
-    const before = this.#spent.get(id) ?? { use: 0, of };
-    this.#keep(id, { use, of });
+    const before = this.#uses.get(id) ?? { use: 0, of };
+    this.#remember(id, { use, of });
     return before.use < use && use <= of && of === before.of && (hasGap || use === before.use + 1);
   }
 
-  #keep(id: string, spent: Spent): void {
-    this.#spent.delete(id);
-    this.#spent.set(id, spent);
-    forgetOldest(this.#spent, this.#most);
+  #remember(id: string, uses: TicketUses): void {
+    this.#uses.delete(id);
+    this.#uses.set(id, uses);
+    forgetOldest(this.#uses, this.#maxRemembered);
   }
 }

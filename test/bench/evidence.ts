@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { evidenceRules } from "../../core/compose/evidence-rules.ts";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
 import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
@@ -73,6 +74,7 @@ async function withLedger(name: string, run: (ledger: Ledger) => Promise<void>):
     highWaterPath: join(data, "high-water"),
     keys: new KeyFolder(join(data, "keys"), randomBytes),
     wrappingKeys: new WrappingKeyFolder(join(data, "keys"), randomBytes),
+    recordRules: evidenceRules,
     fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
     clock: Date.now,
     random: randomBytes,

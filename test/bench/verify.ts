@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { evidenceRules } from "../../core/compose/evidence-rules.ts";
 import { openKeyStores } from "../../core/evidence/key/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
@@ -92,6 +93,7 @@ async function withLedger(run: (ledger: Ledger) => Promise<void>): Promise<void>
     store,
     holdsStore: () => true,
     highWaterPath: join(dir, "high-water"),
+    recordRules: evidenceRules,
     fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
     clock: Date.now,
     random: randomBytes,

@@ -3,6 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GatewayError } from "../../core/action/error.ts";
+import { evidenceRules } from "../../core/compose/evidence-rules.ts";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
 import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
@@ -23,6 +24,7 @@ const ledger = await Ledger.open({
   highWaterPath: join(dir, "high-water"),
   keys: new KeyFolder(join(dir, "keys"), randomBytes),
   wrappingKeys: new WrappingKeyFolder(join(dir, "keys"), randomBytes),
+  recordRules: evidenceRules,
   fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
   clock: Date.now,
   random: randomBytes,

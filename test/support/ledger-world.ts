@@ -6,6 +6,7 @@ import type { Decision, Evaluation, PolicyVerdict } from "../../core/action/deci
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import { type Clock, uuidV7 } from "../../core/action/id.ts";
 import { httpSession, principalId } from "../../core/action/principal.ts";
+import { evidenceRules } from "../../core/compose/evidence-rules.ts";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
 import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger, type LedgerOptions } from "../../core/evidence/ledger.ts";
@@ -116,6 +117,7 @@ export class LedgerWorld {
       highWaterPath: this.highWaterPath,
       keys: new KeyFolder(this.keysPath, randomBytes),
       wrappingKeys: new WrappingKeyFolder(this.keysPath, randomBytes),
+      recordRules: evidenceRules,
       fieldPolicy: { storeValues: true, storeLabels: true, redactFields: [] },
       clock: this.clock.now,
       random: randomBytes,

@@ -1,14 +1,12 @@
 import { canonicalJson } from "../../action/canonical-json.ts";
 import type { Json } from "../../action/json.ts";
-import { ApprovalRules } from "../../approval/evidence-rule.ts";
-import { KillRules } from "../../kill/evidence-rule.ts";
-import { TicketRules } from "../../ticket/evidence-rule.ts";
 import type { Reason } from "../record/reason.ts";
-import { type ActionRecord, type EventRecord, noHash, type RecordedAction } from "../record/record.ts";
+import { type ActionRecord, noHash, type RecordedAction } from "../record/record.ts";
 import { isAction } from "../record/record-text.ts";
+import { type RecordRules, RuleSet } from "../verify/record-rule.ts";
 import { Breach, type BundledEntry } from "./bundle-line.ts";
 
-/** Something found that does not end the verification: what is missing, or merely odd. */
+/** A finding that does not end the verification: something is missing, or merely odd. */
 export interface Remark {
   readonly reason: Reason;
   readonly seq: number;
@@ -20,49 +18,50 @@ interface DecidedAction {
 }
 
 /**
- * What the records of one session may say after one another: links, writers, the session's own index, and the four
- * parts of each action. Throws Breach at the first record that contradicts an earlier one; remarks what is missing.
+ * Checks what the records of one session may say after one another: links, writers, the session's own index, the
+ * decision and outcome of each action, and the rules of the features.
  */
 export class ActionStory {
   /** In the order of the chain once `finish` was called. */
   readonly remarks: Remark[] = [];
   readonly #session: string;
   readonly #actions = new Map<string, DecidedAction>();
-  /** A bundle holds what it is judged by: none of it is forgotten. */
-  readonly #approvals = new ApprovalRules({ live: Number.POSITIVE_INFINITY, consumed: Number.POSITIVE_INFINITY });
-  readonly #kills = new KillRules(Number.POSITIVE_INFINITY);
-  readonly #tickets = new TicketRules(Number.POSITIVE_INFINITY);
+  readonly #rules: RuleSet;
   /** Whether records of the session are missing. */
   #hasGap = false;
   #before: BundledEntry | undefined;
   #sessionEnd: { readonly index: number; readonly hash: string } = { index: -1, hash: noHash };
 
-  constructor(session: string) {
+  constructor(session: string, rules: RecordRules) {
     this.#session = session;
+    // A bundle holds everything it is checked by: nothing of it is dropped.
+    this.#rules = new RuleSet(rules, Number.POSITIVE_INFINITY);
   }
 
-  /** Takes the next record of the bundle. */
+  /** Accepts the next record of the bundle. Throws Breach where it contradicts an earlier one. */
   check(next: BundledEntry): void {
-    this.#link(next);
-    if (isAction(next.record)) {
-      this.#continueSession(next.record, next.hash);
-      if (next.record.kind === "decision") this.#decide(next.record);
-      else this.#settle(next.record);
-      if (!this.#tickets.check(next.record, this.#hasGap)) throw breach("ticket_misused", next.record.seq);
-    } else this.#happen(next.record);
+    const { record, hash } = next;
+    this.#checkLink(record);
+    if (isAction(record)) {
+      this.#checkSession(record, hash);
+      if (record.kind === "decision") this.#checkDecision(record);
+      else this.#checkOutcome(record);
+      const broken = this.#rules.checkAction(record, this.#hasGap);
+      if (broken !== undefined) throw breach(broken.reason, record.seq);
+    } else this.#rules.readEvent(record);
     this.#before = next;
   }
 
-  /** After the last record: what was dispatched and has no outcome, and break-glass without a post-mortem. */
+  /** After the last record: remarks dispatched actions without an outcome, and break-glass without a post-mortem. */
   finish(): void {
     for (const { record, isSettled } of this.#actions.values()) {
       if (record.effect === "dispatched" && !isSettled) this.#remark("open_outcome", record.seq);
     }
-    for (const seq of this.#approvals.owed) this.#remark("post_mortem_missing", seq);
+    for (const seq of this.#rules.missingPostMortems()) this.#remark("post_mortem_missing", seq);
     this.remarks.sort((a, b) => a.seq - b.seq);
   }
 
-  #link({ record }: BundledEntry): void {
+  #checkLink(record: BundledEntry["record"]): void {
     const before = this.#before;
     const isNext = record.seq === (before?.record.seq ?? -1) + 1;
     if (isNext && record.prev_hash !== (before?.hash ?? noHash)) throw breach("bad_prev_hash", record.seq);
@@ -71,44 +70,32 @@ export class ActionStory {
     if (record.time < before.record.time) this.#remark("time_reversed", record.seq);
   }
 
-  #continueSession({ seq, session }: ActionRecord, hash: string): void {
+  #checkSession({ seq, session }: ActionRecord, hash: string): void {
     const { index, hash: endHash } = this.#sessionEnd;
     if (session.id !== this.#session) throw breach("foreign_session", seq);
-    if (session.index > index + 1) this.#missing(seq);
-    else if (session.index <= index || session.prev_hash !== endHash) throw breach("bad_session_link", seq);
+    if (session.index > index + 1) {
+      this.#hasGap = true;
+      this.#remark("session_gap", seq);
+    } else if (session.index <= index || session.prev_hash !== endHash) throw breach("bad_session_link", seq);
     this.#sessionEnd = { index: session.index, hash };
   }
 
-  #decide(record: ActionRecord): void {
-    const { action, seq } = record;
+  #checkDecision(record: ActionRecord): void {
+    const { action, effect, seq } = record;
     if (this.#actions.has(action.id)) throw breach("second_decision", seq);
-    if (record.effect === "dispatched") {
-      if (this.#kills.covers(record)) throw breach("allow_after_kill", seq);
-      const broken = this.#approvals.check(record);
-      if (broken !== undefined) throw breach(broken, seq);
-    }
+    const broken = effect === "dispatched" ? this.#rules.checkDispatch(record) : undefined;
+    if (broken !== undefined) throw breach(broken.reason, seq);
     this.#actions.set(action.id, { record, isSettled: false });
   }
 
-  #settle(record: ActionRecord): void {
+  #checkOutcome(record: ActionRecord): void {
     const { action, seq } = record;
-    const told = this.#actions.get(action.id);
-    if (told === undefined) throw breach("outcome_without_decision", seq);
-    if (told.record.effect !== "dispatched") throw breach("outcome_after_block", seq);
-    if (told.isSettled) throw breach("second_outcome", seq);
-    if (withoutOutput(told.record.action) !== withoutOutput(action)) throw breach("outcome_mismatch", seq);
-    told.isSettled = true;
-  }
-
-  #happen(record: EventRecord): void {
-    if (record.kind === "approval") this.#approvals.note(record);
-    if (record.kind === "session") this.#kills.note(record);
-    if (record.kind === "ticket") this.#tickets.note(record);
-  }
-
-  #missing(seq: number): void {
-    this.#hasGap = true;
-    this.#remark("session_gap", seq);
+    const decided = this.#actions.get(action.id);
+    if (decided === undefined) throw breach("outcome_without_decision", seq);
+    if (decided.record.effect !== "dispatched") throw breach("outcome_after_block", seq);
+    if (decided.isSettled) throw breach("second_outcome", seq);
+    if (withoutOutput(decided.record.action) !== withoutOutput(action)) throw breach("outcome_mismatch", seq);
+    decided.isSettled = true;
   }
 
   #remark(reason: Reason, seq: number): void {
@@ -120,7 +107,7 @@ function breach(reason: Reason, seq: number): Breach {
   return new Breach(reason, { file: "records", seq });
 }
 
-/** An outcome repeats its decision's action to the letter, and adds what came of it. */
+/** An outcome repeats its decision's action exactly, and adds the digest of the output. */
 function withoutOutput(action: RecordedAction): string {
   return canonicalJson({ ...action, output_digest: null } as unknown as Json);
 }

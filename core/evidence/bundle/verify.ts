@@ -13,6 +13,7 @@ import {
   type SignedCheckpoint,
 } from "../tree/checkpoint.ts";
 import { leafHash, verifyConsistency, verifyInclusion } from "../tree/merkle.ts";
+import type { RecordRules } from "../verify/record-rule.ts";
 import { ActionStory, type Remark } from "./action-story.ts";
 import {
   Breach,
@@ -28,6 +29,8 @@ import {
 interface Trust {
   /** First keys of chains, as the operator published them. With none, the verdict is `self-attested` at best. */
   readonly keys: readonly VerifyingKey[];
+  /** The rules that records are checked by. */
+  readonly rules: RecordRules;
   /** The witness's notes. */
   readonly witness?: string;
   readonly nowMs: number;
@@ -100,7 +103,7 @@ class Verification {
     checkHead(checkpoint, head);
     const earlier = readEarlierTree(checkpoint, head);
     this.#pass("tree");
-    this.#remarks = tellStory(entries, head, checkpoint);
+    this.#remarks = checkRecords(entries, head, checkpoint, this.#trust.rules);
     this.#pass("records");
     if (this.#trust.witness === undefined) return;
     this.#isWitnessed = checkWitness(this.#trust.witness, head, [checkpoint, earlier], history);
@@ -155,8 +158,13 @@ function readCheckpoint(head: BundleHead, history: KeyHistory): SignedCheckpoint
 }
 
 /** Each record is authentic before it is believed. */
-function tellStory(entries: readonly BundledEntry[], head: BundleHead, signed: SignedCheckpoint): readonly Remark[] {
-  const story = new ActionStory(head.session);
+function checkRecords(
+  entries: readonly BundledEntry[],
+  head: BundleHead,
+  signed: SignedCheckpoint,
+  rules: RecordRules,
+): readonly Remark[] {
+  const story = new ActionStory(head.session, rules);
   let before = -1;
   for (const each of entries) {
     const { seq } = each.record;

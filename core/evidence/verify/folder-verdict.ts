@@ -9,12 +9,15 @@ import { readInstallationId } from "../witness/installation.ts";
 import { listPublishedHeads } from "../witness/published-heads.ts";
 import { coversEntries, parseTenantIndex, type TenantIndexEntry, tenantIndexLog } from "../witness/tenant-index.ts";
 import { compareWithNote, type Witness } from "../witness/witness.ts";
+import type { RecordRules } from "./record-rule.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 
 /** What a verdict rests on besides the data folder: all of it comes from outside. */
 export interface OutsideTrust {
   /** First keys of chains, as their operator published them. With none, any first key is taken. */
   readonly keys: readonly VerifyingKey[];
+  /** The rules that records are checked by. */
+  readonly rules: RecordRules;
   readonly witnesses: readonly Witness[];
   readonly nowMs: number;
   /** The oldest checkpoint that is not `stale`. */
@@ -48,7 +51,7 @@ export async function judgeChain(
   trust: OutsideTrust,
   onProgress: (checked: number) => void,
 ): Promise<ChainVerdict> {
-  const report = await verifyChain(store, tenant, mark, onProgress);
+  const report = await verifyChain(store, tenant, mark, trust.rules, onProgress);
   const pruned = report.firstKept === undefined ? {} : { first_kept: report.firstKept };
   const place = { tenant, records: report.records, ...pruned, head: report.head?.hash ?? null };
   if (report.firstBad !== undefined) return { ...place, ...graded(report.firstBad.reason), first_bad: report.firstBad };

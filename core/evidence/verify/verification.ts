@@ -8,6 +8,7 @@ import { RetentionRules } from "../retention/retention-rule.ts";
 import { isLeafOf, TreeFault } from "../tree/merkle.ts";
 import { PrunedLeaves, readPruned } from "../tree/pruned-prefix.ts";
 import { ActionRules } from "./action-rule.ts";
+import type { RecordRules } from "./record-rule.ts";
 import { TreeRules } from "./tree-rule.ts";
 
 export interface VerifyReport {
@@ -41,6 +42,7 @@ export async function verifyChain(
   store: EvidenceStore,
   tenant: string,
   mark: Mark | undefined,
+  rules: RecordRules,
   onProgress: (checked: number) => void = () => {},
 ): Promise<VerifyReport> {
   const walk = new ChainWalk(tenant, mark?.chain ?? null, 0);
@@ -52,7 +54,7 @@ export async function verifyChain(
     const leaves = prefix && new PrunedLeaves(reader, tenant, prefix);
     const check = {
       walk,
-      actions: new ActionRules(reader, tenant, leaves),
+      actions: new ActionRules({ reader, tenant, rules, pruned: leaves }),
       tree: await TreeRules.begin(reader, tenant, stored),
       retention: new RetentionRules(prefix?.firstKept ?? 0),
       mark,
@@ -219,7 +221,7 @@ class PrunedWalk {
     if (isChainFault(step)) return step;
     if (!isLeafOf(leaf, step.hash)) return chainFault("bad_inclusion", "the record is not the one of the tree");
     this.#next = await entries.next();
-    actions.noteKill(step.record);
+    actions.acceptKept(step.record);
     return retention.check(step.record) ?? (await tree.check(step.record, step.hash));
   }
 }

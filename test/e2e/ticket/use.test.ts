@@ -3,6 +3,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { evidenceRules } from "../../../core/compose/evidence-rules.ts";
 import { readBundle } from "../../../core/evidence/bundle/bundle-line.ts";
 import { verifyBundle } from "../../../core/evidence/bundle/verify.ts";
 import type { EventRecord } from "../../../core/evidence/record/record.ts";
@@ -69,7 +70,7 @@ describe("a capability ticket", function () {
     const url = `${world.gateway.adminUrl}/admin/v1/evidence/sessions/${id}/export`;
     const answer = await fetch(url, { headers: { "x-api-key": world.key("rita") } });
     const bundle = Buffer.from(await answer.arrayBuffer());
-    expect(verifyBundle(bundle, { keys: [], nowMs: Date.now() })).to.include({
+    expect(verifyBundle(bundle, { keys: [], rules: evidenceRules, nowMs: Date.now() })).to.include({
       verdict: "self-attested",
       first_bad: null,
     });

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { VerifyingKey } from "../../../../core/action/signing-key.ts";
+import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
 import { verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
 import { type Reason, reasons } from "../../../../core/evidence/record/reason.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
@@ -42,6 +43,7 @@ describe("verify.py and our verifier", function () {
 function verify({ bundle, keys, witness }: Presented): Said {
   const { checks: _, ...said } = verifyBundle(bundle, {
     keys: keys.map((key) => VerifyingKey.parse(key) as VerifyingKey),
+    rules: evidenceRules,
     nowMs: Date.now(),
     ...(witness === undefined ? {} : { witness }),
   });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
 import { SessionExport } from "../../../../core/evidence/bundle/session-export.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
 import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
@@ -35,7 +36,11 @@ describe("the evidence of approvals, as the gateway writes it", function () {
   async function verify(): Promise<Omit<BundleReport, "checks">> {
     expect(await world.ledger.ledger.verify("acme")).to.include({ ok: true });
     const bundle = await exporter().bundle("acme", request);
-    const { checks: _, ...ours } = verifyBundle(bundle, { keys: [], nowMs: world.ledger.clock.nowMs });
+    const { checks: _, ...ours } = verifyBundle(bundle, {
+      keys: [],
+      rules: evidenceRules,
+      nowMs: world.ledger.clock.nowMs,
+    });
     expect(await python.judge({ bundle, keys: [] })).to.deep.equal(ours);
     return ours;
   }

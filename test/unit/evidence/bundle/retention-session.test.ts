@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
 import { type ExportRequest, SessionExport } from "../../../../core/evidence/bundle/session-export.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
 import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
@@ -184,7 +185,7 @@ describe("the sessions of a pruned chain", () => {
 
   async function exported(label: string): Promise<BundleReport> {
     const bundle = await exporter().bundle("acme", requestFor(label));
-    return verifyBundle(bundle, { keys: [], nowMs: Date.parse(dawn) });
+    return verifyBundle(bundle, { keys: [], rules: evidenceRules, nowMs: Date.parse(dawn) });
   }
 });
 

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { GatewayError } from "../../../../core/action/error.ts";
 import { VerifyingKey } from "../../../../core/action/signing-key.ts";
+import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
 import { parseRedactions } from "../../../../core/evidence/bundle/build.ts";
 import { readBundle } from "../../../../core/evidence/bundle/bundle-line.ts";
 import { SessionExport } from "../../../../core/evidence/bundle/session-export.ts";
@@ -30,7 +31,7 @@ describe("SessionExport", () => {
   }
 
   async function verify(bundle: Buffer): Promise<BundleReport> {
-    return verifyBundle(bundle, { keys: [await genesisKey()], nowMs: world.clock.nowMs });
+    return verifyBundle(bundle, { keys: [await genesisKey()], rules: evidenceRules, nowMs: world.clock.nowMs });
   }
 
   it("makes a bundle that verifies, of this session among others", async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { VerifyingKey } from "../../../../core/action/signing-key.ts";
+import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
 import { type EvidenceVerdict, exitCodes, reasons } from "../../../../core/evidence/record/reason.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
@@ -70,6 +71,7 @@ describe("verification of a bundle", function () {
 function verify({ bundle, keys, witness, maxAgeSeconds }: Presented): Said {
   const { checks: _, ...said } = verifyBundle(bundle, {
     keys: keys.map((key) => VerifyingKey.parse(key) as VerifyingKey),
+    rules: evidenceRules,
     nowMs: Date.now(),
     ...(witness === undefined ? {} : { witness }),
     ...(maxAgeSeconds === undefined ? {} : { maxAgeMs: maxAgeSeconds * 1000 }),
