@@ -283,7 +283,7 @@ function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
     replyBytes: config.limits.upstreamReplyBytes,
     clock: Date.now,
     gatewayInfo: identity,
-    onEvent: (event) => log.info({ ...event }, "upstream"),
+    onEvent: ({ kind, ...fields }) => log.info(fields, kind),
   });
 }
 

@@ -3,12 +3,12 @@ import type { Clock, Random } from "../action/id.ts";
 
 const firstDelayMs = 200;
 const maxDelayMs = 10_000;
-/** Who needs the next attempt waits this long rather than fail. */
+/** The longest pause that a caller waits out instead of failing. */
 const maxWaitMs = 1_000;
-/** What held this long was good: the failures before it are forgotten. */
-const provenMs = 10_000;
+/** A connection that lasted this long resets the count of failures. */
+const stableMs = 10_000;
 
-/** When something that failed may be tried again: doubling delays with jitter, 10 s at most. */
+/** Delays between attempts after failures: doubling, with jitter, 10 s at most. */
 export class Backoff {
   readonly #clock: Clock;
   readonly #random: Random;
@@ -21,6 +21,7 @@ export class Backoff {
     this.#random = random;
   }
 
+  /** Failures in a row. */
   get failures(): number {
     return this.#failures;
   }
@@ -33,20 +34,22 @@ export class Backoff {
   /** Resolves when an attempt is allowed. Rejects with UPSTREAM_UNAVAILABLE where that takes more than a second. */
   async pass(): Promise<void> {
     const waitMs = this.remainingMs;
-    if (waitMs > maxWaitMs) throw new GatewayError("UPSTREAM_UNAVAILABLE", `it failed; tried again in ${waitMs} ms`);
+    if (waitMs > maxWaitMs)
+      throw new GatewayError("UPSTREAM_UNAVAILABLE", `the last attempt failed; the next one is in ${waitMs} ms`);
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
 
+  /** Records a successful attempt. */
   opened(): void {
     this.#openedAt = this.#clock();
   }
 
-  /** An attempt failed, or what it opened was lost. Returns the delay until the next one, in milliseconds. */
+  /** Records a failed attempt or a lost connection. Returns the delay until the next one, in milliseconds. */
   failed(): number {
     const now = this.#clock();
-    const proven = this.#openedAt !== undefined && now - this.#openedAt >= provenMs;
+    const wasStable = this.#openedAt !== undefined && now - this.#openedAt >= stableMs;
     this.#openedAt = undefined;
-    this.#failures = proven ? 1 : this.#failures + 1;
+    this.#failures = wasStable ? 1 : this.#failures + 1;
     const ceiling = Math.min(maxDelayMs, firstDelayMs * 2 ** (this.#failures - 1));
     const jitter = (this.#random(1)[0] as number) / 256;
     const delayMs = Math.round((ceiling / 2) * (1 + jitter));

@@ -1,7 +1,7 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { isJsonObject, type JsonObject } from "../action/json.ts";
-import type { EventSink, UpstreamConnection, Withheld } from "./connection.ts";
+import type { UpstreamConnection, UpstreamEventSink, Withheld } from "./connection.ts";
 import type { ListedTool, ToolReader } from "./tool-reader.ts";
 
 /** A prompt, resource or resource template of one upstream. */
@@ -12,7 +12,7 @@ export interface ListedItem {
   readonly definition: JsonObject;
 }
 
-/** One list of one upstream, and what of it is not shown. */
+/** One list of one upstream, and its items that are hidden from clients. */
 export interface Listing<T> {
   readonly items: readonly T[];
   readonly withheld: readonly Withheld[];
@@ -32,7 +32,7 @@ const keys: Readonly<Record<Exclude<ListName, "tools">, string>> = {
   resources: "uri",
   resourceTemplates: "uriTemplate",
 };
-/** Which lists a notification says have changed. */
+/** The lists that each notification announces as changed. */
 const changedBy: Readonly<Record<string, readonly ListName[]>> = {
   "notifications/tools/list_changed": ["tools"],
   "notifications/prompts/list_changed": ["prompts"],
@@ -44,11 +44,11 @@ interface CatalogOptions {
   readonly upstream: string;
   readonly tools: ToolReader;
   readonly clock: Clock;
-  readonly onEvent: EventSink;
+  readonly onEvent: UpstreamEventSink;
   readonly connect: () => UpstreamConnection | Promise<UpstreamConnection>;
 }
 
-/** What one upstream offers, kept until it is old or known to have changed. */
+/** The tools, prompts and resources of one upstream, cached until they are old or announced as changed. */
 export class Catalog {
   readonly tools: CachedList<Listing<ListedTool>>;
   readonly prompts: CachedList<Listing<ListedItem>>;
@@ -57,12 +57,13 @@ export class Catalog {
   readonly #options: CatalogOptions;
   readonly #reported: Set<string> = new Set();
 
+  /** Reads no list before it is asked for. */
   constructor(options: CatalogOptions) {
     this.#options = options;
     const { clock } = options;
     const onFault = (error: unknown): void => {
       const reason = GatewayError.from(error).message;
-      options.onEvent({ kind: "refused", upstream: options.upstream, reason });
+      options.onEvent({ kind: "upstream_failed", upstream: options.upstream, reason });
     };
     const items = (list: Exclude<ListName, "tools">) => new CachedList(() => this.#loadItems(list), clock, onFault);
     this.tools = new CachedList(() => this.#loadTools(), clock, onFault);
@@ -71,13 +72,13 @@ export class Catalog {
     this.resourceTemplates = items("resourceTemplates");
   }
 
-  /** Takes note of a change notification; others are none of its business. */
-  note(method: string): void {
+  /** Invalidates the lists that a change notification names; ignores other methods. */
+  onNotification(method: string): void {
     if (!Object.hasOwn(changedBy, method)) return;
     for (const list of changedBy[method] ?? []) this[list].invalidate();
   }
 
-  /** Another connection may have other things to offer. */
+  /** Invalidates all lists: another connection may offer other items. */
   invalidate(): void {
     for (const list of listNames) this[list].invalidate();
   }
@@ -125,13 +126,13 @@ export class Catalog {
     return { items: [...items.values()], withheld };
   }
 
-  /** Once for each name and reason, so that the minute's refresh does not fill the log. */
+  /** Reports each name and reason once, so that the refresh of every minute does not fill the log. */
   #report(withheld: readonly Withheld[]): void {
     for (const one of withheld) {
       const key = JSON.stringify([one.name, one.reason]);
       if (this.#reported.has(key) || this.#reported.size >= 1_000) continue;
       this.#reported.add(key);
-      this.#options.onEvent({ kind: "withheld", ...one });
+      this.#options.onEvent({ kind: "upstream_item_withheld", ...one });
     }
   }
 }
@@ -142,7 +143,7 @@ const maxCharacters = 16 * 1024 * 1024;
 
 /**
  * Reads a list to its last page. Rejects with UPSTREAM_INVALID beyond 100 pages, 5,000 items or 16 Mi characters, for a
- * cursor that repeats, and for a page that is no list; nothing is cut short.
+ * cursor that repeats, and for a page that is no list; never returns a part of a list.
  */
 async function readList(
   connection: UpstreamConnection,
@@ -176,7 +177,7 @@ async function readPage(
 ): Promise<JsonObject> {
   const response = await connection.request({ method, ...(cursor === undefined ? {} : { params: { cursor } }) });
   if ("result" in response) return response.result;
-  throw invalid(`\`${method}\` was answered with error ${response.error.code}`);
+  throw invalid(`\`${method}\` failed with error ${response.error.code}`);
 }
 
 function invalid(detail: string): GatewayError {
@@ -184,20 +185,21 @@ function invalid(detail: string): GatewayError {
 }
 
 const freshMs = 60_000;
-const shortestIntervalMs = 1_000;
+const minIntervalMs = 1_000;
 
 /**
- * A list that is read again when it is a minute old or known to have changed. A failed reading keeps the last good
- * list, and no reading follows a failed one within a second.
+ * A list that is read again when it is a minute old or announced as changed. After a failure the last good list remains,
+ * and the next attempt is at least a second later.
  */
 export class CachedList<T> {
+  /** The last list that was read without a fault. Written by this class only. */
+  good: T | undefined;
   readonly #load: () => Promise<T>;
   readonly #clock: Clock;
   readonly #onFault: (error: unknown) => void;
-  #good: T | undefined;
   #readAt: number = Number.NEGATIVE_INFINITY;
-  #changed = false;
-  #failed = false;
+  #isInvalid = false;
+  #hasFailed = false;
   #reading: Promise<T | undefined> | undefined;
 
   constructor(load: () => Promise<T>, clock: Clock, onFault: (error: unknown) => void) {
@@ -206,56 +208,51 @@ export class CachedList<T> {
     this.#onFault = onFault;
   }
 
-  /** The last good list. */
-  get good(): T | undefined {
-    return this.#good;
+  /** Whether the list was announced as changed since it was read, and the last attempt to read it did not fail. */
+  get isChanged(): boolean {
+    return this.#isInvalid && !this.#hasFailed;
   }
 
-  /** Whether the list is known to have changed since it was read, and nothing is known against reading it. */
-  get changed(): boolean {
-    return this.#changed && !this.#failed;
-  }
-
-  /** The list has changed: it is read again before it is shown again. */
+  /** Requires the list to be read again before it is returned. */
   invalidate(): void {
-    this.#changed = true;
-    this.#failed = false;
+    this.#isInvalid = true;
+    this.#hasFailed = false;
   }
 
   /**
-   * The list, read again where it is stale. Undefined where it could never be read; never rejects.
-   * Where the last reading failed nobody waits for the next one: a source that hangs must not hold up the others.
+   * Returns the list, read again where it is stale; undefined where it could never be read. Never rejects.
+   * After a failure the next attempt is not waited for: a source that hangs must not delay the others.
    */
   read(): T | undefined | Promise<T | undefined> {
     const age = this.#clock() - this.#readAt;
-    const stale = this.#good === undefined || this.#changed || age >= freshMs;
-    if (!stale) return this.#good;
+    const isStale = this.good === undefined || this.#isInvalid || age >= freshMs;
+    if (!isStale) return this.good;
     const read = this.refresh();
-    return this.#failed ? this.#good : read;
+    return this.#hasFailed ? this.good : read;
   }
 
-  /** Reads the list again, unless that was done within the last second and nothing is known to have changed. */
+  /** Reads the list again, unless that was done within the last second and no change was announced. */
   refresh(): T | undefined | Promise<T | undefined> {
     if (this.#reading !== undefined) return this.#reading;
-    const soon = this.#clock() - this.#readAt < shortestIntervalMs;
-    if (soon && (this.#failed || !this.#changed)) return this.#good;
+    const isSoon = this.#clock() - this.#readAt < minIntervalMs;
+    if (isSoon && (this.#hasFailed || !this.#isInvalid)) return this.good;
     this.#reading = this.#read();
     return this.#reading;
   }
 
   async #read(): Promise<T | undefined> {
     this.#readAt = this.#clock();
-    this.#changed = false;
+    this.#isInvalid = false;
     try {
-      this.#good = await this.#load();
-      this.#failed = false;
+      this.good = await this.#load();
+      this.#hasFailed = false;
     } catch (error) {
-      this.#failed = true;
-      this.#changed = true;
+      this.#hasFailed = true;
+      this.#isInvalid = true;
       this.#onFault(error);
     } finally {
       this.#reading = undefined;
     }
-    return this.#good;
+    return this.good;
   }
 }

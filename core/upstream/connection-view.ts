@@ -3,19 +3,19 @@ import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { type JsonRpcNotification, type JsonRpcResponse, type McpEra, metaKey } from "../action/json-rpc.ts";
 import type { Exchange, OutgoingRequest, ServerDescription, UpstreamConnection } from "./connection.ts";
 
-const done: JsonRpcResponse = { jsonrpc: "2.0", id: 0, result: {} };
+const emptyResponse: JsonRpcResponse = { jsonrpc: "2.0", id: 0, result: {} };
 
 /**
- * A connection as a group of one era sees it. Where the upstream speaks the same era, requests pass untouched; where
- * not, results are translated, and what the stateless revision no longer has (log level, subscriptions) is done by
- * the means it has instead.
+ * A connection for a client of one era. Where the upstream speaks the same era, requests pass unchanged. Otherwise
+ * results are translated, and the legacy requests for log level and subscriptions are mapped to their replacements in
+ * the stateless revision.
  */
 export class ConnectionView implements UpstreamConnection {
   readonly upstream: string;
   readonly server: ServerDescription;
   readonly #inner: UpstreamConnection;
   readonly #era: McpEra;
-  readonly #watch: UriWatch;
+  readonly #subscriptions: UriSubscriptions;
   #logLevel: Json | undefined;
 
   constructor(inner: UpstreamConnection, era: McpEra, deliver: (notification: JsonRpcNotification) => void) {
@@ -23,12 +23,12 @@ export class ConnectionView implements UpstreamConnection {
     this.server = inner.server;
     this.#inner = inner;
     this.#era = era;
-    this.#watch = new UriWatch(inner, deliver);
+    this.#subscriptions = new UriSubscriptions(inner, deliver);
   }
 
   request(request: OutgoingRequest, exchange?: Exchange): Promise<JsonRpcResponse> {
     if (this.server.era === this.#era) return this.#inner.request(request, exchange);
-    return this.#era === "legacy" ? this.#legacyRequest(request, exchange) : this.#adapted(request, exchange);
+    return this.#era === "legacy" ? this.#legacyRequest(request, exchange) : this.#translatedRequest(request, exchange);
   }
 
   notify(notification: OutgoingRequest): Promise<void> {
@@ -36,7 +36,7 @@ export class ConnectionView implements UpstreamConnection {
   }
 
   async close(): Promise<void> {
-    this.#watch.stop();
+    this.#subscriptions.stop();
     await this.#inner.close();
   }
 
@@ -44,18 +44,21 @@ export class ConnectionView implements UpstreamConnection {
     const { method, params } = request;
     if (method === "logging/setLevel") {
       this.#logLevel = params?.level;
-      return done;
+      return emptyResponse;
     }
     if (method === "resources/subscribe" || method === "resources/unsubscribe") {
       const uri = params?.uri;
-      if (typeof uri !== "string") return this.#adapted(request, exchange);
-      await this.#watch.change(uri, method === "resources/subscribe");
-      return done;
+      if (typeof uri !== "string") return this.#translatedRequest(request, exchange);
+      await this.#subscriptions.change(uri, method === "resources/subscribe");
+      return emptyResponse;
     }
-    return this.#adapted(request, this.#logLevel === undefined ? exchange : withLogLevel(exchange, this.#logLevel));
+    return this.#translatedRequest(
+      request,
+      this.#logLevel === undefined ? exchange : withLogLevel(exchange, this.#logLevel),
+    );
   }
 
-  async #adapted(request: OutgoingRequest, exchange: Exchange | undefined): Promise<JsonRpcResponse> {
+  async #translatedRequest(request: OutgoingRequest, exchange: Exchange | undefined): Promise<JsonRpcResponse> {
     const response = await this.#inner.request(request, exchange);
     return adaptResponse(response, this.server.era, this.#era, request.method);
   }
@@ -76,9 +79,9 @@ const cacheable: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A result in the words of the other era: the stateless revision says of each result what type it is, and of some how
- * long they may be kept; the older ones know neither. A result that asks for input has no older form:
- * CLIENT_CAPABILITY_MISSING.
+ * Translates a result to the other era. In the stateless revision each result has a type, and some have a cache lifetime;
+ * in the older ones there is neither. Throws CLIENT_CAPABILITY_MISSING for a result that requests input, which has no
+ * legacy form.
  */
 export function adaptResult(result: JsonObject, from: McpEra, to: McpEra, method: string): JsonObject {
   if (from === to) return result;
@@ -98,7 +101,7 @@ export function adaptResult(result: JsonObject, from: McpEra, to: McpEra, method
   return legacy;
 }
 
-/** A response in the words of the other era; errors are the same in both. */
+/** Translates a response to the other era; errors are the same in both. */
 function adaptResponse(response: JsonRpcResponse, from: McpEra, to: McpEra, method: string): JsonRpcResponse {
   if (from === to || !("result" in response)) return response;
   return { ...response, result: adaptResult(response.result, from, to, method) };
@@ -106,8 +109,8 @@ function adaptResponse(response: JsonRpcResponse, from: McpEra, to: McpEra, meth
 
 const maxUris = 1_000;
 
-/** The resource subscriptions of a legacy caller at a stateless upstream: one stream for all of them, opened anew at each change. */
-class UriWatch {
+/** The resource subscriptions of a legacy client at a stateless upstream: one stream for all, reopened at each change. */
+class UriSubscriptions {
   readonly #connection: UpstreamConnection;
   readonly #deliver: (notification: JsonRpcNotification) => void;
   readonly #uris: Set<string> = new Set();
@@ -119,14 +122,14 @@ class UriWatch {
   }
 
   /**
-   * Resolves when the upstream acknowledged the changed set. Rejects with INVALID_PARAMS beyond 1,000 URIs, and with the
-   * request's own fault.
+   * Adds or removes a URI. Resolves when the upstream acknowledged the new set. Rejects with INVALID_PARAMS beyond 1,000
+   * URIs, and with the request's own fault.
    */
-  async change(uri: string, wanted: boolean): Promise<void> {
-    if (wanted && this.#uris.size >= maxUris) {
+  async change(uri: string, isWanted: boolean): Promise<void> {
+    if (isWanted && this.#uris.size >= maxUris) {
       throw new GatewayError("INVALID_PARAMS", `expected at most ${maxUris} subscriptions`);
     }
-    if (wanted) this.#uris.add(uri);
+    if (isWanted) this.#uris.add(uri);
     else this.#uris.delete(uri);
     const previous = this.#stream;
     this.#stream = undefined;

@@ -1,8 +1,7 @@
 import type { JsonObject } from "../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, McpEra } from "../action/json-rpc.ts";
-import type { Catalog } from "./catalog.ts";
 
-/** What the upstream said of itself in the handshake. */
+/** An upstream's description of itself in the handshake. */
 export interface ServerDescription {
   readonly era: McpEra;
   readonly revision: string;
@@ -18,16 +17,16 @@ export interface OutgoingRequest {
 
 type ServerRequestHandler = (request: JsonRpcRequest, signal: AbortSignal) => Promise<JsonRpcResponse>;
 
-/** One request in flight, as its caller sees it. */
+/** The caller's side of one request in flight. */
 export interface Exchange {
   /**
    * Becomes `params._meta`. A `progressToken` is replaced on the wire by the connection's own and restored in
-   * the notifications handed to `onNotification`.
+   * the notifications passed to `onNotification`.
    */
   readonly meta?: JsonObject;
   /** The header of that name, where the transport has headers. */
   readonly traceparent?: string;
-  /** Abort: the upstream is told to stop, and the promise rejects with the signal's reason. */
+  /** On abort, the upstream is asked to stop and the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   /**
    * Notifications that belong to this request: of its progress token, of its subscription, or on its own HTTP
@@ -38,11 +37,11 @@ export interface Exchange {
   readonly onRequest?: ServerRequestHandler;
 }
 
-/** What a connection has to say outside of any request. Calls must return at once; they are not awaited. */
+/** Receives messages that belong to no request. Calls must return at once; they are not awaited. */
 export interface ConnectionListener {
   onNotification(upstream: string, notification: JsonRpcNotification): void;
   onRequest(upstream: string, request: JsonRpcRequest, signal: AbortSignal): Promise<JsonRpcResponse>;
-  /** The upstream ended the connection. Not called for what the gateway closed itself (idle, stop). */
+  /** The upstream ended the connection. Not called where the gateway closed it (idle, shutdown). */
   onClose(upstream: string, reason: string): void;
 }
 
@@ -51,9 +50,9 @@ export interface UpstreamConnection {
   readonly upstream: string;
   readonly server: ServerDescription;
   /**
-   * Resolves with the upstream's answer, result or error, as it came; its id is the connection's own.
+   * Resolves with the upstream's response, result or error, unchanged but for its id, which is the connection's own.
    * Rejects with UPSTREAM_UNAVAILABLE, UPSTREAM_TIMEOUT, UPSTREAM_INVALID or UPSTREAM_BUSY, or with the reason of
-   * the exchange's signal. A request is never sent twice unless the upstream said it did not take it.
+   * the exchange's signal. A request is never sent twice unless the upstream reported that it did not process it.
    */
   request(request: OutgoingRequest, exchange?: Exchange): Promise<JsonRpcResponse>;
   notify(notification: OutgoingRequest): Promise<void>;
@@ -61,48 +60,47 @@ export interface UpstreamConnection {
   close(): Promise<void>;
 }
 
-/** One upstream as one group uses it: a connection that is opened when needed, and what can be had there. */
-export interface Link {
-  readonly upstream: string;
-  readonly catalog: Catalog;
-  /** Whether the last attempt to reach the upstream failed. */
-  readonly failing: boolean;
-  /** The open connection, or a promise of it. Rejects where it cannot be had. */
-  connection(): UpstreamConnection | Promise<UpstreamConnection>;
-  close(): Promise<void>;
-}
-
-/** For whom a group of connections is opened. */
+/** The client that a group of connections serves. */
 export interface GroupScope {
-  /** What the client speaks; answers come in its words, whatever the upstream speaks. */
+  /** The client's protocol era; responses are translated to it, whatever the upstream speaks. */
   readonly era: McpEra;
   readonly clientInfo: JsonObject;
   readonly capabilities: JsonObject;
   readonly listener: ConnectionListener;
 }
 
-/** What the fleet reports to the operator's log. */
+/** An event for the operator's log; `kind` is the name of the log event. */
 export type UpstreamEvent =
-  | { readonly kind: "connected"; readonly upstream: string; readonly era: string; readonly revision: string }
-  | { readonly kind: "closed"; readonly upstream: string; readonly reason: string }
-  | { readonly kind: "restarting"; readonly upstream: string; readonly delayMs: number; readonly failures: number }
-  /** Something the upstream offers is not shown to clients. */
-  | { readonly kind: "withheld"; readonly upstream: string; readonly name: string; readonly reason: string }
+  | { readonly kind: "upstream_connected"; readonly upstream: string; readonly era: string; readonly revision: string }
+  | { readonly kind: "upstream_closed"; readonly upstream: string; readonly reason: string }
+  | {
+      readonly kind: "upstream_retry_scheduled";
+      readonly upstream: string;
+      readonly delayMs: number;
+      readonly failures: number;
+    }
+  /** A tool, prompt or resource of the upstream is hidden from clients. */
+  | {
+      readonly kind: "upstream_item_withheld";
+      readonly upstream: string;
+      readonly name: string;
+      readonly reason: string;
+    }
   /** A connection could not be opened, or a list could not be read. */
-  | { readonly kind: "refused"; readonly upstream: string; readonly reason: string }
-  /** A line of the process's standard error, or what it wrote to standard output that is no message. */
-  | { readonly kind: "log"; readonly upstream: string; readonly line: string };
+  | { readonly kind: "upstream_failed"; readonly upstream: string; readonly reason: string }
+  /** A line of the process's standard error, or a line of its standard output that is no message. */
+  | { readonly kind: "upstream_output_logged"; readonly upstream: string; readonly line: string };
 
-export type EventSink = (event: UpstreamEvent) => void;
+export type UpstreamEventSink = (event: UpstreamEvent) => void;
 
 export interface UpstreamHealth {
   readonly name: string;
   readonly transport: "stdio" | "http" | "sse";
-  /** `idle`: nothing asked for it yet; `down`: the last attempt failed or the last connection was lost. */
+  /** `idle`: not used yet; `down`: the last attempt failed or the last connection was lost. */
   readonly state: "idle" | "up" | "down";
   readonly connections: number;
   readonly failures: number;
-  /** Why it is down. */
+  /** The fault, where it is down. */
   readonly reason?: string;
 }
 

@@ -5,7 +5,7 @@ import { type JsonRpcResponse, toolNamePattern } from "../action/json-rpc.ts";
 import type { Exchange, OutgoingRequest, UpstreamConnection } from "./connection.ts";
 
 /**
- * Spends the permission and sends the judged action, and nothing else, to the upstream it was judged for.
+ * Consumes the permission and sends the judged action, and nothing else, to the upstream it was judged for.
  * Throws TypeError for a permission that is forged, spent, or for another upstream.
  */
 export function dispatchAction(
@@ -20,7 +20,7 @@ export function dispatchAction(
   return connection.request(requestOf(action), exchange);
 }
 
-/** The request that an action stands for. Throws TypeError for arguments that no request can carry. */
+/** Writes an action as the request it was judged as. Throws TypeError for arguments that no request can carry. */
 export function requestOf(action: ActionEnvelope): OutgoingRequest {
   if (!isJsonObject(action.arguments)) throw new TypeError("requestOf: expected arguments to be an object");
   // The judged members come last: a continuation cannot put another tool or other arguments in their place.

@@ -1,13 +1,21 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
-import type { JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../action/json-rpc.ts";
-import { FloodGate } from "./change-watch.ts";
-import { type Flight, guessId, oversized, type ReplyBounds, readReply } from "./flight.ts";
+import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
+import type { Flight } from "./flight.ts";
+import {
+  FloodGate,
+  guessId,
+  type McpTransport,
+  oversizedReply,
+  type ReplyBounds,
+  readReply,
+  type TransportListener,
+} from "./transport.ts";
 
 export interface PipeListener {
   /** The bytes of one message. */
   onMessage(data: Buffer | string): void;
-  /** A message beyond the bound was skipped; its first and last bytes are left. */
+  /** A message beyond the bound was skipped; `head` and `tail` are its first and last bytes. */
   onLongMessage(head: Buffer, tail: Buffer): void;
   onEnd(error: GatewayError): void;
 }
@@ -16,18 +24,18 @@ export interface PipeListener {
 export interface Pipe {
   listen(listener: PipeListener): void;
   /**
-   * Sends one message; `done` is called once, with the fault if this message was not taken. `headers`, as name and value,
-   * go with it where the pipe has some.
+   * Sends one message; `done` is called once, with the fault if the message was not accepted. `headers`, as name and
+   * value, are sent with it where the pipe has headers.
    */
   write(text: string, done: (fault?: GatewayError) => void, headers?: readonly string[]): void;
   close(): Promise<void>;
 }
 
 /**
- * JSON-RPC over a pipe: finds the request that an answer belongs to.
- * What cannot be read fails the request it belongs to where that can be seen, else the whole connection.
+ * JSON-RPC over a pipe: matches responses to requests by id. A message that cannot be parsed fails the request whose id
+ * is visible in it, else the whole connection.
  */
-export class DuplexTransport implements Transport {
+export class DuplexTransport implements McpTransport {
   readonly hasRequestStreams = false;
   readonly #pipe: Pipe;
   readonly #bounds: ReplyBounds;
@@ -35,7 +43,7 @@ export class DuplexTransport implements Transport {
   readonly #flights: Map<number, Flight> = new Map();
   #listener!: TransportListener;
   #highestId = 0;
-  #closed = false;
+  #isClosed = false;
 
   constructor(pipe: Pipe, bounds: ReplyBounds, clock: Clock) {
     this.#pipe = pipe;
@@ -47,20 +55,22 @@ export class DuplexTransport implements Transport {
     this.#listener = listener;
     this.#pipe.listen({
       onMessage: (data) => this.#onMessage(data),
-      onLongMessage: (head, tail) => this.#onUnreadable(oversized(this.#bounds), head, tail),
+      onLongMessage: (head, tail) => this.#onUnreadable(oversizedReply(this.#bounds), head, tail),
       onEnd: (error) => this.#end(error),
     });
   }
 
   send(flight: Flight): void {
     const id = flight.request.id as number;
+    const { traceparent } = flight.exchange;
     this.#highestId = Math.max(this.#highestId, id);
     this.#flights.set(id, flight);
     flight.release = () => this.#flights.delete(id);
     const done = (fault?: GatewayError): void => {
       if (fault !== undefined) flight.reject(fault);
     };
-    this.#pipe.write(JSON.stringify(flight.request), done, flight.traceHeader);
+    const headers = traceparent === undefined ? [] : ["traceparent", traceparent];
+    this.#pipe.write(JSON.stringify(flight.request), done, headers);
   }
 
   post(message: JsonRpcNotification | JsonRpcResponse): Promise<void> {
@@ -70,20 +80,20 @@ export class DuplexTransport implements Transport {
   }
 
   begin(): void {
-    // A pipe has no headers, and server messages come on it anyway.
+    // A pipe has no headers, and carries the server's own messages anyway.
   }
 
   forgetSession(): void {
-    // A pipe is its session.
+    // A pipe has no session apart from itself.
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     await this.#pipe.close();
   }
 
   #onMessage(data: Buffer | string): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     let read: JsonRpcMessage;
     try {
       read = readReply(data, this.#bounds);
@@ -106,64 +116,39 @@ export class DuplexTransport implements Transport {
     else this.#fail(new GatewayError("UPSTREAM_INVALID", "expected the id of a request, got an answer to none"));
   }
 
-  /** An error without an id says that a request could not be read; with one in flight it is clear which. */
+  /** The single request in flight, which an error without an id must belong to. */
   #onlyFlight(id: string | null): Flight | undefined {
     return id === null && this.#flights.size === 1 ? this.#flights.values().next().value : undefined;
   }
 
   #onUnreadable(error: GatewayError, head: Buffer, tail: Buffer): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     const id = guessId(head, tail);
     const flight = id === undefined ? this.#onlyFlight(null) : this.#flights.get(id);
     if (flight === undefined) this.#fail(error);
     else flight.reject(error);
   }
 
+  /** Counts an unsolicited message; false where the upstream exceeded the limit, which ends the connection. */
   #admit(bytes: number): boolean {
-    const admitted = this.#gate.admit(bytes);
-    if (!admitted) this.#fail(new GatewayError("UPSTREAM_INVALID", "the upstream floods the gateway with messages"));
-    return admitted;
+    try {
+      this.#gate.admit(bytes);
+      return true;
+    } catch (error) {
+      this.#fail(GatewayError.from(error));
+      return false;
+    }
   }
 
-  /** Gives up on an upstream that is still there. */
+  /** Closes the pipe to an upstream that is still running. */
   #fail(error: GatewayError): void {
     this.#end(error);
     void this.#pipe.close();
   }
 
   #end(error: GatewayError): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#listener.onClose(error);
   }
-}
-
-/** What a transport tells its connection. `flight` is the request on whose own stream a message came. */
-export interface TransportListener {
-  onNotification(notification: JsonRpcNotification, flight: Flight | undefined): void;
-  onRequest(request: JsonRpcRequest, flight: Flight | undefined): void;
-  /**
-   * The upstream no longer knows this session, or may not (`certain` is false); it did not take the flight's request,
-   * where there is one. Returns whether the flight is taken care of.
-   */
-  onSessionLost(flight: Flight | undefined, certain: boolean): boolean;
-  /** The transport is of no more use. Called at most once, and not after `close`. */
-  onClose(error: GatewayError): void;
-}
-
-/** Carries JSON-RPC messages to one upstream and back. It knows no handshake, no era and no policy. */
-export interface Transport {
-  /** How the upstream learns that a request is no longer wanted, beside a notification. */
-  readonly hasRequestStreams: boolean;
-  /** Must be called once, before anything is sent. */
-  listen(listener: TransportListener): void;
-  /** Sends the flight's request; its answer or fault goes to the flight. */
-  send(flight: Flight): void;
-  /** Sends what has no answer. Rejects with UPSTREAM_UNAVAILABLE or UPSTREAM_BUSY. */
-  post(message: JsonRpcNotification | JsonRpcResponse): Promise<void>;
-  /** The handshake is done: name this revision in headers, and listen for what the server sends of its own accord. */
-  begin(revision: string, serverStream: boolean): void;
-  /** The upstream lost the session: the next handshake starts without one. */
-  forgetSession(): void;
-  close(): Promise<void>;
 }

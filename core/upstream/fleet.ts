@@ -4,7 +4,7 @@ import type { Clock, Random } from "../action/id.ts";
 import type { JsonRpcNotification, McpEra } from "../action/json-rpc.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
-import type { ConnectionListener, EventSink, GroupScope, UpstreamHealth } from "./connection.ts";
+import type { ConnectionListener, GroupScope, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
 import { type NotificationHandler, UpstreamGroup } from "./group.ts";
 import { type LinkPorts, OwnLink } from "./own-link.ts";
 import { SharedConnection, SharedLink } from "./shared-connection.ts";
@@ -13,16 +13,16 @@ import { Upstream } from "./upstream.ts";
 interface FleetOptions {
   readonly configs: readonly UpstreamConfig[];
   readonly replyBounds: JsonBounds;
-  /** Of one message. */
+  /** Maximum length of one message. */
   readonly replyBytes: number;
   readonly clock: Clock;
   readonly random?: Random;
-  /** How the gateway introduces itself on shared connections. */
+  /** The gateway's introduction on shared connections. */
   readonly gatewayInfo: { readonly name: string; readonly version: string };
-  readonly onEvent?: EventSink;
+  readonly onEvent?: UpstreamEventSink;
 }
 
-/** All configured upstreams. Opens nothing until a group asks; owns every process and socket it opened. */
+/** All configured upstreams. Opens a connection when a group needs it, and owns every process and socket it opened. */
 export class UpstreamFleet {
   readonly #upstreams: readonly Upstream[];
   readonly #ports: LinkPorts;
@@ -41,14 +41,14 @@ export class UpstreamFleet {
     if (names.size < options.configs.length) throw new TypeError("UpstreamFleet: two upstreams have the same name");
   }
 
-  /** Connections for one client: its own where the upstream is configured so, else its share of the common one. */
+  /** Connections for one client: its own where the upstream is configured so, else a share of the common one. */
   group(scope: GroupScope): UpstreamGroup {
     const handlers: Set<NotificationHandler> = new Set();
-    const heard = { ...scope, listener: spread(scope.listener, handlers) };
+    const extended = { ...scope, listener: withHandlers(scope.listener, handlers) };
     const links = this.#upstreams.map((upstream) =>
       upstream.config.connection === "session"
-        ? new OwnLink(upstream, heard, this.#ports)
-        : new SharedLink(this.#sharedConnection(upstream, scope.era), heard),
+        ? new OwnLink(upstream, extended, this.#ports)
+        : new SharedLink(this.#sharedConnection(upstream, scope.era), extended),
     );
     return new UpstreamGroup(links, handlers, this.#ports.onEvent);
   }
@@ -67,7 +67,7 @@ export class UpstreamFleet {
       era,
       clientInfo: this.#gatewayInfo,
       capabilities: {},
-      listener: spread(nobody, handlers),
+      listener: withHandlers(clientless, handlers),
     };
     const links = this.#upstreams.map((upstream) => new SharedLink(this.#sharedConnection(upstream, era), scope));
     return new UpstreamGroup(links, handlers, this.#ports.onEvent);
@@ -79,13 +79,13 @@ export class UpstreamFleet {
 
   /** Ends all connections. Resolves when every process is gone. */
   async close(): Promise<void> {
-    // Together: a connection that is being opened is given up by its upstream, and waited for by who shares it.
+    // At once: a shared connection that is being opened waits for its upstream, which aborts the attempt.
     await Promise.all([...this.#shared.values(), ...this.#upstreams].map((part) => part.close()));
   }
 
   /**
-   * A process serves both eras with one life, because what it keeps in memory is one; it is asked for the stateless one
-   * first. Over HTTP each era has a connection of its own.
+   * One process serves both eras, because its memory is one; the stateless era is tried first. Over HTTP each era has a
+   * connection of its own.
    */
   #sharedConnection(upstream: Upstream, era: McpEra): SharedConnection {
     const stdio = upstream.config.transport === "stdio";
@@ -98,8 +98,8 @@ export class UpstreamFleet {
   }
 }
 
-/** Who sends requests without a session hears nothing between them, and cannot be asked. */
-const nobody: ConnectionListener = {
+/** Requests without a session have no client to notify or to ask. */
+const clientless: ConnectionListener = {
   onNotification: () => undefined,
   onRequest: async () => {
     throw new GatewayError("METHOD_UNKNOWN", "this connection has no client behind it");
@@ -107,7 +107,7 @@ const nobody: ConnectionListener = {
   onClose: () => undefined,
 };
 
-function spread(listener: ConnectionListener, handlers: ReadonlySet<NotificationHandler>): ConnectionListener {
+function withHandlers(listener: ConnectionListener, handlers: ReadonlySet<NotificationHandler>): ConnectionListener {
   return {
     onNotification: (upstream: string, notification: JsonRpcNotification) => {
       listener.onNotification(upstream, notification);

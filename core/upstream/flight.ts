@@ -1,25 +1,29 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
-import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../action/json-rpc.ts";
-import { type JsonBounds, parseStrictJson, parseStrictText } from "../action/strict-json.ts";
+import type { JsonRpcRequest, JsonRpcResponse } from "../action/json-rpc.ts";
 import type { Exchange } from "./connection.ts";
 
 export interface FlightLimits {
-  /** Silence allowed. */
+  /** Maximum silence. */
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
+}
+
+/** The connection that a flight belongs to. */
+export interface FlightOwner {
+  /** Called once, however the flight ended. */
+  onSettled(flight: Flight): void;
+  /** The caller or a deadline ended the flight before its response: the upstream is to be informed. */
+  onCancelled(flight: Flight, reason: string): void;
 }
 
 interface FlightOptions extends FlightLimits {
   readonly request: JsonRpcRequest;
   readonly exchange: Exchange;
   readonly clock: Clock;
-  /** The caller's progress token, to be put back into notifications. */
+  /** The caller's progress token, restored in notifications. */
   readonly progressToken: string | number | undefined;
-  /** Called once, when it has settled for whatever reason. */
-  readonly onSettled: (flight: Flight) => void;
-  /** The flight ended without an answer by the caller's will or by its deadline: tell the upstream. */
-  readonly onCancel: (flight: Flight, reason: string) => void;
+  readonly owner: FlightOwner;
 }
 
 /** One request in flight: its promise, its two deadlines and its caller's signal. Settles exactly once. */
@@ -27,17 +31,18 @@ export class Flight {
   readonly request: JsonRpcRequest;
   readonly exchange: Exchange;
   readonly progressToken: string | number | undefined;
-  readonly answer: Promise<JsonRpcResponse>;
-  /** Set by the transport: lets go of what it holds for this flight. */
-  release: ((answered: boolean) => void) | undefined;
-  /** Whether it was sent again after the upstream had refused it unread. */
-  resent = false;
+  readonly response: Promise<JsonRpcResponse>;
+  /** Set by the transport: releases its resources for this flight. */
+  release: ((hasResponse: boolean) => void) | undefined;
+  /** Whether the request was sent again after the upstream had refused it unread. */
+  isResent = false;
+  /** Whether the flight has ended. Written by this class only. */
+  isSettled = false;
   readonly #options: FlightOptions;
   readonly #hardEnd: number;
   #resolve!: (response: JsonRpcResponse) => void;
   #reject!: (reason: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
-  #settled = false;
 
   constructor(options: FlightOptions) {
     this.request = options.request;
@@ -45,22 +50,12 @@ export class Flight {
     this.progressToken = options.progressToken;
     this.#options = options;
     this.#hardEnd = options.clock() + options.maxTimeoutMs;
-    this.answer = new Promise((resolve, reject) => {
+    this.response = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
     this.#timer = setTimeout(this.#onDeadline, Math.min(options.timeoutMs, options.maxTimeoutMs));
     options.exchange.signal?.addEventListener("abort", this.#onAbort, { once: true });
-  }
-
-  /** For transports with headers, as name and value; empty where the request is not traced. */
-  get traceHeader(): readonly string[] {
-    const { traceparent } = this.exchange;
-    return traceparent === undefined ? [] : ["traceparent", traceparent];
-  }
-
-  get settled(): boolean {
-    return this.#settled;
   }
 
   resolve(response: JsonRpcResponse): void {
@@ -71,9 +66,9 @@ export class Flight {
     if (this.#settle(false)) this.#reject(reason);
   }
 
-  /** The upstream is at work: silence counts anew, up to the longest time allowed. */
+  /** Restarts the limit on silence after a sign of progress, up to the maximum time in all. */
   progress(): void {
-    if (this.#settled || this.#timer === undefined) return;
+    if (this.isSettled || this.#timer === undefined) return;
     const left = this.#hardEnd - this.#options.clock();
     if (left > this.#options.timeoutMs) {
       this.#timer.refresh();
@@ -83,15 +78,15 @@ export class Flight {
     this.#timer = setTimeout(this.#onDeadline, Math.max(0, left));
   }
 
-  /** From now on only the caller or the upstream ends it. */
+  /** Removes the deadlines: from now on only the caller or the upstream ends the flight. */
   liftDeadline(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
   #onDeadline = (): void => {
-    const hard = this.#options.clock() >= this.#hardEnd;
-    const waitedMs = hard ? this.#options.maxTimeoutMs : this.#options.timeoutMs;
+    const isHard = this.#options.clock() >= this.#hardEnd;
+    const waitedMs = isHard ? this.#options.maxTimeoutMs : this.#options.timeoutMs;
     this.#cancel(
       new GatewayError("UPSTREAM_TIMEOUT", `expected an answer to \`${this.request.method}\` within ${waitedMs} ms`),
       "timeout",
@@ -102,53 +97,19 @@ export class Flight {
     this.#cancel(this.exchange.signal?.reason, "cancelled by the caller");
   };
 
-  #cancel(reason: unknown, text: string): void {
+  #cancel(error: unknown, reason: string): void {
     if (!this.#settle(false)) return;
-    this.#reject(reason);
-    this.#options.onCancel(this, text);
+    this.#reject(error);
+    this.#options.owner.onCancelled(this, reason);
   }
 
-  #settle(answered: boolean): boolean {
-    if (this.#settled) return false;
-    this.#settled = true;
+  #settle(hasResponse: boolean): boolean {
+    if (this.isSettled) return false;
+    this.isSettled = true;
     clearTimeout(this.#timer);
     this.exchange.signal?.removeEventListener("abort", this.#onAbort);
-    this.release?.(answered);
-    this.#options.onSettled(this);
+    this.release?.(hasResponse);
+    this.#options.owner.onSettled(this);
     return true;
   }
-}
-
-/** How much of an upstream's answer is believed: `bytes` of one message, and the shape of its JSON. */
-export interface ReplyBounds {
-  readonly bytes: number;
-  readonly json: JsonBounds;
-}
-
-/** Reads one message of an upstream. Throws UPSTREAM_INVALID and says what was wrong with it. */
-export function readReply(data: Uint8Array | string, bounds: ReplyBounds): JsonRpcMessage {
-  if (data.length > bounds.bytes) throw oversized(bounds);
-  try {
-    return readJsonRpc(
-      typeof data === "string" ? parseStrictText(data, bounds.json) : parseStrictJson(data, bounds.json),
-    );
-  } catch (cause) {
-    throw new GatewayError("UPSTREAM_INVALID", GatewayError.from(cause).publicMessage, { cause });
-  }
-}
-
-export function oversized(bounds: ReplyBounds): GatewayError {
-  return new GatewayError("UPSTREAM_INVALID", `expected a message of at most ${bounds.bytes} bytes, got more`);
-}
-
-const idPattern = /"id"\s*:\s*(\d{1,15})\s*[,}]/;
-
-/**
- * The id in a message that cannot be read, from its first or last bytes; undefined where there is none to be seen.
- * Good for one thing only: failing that request instead of all of them.
- */
-export function guessId(head: Uint8Array, tail: Uint8Array): number | undefined {
-  const seen =
-    idPattern.exec(Buffer.from(tail).toString("latin1")) ?? idPattern.exec(Buffer.from(head).toString("latin1"));
-  return seen === null ? undefined : Number(seen[1]);
 }

@@ -1,12 +1,19 @@
 import { isJsonObject } from "../action/json.ts";
 import type { JsonRpcNotification } from "../action/json-rpc.ts";
-import { type CachedList, type ListedItem, type Listing, type ListName, listNames } from "./catalog.ts";
-import type { EventSink, Link, UpstreamConnection, Withheld } from "./connection.ts";
+import { type Catalog, type ListedItem, type Listing, type ListName, listNames } from "./catalog.ts";
+import type { UpstreamConnection, UpstreamEventSink, Withheld } from "./connection.ts";
 import type { ListedTool } from "./tool-reader.ts";
 
-export type { ListedItem } from "./catalog.ts";
-export type { GroupScope } from "./connection.ts";
-export type { ListedTool } from "./tool-reader.ts";
+/** One upstream as one group uses it: a connection that is opened when needed, and the upstream's catalog. */
+export interface Link {
+  readonly upstream: string;
+  readonly catalog: Catalog;
+  /** Whether the last attempt to reach the upstream failed. */
+  readonly isFailing: boolean;
+  /** Returns the open connection, or a promise of it, which rejects where it cannot be opened. */
+  connection(): UpstreamConnection | Promise<UpstreamConnection>;
+  close(): Promise<void>;
+}
 
 export type NotificationHandler = (notification: JsonRpcNotification, upstream: string) => void;
 
@@ -18,17 +25,17 @@ interface Merged {
 }
 
 /**
- * The connections of one scope, opened when needed, and what their upstreams offer together.
- * An upstream that is down is left out of lists, or stands in them with what it last offered.
+ * The connections of one scope, opened when needed, and the merged catalog of their upstreams.
+ * An upstream that is down is missing from the lists, or listed with its last known items.
  */
 export class UpstreamGroup {
   readonly #links: ReadonlyMap<string, Link>;
-  readonly #onEvent: EventSink;
+  readonly #onEvent: UpstreamEventSink;
   readonly #handlers: Set<NotificationHandler>;
   readonly #merged: Merged;
 
   /** `handlers` is read whenever a notification arrives. */
-  constructor(links: readonly Link[], handlers: Set<NotificationHandler>, onEvent: EventSink) {
+  constructor(links: readonly Link[], handlers: Set<NotificationHandler>, onEvent: UpstreamEventSink) {
     this.#links = new Map(links.map((link) => [link.upstream, link]));
     this.#onEvent = onEvent;
     this.#handlers = handlers;
@@ -42,15 +49,15 @@ export class UpstreamGroup {
   }
 
   /**
-   * The tool that clients call by this name: at once where it is known, once its upstream was asked again where that
-   * said its list has changed, else after all were asked again, which happens once a second at most.
+   * Finds the tool that clients call by this name. Returns a known tool at once, unless its upstream announced a changed
+   * list: then that list is read first. An unknown name has all lists read again, at most once a second.
    */
   tool(exposedName: string): ListedTool | undefined | Promise<ListedTool | undefined> {
-    const known = this.#current("tools").find(exposedName);
+    const known = this.#current("tools").byKey.get(exposedName);
     if (known === undefined) return this.#findTool(exposedName);
-    // Only the owner's news are about this tool: another upstream that fails or hangs must not hold up its call.
-    if (this.#links.get(known.upstream)?.catalog.tools.changed) return this.#rereadTool(known);
-    for (const { catalog } of this.#links.values()) void catalog.tools.read(); // where it is old, the next call sees the new one
+    // Only the owner's list is waited for: another upstream that fails or hangs must not delay this call.
+    if (this.#links.get(known.upstream)?.catalog.tools.isChanged) return this.#rereadTool(known);
+    for (const { catalog } of this.#links.values()) void catalog.tools.read(); // an old list is refreshed for later calls
     return known;
   }
 
@@ -72,15 +79,15 @@ export class UpstreamGroup {
 
   async promptOwner(name: string): Promise<string | undefined> {
     await this.prompts();
-    return this.#merged.prompts.find(name)?.upstream ?? (await this.#onlyOne("prompts"));
+    return this.#merged.prompts.byKey.get(name)?.upstream ?? (await this.#onlyOne("prompts"));
   }
 
-  /** The one upstream that has resources at all; else the one that lists the URI, or a template it could come from. */
+  /** Finds the only upstream with resources, else the one that lists the URI or a template that the URI matches. */
   async resourceOwner(uri: string): Promise<string | undefined> {
     const only = await this.#onlyOne("resources");
     if (only !== undefined) return only;
     await this.resources();
-    const listed = this.#merged.resources.find(uri);
+    const listed = this.#merged.resources.byKey.get(uri);
     if (listed !== undefined) return listed.upstream;
     return (await this.resourceTemplates()).find(({ key }) => matchesTemplate(uri, key))?.upstream;
   }
@@ -93,21 +100,21 @@ export class UpstreamGroup {
   }
 
   /**
-   * Opens all connections, and resolves with those that could be; why the others could not is in the events.
-   * An upstream whose last attempt failed gets another, which nobody waits for.
+   * Opens all connections and resolves with the open ones; the faults of the others are reported as events.
+   * An upstream whose last attempt failed is tried again without waiting for it.
    */
   async open(): Promise<readonly UpstreamConnection[]> {
     const opened = await Promise.all([...this.#links.values()].map((link) => openLink(link)));
     return opened.filter((connection) => connection !== undefined);
   }
 
-  /** Hands every notification outside of a request to `handler` too. Returns the function that ends that. */
+  /** Passes every notification outside of a request to `handler` too. Returns the function that removes the handler. */
   onNotification(handler: NotificationHandler): () => void {
     this.#handlers.add(handler);
     return () => this.#handlers.delete(handler);
   }
 
-  /** What upstreams offer and clients do not see, as far as the lists have been read. */
+  /** The items hidden from clients, in all lists that have been read. */
   withheld(): readonly Withheld[] {
     return listNames.flatMap((list) => this.#merged[list].withheld);
   }
@@ -119,12 +126,12 @@ export class UpstreamGroup {
 
   async #rereadTool({ upstream, exposedName }: ListedTool): Promise<ListedTool | undefined> {
     await this.#links.get(upstream)?.catalog.tools.read();
-    return this.#current("tools").find(exposedName) ?? this.#findTool(exposedName);
+    return this.#current("tools").byKey.get(exposedName) ?? this.#findTool(exposedName);
   }
 
   async #findTool(exposedName: string): Promise<ListedTool | undefined> {
     await Promise.all([...this.#links.values()].map(({ catalog }) => catalog.tools.refresh()));
-    return this.#current("tools").find(exposedName);
+    return this.#current("tools").byKey.get(exposedName);
   }
 
   async #items<L extends ListName>(list: L): Promise<Merged[L]["items"]> {
@@ -132,11 +139,22 @@ export class UpstreamGroup {
     return this.#current(list).items;
   }
 
+  /** The merged list, brought up to date where one of its sources was read again. */
   #current<L extends ListName>(list: L): Merged[L] {
+    const merged = this.#merged[list];
+    let at = 0;
+    let isStale = false;
+    for (const { catalog } of this.#links.values()) {
+      if (catalog[list].good !== merged.sources[at++]) isStale = true;
+    }
+    if (isStale) this.#merge(list);
+    return merged;
+  }
+
+  #merge(list: ListName): void {
     const merged: MergedList<ListedTool> | MergedList<ListedItem> = this.#merged[list];
-    const sources = [...this.#links.values()].map(({ catalog }) => (catalog[list] as CachedList<Listing<never>>).good);
-    for (const conflict of merged.update(sources)) this.#onEvent({ kind: "withheld", ...conflict });
-    return this.#merged[list];
+    const sources = [...this.#links.values()].map(({ catalog }) => catalog[list].good as Listing<never> | undefined);
+    for (const conflict of merged.update(sources)) this.#onEvent({ kind: "upstream_item_withheld", ...conflict });
   }
 
   async #onlyOne(capability: string): Promise<string | undefined> {
@@ -146,40 +164,27 @@ export class UpstreamGroup {
 }
 
 async function openLink(link: Link): Promise<UpstreamConnection | undefined> {
-  const { failing } = link;
-  const opening = Promise.resolve(link.connection()).catch(() => undefined); // the fault is in the events
-  return failing ? undefined : opening;
+  const { isFailing } = link;
+  const opening = Promise.resolve(link.connection()).catch(() => undefined); // the fault is reported as an event
+  return isFailing ? undefined : opening;
 }
 
-/** The lists of several upstreams as one, in configuration order. A name that two claim is the earlier one's. */
+/** The lists of several upstreams as one, in configuration order. A name that two claim belongs to the earlier one. */
 class MergedList<T extends { readonly upstream: string }> {
+  sources: readonly (Listing<T> | undefined)[] = [];
+  items: readonly T[] = [];
+  byKey: ReadonlyMap<string, T> = new Map();
+  /** The items that the sources withhold, and the names claimed twice. */
+  withheld: readonly Withheld[] = [];
   readonly #keyOf: (item: T) => string;
-  #sources: readonly (Listing<T> | undefined)[] = [];
-  #items: readonly T[] = [];
-  #byKey: ReadonlyMap<string, T> = new Map();
-  #withheld: readonly Withheld[] = [];
 
   constructor(keyOf: (item: T) => string) {
     this.#keyOf = keyOf;
   }
 
-  get items(): readonly T[] {
-    return this.#items;
-  }
-
-  /** Everything the sources withhold, and the names claimed twice. */
-  get withheld(): readonly Withheld[] {
-    return this.#withheld;
-  }
-
-  find(key: string): T | undefined {
-    return this.#byKey.get(key);
-  }
-
-  /** Takes the lists as they are now; does nothing when they are the same ones. Returns the names newly in conflict. */
+  /** Merges the lists anew. Returns the names newly in conflict. */
   update(sources: readonly (Listing<T> | undefined)[]): readonly Withheld[] {
-    if (sources.length === this.#sources.length && sources.every((one, at) => one === this.#sources[at])) return [];
-    this.#sources = sources;
+    this.sources = sources;
     const byKey: Map<string, T> = new Map();
     const conflicts: Withheld[] = [];
     for (const item of sources.flatMap((source) => source?.items ?? [])) {
@@ -189,9 +194,9 @@ class MergedList<T extends { readonly upstream: string }> {
       else
         conflicts.push({ upstream: item.upstream, name: key, reason: `upstream \`${owner.upstream}\` has it already` });
     }
-    this.#byKey = byKey;
-    this.#items = [...byKey.values()];
-    this.#withheld = [...sources.flatMap((source) => source?.withheld ?? []), ...conflicts];
+    this.byKey = byKey;
+    this.items = [...byKey.values()];
+    this.withheld = [...sources.flatMap((source) => source?.withheld ?? []), ...conflicts];
     return conflicts;
   }
 }
@@ -199,9 +204,9 @@ class MergedList<T extends { readonly upstream: string }> {
 const maxUri = 8_192;
 
 /**
- * Whether a URI could have been expanded from an RFC 6570 template: the literal parts occur in order, at the start and
+ * Returns whether a URI may be an expansion of an RFC 6570 template: the literal parts occur in order, at the start and
  * at the end of the URI where the template has them there, and each expression stands for one character at least.
- * Linear in the URI's length. An answer is only ever used to choose between upstreams.
+ * Linear in the URI's length. The result is only ever used to choose between upstreams.
  */
 export function matchesTemplate(uri: string, template: string): boolean {
   if (uri.length > maxUri || template.length > maxUri) return false;

@@ -10,14 +10,15 @@ import {
 } from "../action/json-rpc.ts";
 import type { ServerDescription } from "./connection.ts";
 import type { FlightLimits } from "./flight.ts";
-import type { RpcConnection } from "./rpc-connection.ts";
+import { modernEnvelope, type RpcConnection } from "./rpc-connection.ts";
 
+/** The client as it introduces itself to the upstream. */
 export interface Introduction {
   readonly clientInfo: JsonObject;
   readonly capabilities: JsonObject;
 }
 
-/** The upstream is there, and says that it does not speak this era. */
+/** The upstream is reachable, but reports that it does not support this era. */
 export class OtherEraError extends GatewayError {
   constructor(detail: string) {
     super("UPSTREAM_INVALID", detail);
@@ -26,26 +27,26 @@ export class OtherEraError extends GatewayError {
 }
 
 /**
- * Opens the conversation in one era. Throws OtherEraError where the upstream speaks the other one,
+ * Performs the handshake of one era. Throws OtherEraError where the upstream supports only the other one,
  * and the request's own error where it cannot be reached.
  */
 export async function shakeHands(
   connection: RpcConnection,
   era: McpEra,
-  who: Introduction,
+  client: Introduction,
   limits: FlightLimits,
 ): Promise<ServerDescription> {
-  return era === "modern" ? discover(connection, who, limits) : initialize(connection, who, limits);
+  return era === "modern" ? discover(connection, client, limits) : initialize(connection, client, limits);
 }
 
 async function initialize(
   connection: RpcConnection,
-  who: Introduction,
+  client: Introduction,
   limits: FlightLimits,
 ): Promise<ServerDescription> {
-  const { clientInfo, capabilities } = who;
+  const { clientInfo, capabilities } = client;
   const params = { protocolVersion: latestLegacyRevision, capabilities, clientInfo };
-  const result = await ask(connection, "initialize", params, limits);
+  const result = await requestResult(connection, "initialize", params, limits);
   const { protocolVersion, serverInfo, instructions } = result;
   if (typeof protocolVersion !== "string" || !(legacyRevisions as readonly string[]).includes(protocolVersion)) {
     throw new OtherEraError(`expected a protocol revision with a handshake, got ${quoted(protocolVersion)}`);
@@ -64,11 +65,11 @@ async function initialize(
 
 async function discover(
   connection: RpcConnection,
-  who: Introduction,
+  client: Introduction,
   limits: FlightLimits,
 ): Promise<ServerDescription> {
-  const params = { _meta: modernEnvelope(who.clientInfo, who.capabilities) };
-  const result = await ask(connection, "server/discover", params, limits);
+  const params = { _meta: modernEnvelope(client.clientInfo, client.capabilities) };
+  const result = await requestResult(connection, "server/discover", params, limits);
   const { supportedVersions, instructions, _meta: meta } = result;
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(modernRevision)) {
     throw new OtherEraError(`expected \`supportedVersions\` with ${modernRevision}`);
@@ -84,7 +85,7 @@ async function discover(
   return server;
 }
 
-async function ask(
+async function requestResult(
   connection: RpcConnection,
   method: string,
   params: JsonObject,
@@ -92,10 +93,10 @@ async function ask(
 ): Promise<JsonObject> {
   let response: JsonRpcResponse;
   try {
-    response = await connection.call({ method, params }, {}, limits);
+    response = await connection.request({ method, params }, {}, limits);
   } catch (error) {
     const status = error instanceof GatewayError ? error.data?.http_status : undefined;
-    // A client error other than a refusal of the gateway itself is how old servers answer what they do not know.
+    // Old servers answer an unknown method with a client error; 401, 403 and 429 refuse the gateway itself.
     if (typeof status === "number" && status >= 400 && status < 500 && ![401, 403, 429].includes(status)) {
       throw new OtherEraError(`\`${method}\` was answered with HTTP ${status}`);
     }
@@ -111,56 +112,4 @@ function objectOr(value: Json | undefined): JsonObject {
 
 function quoted(value: Json | undefined): string {
   return typeof value === "string" ? `\`${value.slice(0, 32)}\`` : "none";
-}
-
-/** The members that the stateless revision wants in each request's `_meta`. */
-export function modernEnvelope(clientInfo: JsonObject, capabilities: JsonObject): JsonObject {
-  return {
-    [metaKey.protocolVersion]: modernRevision,
-    [metaKey.clientInfo]: clientInfo,
-    [metaKey.clientCapabilities]: capabilities,
-  };
-}
-
-const envelopeKeys: readonly string[] = [
-  metaKey.protocolVersion,
-  metaKey.clientInfo,
-  metaKey.clientCapabilities,
-  metaKey.logLevel,
-];
-
-interface MetaSources {
-  readonly era: McpEra;
-  /** The connection's own envelope; the caller's members go before it, but never before the revision. */
-  readonly envelope: JsonObject;
-  /** Of the exchange: how this call is to be answered. */
-  readonly exchange: JsonObject | undefined;
-  /** The connection's progress token, where the caller wants progress. */
-  readonly progressToken: number | undefined;
-}
-
-/** The params as they go on the wire: `_meta` as judged, then as the exchange says, in the words of the connection's era. */
-export function wireParams(params: JsonObject | undefined, sources: MetaSources): JsonObject | undefined {
-  const judged = params?._meta;
-  if (sources.era === "legacy" && sources.exchange === undefined && judged === undefined) return params;
-  const meta: Record<string, Json> = { ...sources.exchange, ...(isJsonObject(judged) ? judged : {}) };
-  delete meta.progressToken;
-  if (sources.progressToken !== undefined) meta.progressToken = sources.progressToken;
-  if (sources.era === "legacy") for (const key of envelopeKeys) delete meta[key];
-  const full =
-    sources.era === "legacy" ? meta : { ...sources.envelope, ...meta, [metaKey.protocolVersion]: modernRevision };
-  if (Object.keys(full).length > 0) return { ...params, _meta: full };
-  if (judged === undefined) return params;
-  const { _meta: _, ...rest } = params as JsonObject;
-  return rest;
-}
-
-/** The progress token a caller asked to be told under, if any. */
-export function progressTokenOf(
-  params: JsonObject | undefined,
-  exchange: JsonObject | undefined,
-): string | number | undefined {
-  const judged = params?._meta;
-  const token = exchange?.progressToken ?? (isJsonObject(judged) ? judged.progressToken : undefined);
-  return typeof token === "string" || typeof token === "number" ? token : undefined;
 }

@@ -1,12 +1,26 @@
-import { Pool } from "undici";
+import type { IncomingHttpHeaders } from "node:http";
+import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
 import { type HttpConfig, isReservedHeader } from "../config/gateway-config.ts";
-import { type HttpCall, unavailable } from "./http-call.ts";
+import type { SseReader } from "./sse-reader.ts";
 
 /** Sockets kept beside one request and one stream for each connection, for concurrent requests. */
 const spareSockets = 128;
 
-/** The sockets to one HTTP upstream. It follows no redirect, asks for no encoding, and has no timeout of its own: callers have. */
+interface HttpRequest {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** Name, value, name, value. */
+  readonly headers: string[];
+  /** JSON. */
+  readonly body?: string;
+  /** Another path on the same origin than the configured one. */
+  readonly path?: string;
+}
+
+/**
+ * The sockets to one HTTP upstream. Follows no redirect, accepts no encoding, and has no timeout of its own: its
+ * callers have.
+ */
 export class HttpClient {
   readonly url: URL;
   /** Configured headers, as name, value, name, value. */
@@ -26,29 +40,21 @@ export class HttpClient {
     });
   }
 
-  send(method: "GET" | "DELETE", headers: string[], call: HttpCall): void {
-    this.#dispatch({ path: this.#path, method, headers }, call);
-  }
-
-  /** Posts a JSON body; `path` is another one on the same origin where given. */
-  post(headers: string[], body: string, call: HttpCall, path: string = this.#path): void {
-    this.#dispatch({ path, method: "POST", headers, body }, call);
+  /** Never throws: `call` receives the response or the fault. */
+  send(request: HttpRequest, call: HttpCall): void {
+    try {
+      this.#pool.dispatch({ path: this.#path, ...request }, call);
+    } catch (error) {
+      call.fail(connectionError(error as Error));
+    }
   }
 
   async close(): Promise<void> {
     await this.#pool.destroy();
   }
-
-  #dispatch(options: Parameters<Pool["dispatch"]>[0], call: HttpCall): void {
-    try {
-      this.#pool.dispatch(options, call);
-    } catch (error) {
-      call.fail(unavailable(error as Error));
-    }
-  }
 }
 
-/** The address of an HTTP upstream. Throws CONFIG_INVALID for another scheme, for credentials in it and for reserved headers. */
+/** Returns the address of an HTTP upstream. Throws CONFIG_INVALID for another scheme, for credentials in it and for reserved headers. */
 export function endpointUrl(config: HttpConfig): URL {
   const url = URL.canParse(config.url) ? new URL(config.url) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
@@ -69,4 +75,128 @@ export function endpointUrl(config: HttpConfig): URL {
     }
   }
   return url;
+}
+
+export interface CallListener {
+  /**
+   * Called once with the final status. Returns the reader of an event stream, or the maximum length of a body that is
+   * collected for `onBody`. May throw a GatewayError, which ends the call.
+   */
+  onResponse(status: number, headers: IncomingHttpHeaders): SseReader | number;
+  /** The whole body. May throw a GatewayError. Without this method the body is discarded. */
+  onBody?(body: Buffer): void;
+  /** The call ended without a complete response. Not called after `stop`. */
+  onFault(error: GatewayError): void;
+}
+
+/** One HTTP request and its response, on undici's lowest interface: no streams, no promises. */
+export class HttpCall implements Dispatcher.DispatchHandler {
+  /** Whether the call has ended. Written by this class only. */
+  isDone = false;
+  readonly #listener: CallListener;
+  #controller: Dispatcher.DispatchController | undefined;
+  #events: SseReader | undefined;
+  #chunks: Buffer[] = [];
+  #size = 0;
+  #maxSize = 0;
+
+  constructor(listener: CallListener) {
+    this.#listener = listener;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.isDone) controller.abort(new Error("the call was stopped"));
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (this.isDone || status < 200) return;
+    try {
+      const body = this.#listener.onResponse(status, headers);
+      if (typeof body === "number") this.#maxSize = body;
+      else this.#events = body;
+    } catch (error) {
+      this.fail(GatewayError.from(error));
+    }
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.isDone) return;
+    this.#size += chunk.length;
+    try {
+      if (this.#events !== undefined) this.#events.push(chunk);
+      else if (this.#size <= this.#maxSize) this.#chunks.push(chunk);
+      else throw new GatewayError("UPSTREAM_INVALID", `expected a message of at most ${this.#maxSize} bytes, got more`);
+    } catch (error) {
+      this.fail(GatewayError.from(error));
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.isDone) return;
+    this.isDone = true;
+    const [first] = this.#chunks;
+    try {
+      if (this.#events !== undefined) this.#events.end();
+      else this.#listener.onBody?.(this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks));
+    } catch (error) {
+      this.#listener.onFault(GatewayError.from(error));
+    }
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.fail(connectionError(error));
+  }
+
+  /** Ends the call with an error of the gateway. */
+  fail(error: GatewayError): void {
+    if (this.isDone) return;
+    this.stop();
+    this.#listener.onFault(error);
+  }
+
+  /** Closes the request's stream if it is still open; the listener is not called again. */
+  stop(): void {
+    if (this.isDone) return;
+    this.isDone = true;
+    this.#controller?.abort(new Error("the call was stopped"));
+  }
+}
+
+/** A connection error with its code and without the address, which is for the operator only. */
+function connectionError(error: Error): GatewayError {
+  const code = (error as NodeJS.ErrnoException).code ?? error.name;
+  return new GatewayError("UPSTREAM_UNAVAILABLE", `the connection failed (${code})`, { cause: error });
+}
+
+/** Returns the type of a body, in lower case without parameters. Throws UPSTREAM_INVALID for an encoded one: none was requested. */
+export function mediaType(headers: IncomingHttpHeaders): string {
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    throw new GatewayError("UPSTREAM_INVALID", "expected an answer without content-encoding");
+  }
+  const type = headers["content-type"] ?? "";
+  const semicolon = type.indexOf(";");
+  return (semicolon === -1 ? type : type.slice(0, semicolon)).trim().toLowerCase();
+}
+
+/** Throws unless the response is an event stream. */
+export function requireEventStream(status: number, headers: IncomingHttpHeaders): void {
+  if (status !== 200) throw statusError(status);
+  if (mediaType(headers) !== "text/event-stream") {
+    throw new GatewayError("UPSTREAM_INVALID", "expected an event stream");
+  }
+}
+
+/** The error for a status whose body explains nothing. */
+export function statusError(status: number): GatewayError {
+  const data = { http_status: status };
+  if (status >= 300 && status < 400) {
+    return new GatewayError("UPSTREAM_INVALID", `expected no redirect, got HTTP ${status}`, { data });
+  }
+  if (status === 401 || status === 403) {
+    return new GatewayError("UPSTREAM_UNAVAILABLE", `the upstream refused the gateway (HTTP ${status})`, { data });
+  }
+  if (status === 429) return new GatewayError("UPSTREAM_BUSY", "the upstream answered HTTP 429", { data });
+  return new GatewayError("UPSTREAM_UNAVAILABLE", `the upstream answered HTTP ${status}`, { data });
 }

@@ -2,17 +2,18 @@ import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
-import { FloodGate } from "./change-watch.ts";
-import type { Transport, TransportListener } from "./duplex-transport.ts";
-import type { Flight, ReplyBounds } from "./flight.ts";
-import { type BodyReader, HttpCall, statusError, WholeBody } from "./http-call.ts";
-import type { HttpClient } from "./http-client.ts";
+import type { Flight } from "./flight.ts";
+import { type CallListener, HttpCall, type HttpClient, mediaType, statusError } from "./http-client.ts";
 import { mirrorHeaders, type ParamHeader } from "./mcp-header.ts";
-import { RequestStream } from "./request-stream.ts";
 import { ServerStream } from "./server-stream.ts";
+import { eventId, isMessage, type SseEvent, SseReader } from "./sse-reader.ts";
+import { FloodGate, type McpTransport, type ReplyBounds, readReply, type TransportListener } from "./transport.ts";
 
-const ignoredBodyBytes = 65_536;
+/** The part of a refusal's body that is read. */
+const maxErrorBytes = 65_536;
 const deleteGraceMs = 1_000;
+/** The time an answered stream may take to end, so that its socket can be reused. */
+const lingerMs = 1_000;
 const sessionPattern = /^[\x21-\x7e]{1,1024}$/;
 
 interface HttpTransportOptions {
@@ -22,8 +23,8 @@ interface HttpTransportOptions {
   readonly paramHeaders: (tool: string) => readonly ParamHeader[];
 }
 
-/** Streamable HTTP: a POST for each message, its answer as JSON or as an event stream, and a GET stream for the rest. */
-export class HttpTransport implements Transport {
+/** Streamable HTTP: a POST for each message, its response as JSON or as an event stream, and a GET stream for the rest. */
+export class HttpTransport implements McpTransport {
   readonly hasRequestStreams = true;
   readonly #options: HttpTransportOptions;
   #listener!: TransportListener;
@@ -33,7 +34,7 @@ export class HttpTransport implements Transport {
   #revisionHeader: readonly string[] = [];
   #stream: ServerStream | undefined;
   #ending: Promise<void> | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(options: HttpTransportOptions) {
     this.#options = options;
@@ -45,47 +46,45 @@ export class HttpTransport implements Transport {
   }
 
   send(flight: Flight): void {
+    const { client, bounds, clock, paramHeaders } = this.#options;
     const session = this.#session;
-    const stream = new RequestStream(flight, this.#options.bounds, new FloodGate(this.#options.clock), {
+    const stream = new RequestStream(flight, bounds, clock, {
       onMessage: (message) => this.#onSideMessage(message, flight),
       onInitialized: (headers) => this.#keepSession(headers),
-      onMissing: (certain) => this.#onMissing(session, flight, certain),
+      onUnserved: (isCertain) => this.#onUnserved(session, flight, isCertain),
       resume: (lastEventId, call) => this.#get(lastEventId, call),
     });
-    const mirrored = mirrorHeaders(flight.request, this.#options.paramHeaders);
-    const headers = [
-      ...this.#headers,
-      ...(mirrored.length > 0 ? mirrored : this.#revisionHeader),
-      ...flight.traceHeader,
-    ];
-    this.#options.client.post(headers, JSON.stringify(flight.request), stream.call);
+    const mirrored = mirrorHeaders(flight.request, paramHeaders);
+    const headers = [...this.#headers, ...(mirrored.length > 0 ? mirrored : this.#revisionHeader)];
+    if (flight.exchange.traceparent !== undefined) headers.push("traceparent", flight.exchange.traceparent);
+    client.send({ method: "POST", headers, body: JSON.stringify(flight.request) }, stream.call);
   }
 
   post(message: JsonRpcNotification | JsonRpcResponse): Promise<void> {
     return new Promise((resolve, reject) => {
       const call = new HttpCall({
-        onResponse: (status): BodyReader => {
+        onResponse: (status) => {
           if (status < 200 || status > 299) throw statusError(status);
           resolve();
-          return new WholeBody(ignoredBodyBytes, () => undefined);
+          return maxErrorBytes;
         },
         onFault: reject,
       });
-      this.#options.client.post([...this.#headers, ...this.#revisionHeader], JSON.stringify(message), call);
+      const headers = [...this.#headers, ...this.#revisionHeader];
+      this.#options.client.send({ method: "POST", headers, body: JSON.stringify(message) }, call);
     });
   }
 
   begin(revision: string, serverStream: boolean): void {
     this.#revisionHeader = ["mcp-protocol-version", revision];
-    if (!serverStream || this.#closed) return;
+    if (!serverStream || this.#isClosed) return;
     this.#stream?.stop();
     const gate = new FloodGate(this.#options.clock);
     this.#stream = new ServerStream({
       bounds: this.#options.bounds,
       open: (lastEventId, call) => this.#get(lastEventId, call),
       onMessage: (message, bytes) => {
-        if (!gate.admit(bytes))
-          throw new GatewayError("UPSTREAM_INVALID", "the upstream floods the gateway with messages");
+        gate.admit(bytes);
         this.#onSideMessage(message, undefined);
       },
       onEnd: (status, error) => this.#onStreamEnd(status, error),
@@ -102,7 +101,7 @@ export class HttpTransport implements Transport {
 
   /** Ends the session with a DELETE, which an upstream may refuse or leave unanswered. */
   close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     this.#stream?.stop();
     this.#ending ??= this.#session === undefined ? Promise.resolve() : this.#endSession();
     return this.#ending;
@@ -110,11 +109,9 @@ export class HttpTransport implements Transport {
 
   #endSession(): Promise<void> {
     return new Promise((resolve) => {
-      const call = new HttpCall({
-        onResponse: () => new WholeBody(ignoredBodyBytes, () => resolve()),
-        onFault: () => resolve(),
-      });
-      this.#options.client.send("DELETE", [...this.#headers, ...this.#revisionHeader], call);
+      const done = (): void => resolve();
+      const call = new HttpCall({ onResponse: () => maxErrorBytes, onBody: done, onFault: done });
+      this.#options.client.send({ method: "DELETE", headers: [...this.#headers, ...this.#revisionHeader] }, call);
       setTimeout(() => {
         call.stop();
         resolve();
@@ -124,7 +121,7 @@ export class HttpTransport implements Transport {
 
   #get(lastEventId: string | undefined, call: HttpCall): void {
     const resume = lastEventId === undefined ? [] : ["last-event-id", lastEventId];
-    this.#options.client.send("GET", [...this.#headers, ...this.#revisionHeader, ...resume], call);
+    this.#options.client.send({ method: "GET", headers: [...this.#headers, ...this.#revisionHeader, ...resume] }, call);
   }
 
   #onSideMessage(message: JsonRpcMessage, flight: Flight | undefined): void {
@@ -143,19 +140,21 @@ export class HttpTransport implements Transport {
     this.#headers = this.#baseHeaders();
   }
 
-  /** The upstream took no notice of a request. Returns whether that was said of its session. */
-  #onMissing(session: string | undefined, flight: Flight, certain: boolean): boolean {
+  /** Handles a request that the upstream did not process. Returns whether that is because of the session. */
+  #onUnserved(session: string | undefined, flight: Flight, isCertain: boolean): boolean {
     if (session === undefined) return false;
-    if (session === this.#session || this.#session === undefined) return this.#listener.onSessionLost(flight, certain);
+    if (session === this.#session || this.#session === undefined) {
+      return this.#listener.onSessionLost(flight, isCertain);
+    }
     this.send(flight); // another request has renewed the session since
     return true;
   }
 
   #onStreamEnd(status: number | undefined, error: GatewayError): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     if (status === 404) this.#listener.onSessionLost(undefined, true);
     else if (status === undefined) this.#listener.onClose(error);
-    // Any other refusal, 405 above all, says that there is no such stream to be had.
+    // Any other refusal, usually 405, means that the server offers no such stream.
   }
 
   #baseHeaders(): readonly string[] {
@@ -164,4 +163,140 @@ export class HttpTransport implements Transport {
     if (this.#session !== undefined) headers.push("mcp-session-id", this.#session);
     return headers;
   }
+}
+
+interface RequestStreamListener {
+  /** A notification or request beside the response. */
+  onMessage(message: JsonRpcMessage): void;
+  onInitialized(headers: IncomingHttpHeaders): void;
+  /**
+   * The request was not processed: HTTP 404, the status for a lost session, or 400, which many servers send instead.
+   * Returns whether the listener handles the flight.
+   */
+  onUnserved(isCertain: boolean): boolean;
+  resume(lastEventId: string, call: HttpCall): void;
+}
+
+/** The response to one POST: JSON, or an event stream that is resumed by a GET where it was interrupted. */
+class RequestStream implements CallListener {
+  readonly call: HttpCall;
+  readonly #flight: Flight;
+  readonly #bounds: ReplyBounds;
+  readonly #clock: Clock;
+  readonly #listener: RequestStreamListener;
+  #gate: FloodGate | undefined;
+  #status = 0;
+  #type = "";
+  #lastEventId: string | undefined;
+  #resumed: ServerStream | undefined;
+
+  constructor(flight: Flight, bounds: ReplyBounds, clock: Clock, listener: RequestStreamListener) {
+    this.#flight = flight;
+    this.#bounds = bounds;
+    this.#clock = clock;
+    this.#listener = listener;
+    this.call = new HttpCall(this);
+    flight.release = this.#release;
+  }
+
+  onResponse(status: number, headers: IncomingHttpHeaders): SseReader | number {
+    this.#status = status;
+    this.#type = mediaType(headers);
+    if (status !== 200) {
+      if (status < 400) throw statusError(status);
+      return maxErrorBytes;
+    }
+    if (this.#flight.request.method === "initialize") this.#listener.onInitialized(headers);
+    if (this.#type === "application/json") return this.#bounds.bytes;
+    if (this.#type !== "text/event-stream") {
+      throw new GatewayError("UPSTREAM_INVALID", "expected an answer of application/json or text/event-stream");
+    }
+    return new SseReader(this.#bounds.bytes, {
+      onEvent: (event) => this.#onEvent(event),
+      onEnd: (retryMs) => {
+        this.#onInterrupted(new GatewayError("UPSTREAM_UNAVAILABLE", "the stream ended without an answer"), retryMs);
+      },
+    });
+  }
+
+  onBody(body: Buffer): void {
+    if (this.#status !== 200) {
+      this.#onRefusal(body);
+      return;
+    }
+    const read = readReply(body, this.#bounds);
+    if (read.kind !== "response") throw new GatewayError("UPSTREAM_INVALID", `expected an answer, got a ${read.kind}`);
+    this.#resolve(read.message);
+  }
+
+  onFault(error: GatewayError): void {
+    if (error.code === "UPSTREAM_UNAVAILABLE") this.#onInterrupted(error, undefined);
+    else this.#flight.reject(error);
+  }
+
+  /** A refusal may carry a JSON-RPC error, which is then the upstream's response. */
+  #onRefusal(body: Buffer): void {
+    const status = this.#status;
+    const response = this.#type === "application/json" ? this.#readError(body) : undefined;
+    const isUnserved = response?.id !== this.#flight.request.id && (status === 404 || status === 400);
+    if (isUnserved && this.#listener.onUnserved(status === 404)) return;
+    if (response === undefined) this.#flight.reject(statusError(status));
+    else this.#flight.resolve(response);
+  }
+
+  #readError(body: Buffer): JsonRpcResponse | undefined {
+    try {
+      const { kind, message } = readReply(body, this.#bounds);
+      if (kind !== "response" || !("error" in message)) return undefined;
+      return message.id === null || message.id === this.#flight.request.id ? message : undefined;
+    } catch {
+      return undefined; // the status is reported instead
+    }
+  }
+
+  #resolve(response: JsonRpcResponse): void {
+    if (response.id !== this.#flight.request.id && response.id !== null) {
+      throw new GatewayError("UPSTREAM_INVALID", "expected the id of this request, got another");
+    }
+    this.#flight.resolve(response);
+  }
+
+  #onEvent(event: SseEvent): void {
+    if (this.#flight.isSettled) return;
+    this.#lastEventId = eventId(event) ?? this.#lastEventId;
+    if (isMessage(event)) this.#onMessage(readReply(event.data, this.#bounds), event.data.length);
+  }
+
+  #onMessage(read: JsonRpcMessage, bytes: number): void {
+    if (read.kind === "response") {
+      this.#resolve(read.message);
+      return;
+    }
+    this.#gate ??= new FloodGate(this.#clock);
+    this.#gate.admit(bytes);
+    this.#listener.onMessage(read);
+  }
+
+  /** Resumes the stream where the upstream numbered its events, else fails the request. */
+  #onInterrupted(error: GatewayError, retryMs: number | undefined): void {
+    if (this.#flight.isSettled) return;
+    if (this.#lastEventId === undefined) {
+      this.#flight.reject(error);
+      return;
+    }
+    this.#resumed = new ServerStream({
+      bounds: this.#bounds,
+      open: (lastEventId, call) => this.#listener.resume(lastEventId as string, call),
+      onMessage: (message, bytes) => this.#onMessage(message, bytes),
+      onEnd: (_, fault) => this.#flight.reject(fault),
+      lastEventId: this.#lastEventId,
+      retryMs,
+    });
+  }
+
+  readonly #release = (hasResponse: boolean): void => {
+    this.#resumed?.stop();
+    if (!hasResponse) this.call.stop();
+    else if (!this.call.isDone) setTimeout(() => this.call.stop(), lingerMs).unref();
+  };
 }

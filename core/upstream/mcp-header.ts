@@ -1,7 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { type JsonRpcRequest, mcpNameSource, metaKey } from "../action/json-rpc.ts";
 
-/** A parameter that a tool's schema wants repeated as `Mcp-Param-<header>`. */
+/** A parameter that a tool's schema requires to be repeated as `Mcp-Param-<header>`. */
 export interface ParamHeader {
   readonly path: readonly string[];
   readonly header: string;
@@ -9,7 +9,7 @@ export interface ParamHeader {
 
 export type MirroredParam = readonly [header: string, value: string | number | boolean];
 
-/** The headers that repeat a message of the stateless revision; empty for a legacy one. */
+/** Returns the headers that repeat a message of the stateless revision; none for a legacy message. */
 export function mirrorHeaders(
   request: JsonRpcRequest,
   paramHeaders: (tool: string) => readonly ParamHeader[],
@@ -30,7 +30,7 @@ export function mirrorHeaders(
   return headers;
 }
 
-/** The headers that repeat arguments of a call, in lower case, each with the value it stands for. */
+/** Returns the headers that repeat arguments of a call, in lower case, each with its value. */
 export function mirroredParams(args: Json | undefined, paramHeaders: readonly ParamHeader[]): readonly MirroredParam[] {
   return paramHeaders.flatMap(({ path, header }) => {
     const value = memberAt(args, path);
@@ -42,7 +42,7 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 const mirroredTypes: ReadonlySet<Json | undefined> = new Set(["string", "integer", "boolean"]);
 const maxHeaders = 32;
 
-/** The `x-mcp-header` declarations of an input schema: primitive properties, reached through `properties` alone. */
+/** Finds the `x-mcp-header` declarations of an input schema: primitive properties, reached through `properties` alone. */
 export function paramHeadersOf(inputSchema: Json | undefined): readonly ParamHeader[] {
   const found: ParamHeader[] = [];
   const visit = (schema: Json | undefined, path: readonly string[]): void => {
@@ -61,10 +61,10 @@ export function paramHeadersOf(inputSchema: Json | undefined): readonly ParamHea
 const sentinel = { start: "=?base64?", end: "?=" } as const;
 const plainField = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/;
 
-/** A header value as it is, or in the protocol's base64 wrapping where a field could not carry it unchanged. */
+/** Returns a header value unchanged, or in the protocol's base64 wrapping where a header field cannot carry it. */
 export function encodeHeader(value: string): string {
-  const ambiguous = value.startsWith(sentinel.start) && value.endsWith(sentinel.end);
-  if (plainField.test(value) && !ambiguous) return value;
+  const isAmbiguous = value.startsWith(sentinel.start) && value.endsWith(sentinel.end);
+  if (plainField.test(value) && !isAmbiguous) return value;
   return `${sentinel.start}${Buffer.from(value, "utf8").toString("base64")}${sentinel.end}`;
 }
 

@@ -75,15 +75,15 @@ function all(items: JsonObject): JsonObject {
   return object({ items: list(items), next: { type: "null" } });
 }
 
-/** What goes through the gateway, and how those fare whom it talks to. */
+/** Admin operations on traffic: model usage, upstreams, providers and undelivered notifications. */
 export const trafficOperations: Operations<TrafficRouteId> = {
   "admin.usage": {
     name: "getUsage",
     subject: "traffic",
-    summary: "What the tenant used of models, over at most 31 days",
+    summary: "Report the tenant's model usage, over at most 31 days",
     query: {
-      from: day("30 days before `to` where it is left out"),
-      to: day("today where it is left out"),
+      from: day("30 days before `to` by default"),
+      to: day("today by default"),
       by: someOf(usageDimensions, `some of ${usageDimensions.join(",")}, each once`),
       ...paging,
     },
@@ -93,21 +93,21 @@ export const trafficOperations: Operations<TrafficRouteId> = {
   "admin.upstreams": {
     name: "listUpstreams",
     subject: "traffic",
-    summary: "The upstreams and how they fare",
+    summary: "List the upstreams and their health",
     answer: answers("All of them.", all(upstream)),
     refusals: [],
   },
   "admin.providers": {
     name: "listProviders",
     subject: "traffic",
-    summary: "The model providers and how they fare",
+    summary: "List the model providers and their health",
     answer: answers("All of them.", all(provider)),
     refusals: [],
   },
   "admin.dead_letters": {
     name: "listDeadLetters",
     subject: "traffic",
-    summary: "What the tenant's webhooks were never told, the latest first",
+    summary: "List the tenant's undelivered notifications, newest first",
     query: paging,
     answer: answers("A page of dead letters.", page(letter)),
     refusals: [],
@@ -115,7 +115,7 @@ export const trafficOperations: Operations<TrafficRouteId> = {
   "admin.redeliver": {
     name: "redeliver",
     subject: "traffic",
-    summary: "Has a dead letter delivered again",
+    summary: "Deliver a dead letter again",
     params: { id: letterId },
     answer: answers("Its id.", object({ id: anyText })),
     refusals: ["EVIDENCE_UNAVAILABLE"],

@@ -3,20 +3,21 @@ import type { Clock, Random } from "../action/id.ts";
 import { Backoff } from "./backoff.ts";
 import { Catalog } from "./catalog.ts";
 import { watchChanges, withoutSubscription } from "./change-watch.ts";
-import type { ConnectionListener, EventSink, GroupScope, Link, UpstreamConnection } from "./connection.ts";
+import type { GroupScope, UpstreamConnection, UpstreamEventSink } from "./connection.ts";
 import { ConnectionView } from "./connection-view.ts";
+import type { Link } from "./group.ts";
 import type { RpcConnection } from "./rpc-connection.ts";
 import type { Upstream } from "./upstream.ts";
 
 export interface LinkPorts {
   readonly clock: Clock;
   readonly random: Random;
-  readonly onEvent: EventSink;
+  readonly onEvent: UpstreamEventSink;
 }
 
 /**
- * A group's own connection to one upstream, introduced as the group's client. Opened when first needed, closed when
- * idle, opened again when needed again, with a growing pause where the upstream keeps ending it.
+ * A group's own connection to one upstream, introduced as the group's client. Opened when needed, closed when idle, and
+ * reopened with growing pauses where the upstream keeps ending it.
  */
 export class OwnLink implements Link {
   readonly upstream: string;
@@ -29,7 +30,7 @@ export class OwnLink implements Link {
   #view: ConnectionView | undefined;
   #opening: Promise<UpstreamConnection> | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(upstream: Upstream, scope: GroupScope, ports: LinkPorts) {
     this.upstream = upstream.config.name;
@@ -42,8 +43,8 @@ export class OwnLink implements Link {
     this.catalog = new Catalog({ upstream: this.upstream, tools: upstream.tools, clock, onEvent, connect });
   }
 
-  get failing(): boolean {
-    return this.#view === undefined && this.#upstream.failing;
+  get isFailing(): boolean {
+    return this.#view === undefined && this.#upstream.isFailing;
   }
 
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
@@ -55,9 +56,9 @@ export class OwnLink implements Link {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     clearTimeout(this.#idleTimer);
-    await this.#opening?.catch(() => undefined); // its fault was told to whoever asked for it
+    await this.#opening?.catch(() => undefined); // its callers received the fault
     await this.#view?.close();
   }
 
@@ -68,25 +69,21 @@ export class OwnLink implements Link {
       clientInfo,
       capabilities,
       prefers: era,
-      renewable: false,
-      listener: { ...this.#hear(listener), onClose: (upstream, reason) => this.#onLost(upstream, reason) },
+      isRenewable: false,
+      listener: {
+        onNotification: (upstream, notification) => {
+          this.catalog.onNotification(notification.method);
+          listener.onNotification(upstream, notification);
+        },
+        onRequest: (upstream, request, signal) => listener.onRequest(upstream, request, signal),
+        onClose: (upstream, reason) => this.#onLost(upstream, reason),
+      },
     });
-    if (this.#closed) {
+    if (this.#isClosed) {
       await connection.close();
       throw new GatewayError("STOPPING");
     }
     return this.#use(connection);
-  }
-
-  #hear(listener: ConnectionListener): ConnectionListener {
-    return {
-      onNotification: (upstream, notification) => {
-        this.catalog.note(notification.method);
-        listener.onNotification(upstream, notification);
-      },
-      onRequest: (upstream, request, signal) => listener.onRequest(upstream, request, signal),
-      onClose: (upstream, reason) => listener.onClose(upstream, reason),
-    };
   }
 
   #use(connection: RpcConnection): UpstreamConnection {
@@ -99,7 +96,7 @@ export class OwnLink implements Link {
     this.#view = view;
     this.#armIdle(this.#upstream.config.idleMs);
     watchChanges(connection, (notification) => {
-      this.catalog.note(notification.method);
+      this.catalog.onNotification(notification.method);
       // A client of the stateless revision has a subscription of its own.
       if (era === "legacy" && notification.method !== "notifications/subscriptions/acknowledged") {
         listener.onNotification(this.upstream, withoutSubscription(notification));
@@ -111,7 +108,7 @@ export class OwnLink implements Link {
   #onLost(upstream: string, reason: string): void {
     this.#forget();
     const delayMs = this.#backoff.failed();
-    this.#ports.onEvent({ kind: "restarting", upstream, delayMs, failures: this.#backoff.failures });
+    this.#ports.onEvent({ kind: "upstream_retry_scheduled", upstream, delayMs, failures: this.#backoff.failures });
     this.#scope.listener.onClose(upstream, reason);
   }
 

@@ -8,17 +8,17 @@ import type {
   ConnectionListener,
   Exchange,
   GroupScope,
-  Link,
   OutgoingRequest,
   ServerDescription,
   UpstreamConnection,
 } from "./connection.ts";
 import { ConnectionView } from "./connection-view.ts";
+import type { Link } from "./group.ts";
 import type { LinkPorts } from "./own-link.ts";
 import type { RpcConnection } from "./rpc-connection.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** One group's part in a shared connection. */
+/** One group's share of a shared connection. */
 interface Member {
   /** Resources this group has subscribed to. */
   readonly uris: Set<string>;
@@ -28,8 +28,8 @@ interface Member {
 
 /**
  * One connection for all groups, introduced as the gateway itself and without client capabilities.
- * What the upstream says unasked may be about any of them: only changes of lists go to all, updates of a resource to
- * those who subscribed to it, and everything else to nobody. A process that ended is started again.
+ * Unsolicited notifications may concern any of the groups: list changes go to all, resource updates to their
+ * subscribers, and everything else is dropped. A process that ended is started again.
  */
 export class SharedConnection {
   readonly upstream: Upstream;
@@ -42,7 +42,7 @@ export class SharedConnection {
   #open: RpcConnection | undefined;
   #opening: Promise<RpcConnection> | undefined;
   #restartTimer: NodeJS.Timeout | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(upstream: Upstream, era: McpEra, clientInfo: JsonObject, ports: LinkPorts) {
     this.upstream = upstream;
@@ -55,8 +55,8 @@ export class SharedConnection {
     this.catalog = new Catalog({ upstream: upstream.config.name, tools: upstream.tools, clock, onEvent, connect });
   }
 
-  get failing(): boolean {
-    return this.#open === undefined && this.upstream.failing;
+  get isFailing(): boolean {
+    return this.#open === undefined && this.upstream.isFailing;
   }
 
   connection(): RpcConnection | Promise<RpcConnection> {
@@ -68,16 +68,16 @@ export class SharedConnection {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     clearTimeout(this.#restartTimer);
-    await this.#opening?.catch(() => undefined); // its fault was told to whoever asked for it
+    await this.#opening?.catch(() => undefined); // its callers received the fault
     await this.#open?.close();
   }
 
   async #connect(): Promise<RpcConnection> {
     await this.#backoff.pass();
     const listener: ConnectionListener = {
-      onNotification: (_, notification) => this.#spread(notification),
+      onNotification: (_, notification) => this.#deliver(notification),
       onRequest: async (_, { method }) => {
         throw new GatewayError(
           "METHOD_UNKNOWN",
@@ -90,26 +90,26 @@ export class SharedConnection {
       clientInfo: this.#clientInfo,
       capabilities: {},
       prefers: this.#era,
-      renewable: true,
+      isRenewable: true,
       listener,
     });
-    if (this.#closed) {
+    if (this.#isClosed) {
       await connection.close();
       throw new GatewayError("STOPPING");
     }
     this.#backoff.opened();
     this.#open = connection;
-    watchChanges(connection, (notification) => this.#spread(withoutSubscription(notification)));
+    watchChanges(connection, (notification) => this.#deliver(withoutSubscription(notification)));
     return connection;
   }
 
-  #spread(notification: JsonRpcNotification): void {
+  #deliver(notification: JsonRpcNotification): void {
     const { method, params } = notification;
-    this.catalog.note(method);
-    const listChange = method.endsWith("/list_changed");
+    this.catalog.onNotification(method);
+    const isListChange = method.endsWith("/list_changed");
     const uri = method === "notifications/resources/updated" ? params?.uri : undefined;
     for (const member of this.members) {
-      if (listChange || (typeof uri === "string" && member.uris.has(uri))) member.onNotification(notification);
+      if (isListChange || (typeof uri === "string" && member.uris.has(uri))) member.onNotification(notification);
     }
   }
 
@@ -118,19 +118,19 @@ export class SharedConnection {
     this.catalog.invalidate();
     const delayMs = this.#backoff.failed();
     const upstream = this.upstream.config.name;
-    this.#ports.onEvent({ kind: "restarting", upstream, delayMs, failures: this.#backoff.failures });
+    this.#ports.onEvent({ kind: "upstream_retry_scheduled", upstream, delayMs, failures: this.#backoff.failures });
     for (const member of [...this.members]) member.onClose(reason);
     if (this.upstream.config.transport === "stdio") this.#restart(delayMs);
   }
 
   #restart(delayMs: number): void {
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     clearTimeout(this.#restartTimer);
     this.#restartTimer = setTimeout(async () => {
       try {
         await this.connection();
       } catch {
-        this.#restart(Math.max(delayMs, this.upstream.restMs)); // the fault is in the event the upstream reported
+        this.#restart(Math.max(delayMs, this.upstream.retryAfterMs)); // the upstream reported the fault as an event
       }
     }, delayMs);
     this.#restartTimer.unref();
@@ -140,13 +140,16 @@ export class SharedConnection {
 /** A group's share of a connection that others use too. */
 export class SharedLink implements Link {
   readonly upstream: string;
+  readonly catalog: Catalog;
   readonly #shared: SharedConnection;
   readonly #scope: GroupScope;
   readonly #member: Member;
-  #seen: { readonly inner: RpcConnection; readonly view: ConnectionView } | undefined;
+  /** Of the open connection; undefined while there is none. */
+  #view: ConnectionView | undefined;
 
   constructor(shared: SharedConnection, scope: GroupScope) {
     this.upstream = shared.upstream.config.name;
+    this.catalog = shared.catalog;
     this.#shared = shared;
     this.#scope = scope;
     this.#member = {
@@ -154,43 +157,41 @@ export class SharedLink implements Link {
       onNotification: (notification) => scope.listener.onNotification(this.upstream, notification),
       onClose: (reason) => {
         this.#member.uris.clear();
+        this.#view = undefined;
         scope.listener.onClose(this.upstream, reason);
       },
     };
     shared.members.add(this.#member);
   }
 
-  get catalog(): Catalog {
-    return this.#shared.catalog;
-  }
-
-  get failing(): boolean {
-    return this.#shared.failing;
+  get isFailing(): boolean {
+    return this.#shared.isFailing;
   }
 
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
-    const inner = this.#shared.connection();
-    return inner instanceof Promise ? inner.then((opened) => this.#viewOf(opened)) : this.#viewOf(inner);
+    if (this.#view !== undefined) return this.#view;
+    const open = this.#shared.connection();
+    return open instanceof Promise ? open.then((opened) => this.#viewOf(opened)) : this.#viewOf(open);
   }
 
   /** Leaves the connection, which stays open for the others. */
   async close(): Promise<void> {
-    await this.#seen?.view.close();
+    await this.#view?.close();
     this.#shared.members.delete(this.#member);
   }
 
-  #viewOf(inner: RpcConnection): UpstreamConnection {
-    if (this.#seen?.inner === inner) return this.#seen.view;
-    const lease = new Lease(inner, this.#member, this.#shared.members);
+  #viewOf(open: RpcConnection): UpstreamConnection {
+    if (this.#view !== undefined) return this.#view;
+    const lease = new Lease(open, this.#member, this.#shared.members);
     const view = new ConnectionView(lease, this.#scope.era, (notification) =>
       this.#member.onNotification(withoutSubscription(notification)),
     );
-    this.#seen = { inner, view };
+    if (!open.isEnded) this.#view = view;
     return view;
   }
 }
 
-/** A shared connection in one member's hands: its subscriptions are its own, and it cannot close it. */
+/** A shared connection as one member uses it: with subscriptions of its own, and without closing it for the others. */
 class Lease implements UpstreamConnection {
   readonly upstream: string;
   readonly #inner: RpcConnection;
@@ -221,9 +222,9 @@ class Lease implements UpstreamConnection {
   async close(): Promise<void> {
     const leaving = [...this.#member.uris];
     this.#member.uris.clear();
-    if (this.#inner.ended) return;
+    if (this.#inner.isEnded) return;
     for (const uri of leaving.filter((one) => !this.#isWanted(one))) {
-      // Nobody waits for this answer; an upstream that does not give it keeps telling what nobody hears.
+      // Not awaited: where it fails, the upstream keeps sending updates that are dropped.
       this.#inner.request({ method: "resources/unsubscribe", params: { uri } }).catch(() => undefined);
     }
   }
@@ -238,8 +239,8 @@ class Lease implements UpstreamConnection {
   /** Another member's subscription must outlive this one's. */
   async #unsubscribe(request: OutgoingRequest, exchange: Exchange | undefined): Promise<JsonRpcResponse> {
     const uri = request.params?.uri;
-    const held = typeof uri === "string" && this.#member.uris.delete(uri);
-    if (held && this.#isWanted(uri)) return { jsonrpc: "2.0", id: 0, result: {} };
+    const wasSubscribed = typeof uri === "string" && this.#member.uris.delete(uri);
+    if (wasSubscribed && this.#isWanted(uri)) return { jsonrpc: "2.0", id: 0, result: {} };
     return this.#inner.request(request, exchange);
   }
 

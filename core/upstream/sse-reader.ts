@@ -8,44 +8,56 @@ export interface SseEvent {
   readonly data: string;
 }
 
+interface SseListener {
+  onEvent(event: SseEvent): void;
+  /** The stream ended; `retryMs` is the reconnection delay that the server asked for. */
+  onEnd(retryMs: number | undefined): void;
+}
+
 /**
- * Reads a server-sent event stream: strict UTF-8, at most `maxBytes` of one event, and at most as much between two
- * events, so that endless comments are an end too.
+ * Reads a server-sent event stream: strict UTF-8, at most `maxBytes` of one event, and at most twice as much between
+ * two events, so that endless comments end too.
  */
 export class SseReader {
   readonly #maxBytes: number;
+  readonly #listener: SseListener;
   readonly #parser: EventSourceParser;
   readonly #decoder: TextDecoder = new TextDecoder("utf-8", { fatal: true });
   #sinceEvent = 0;
-  #overflow = false;
-  /** The reconnection delay the server asked for. */
-  retryMs: number | undefined;
+  #hasOverflown = false;
+  #retryMs: number | undefined;
 
-  constructor(maxBytes: number, onEvent: (event: SseEvent) => void) {
+  constructor(maxBytes: number, listener: SseListener) {
     this.#maxBytes = maxBytes;
+    this.#listener = listener;
     this.#parser = createParser({
       maxBufferSize: maxBytes,
       onEvent: (event) => {
         this.#sinceEvent = 0;
-        onEvent(event);
+        listener.onEvent(event);
       },
       onRetry: (retryMs) => {
-        this.retryMs = retryMs;
+        this.#retryMs = retryMs;
       },
       onError: (error) => {
-        // Unknown fields and bad retry values are to be ignored, says the standard.
-        this.#overflow ||= error.type === "max-buffer-size-exceeded";
+        // The standard requires unknown fields and bad retry values to be ignored.
+        this.#hasOverflown ||= error.type === "max-buffer-size-exceeded";
       },
     });
   }
 
-  /** Throws UPSTREAM_INVALID; the reader must not be fed again after that. */
+  /** Throws UPSTREAM_INVALID; the reader must not be used after that. */
   push(chunk: Uint8Array): void {
     this.#parser.feed(this.#decode(chunk));
     this.#sinceEvent += chunk.length;
-    if (this.#overflow || this.#sinceEvent > this.#maxBytes * 2) {
+    if (this.#hasOverflown || this.#sinceEvent > this.#maxBytes * 2) {
       throw new GatewayError("UPSTREAM_INVALID", `expected an event of at most ${this.#maxBytes} bytes, got more`);
     }
+  }
+
+  /** The stream ended. An event that was cut off is dropped. */
+  end(): void {
+    this.#listener.onEnd(this.#retryMs);
   }
 
   #decode(chunk: Uint8Array): string {
@@ -55,4 +67,17 @@ export class SseReader {
       throw new GatewayError("UPSTREAM_INVALID", "expected UTF-8 in the event stream, got invalid bytes", { cause });
     }
   }
+}
+
+const maxEventId = 1_024;
+const eventIdPattern = /^[\x21-\x7e]+$/;
+
+/** Returns an event's id where a header can carry it. */
+export function eventId({ id }: SseEvent): string | undefined {
+  return id !== undefined && id.length <= maxEventId && eventIdPattern.test(id) ? id : undefined;
+}
+
+/** Whether the event is a message: other event names are not MCP's, and an event without data only carries an id. */
+export function isMessage({ event, data }: SseEvent): boolean {
+  return (event === undefined || event === "message") && data !== "";
 }

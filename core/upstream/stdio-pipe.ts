@@ -3,24 +3,24 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { StdioConfig } from "../config/gateway-config.ts";
 import type { Pipe, PipeListener } from "./duplex-transport.ts";
-import type { ReplyBounds } from "./flight.ts";
+import type { ReplyBounds } from "./transport.ts";
 
-/** What a process may leave unread in its standard input. */
-const unreadBytes = 8 * 1024 * 1024;
-/** How long after its end a process's last words are waited for. */
-const lastWordsMs = 200;
+/** The bytes that a process may leave unread in its standard input. */
+const maxUnreadBytes = 8 * 1024 * 1024;
+/** The time to read the remaining output of a process that has exited. */
+const drainMs = 200;
 const openBrace = 0x7b;
 const openBracket = 0x5b;
 
-/** Newline-delimited JSON with a child process. Everything it prints that is no message is a log line. */
+/** Newline-delimited JSON with a child process. Its other output is logged, line by line. */
 export class StdioPipe implements Pipe {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #log: LogLines;
   readonly #framer: LineFramer;
   readonly #command: string;
   #listener!: PipeListener;
-  #heard = false;
-  #ended = false;
+  #hasMessages = false;
+  #isEnded = false;
 
   constructor(config: StdioConfig, bounds: ReplyBounds, clock: Clock, onLog: (line: string) => void) {
     this.#command = config.command;
@@ -38,7 +38,7 @@ export class StdioPipe implements Pipe {
     this.#listener = listener;
     const { stdin, stdout, stderr } = this.#child;
     stdout.on("data", (chunk: Buffer) => {
-      if (!this.#ended) this.#framer.push(chunk);
+      if (!this.#isEnded) this.#framer.push(chunk);
     });
     stderr.on("data", (chunk: Buffer) => this.#log.push(chunk));
     stderr.once("end", () => this.#log.flush());
@@ -51,18 +51,18 @@ export class StdioPipe implements Pipe {
     this.#child.once("exit", (code, signal) => {
       const end = (): void =>
         this.#fail("UPSTREAM_UNAVAILABLE", `the process ended (${signal ?? `exit code ${code}`})`);
-      // `close` comes when its last words are read, unless something outside its group holds the pipe.
+      // `close` is emitted when its output is read whole, unless something outside its group holds the pipe.
       this.#child.once("close", end);
-      setTimeout(end, lastWordsMs).unref();
+      setTimeout(end, drainMs).unref();
     });
   }
 
   write(text: string, done: (fault?: GatewayError) => void): void {
     const { stdin } = this.#child;
-    if (this.#ended || !stdin.writable) {
+    if (this.#isEnded || !stdin.writable) {
       done(new GatewayError("UPSTREAM_UNAVAILABLE", "the process has ended"));
-    } else if (stdin.writableLength > unreadBytes) {
-      done(new GatewayError("UPSTREAM_BUSY", `the process left ${unreadBytes} bytes of its input unread`));
+    } else if (stdin.writableLength > maxUnreadBytes) {
+      done(new GatewayError("UPSTREAM_BUSY", `the process left ${maxUnreadBytes} bytes of its input unread`));
     } else {
       stdin.write(`${text}\n`);
       done();
@@ -70,29 +70,29 @@ export class StdioPipe implements Pipe {
   }
 
   async close(): Promise<void> {
-    this.#ended = true;
+    this.#isEnded = true;
     await this.#stop();
   }
 
-  /** A banner before the first message is a bad habit, not an answer; after it, nonsense is nonsense. */
+  /** Logs a banner before the first message; after that every line must be a message. */
   #onLine(line: Buffer): void {
     const first = line[0];
-    if (!this.#heard && first !== openBrace && first !== openBracket) {
+    if (!this.#hasMessages && first !== openBrace && first !== openBracket) {
       this.#log.write(line.subarray(0, 2_048).toString("utf8"));
       return;
     }
-    this.#heard = true;
+    this.#hasMessages = true;
     this.#listener.onMessage(line);
   }
 
   #fail(code: "UPSTREAM_UNAVAILABLE" | "UPSTREAM_INVALID", detail: string): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.#isEnded) return;
+    this.#isEnded = true;
     this.#listener.onEnd(new GatewayError(code, detail));
     void this.#stop();
   }
 
-  /** What it says from here on is nobody's: it is left unread, or a flood would go on costing until the process is gone. */
+  /** Stops reading its output, so that a flood costs nothing while the process ends. */
   async #stop(): Promise<void> {
     const { stdout } = this.#child;
     stdout.pause();
@@ -105,7 +105,7 @@ const endGraceMs = 300;
 const termGraceMs = 2_000;
 const inherited = ["PATH", "HOME", "LANG", "TMPDIR"] as const;
 
-/** Process groups that are alive; a gateway that exits takes them with it. */
+/** Process groups that are alive; they are killed when the gateway exits. */
 const groups: Set<number> = new Set();
 process.on("exit", () => {
   for (const group of groups) signalGroup(group, "SIGKILL");
@@ -113,7 +113,7 @@ process.on("exit", () => {
 
 /**
  * Starts an upstream's process: no shell, its own process group, and an environment of PATH, HOME, LANG, TMPDIR and
- * what is configured, so that the gateway's own secrets cannot leak. A failed start is an `error` event.
+ * the configured variables, so that the gateway's own secrets cannot leak. A failed start is an `error` event.
  */
 function startProcess(config: StdioConfig): ChildProcessWithoutNullStreams {
   const child = spawn(config.command, config.args, {
@@ -127,7 +127,7 @@ function startProcess(config: StdioConfig): ChildProcessWithoutNullStreams {
   if (pid === undefined) return child;
   groups.add(pid);
   child.once("exit", () => {
-    signalGroup(pid, "SIGKILL"); // what it started and left behind
+    signalGroup(pid, "SIGKILL"); // its orphaned children
     groups.delete(pid);
   });
   return child;
@@ -160,7 +160,7 @@ function signalGroup(group: number, signal: NodeJS.Signals): void {
     process.kill(-group, signal);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Already gone is what we want; what runs as another user by now is not ours to end, and no reason to end ourselves.
+    // Already gone is the goal; a process that runs as another user by now cannot be ended, which must not end the gateway.
     if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
 }
@@ -180,7 +180,7 @@ const linesPerSecond = 50;
 
 /**
  * Turns a process's standard error into log lines: the first 2,048 bytes of each, 50 a second at most.
- * What is left out is counted and said.
+ * Lines beyond that are counted, and the count is logged.
  */
 export class LogLines {
   readonly #clock: Clock;
@@ -206,7 +206,7 @@ export class LogLines {
     this.#keep(chunk.subarray(start));
   }
 
-  /** The line so far is all there is of it. */
+  /** Writes an unfinished line. */
   flush(): void {
     if (this.#size === 0) return;
     const text = Buffer.concat(this.#parts).toString("utf8").trimEnd();
@@ -215,13 +215,13 @@ export class LogLines {
     if (text !== "") this.write(text);
   }
 
-  /** A line from elsewhere, under the same limits. */
+  /** Writes a line from another source, under the same limits. */
   write(line: string): void {
     const second = Math.floor(this.#clock() / 1_000);
     if (second !== this.#second) {
       this.#second = second;
       this.#sent = 0;
-      if (this.#dropped > 0) this.#sink(`(${this.#dropped} lines left out)`);
+      if (this.#dropped > 0) this.#sink(`(${this.#dropped} lines dropped)`);
       this.#dropped = 0;
     }
     if (++this.#sent <= linesPerSecond) this.#sink(line.slice(0, maxLine));
@@ -242,16 +242,16 @@ const carriageReturn = 0x0d;
 const edge = 256;
 
 interface LineListener {
-  /** One line without its line end; never empty. The bytes are the listener's to keep. */
+  /** One line without its line end; never empty. The listener may keep the bytes. */
   onLine(line: Buffer): void;
   /** A line longer than the bound has ended; `head` and `tail` are its first and last bytes, at most 256 each. */
   onLongLine(head: Buffer, tail: Buffer): void;
-  /** A line went on past everything that may be skipped. The framer must not be fed again. */
+  /** A line exceeded even the length that is skipped. The framer must not be used after that. */
   onEndlessLine(): void;
 }
 
 /**
- * Cuts a byte stream into lines. Keeps at most `maxBytes` of one; what is longer is skipped to its end, up to
+ * Splits a byte stream into lines. Keeps at most `maxBytes` of one; a longer line is skipped to its end, up to
  * eight times as much.
  */
 export class LineFramer {
@@ -261,7 +261,7 @@ export class LineFramer {
   #size = 0;
   #head: Buffer = Buffer.alloc(0);
   #tail: Buffer = Buffer.alloc(0);
-  #ended = false;
+  #isEnded = false;
 
   constructor(maxBytes: number, listener: LineListener) {
     this.#maxBytes = maxBytes;
@@ -274,7 +274,7 @@ export class LineFramer {
       this.#add(chunk.subarray(start, end));
       this.#finish();
       start = end + 1;
-      if (this.#ended) return;
+      if (this.#isEnded) return;
     }
     if (start < chunk.length) this.#add(chunk.subarray(start));
   }
@@ -286,8 +286,8 @@ export class LineFramer {
       return;
     }
     this.#skip(part);
-    if (this.#size > this.#maxBytes * 8 && !this.#ended) {
-      this.#ended = true;
+    if (this.#size > this.#maxBytes * 8 && !this.#isEnded) {
+      this.#isEnded = true;
       this.#listener.onEndlessLine();
     }
   }
@@ -311,7 +311,7 @@ export class LineFramer {
     this.#parts = [];
     this.#size = 0;
     this.#head = this.#tail = Buffer.alloc(0);
-    if (this.#ended) return;
+    if (this.#isEnded) return;
     if (line === undefined) this.#listener.onLongLine(head, tail);
     else if (line.length > 0) this.#listener.onLine(line);
   }

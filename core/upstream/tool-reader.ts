@@ -9,9 +9,9 @@ import { type ParamHeader, paramHeadersOf } from "./mcp-header.ts";
 
 /** A tool as clients may see and call it. */
 export interface ListedTool {
-  /** With the upstream's prefix: what clients call. */
+  /** The name that clients call, with the upstream's prefix. */
   readonly exposedName: string;
-  /** What the upstream calls it. */
+  /** The upstream's own name for it. */
   readonly name: string;
   readonly upstream: string;
   /** As shown to clients: its `name` is the exposed one. */
@@ -20,7 +20,7 @@ export interface ListedTool {
   readonly digest: string;
   readonly annotations: JsonObject;
   readonly capability: Capability;
-  /** What a stateless client must repeat in headers when it calls the tool. */
+  /** The arguments that a stateless client must repeat in headers when it calls the tool. */
   readonly paramHeaders: readonly ParamHeader[];
 }
 
@@ -28,7 +28,7 @@ const maxDefinition = 1024 * 1024;
 const maxKept = 10_000;
 const maxKeptCharacters = 32 * 1024 * 1024;
 
-/** Reads the tool definitions of one upstream, each different text once for all of its sessions. */
+/** Reads the tool definitions of one upstream, each distinct definition once for all of its sessions. */
 export class ToolReader {
   readonly #settings: UpstreamSettings;
   readonly #known: Map<string, ListedTool | string> = new Map();
@@ -39,14 +39,14 @@ export class ToolReader {
     this.#settings = settings;
   }
 
-  /** The tool, or why clients must not see it. */
+  /** Returns the tool, or the reason for which it is hidden from clients. */
   read(definition: JsonObject): ListedTool | string {
     const text = JSON.stringify(definition);
     if (text.length > maxDefinition) return `its definition is longer than ${maxDefinition} characters`;
     const key = contentDigest(text);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    const read = this.#judge(definition);
+    const read = this.#readTool(definition);
     this.#keptCharacters += text.length;
     if (this.#known.size >= maxKept || this.#keptCharacters > maxKeptCharacters) {
       this.#known.clear();
@@ -56,12 +56,12 @@ export class ToolReader {
     return read;
   }
 
-  /** What the stateless revision wants repeated in headers when this tool is called. */
+  /** Returns the arguments that the stateless revision requires in headers when this tool is called. */
   paramHeaders(tool: string): readonly ParamHeader[] {
     return this.#paramHeaders.get(tool) ?? [];
   }
 
-  #judge(definition: JsonObject): ListedTool | string {
+  #readTool(definition: JsonObject): ListedTool | string {
     const { name, inputSchema, outputSchema } = definition;
     const { name: upstream, toolPrefix, trustAnnotations } = this.#settings;
     const exposedName = `${toolPrefix}${String(name)}`;
@@ -91,7 +91,7 @@ export class ToolReader {
     };
   }
 
-  /** The exact name before any glob, the longest glob before others. */
+  /** Returns the configured capability: the exact name takes precedence over globs, and a longer glob over a shorter one. */
   #configured(name: string): Capability | undefined {
     const { capabilities } = this.#settings;
     if (Object.hasOwn(capabilities, name)) return capabilities[name];
@@ -114,16 +114,16 @@ function hints(annotations: JsonObject): { readonly readOnlyHint?: boolean; read
 }
 
 const maxSubschemas = 10_000;
-const deepest = 64;
+const maxDepth = 64;
 
-/** Keywords whose subschemas judge the same instance: following them makes no progress through the data. */
+/** Keywords whose subschemas apply to the same instance: following them makes no progress through the data. */
 const inPlace: readonly string[] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
 const references: readonly string[] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /**
- * Why a JSON Schema must not be handed to clients; undefined when it may.
- * A reference to anything but the schema itself is refused, and so is one that only ever leads back to itself: clients
- * fetch the first and never finish the second. Nothing is fetched here.
+ * Returns the reason for which a JSON Schema must not be shown to clients; undefined where it may be.
+ * References to another document are refused, because clients fetch them, and so are references that only lead back to
+ * themselves, because clients never finish them. Fetches nothing.
  */
 export function schemaFault(schema: Json): string | undefined {
   const survey = new SchemaSurvey();
@@ -136,10 +136,10 @@ class SchemaSurvey {
   readonly #anchors: Map<string, JsonObject> = new Map();
   #count = 0;
 
-  /** Visits every object once and remembers those that refer. Returns the first fault. */
+  /** Visits every object once and collects those with references. Returns the first fault. */
   walk(value: Json, depth: number): string | undefined {
     if (typeof value !== "object" || value === null) return undefined;
-    if (depth > deepest) return `its schema is more than ${deepest} levels deep`;
+    if (depth > maxDepth) return `its schema is more than ${maxDepth} levels deep`;
     if (isJsonObject(value)) {
       if (++this.#count > maxSubschemas) return `its schema has more than ${maxSubschemas} subschemas`;
       const fault = this.#noteReferences(value);
@@ -166,7 +166,7 @@ class SchemaSurvey {
     return undefined;
   }
 
-  /** Looks for a way from a schema back to itself through references and in-place keywords alone. */
+  /** Finds a path from a schema back to itself through references and in-place keywords alone. */
   cycle(root: Json): string | undefined {
     const done: Set<JsonObject> = new Set();
     const onPath: Set<JsonObject> = new Set();
@@ -205,7 +205,7 @@ class SchemaSurvey {
     return targets.filter(isJsonObject);
   }
 
-  /** The place a local reference points to; undefined where there is none, which harms nobody. */
+  /** Resolves a local reference; undefined where it leads nowhere, which is harmless. */
   #resolve(root: Json, reference: string): Json | undefined {
     const fragment = safeDecode(reference.slice(1));
     if (fragment === "") return root;
@@ -218,6 +218,6 @@ function safeDecode(fragment: string): string {
   try {
     return decodeURIComponent(fragment);
   } catch {
-    return fragment; // not percent-encoding, so it stands for itself
+    return fragment; // not percent-encoded: used literally
   }
 }

@@ -3,9 +3,8 @@ import type { Clock, Random } from "../action/id.ts";
 import type { McpEra } from "../action/json-rpc.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
 import { Backoff } from "./backoff.ts";
-import type { ConnectionListener, EventSink, UpstreamHealth } from "./connection.ts";
-import { DuplexTransport, type Transport } from "./duplex-transport.ts";
-import type { ReplyBounds } from "./flight.ts";
+import type { ConnectionListener, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
+import { DuplexTransport } from "./duplex-transport.ts";
 import { type Introduction, OtherEraError, shakeHands } from "./handshake.ts";
 import { HttpClient } from "./http-client.ts";
 import { HttpTransport } from "./http-transport.ts";
@@ -13,26 +12,27 @@ import { RpcConnection } from "./rpc-connection.ts";
 import { SsePipe } from "./sse-pipe.ts";
 import { StdioPipe } from "./stdio-pipe.ts";
 import { ToolReader } from "./tool-reader.ts";
+import type { McpTransport, ReplyBounds } from "./transport.ts";
 
-/** What a process may take to answer a request it may not know. */
+/** The time a process has to answer a request that may be unknown to it. */
 const maxProbeMs = 2_000;
 
 interface UpstreamOptions {
   readonly bounds: ReplyBounds;
   readonly clock: Clock;
   readonly random: Random;
-  readonly onEvent: EventSink;
+  readonly onEvent: UpstreamEventSink;
 }
 
 interface OpenOptions extends Introduction {
   /** The era to try first where the upstream may speak both. */
   readonly prefers: McpEra;
   readonly listener: ConnectionListener;
-  /** Whether a session that the upstream lost is replaced without anybody noticing. */
-  readonly renewable: boolean;
+  /** Whether a session that the upstream lost is replaced by a new handshake. */
+  readonly isRenewable: boolean;
 }
 
-/** One configured upstream: opens connections to it, as many as allowed and no faster than failed attempts permit. */
+/** One configured upstream: opens connections to it, up to the configured number and with pauses after failures. */
 export class Upstream {
   readonly config: UpstreamConfig;
   readonly tools: ToolReader;
@@ -42,9 +42,9 @@ export class Upstream {
   readonly #starting: Set<RpcConnection> = new Set();
   readonly #open: Set<RpcConnection> = new Set();
   #opening = 0;
-  #failing = false;
+  #isFailing = false;
   #reason: string | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(config: UpstreamConfig, options: UpstreamOptions) {
     this.config = config;
@@ -55,12 +55,12 @@ export class Upstream {
   }
 
   /** Whether the last attempt to open a connection failed. */
-  get failing(): boolean {
-    return this.#failing;
+  get isFailing(): boolean {
+    return this.#isFailing;
   }
 
   /** Milliseconds until the next attempt to open a connection is allowed. */
-  get restMs(): number {
+  get retryAfterMs(): number {
     return this.#backoff.remainingMs;
   }
 
@@ -74,15 +74,15 @@ export class Upstream {
   }
 
   /**
-   * Opens a connection and shakes hands. Rejects with UPSTREAM_BUSY at `maxConnections`, with UPSTREAM_UNAVAILABLE
-   * while an upstream that failed is left alone, and with whatever fault the attempt met.
+   * Opens a connection and performs the handshake. Rejects with UPSTREAM_BUSY at `maxConnections`, with
+   * UPSTREAM_UNAVAILABLE during the pause after a failure, and with the fault of the attempt.
    */
   async open(options: OpenOptions): Promise<RpcConnection> {
     this.#admit();
     this.#opening++;
     try {
       await this.#backoff.pass();
-      if (this.#closed) throw new GatewayError("STOPPING");
+      if (this.#isClosed) throw new GatewayError("STOPPING");
       const connection = await this.#connect(options);
       this.#onOpened(connection);
       return connection;
@@ -94,14 +94,14 @@ export class Upstream {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#isClosed = true;
     await Promise.all([...this.#starting, ...this.#open].map((connection) => connection.close()));
     await this.#http?.close();
   }
 
   #admit(): void {
     const { name, maxConnections } = this.config;
-    if (this.#closed) throw new GatewayError("STOPPING");
+    if (this.#isClosed) throw new GatewayError("STOPPING");
     if (this.#open.size + this.#opening >= maxConnections) {
       throw new GatewayError("UPSTREAM_BUSY", `\`${name}\`: expected at most ${maxConnections} connections`);
     }
@@ -113,19 +113,19 @@ export class Upstream {
     let connection: RpcConnection | undefined;
     let fault: unknown;
     for (const [index, era] of eras.entries()) {
-      // Whoever closed it would not know of a connection that is made from now on.
-      if (this.#closed) throw new GatewayError("STOPPING");
-      if (connection === undefined || connection.ended) connection = this.#start(options);
+      // `close` cannot end a connection that is opened after it ran.
+      if (this.#isClosed) throw new GatewayError("STOPPING");
+      if (connection === undefined || connection.isEnded) connection = this.#start(options);
       const left = Math.max(1, end - this.#options.clock());
-      const probing = this.config.transport === "stdio" && index < eras.length - 1;
-      const timeoutMs = probing ? Math.min(maxProbeMs, left / 2) : left;
+      const isProbing = this.config.transport === "stdio" && index < eras.length - 1;
+      const timeoutMs = isProbing ? Math.min(maxProbeMs, left / 2) : left;
       try {
         await shakeHands(connection, era, options, { timeoutMs, maxTimeoutMs: timeoutMs });
         return connection;
       } catch (error) {
         fault = error;
-        // A process may also end or say nothing when it is asked what it does not know.
-        if (!(error instanceof OtherEraError) && !probing) break;
+        // A process may also exit or stay silent when a request is unknown to it.
+        if (!(error instanceof OtherEraError) && !isProbing) break;
       }
     }
     await connection?.close();
@@ -153,18 +153,18 @@ export class Upstream {
       clientInfo: options.clientInfo,
       capabilities: options.capabilities,
       listener: options.listener,
-      ...(options.renewable ? { renew } : {}),
+      ...(options.isRenewable ? { renew } : {}),
     });
     this.#starting.add(connection);
     connection.onEnded = () => this.#starting.delete(connection);
     return connection;
   }
 
-  #transport(): Transport {
+  #transport(): McpTransport {
     const { bounds, clock, onEvent } = this.#options;
     const { config } = this;
     if (config.transport === "stdio") {
-      const log = (line: string): void => onEvent({ kind: "log", upstream: config.name, line });
+      const log = (line: string): void => onEvent({ kind: "upstream_output_logged", upstream: config.name, line });
       return new DuplexTransport(new StdioPipe(config, bounds, clock, log), bounds, clock);
     }
     const client = this.#http as HttpClient;
@@ -176,27 +176,36 @@ export class Upstream {
     const { name } = this.config;
     const { era, revision } = connection.server;
     this.#backoff.opened();
-    this.#failing = false;
+    this.#isFailing = false;
     this.#reason = undefined;
     this.#starting.delete(connection);
     this.#open.add(connection);
     connection.onEnded = (error) => {
       this.#open.delete(connection);
       if (error !== undefined) this.#reason = error.message;
-      this.#options.onEvent({ kind: "closed", upstream: name, reason: error?.message ?? "closed by the gateway" });
+      this.#options.onEvent({
+        kind: "upstream_closed",
+        upstream: name,
+        reason: error?.message ?? "closed by the gateway",
+      });
     };
-    this.#options.onEvent({ kind: "connected", upstream: name, era, revision });
+    this.#options.onEvent({ kind: "upstream_connected", upstream: name, era, revision });
   }
 
-  /** A refusal for want of time or room is not another failure of the upstream. */
+  /** Records a failed attempt. A refusal during a pause or at the limit is not another failure of the upstream. */
   #onRefused(error: GatewayError): GatewayError {
-    if (this.#closed || this.#backoff.remainingMs > 0) return error;
+    if (this.#isClosed || this.#backoff.remainingMs > 0) return error;
     const { name } = this.config;
-    this.#failing = true;
+    this.#isFailing = true;
     this.#reason = error.message;
-    this.#options.onEvent({ kind: "refused", upstream: name, reason: error.message });
+    this.#options.onEvent({ kind: "upstream_failed", upstream: name, reason: error.message });
     const delayMs = this.#backoff.failed();
-    this.#options.onEvent({ kind: "restarting", upstream: name, delayMs, failures: this.#backoff.failures });
+    this.#options.onEvent({
+      kind: "upstream_retry_scheduled",
+      upstream: name,
+      delayMs,
+      failures: this.#backoff.failures,
+    });
     return error;
   }
 }

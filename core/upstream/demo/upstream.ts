@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { UpstreamConfig } from "../../config/gateway-config.ts";
 
-/** The built-in upstream: a real MCP server over stdio with notes in memory. With `DEMO_LOG`, it writes a line a call to that file. */
+/** The built-in upstream: an MCP server over stdio with notes in memory. Where `env` sets `DEMO_LOG`, it logs each call to that file. */
 export function demoUpstream(env: Readonly<Record<string, string>> = {}): UpstreamConfig {
   return {
     name: "demo",

@@ -62,9 +62,9 @@ describe("the tools of upstreams that nobody trusts", () => {
     return (JSON.parse(content[0]?.text ?? "") as Reached).params.name;
   }
 
-  function events(kind: string): readonly { upstream: string; name: string; reason: string }[] {
+  function events(event: string): readonly { upstream: string; name: string; reason: string }[] {
     const lines = world.gateway.stderr().split("\n").slice(0, -1);
-    return lines.map((line) => JSON.parse(line)).filter((event) => event.kind === kind);
+    return lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === event);
   }
 
   describe("with a schema that would harm whoever reads it [S28]", () => {
@@ -79,7 +79,10 @@ describe("the tools of upstreams that nobody trusts", () => {
     ] as const) {
       it(`hides ${name}, says why, and calls nothing by its name`, async () => {
         expect(await names()).not.to.include(name);
-        expect(events("withheld").find((one) => one.name === name)).to.deep.include({ upstream: "first", reason });
+        expect(events("upstream_item_withheld").find((one) => one.name === name)).to.deep.include({
+          upstream: "first",
+          reason,
+        });
         await expectUnknown(name);
       });
     }
@@ -90,7 +93,7 @@ describe("the tools of upstreams that nobody trusts", () => {
     ] as const) {
       it(`reads no list at all that is as ${name} as no answer may be, and says so`, async () => {
         expect(await names()).not.to.include(`all_too_${name}`);
-        expect(events("refused").find(({ upstream }) => upstream === name)?.reason).to.match(reason);
+        expect(events("upstream_failed").find(({ upstream }) => upstream === name)?.reason).to.match(reason);
         await expectUnknown(`all_too_${name}`);
       });
     }
@@ -128,7 +131,10 @@ describe("the tools of upstreams that nobody trusts", () => {
       expect(world.calls("first").filter(({ params }) => params?.name === "claimed").length).to.equal(1);
       expect(world.calls("second")).to.deep.equal([]);
       const reason = "upstream `first` has it already";
-      expect(events("withheld").find(({ name }) => name === "claimed")).to.deep.include({ upstream: "second", reason });
+      expect(events("upstream_item_withheld").find(({ name }) => name === "claimed")).to.deep.include({
+        upstream: "second",
+        reason,
+      });
     });
 
     it("shows a name under its upstream's prefix alone, and calls it without", async () => {
@@ -164,7 +170,9 @@ describe("the tools of upstreams that nobody trusts", () => {
       const tree = (await other.listTools()).filter(({ name }) => name === "tree");
       expect(tree.length).to.equal(1);
       expect(tree[0]).not.to.have.property("description");
-      expect(events("withheld").some(({ name, upstream }) => name === "tree" && upstream === "second")).to.equal(true);
+      expect(
+        events("upstream_item_withheld").some(({ name, upstream }) => name === "tree" && upstream === "second"),
+      ).to.equal(true);
       await publish("second", second);
     });
   });

@@ -5,8 +5,8 @@ const entry = { level: "info", time: "2026-11-21T04:25:51.467Z" };
 
 describe("terminalLine(json)", () => {
   it("says time of day, level, message and fields on one line", () => {
-    const line = terminalLine(JSON.stringify({ ...entry, kind: "connected", upstream: "demo", msg: "upstream" }));
-    expect(line).to.equal("04:25:51 info  upstream kind=connected upstream=demo\n");
+    const line = terminalLine(JSON.stringify({ ...entry, upstream: "demo", msg: "upstream_connected" }));
+    expect(line).to.equal("04:25:51 info  upstream_connected upstream=demo\n");
   });
 
   it("quotes what holds spaces, and shows other values as JSON", () => {

@@ -19,7 +19,7 @@ describe("what an upstream on a pipe answers", () => {
       const other = call(group, "late");
       expect(await fault(call(group, tool))).to.match(expected as RegExp);
       expect(textOf(await other)).to.equal("late");
-      expect(events.some(({ kind }) => kind === "closed")).to.equal(false);
+      expect(events.some(({ kind }) => kind === "upstream_closed")).to.equal(false);
     });
   }
 
@@ -38,7 +38,7 @@ describe("what an upstream on a pipe answers", () => {
         .to.match(/^UPSTREAM_INVALID /)
         .and.to.match(expected);
       expect(await other).to.match(expected);
-      expect(events.filter(({ kind }) => kind === "closed")).to.have.length(1);
+      expect(events.filter(({ kind }) => kind === "upstream_closed")).to.have.length(1);
     });
   }
 
@@ -63,7 +63,7 @@ describe("what an upstream on a pipe answers", () => {
     );
     await new Promise((resolve) => setTimeout(resolve, 350));
     expect(textOf(await call(group, "echo"))).to.equal('{"name":"echo","arguments":{}}');
-    expect(events.some(({ kind }) => kind === "closed")).to.equal(false);
+    expect(events.some(({ kind }) => kind === "upstream_closed")).to.equal(false);
   });
 
   it("keeps memory flat under a flood", async () => {

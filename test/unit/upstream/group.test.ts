@@ -70,7 +70,7 @@ describe("UpstreamGroup", () => {
       ]);
       const withheld = { upstream: "b", name: "same", reason: "upstream `a` has it already" };
       expect(group.withheld()).to.deep.equal([withheld]);
-      expect(events).to.deep.include({ kind: "withheld", ...withheld });
+      expect(events).to.deep.include({ kind: "upstream_item_withheld", ...withheld });
     });
 
     const badName = "its name is not 1 to 128 letters, digits, `_`, `-` or `.`";
@@ -129,7 +129,7 @@ describe("UpstreamGroup", () => {
       it(`leaves out an upstream with ${start}, and says why`, async () => {
         const { fleet, events } = openFleet([hostile(start, { name: "a" }), listing([tool("good")], { name: "b" })]);
         expect((await fleet.group(scope()).tools()).map(({ name }) => name)).to.deep.equal(["good"]);
-        expect(events).to.deep.include({ kind: "refused", upstream: "a", reason });
+        expect(events).to.deep.include({ kind: "upstream_failed", upstream: "a", reason });
       });
     }
 
@@ -301,7 +301,7 @@ describe("UpstreamFleet", () => {
   it("leaves no process behind that was still starting", async () => {
     const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 10_000, protocol: "legacy" })]);
     const opening = fault(call(fleet.group(scope()), "echo"));
-    await until(() => events.some(({ kind }) => kind === "log"));
+    await until(() => events.some(({ kind }) => kind === "upstream_output_logged"));
     await fleet.close();
     expect(await opening).to.equal("UPSTREAM_UNAVAILABLE upstream unavailable: the connection was closed");
   });
@@ -311,7 +311,7 @@ describe("UpstreamFleet", () => {
       const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 10_000, connection })]);
       const opening = fault(call(fleet.group(scope({ era: "modern" })), "echo"));
       const started = (): number =>
-        events.filter((event) => event.kind === "log" && event.line === "second line").length;
+        events.filter((event) => event.kind === "upstream_output_logged" && event.line === "second line").length;
       await until(() => started() === 1);
       const begin = performance.now();
       await fleet.close();

@@ -130,7 +130,7 @@ describe("an upstream over Streamable HTTP", () => {
       const fixture = await startHttp(answer);
       const { group, events } = openGroup(http(fixture.url));
       expect(await fault(call(group, "x"))).to.match(expected);
-      expect(events.filter(({ kind }) => kind === "closed")).to.deep.equal([]);
+      expect(events.filter(({ kind }) => kind === "upstream_closed")).to.deep.equal([]);
     });
   }
 
@@ -252,7 +252,7 @@ describe("an upstream over Streamable HTTP", () => {
       const texts = (await Promise.all([1, 2, 3, 4, 5].map((n) => call(group, "x", { n })))).map(textOf);
       expect(texts.map((text) => JSON.parse(text).arguments.n)).to.deep.equal([1, 2, 3, 4, 5]);
       expect(sessions()).to.equal(2);
-      expect(events.some(({ kind }) => kind === "closed")).to.equal(false);
+      expect(events.some(({ kind }) => kind === "upstream_closed")).to.equal(false);
     });
 
     it("tells the listener of a session's own connection", async () => {

@@ -18,7 +18,8 @@ describe("an upstream over stdio", () => {
   it("hands its standard error over line by line, the first 2,048 bytes of each", async () => {
     const { group, events } = openGroup(hostile());
     await group.open();
-    const lines = (): string[] => events.flatMap((event) => (event.kind === "log" ? [event.line] : []));
+    const lines = (): string[] =>
+      events.flatMap((event) => (event.kind === "upstream_output_logged" ? [event.line] : []));
     await until(() => lines().length === 2);
     expect(lines()).to.deep.equal(["x".repeat(2_048), "second line"]);
   });
@@ -26,7 +27,7 @@ describe("an upstream over stdio", () => {
   it("may print a banner before its first message", async () => {
     const { group, events } = openGroup(hostile("banner"));
     expect(textOf(await call(group, "echo"))).to.equal('{"name":"echo","arguments":{}}');
-    expect(events).to.deep.include({ kind: "log", upstream: "up", line: "Welcome to my server!" });
+    expect(events).to.deep.include({ kind: "upstream_output_logged", upstream: "up", line: "Welcome to my server!" });
   });
 
   it("refuses what cannot be started and says why", async () => {
@@ -77,7 +78,7 @@ describe("an upstream over stdio", () => {
       await fault(call(group, "die"));
       await fault(call(group, "die"));
       await fault(call(group, "die"));
-      const pauses = events.flatMap((event) => (event.kind === "restarting" ? [event] : []));
+      const pauses = events.flatMap((event) => (event.kind === "upstream_retry_scheduled" ? [event] : []));
       expect(pauses.map(({ failures }) => failures)).to.deep.equal([1, 2, 3]);
       expect(pauses.map(({ delayMs }, at) => delayMs >= 100 * 2 ** at && delayMs <= 200 * 2 ** at)).to.deep.equal([
         true,

@@ -1,0 +1,105 @@
+import { GatewayError } from "../action/error.ts";
+import type { Clock } from "../action/id.ts";
+import {
+  type JsonRpcMessage,
+  type JsonRpcNotification,
+  type JsonRpcRequest,
+  type JsonRpcResponse,
+  readJsonRpc,
+} from "../action/json-rpc.ts";
+import { type JsonBounds, parseStrictJson, parseStrictText } from "../action/strict-json.ts";
+import type { Flight } from "./flight.ts";
+
+/** Carries JSON-RPC messages to one upstream and back, independent of handshake, era and policy. */
+export interface McpTransport {
+  /** Whether closing a request's own stream cancels it, so that no notification is needed. */
+  readonly hasRequestStreams: boolean;
+  /** Must be called once, before anything is sent. */
+  listen(listener: TransportListener): void;
+  /** Sends the flight's request and settles the flight with its response or fault. */
+  send(flight: Flight): void;
+  /** Sends a message that has no response. Rejects with UPSTREAM_UNAVAILABLE or UPSTREAM_BUSY. */
+  post(message: JsonRpcNotification | JsonRpcResponse): Promise<void>;
+  /** Completes the handshake: names this revision in headers, and opens the server's own stream where there is one. */
+  begin(revision: string, serverStream: boolean): void;
+  /** Drops the session that the upstream lost: the next handshake starts without one. */
+  forgetSession(): void;
+  close(): Promise<void>;
+}
+
+/** Receives a transport's messages. `flight` is the request on whose own stream a message arrived. */
+export interface TransportListener {
+  onNotification(notification: JsonRpcNotification, flight: Flight | undefined): void;
+  onRequest(request: JsonRpcRequest, flight: Flight | undefined): void;
+  /**
+   * The upstream lost this session, or may have (`isCertain` is false), and did not process the flight's request, where
+   * there is one. Returns whether the listener handles the flight.
+   */
+  onSessionLost(flight: Flight | undefined, isCertain: boolean): boolean;
+  /** The transport can no longer be used. Called at most once, and not after `close`. */
+  onClose(error: GatewayError): void;
+}
+
+/** Limits of an upstream's message: its length in bytes, and the shape of its JSON. */
+export interface ReplyBounds {
+  readonly bytes: number;
+  readonly json: JsonBounds;
+}
+
+/** Parses one message of an upstream. Throws UPSTREAM_INVALID with the fault found in it. */
+export function readReply(data: Uint8Array | string, bounds: ReplyBounds): JsonRpcMessage {
+  if (data.length > bounds.bytes) throw oversizedReply(bounds);
+  try {
+    return readJsonRpc(
+      typeof data === "string" ? parseStrictText(data, bounds.json) : parseStrictJson(data, bounds.json),
+    );
+  } catch (cause) {
+    throw new GatewayError("UPSTREAM_INVALID", GatewayError.from(cause).publicMessage, { cause });
+  }
+}
+
+export function oversizedReply(bounds: ReplyBounds): GatewayError {
+  return new GatewayError("UPSTREAM_INVALID", `expected a message of at most ${bounds.bytes} bytes, got more`);
+}
+
+const idPattern = /"id"\s*:\s*(\d{1,15})\s*[,}]/;
+
+/**
+ * Guesses the id of a message that cannot be parsed, from its first or last bytes; undefined where none is found.
+ * Only ever used to fail that one request instead of the whole connection.
+ */
+export function guessId(head: Uint8Array, tail: Uint8Array): number | undefined {
+  const found =
+    idPattern.exec(Buffer.from(tail).toString("latin1")) ?? idPattern.exec(Buffer.from(head).toString("latin1"));
+  return found === null ? undefined : Number(found[1]);
+}
+
+const burst = 5_000;
+const refillPerMs = 1;
+const bytesPerUnit = 4_096;
+
+/**
+ * Limits the unsolicited messages of an upstream to 5,000 at once and 1,000 a second after that, where each started
+ * 4 KiB of a message counts as one more.
+ */
+export class FloodGate {
+  readonly #clock: Clock;
+  #units: number = burst;
+  #refilledAt: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#refilledAt = clock();
+  }
+
+  /** Counts a message of so many bytes. Throws UPSTREAM_INVALID beyond the limit. */
+  admit(bytes: number): void {
+    const now = this.#clock();
+    this.#units = Math.min(burst, this.#units + Math.max(0, now - this.#refilledAt) * refillPerMs);
+    this.#refilledAt = now;
+    this.#units -= 1 + Math.floor(bytes / bytesPerUnit);
+    if (this.#units < 0) {
+      throw new GatewayError("UPSTREAM_INVALID", "the upstream floods the gateway with messages");
+    }
+  }
+}
