@@ -1,15 +1,20 @@
 import type { Context } from "koa";
 import { GatewayError } from "../action/error.ts";
+import { isJsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { type AccessRule, addressOf, checkRole } from "../http/access.ts";
+import { type AccessRule, addressOf } from "../http/access.ts";
 import type { AdminRate } from "../http/rate.ts";
 import type { RefusedAttempts } from "../http/refused-attempt.ts";
-import { type AdminHandlers, type RouteId, routes } from "../operation/operation.ts";
-import type { Asked } from "../operation/request.ts";
+import type { MountedRoute } from "../http/route.ts";
+import {
+  type AdminOperation,
+  AdminReply,
+  type AdminRequest,
+  checkAccess,
+  replyWith,
+  type ServedOperation,
+} from "../operation/operation.ts";
 import type { RequestReader } from "./api/request-reader.ts";
-
-/** A route of the admin port that needs a key. */
-export type OperationId = keyof AdminHandlers;
 
 interface AdminPortParts {
   readonly accessRule: AccessRule;
@@ -18,55 +23,57 @@ interface AdminPortParts {
   readonly attempts: RefusedAttempts;
 }
 
-type Handle = (ctx: Context, caller: Principal, asked: Asked) => Promise<void> | void;
+/** The routes of the admin port, one for each operation. */
+export function mountOperations(
+  operations: readonly ServedOperation[],
+  parts: AdminPortParts,
+): readonly MountedRoute[] {
+  return operations.map((served) => {
+    const { id, method, path, access } = served.operation;
+    return { id, method, path, access, serve: (ctx) => serve(served, parts, ctx) };
+  });
+}
 
 /**
- * What every request of an operation goes through before anything is done: whose key it has, how often they asked,
- * whether their role may, and whether what it asks for fits. What is refused for who asks goes on record before it is
- * answered.
+ * Serves one request: identifies the caller, counts the request, checks the role, reads the request, runs the handler
+ * and renders its result. A refusal that depends on the caller is recorded before it is answered.
  */
-export class AdminPort {
-  readonly #parts: AdminPortParts;
-
-  constructor(parts: AdminPortParts) {
-    this.#parts = parts;
-  }
-
-  async serve(id: OperationId, handlers: AdminHandlers, ctx: Context): Promise<void> {
-    const { reader, attempts } = this.#parts;
-    const caller = this.#identify(id, ctx);
-    try {
-      checkRole(caller, routes[id].access);
-      await (handlers[id] as Handle)(ctx, caller, await reader.read(id, ctx));
-    } catch (cause) {
-      throw await attempts.settle(caller, { route: id, subject: subjectOf(ctx) }, GatewayError.from(cause));
-    }
-  }
-
-  #identify(id: OperationId, { req }: Context): Principal {
-    const { accessRule, rate } = this.#parts;
-    const caller = identified(() => accessRule.identify(routes[id].access, req.rawHeaders));
-    if (caller instanceof GatewayError) throw rate.refuse(addressOf(req), caller);
-    // Who watches the gateway is to see it when it is asked too much.
-    if (id !== "admin.metrics") rate.count(caller);
-    return caller;
-  }
-}
-
-/** Whether a route is an operation of the admin port: all of its own are but its health, which needs no key. */
-export function isOperation(id: RouteId): id is OperationId {
-  return routes[id].port === "admin" && routes[id].access !== "public";
-}
-
-function identified(identify: () => Principal | null): Principal | GatewayError {
+async function serve({ operation, handle }: ServedOperation, parts: AdminPortParts, ctx: Context): Promise<void> {
+  // Probes may add a query of their own: a public operation has no input.
+  if (operation.access === "public") return render(ctx, operation, await handle(null, parts.reader.empty(ctx)));
+  const caller = identify(operation, parts, ctx);
+  let request: AdminRequest | undefined;
   try {
-    return identify() ?? new GatewayError("KEY_MISSING");
+    checkAccess(caller, operation.access);
+    request = await parts.reader.read(operation, ctx);
+    render(ctx, operation, await handle(caller, request));
   } catch (cause) {
-    return GatewayError.from(cause);
+    const subject = ctx.params.id ?? subjectIn(request?.body, operation.subjectMember);
+    throw await parts.attempts.settle(caller, { route: operation.id, subject }, GatewayError.from(cause));
   }
 }
 
-/** The id that a request is about: in its path, or in a body that its handler has read. */
-function subjectOf({ params, state }: Context): unknown {
-  return params.id ?? state.subject;
+function identify({ id, access }: AdminOperation, { accessRule, rate }: AdminPortParts, { req }: Context): Principal {
+  let caller: Principal;
+  try {
+    caller = accessRule.identify(access, req.rawHeaders);
+  } catch (cause) {
+    throw rate.refuse(addressOf(req), GatewayError.from(cause));
+  }
+  // Scrapes are not limited: overload must stay visible.
+  if (id !== "admin.metrics") rate.count(caller);
+  return caller;
+}
+
+function render(ctx: Context, { response }: AdminOperation, result: unknown): void {
+  const { body, options } = result instanceof AdminReply ? result : replyWith(result as object, {});
+  ctx.status = options.status ?? response.status;
+  ctx.set(options.headers ?? {});
+  if (options.type !== undefined) ctx.type = options.type;
+  ctx.body = body;
+}
+
+/** The id that a body names; undefined where it names none. */
+function subjectIn(body: unknown, member: string | undefined): unknown {
+  return member === undefined || !isJsonObject(body) ? undefined : body[member];
 }

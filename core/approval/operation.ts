@@ -1,51 +1,43 @@
+import { type TObject, type TString, type TUnknown, Type } from "@sinclair/typebox";
 import { approvalScopes, approvalStates, expiryReasons } from "../action/approval.ts";
 import { capabilities, protocols } from "../action/envelope.ts";
 import type { ErrorCode } from "../action/error.ts";
-import type { JsonObject } from "../action/json.ts";
 import { roles } from "../action/role.ts";
-import { type AdminHandlers, type Operations, smallBody } from "../operation/operation.ts";
-import { type Approving, approvalId, approvalPaging, choice } from "../operation/request.ts";
+import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
-  answers,
   anyObject,
   anyText,
+  approvalId,
+  approvalPaging,
+  choice,
   closed,
   count,
-  flag,
-  list,
+  jsonResponse,
   nullable,
-  object,
   oneOf,
+  optionalChoice,
   page,
   points,
   ref,
   text,
-  texts,
   time,
+  whole,
 } from "../operation/shape.ts";
 import { listBreakGlass, listLive, listPast } from "./history.ts";
 import type { Yes } from "./review.ts";
-import { type ApprovalParts, viewApproval } from "./view.ts";
+import { type ApprovalViewSources, viewApproval } from "./view.ts";
 
-type ApprovalRouteId =
-  | "admin.approvals"
-  | "admin.approval_history"
-  | "admin.approval"
-  | "admin.approve"
-  | "admin.deny"
-  | "admin.break_glass"
-  | "admin.break_glass_close";
-
-/** So much of a text that is not blank at its ends; every part of it is read once. */
-function account(least: number, most: number, description: string): JsonObject {
-  return { type: "string", maxLength: most, pattern: `^\\s*\\S[^]{${least - 2},}\\S\\s*$`, description };
+/** Text with `minimum` to `maximum` characters between its blank ends. Linear: every part is read once. */
+function statement(minimum: number, maximum: number, description: string): TString {
+  return Type.String({ maxLength: maximum, pattern: `^\\s*\\S[^]{${minimum - 2},}\\S\\s*$`, description });
 }
 
-const comment = text(0, 1_000, "a text of at most 1000 characters");
-const ignored: JsonObject = { description: "without effect: who reviews is who holds the key" };
+const comment = Type.Optional(text(0, 1_000, "a text of at most 1000 characters"));
+const ignored: TUnknown = Type.Unknown({ description: "ignored: the reviewer is the holder of the key" });
+const reviewer = Type.Optional(ignored);
 const params = { id: approvalId };
-const reviewed = answers("The approval, as it is now.", object({ approval: ref("Approval") }));
-const inReview: readonly ErrorCode[] = [
+const reviewed = jsonResponse("The approval after the review.", Type.Object({ approval: ref("Approval") }));
+const reviewErrors: readonly ErrorCode[] = [
   "APPROVAL_STATE",
   "APPROVAL_ENDORSED",
   "APPROVAL_INCOMPLETE",
@@ -53,107 +45,131 @@ const inReview: readonly ErrorCode[] = [
   "EVIDENCE_UNAVAILABLE",
 ];
 
-/** The review of actions that wait for people. */
-export const approvalOperations: Operations<ApprovalRouteId> = {
-  "admin.approvals": {
-    name: "listApprovals",
-    subject: "approvals",
-    summary: "The approvals that wait for a review, or for their use, in the order in which they were asked for",
-    query: { state: choice(["pending", "approved"], "pending"), ...approvalPaging },
-    answer: answers("A page of approvals.", page(ref("Approval"))),
-    refusals: [],
+/** Review of held actions. */
+export const approvalOperations = {
+  listApprovals: {
+    id: "admin.approvals",
+    method: "GET",
+    path: "/admin/v1/approvals",
+    access: "approval.read",
+    tag: "approvals",
+    summary: "List approvals that are pending, or approved and not yet used, oldest first",
+    query: closed({ state: choice(["pending", "approved"], "pending"), ...approvalPaging }),
+    response: jsonResponse("A page of approvals.", page(ref("Approval"))),
+    errors: [],
   },
-  "admin.approval_history": {
-    name: "listPastApprovals",
-    subject: "approvals",
-    summary: "The approvals that are over, the latest asked for first",
-    query: { state: choice(["denied", "expired", "consumed"]), ...approvalPaging },
-    answer: answers("A page of approvals.", page(ref("Approval"))),
-    refusals: [],
+  listPastApprovals: {
+    id: "admin.approval_history",
+    method: "GET",
+    path: "/admin/v1/approvals/history",
+    access: "approval.read",
+    tag: "approvals",
+    summary: "List denied, expired and consumed approvals, newest first",
+    query: closed({ state: optionalChoice(["denied", "expired", "consumed"]), ...approvalPaging }),
+    response: jsonResponse("A page of approvals.", page(ref("Approval"))),
+    errors: [],
   },
-  "admin.approval": {
-    name: "getApproval",
-    subject: "approvals",
-    summary: "One approval, with what a reviewer needs to decide; that the action was looked at goes on record",
+  getApproval: {
+    id: "admin.approval",
+    method: "GET",
+    path: "/admin/v1/approvals/:id",
+    access: "approval.read",
+    tag: "approvals",
+    summary: "Get one approval with what a reviewer needs to decide; reading the held action is recorded",
     params,
-    answer: answers("The approval and what is known about it.", ref("ApprovalView")),
-    refusals: ["EVIDENCE_UNAVAILABLE"],
+    response: jsonResponse("The approval and its context.", ref("ApprovalView")),
+    errors: ["EVIDENCE_UNAVAILABLE"],
   },
-  "admin.approve": {
-    name: "approve",
-    subject: "approvals",
-    summary: "Says yes; who says it is who holds the key",
+  approve: {
+    id: "admin.approve",
+    method: "POST",
+    path: "/admin/v1/approvals/:id/approve",
+    access: "approval.review",
+    tag: "approvals",
+    summary: "Approve a pending request; the reviewer is the holder of the key",
     params,
     body: {
-      schema: closed(
-        {
-          comment,
-          scope: oneOf(approvalScopes, {
+      schema: closed({
+        comment,
+        scope: Type.Optional(
+          oneOf(approvalScopes, {
             description: "`exact`: this very action; `task`: the same with other argument values",
           }),
-          break_glass: account(10, 1_000, "10 to 1000 characters: why this cannot wait for another reviewer"),
-          reviewer: ignored,
-        },
-        ["comment", "scope", "break_glass", "reviewer"],
-      ),
+        ),
+        break_glass: Type.Optional(
+          statement(10, 1_000, "10 to 1000 characters: why this cannot wait for another reviewer"),
+        ),
+        reviewer,
+      }),
       example: { comment: "as agreed in the change window", scope: "exact" },
       required: false,
       limits: smallBody,
     },
-    answer: reviewed,
-    refusals: [...inReview, "BREAK_GLASS_FORBIDDEN"],
+    response: reviewed,
+    errors: [...reviewErrors, "BREAK_GLASS_FORBIDDEN"],
   },
-  "admin.deny": {
-    name: "deny",
-    subject: "approvals",
-    summary: "Says no",
+  deny: {
+    id: "admin.deny",
+    method: "POST",
+    path: "/admin/v1/approvals/:id/deny",
+    access: "approval.review",
+    tag: "approvals",
+    summary: "Deny a pending request",
     params,
     body: {
-      schema: closed({ comment, reviewer: ignored }, ["comment", "reviewer"]),
+      schema: closed({ comment, reviewer }),
       example: { comment: "not on a Friday" },
       required: false,
       limits: smallBody,
     },
-    answer: reviewed,
-    refusals: inReview,
+    response: reviewed,
+    errors: reviewErrors,
   },
-  "admin.break_glass": {
-    name: "listBreakGlass",
-    subject: "approvals",
-    summary: "The uses of break-glass that nobody has accounted for yet",
-    answer: answers(
-      "All of them; there are never many.",
-      object({ items: list(ref("Approval")), next: { type: "null" } }),
-    ),
-    refusals: [],
+  listBreakGlass: {
+    id: "admin.break_glass",
+    method: "GET",
+    path: "/admin/v1/break-glass",
+    access: "approval.read",
+    tag: "approvals",
+    summary: "List break-glass uses without a post-mortem",
+    response: jsonResponse("The whole list; it is short.", whole(ref("Approval"))),
+    errors: [],
   },
-  "admin.break_glass_close": {
-    name: "closeBreakGlass",
-    subject: "approvals",
-    summary: "Says what happened, and why break-glass was used",
+  closeBreakGlass: {
+    id: "admin.break_glass_close",
+    method: "POST",
+    path: "/admin/v1/break-glass/:id/close",
+    access: "approval.break_glass",
+    tag: "approvals",
+    summary: "Close a break-glass use with a post-mortem",
     params,
     body: {
-      schema: closed({ post_mortem: account(20, 20_000, "20 to 20000 characters: what happened, and why") }),
+      schema: closed({ post_mortem: statement(20, 20_000, "20 to 20000 characters: what happened, and why") }),
       example: { post_mortem: "The pager was down; two people watched the call." },
       required: true,
       limits: smallBody,
     },
-    answer: reviewed,
-    refusals: ["APPROVAL_STATE", "EVIDENCE_UNAVAILABLE"],
+    response: reviewed,
+    errors: ["APPROVAL_STATE", "EVIDENCE_UNAVAILABLE"],
   },
-};
+} as const satisfies AdminOperations;
 
-const endorsement = object(
-  { reviewer: anyText, key_id: anyText, at: time, scope: oneOf(approvalScopes), comment: anyText },
-  ["comment"],
-);
+const endorsement: TObject = Type.Object({
+  reviewer: anyText,
+  key_id: anyText,
+  at: time,
+  scope: oneOf(approvalScopes),
+  comment: Type.Optional(anyText),
+});
 
-const breakGlass = object(
-  { by: anyText, reason: anyText, at: time, post_mortem: object({ by: anyText, text: anyText, at: time }) },
-  ["post_mortem"],
-);
+const breakGlass: TObject = Type.Object({
+  by: anyText,
+  reason: anyText,
+  at: time,
+  post_mortem: Type.Optional(Type.Object({ by: anyText, text: anyText, at: time })),
+});
 
-const action = object({
+const action: TObject = Type.Object({
   id: anyText,
   capability: oneOf(capabilities),
   protocol: oneOf(protocols),
@@ -162,7 +178,7 @@ const action = object({
   tool: anyText,
 });
 
-const approval = object(
+const approval: TObject = Type.Object(
   {
     id: anyText,
     tenant: anyText,
@@ -170,101 +186,89 @@ const approval = object(
     scope: oneOf(approvalScopes),
     fingerprint: anyText,
     task_fingerprint: anyText,
-    principal: object({ id: anyText, key_id: anyText, role: oneOf(roles) }),
-    session: object({ id: anyText, transport: oneOf(["http", "sse"]) }),
+    principal: Type.Object({ id: anyText, key_id: anyText, role: oneOf(roles) }),
+    session: Type.Object({ id: anyText, transport: oneOf(["http", "sse"]) }),
     action,
-    evaluation: object({ id: anyText, by_default: flag, risk: points, rules: texts }),
-    tainted: texts,
-    bound: object({ tool_definition: nullable(anyText), policies: texts }),
+    evaluation: Type.Object({ id: anyText, by_default: Type.Boolean(), risk: points, rules: Type.Array(anyText) }),
+    tainted: Type.Optional(Type.Array(anyText)),
+    bound: Type.Object({ tool_definition: nullable(anyText), policies: Type.Array(anyText) }),
     required: count,
-    endorsements: list(endorsement),
+    endorsements: Type.Array(endorsement),
     held_seq: count,
     requested_at: time,
     expires_at: time,
-    reviewed_at: time,
-    reviewer: anyText,
-    comment: anyText,
-    consumed_at: time,
-    consumed_seq: count,
-    reason: oneOf(expiryReasons),
-    break_glass: breakGlass,
+    reviewed_at: Type.Optional(time),
+    reviewer: Type.Optional(anyText),
+    comment: Type.Optional(anyText),
+    consumed_at: Type.Optional(time),
+    consumed_seq: Type.Optional(count),
+    reason: Type.Optional(oneOf(expiryReasons)),
+    break_glass: Type.Optional(breakGlass),
   },
-  ["tainted", "reviewed_at", "reviewer", "comment", "consumed_at", "consumed_seq", "reason", "break_glass"],
-  { description: "A single-use permission. It holds no argument of the action." },
+  { description: "A single-use permission. It contains no argument of the action." },
 );
 
-const change = object({ pointer: anyText, kind: oneOf(["added", "removed", "changed"]), before: {}, after: {} }, [
-  "before",
-  "after",
-]);
+const change: TObject = Type.Object({
+  pointer: anyText,
+  kind: oneOf(["added", "removed", "changed"]),
+  before: Type.Optional(Type.Unknown()),
+  after: Type.Optional(Type.Unknown()),
+});
 
-const recentAction = object({
+const recentAction: TObject = Type.Object({
   time,
   id: anyText,
   capability: anyText,
   tool: anyText,
   target: anyText,
   decision: nullable(ref("Decision")),
-  rules: texts,
-  approval: nullable(object({ id: anyText, state: anyText })),
+  rules: Type.Array(anyText),
+  approval: nullable(Type.Object({ id: anyText, state: anyText })),
   effect: ref("Effect"),
 });
 
-const held = object({
-  action: { ...anyObject, description: "the action whole, as policy saw it" },
-  rules: list(object({ rule: anyText, message: anyText, severity: anyText })),
+const held: TObject = Type.Object({
+  action: { ...anyObject, description: "the whole action, as policy saw it" },
+  rules: Type.Array(Type.Object({ rule: anyText, message: anyText, severity: anyText })),
 });
 
-const approvalView = object({
+const approvalView: TObject = Type.Object({
   approval: ref("Approval"),
   held: nullable(held),
   withheld: nullable(
     oneOf(["role", "over", "incomplete"], {
       description:
-        "why the action is not shown: the caller may not review, nothing is left to decide, or it is not kept whole",
+        "why the action is not included: the caller may not review, the approval is final, or the action is not kept whole",
     }),
   ),
-  changes: nullable(object({ since: anyText, items: list(change), omitted: count })),
-  recent: list(recentAction),
+  changes: nullable(Type.Object({ since: anyText, items: Type.Array(change), omitted: count })),
+  recent: Type.Array(recentAction),
   session: nullable(ref("EvidenceSession")),
   risk: points,
 });
 
-/** What the answers about approvals are made of. */
-export const approvalSchemas: Readonly<Record<string, JsonObject>> = { Approval: approval, ApprovalView: approvalView };
+/** Components of the document. */
+export const approvalSchemas = { Approval: approval, ApprovalView: approvalView };
 
-/** Handlers of review on the admin port. Every answer is the caller's tenant only; who reviews is who holds the key. */
-export function approvalHandlers(parts: ApprovalParts): AdminHandlers<ApprovalRouteId> {
-  const { book, review } = parts.approvals;
+/** Handlers of review. Responses are of the caller's tenant only; the reviewer is the holder of the key. */
+export function approvalHandlers(sources: ApprovalViewSources): AdminHandlers<typeof approvalOperations> {
+  const { book, review } = sources.approvals;
   return {
-    "admin.approvals": (ctx, { tenant }, { query }) => {
-      ctx.body = listLive(book, tenant, query.state, query);
+    listApprovals: ({ tenant }, { query }) => listLive(book, tenant, query.state, query),
+    listPastApprovals: ({ tenant }, { query }) => listPast(book, tenant, query.state, query),
+    getApproval: (caller, { id }) => viewApproval(sources, caller, id),
+    approve: async (caller, { id, body: { scope = "exact", comment, break_glass: breakGlass } }) => {
+      const yes: Yes = {
+        scope,
+        ...(comment === undefined ? {} : { comment }),
+        ...(breakGlass === undefined ? {} : { breakGlass }),
+      };
+      return { approval: await review.approve(id, caller, yes) };
     },
-    "admin.approval_history": async (ctx, { tenant }, { query }) => {
-      ctx.body = await listPast(book, tenant, query.state, query);
-    },
-    "admin.approval": async (ctx, caller, { id }) => {
-      ctx.body = await viewApproval(parts, caller, id);
-    },
-    "admin.approve": async (ctx, caller, { id, body }) => {
-      ctx.body = { approval: await review.approve(id, caller, yesOf(body)) };
-    },
-    "admin.deny": async (ctx, caller, { id, body }) => {
-      ctx.body = { approval: await review.deny(id, caller, body.comment) };
-    },
-    "admin.break_glass": async (ctx, { tenant }) => {
-      ctx.body = { items: await listBreakGlass(book, tenant), next: null };
-    },
-    "admin.break_glass_close": async (ctx, caller, { id, body }) => {
-      ctx.body = { approval: await review.account(id, caller, body.post_mortem) };
-    },
-  };
-}
-
-function yesOf({ scope = "exact", comment, break_glass: breakGlass }: Approving): Yes {
-  return {
-    scope,
-    ...(comment === undefined ? {} : { comment }),
-    ...(breakGlass === undefined ? {} : { breakGlass }),
+    deny: async (caller, { id, body }) => ({ approval: await review.deny(id, caller, body.comment) }),
+    listBreakGlass: async ({ tenant }) => ({ items: await listBreakGlass(book, tenant), next: null }),
+    closeBreakGlass: async (caller, { id, body }) => ({
+      approval: await review.account(id, caller, body.post_mortem),
+    }),
   };
 }

@@ -12,26 +12,26 @@ import type { Approvals } from "./approvals.ts";
 import { type ArgumentChange, diffArguments } from "./argument-diff.ts";
 import { findLastUsed } from "./history.ts";
 
-export interface ApprovalParts {
+export interface ApprovalViewSources {
   readonly approvals: Approvals;
   readonly ledger: Ledger;
 }
 
-/** What a reviewer needs to decide. */
+/** An approval with what a reviewer needs to decide. */
 export interface ApprovalView {
   readonly approval: Approval;
-  /** The action whole, or null; then `withheld` says why. */
+  /** The whole action; null where it is withheld. */
   readonly held: HeldView | null;
   /**
-   * `role`: the caller may not review. `over`: nothing is left to decide. `incomplete`: it is not kept whole, and cannot
-   * be approved.
+   * `role`: the caller may not review. `over`: the approval is final. `incomplete`: the action is not kept whole, and
+   * cannot be approved.
    */
   readonly withheld: "role" | "over" | "incomplete" | null;
-  /** How the arguments differ from those that ran last with the same tool; null where there is nothing to compare with. */
+  /** Differences from the arguments of the latest run with the same tool; null where there is none to compare with. */
   readonly changes: ChangeView | null;
-  /** The session's last actions, in order. */
+  /** The session's latest actions, in order. */
   readonly recent: readonly RecentAction[];
-  /** Null where its evidence is kept no more. */
+  /** Null where its evidence is no longer kept. */
   readonly session: SessionSummary | null;
   /** 0 to 100, of the action. */
   readonly risk: number;
@@ -43,10 +43,10 @@ interface HeldView {
 }
 
 export interface ChangeView {
-  /** The approval by which it ran last. */
+  /** The approval of that latest run. */
   readonly since: string;
   readonly items: readonly ArgumentChange[];
-  /** How many more there are. */
+  /** The number of further changes. */
   readonly omitted: number;
 }
 
@@ -55,28 +55,28 @@ export interface RecentAction extends Pick<RecordedAction, "capability" | "id" |
   readonly decision: Decision | null;
   readonly rules: readonly string[];
   readonly approval: Pick<RecordedApproval, "id" | "state"> | null;
-  /** What became of it, as far as it is known. */
+  /** The known outcome. */
   readonly effect: Effect;
 }
 
 const maxRecent = 10;
-/** A decision and an outcome each, and some for answers that were judged while others ran. */
+/** A decision and an outcome each, and some for outputs that were evaluated meanwhile. */
 const maxRecords = 4 * maxRecent;
 
 /**
- * One approval with all that is known about it. Arguments come whole or not at all, and only for a caller who may
- * review; that they were looked at is on record before they are read. Throws NOT_FOUND.
+ * Returns one approval with all that is known about it. Arguments are included whole or not at all, and only for a caller
+ * who may review; the disclosure is recorded before they are read. Throws NOT_FOUND.
  */
-export async function viewApproval(parts: ApprovalParts, caller: Principal, id: string): Promise<ApprovalView> {
-  const { book } = parts.approvals;
+export async function viewApproval(sources: ApprovalViewSources, caller: Principal, id: string): Promise<ApprovalView> {
+  const { book } = sources.approvals;
   const approval = await book.find(caller.tenant, id);
-  const { held, withheld } = await readHeld(parts, caller, approval);
-  const tail = await parts.ledger.approvals.session(caller.tenant, approval.session.id, maxRecords);
+  const { held, withheld } = await readHeld(sources, caller, approval);
+  const tail = await sources.ledger.approvals.session(caller.tenant, approval.session.id, maxRecords);
   return {
     approval,
     held: held === null ? null : { action: held.action, rules: held.determining.map(viewRule) },
     withheld,
-    changes: held === null ? null : await findChanges(parts, approval, held),
+    changes: held === null ? null : await findChanges(sources, approval, held),
     recent: recentActions(tail?.records ?? []),
     session: tail?.summary ?? null,
     risk: approval.evaluation.risk,
@@ -87,13 +87,13 @@ type ReadHeld =
   | { readonly held: HeldAction; readonly withheld: null }
   | { readonly held: null; readonly withheld: NonNullable<ApprovalView["withheld"]> };
 
-async function readHeld(parts: ApprovalParts, caller: Principal, approval: Approval): Promise<ReadHeld> {
+async function readHeld(sources: ApprovalViewSources, caller: Principal, approval: Approval): Promise<ReadHeld> {
   if (!can(caller.role, "approval.review")) return { held: null, withheld: "role" };
   if (isFinal(approval.state)) return { held: null, withheld: "over" };
-  const shown = { action: "approval.disclose", principal: caller.id, approval: approval.id };
-  await parts.ledger.recordEvent(caller.tenant, "admin", shown);
+  const disclosure = { action: "approval.disclose", principal: caller.id, approval: approval.id };
+  await sources.ledger.recordEvent(caller.tenant, "admin", disclosure);
   try {
-    return { held: await parts.approvals.review.held(approval), withheld: null };
+    return { held: await sources.approvals.review.held(approval), withheld: null };
   } catch (error) {
     if (!(error instanceof GatewayError && error.code === "APPROVAL_INCOMPLETE")) throw error;
     return { held: null, withheld: "incomplete" };
@@ -105,7 +105,7 @@ function viewRule({ rule, message, severity }: Finding): HeldView["rules"][numbe
 }
 
 async function findChanges(
-  { approvals, ledger }: ApprovalParts,
+  { approvals, ledger }: ApprovalViewSources,
   approval: Approval,
   { action }: HeldAction,
 ): Promise<ChangeView | null> {

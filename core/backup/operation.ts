@@ -1,20 +1,61 @@
+import { Type } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
-import type { AdminHandlers } from "../operation/operation.ts";
+import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
+import { anyText, closed, count, jsonResponse, oneOf, page, paging, ref, time } from "../operation/shape.ts";
 import type { Backups } from "./backups.ts";
 
-export interface BackupParts {
+/** Backups of the whole gateway. */
+export const backupOperations = {
+  createBackup: {
+    id: "admin.backup",
+    method: "POST",
+    path: "/admin/v1/resilience/backup",
+    access: "backup.create",
+    tag: "resilience",
+    summary: "Start a backup of everything the gateway stores, while it serves",
+    response: {
+      status: 202,
+      description: "The backup that was started.",
+      content: { "application/json": ref("Backup") },
+    },
+    errors: ["NOT_FOUND", "ROLE_FORBIDDEN", "BACKUP_BUSY", "EVIDENCE_UNAVAILABLE"],
+  },
+  listBackups: {
+    id: "admin.backups",
+    method: "GET",
+    path: "/admin/v1/resilience/backups",
+    access: "backup.read",
+    tag: "resilience",
+    summary: "List backups, newest first",
+    query: closed(paging),
+    response: jsonResponse("A page of backups.", page(ref("Backup"))),
+    errors: ["NOT_FOUND", "ROLE_FORBIDDEN"],
+  },
+} as const satisfies AdminOperations;
+
+/** Components of the document. */
+export const backupSchemas = {
+  Backup: Type.Object({
+    name: anyText,
+    state: oneOf(["writing", "verifying", "complete", "failed"]),
+    made_at: time,
+    bytes: count,
+  }),
+};
+
+interface BackupSources {
   readonly config: Pick<GatewayConfig, "resilience">;
   /** Null where `resilience.enabled` is false. */
   readonly backups: Backups | null;
 }
 
 /**
- * Handlers that make backups and list them. A backup is of the whole gateway; what is told of one is of no tenant.
- * Throw NOT_FOUND where there are none, and ROLE_FORBIDDEN where they are not the caller's tenant's.
+ * Handlers of backups. A backup contains every tenant. Throw NOT_FOUND where backups are disabled, and ROLE_FORBIDDEN
+ * for callers of a tenant other than `resilience.tenant`.
  */
-export function backupHandlers({ config, backups }: BackupParts): AdminHandlers<"admin.backup" | "admin.backups"> {
+export function backupHandlers({ config, backups }: BackupSources): AdminHandlers<typeof backupOperations> {
   const openTo = ({ tenant }: Principal): Backups => {
     if (backups === null)
       throw new GatewayError("NOT_FOUND", "`resilience.enabled` is false: this gateway makes no backups");
@@ -22,13 +63,8 @@ export function backupHandlers({ config, backups }: BackupParts): AdminHandlers<
     return backups;
   };
   return {
-    "admin.backup": async (ctx, caller) => {
-      ctx.body = await openTo(caller).begin(caller);
-      ctx.status = 202;
-    },
-    "admin.backups": async (ctx, caller, { query }) => {
-      ctx.body = await openTo(caller).list(query);
-    },
+    createBackup: async (caller) => openTo(caller).begin(caller),
+    listBackups: async (caller, { query }) => openTo(caller).list(query),
   };
 }
 
@@ -37,7 +73,7 @@ function checkTenant(expected: string | null, got: string): void {
   throw new GatewayError(
     "ROLE_FORBIDDEN",
     expected === null
-      ? "a backup holds what all tenants have: name the tenant that makes them in `resilience.tenant` and start again"
+      ? "a backup contains every tenant: name the tenant that makes them in `resilience.tenant` and restart"
       : "expected a key of the tenant that `resilience.tenant` names",
   );
 }

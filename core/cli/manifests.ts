@@ -6,7 +6,7 @@ import { asciiJson, type Json } from "../action/json.ts";
 import { showText } from "../action/visible-text.ts";
 import { plainValue, readDocument } from "../config/document.ts";
 import { FaultList } from "../config/fault.ts";
-import type { ToldManifest } from "../manifest/operation.ts";
+import type { ManifestView } from "../manifest/operation.ts";
 import { signReference } from "../manifest/reference.ts";
 import { readTaskManifest } from "../manifest/task-manifest.ts";
 import { type AdminOptions, adminOption, askJson } from "./admin-client.ts";
@@ -54,7 +54,7 @@ export function manifestsCommand(): Command {
 
 async function declareManifest(options: DeclareOptions): Promise<void> {
   const manifest = readTaskManifest(await readFileAsJson(options.file));
-  const told = await askJson<ToldManifest>(options, manifestsPath, "POST", { ...manifest });
+  const told = await askJson<ManifestView>(options, manifestsPath, "POST", { ...manifest });
   print(options.json ? asciiJson(told) : `${told.task}: in force, ${told.digest}`);
 }
 
@@ -80,7 +80,7 @@ async function withdrawManifest(task: string, options: Output): Promise<void> {
   say(`withdrew the manifest of ${task}`);
 }
 
-function describe({ task, principal, session, max_actions: most, expires_at: until }: ToldManifest): string {
+function describe({ task, principal, session, max_actions: most, expires_at: until }: ManifestView): string {
   return `${task}  ${scopeOf(principal, session)}  at most ${most} actions  until ${until}`;
 }
 
@@ -88,7 +88,7 @@ function scopeOf(principal: string, session: string | undefined): string {
   return session === undefined ? principal : `${principal} in \`${session}\``;
 }
 
-function detail(told: ToldManifest): string {
+function detail(told: ManifestView): string {
   const list = (patterns: readonly string[]): string => patterns.map(showText).join("  ") || "none";
   const rows: readonly (readonly [string, string])[] = [
     ["task", told.task],
@@ -160,6 +160,6 @@ function parseTask(text: string): string {
 }
 
 /** The manifest of a task. Rejects as `askAdmin` does. */
-function askManifest(options: AdminOptions, task: string): Promise<ToldManifest> {
+function askManifest(options: AdminOptions, task: string): Promise<ManifestView> {
   return askJson(options, `${manifestsPath}/${task}`);
 }

@@ -86,7 +86,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     tasks,
     body: bodyLimits(config),
     onFault: (requestId: string, error: GatewayError): void =>
-      log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request refused"),
+      log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request_refused"),
   };
   const mcp = mcpParts(config, log, open, shared);
   const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;

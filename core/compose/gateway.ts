@@ -1,23 +1,25 @@
 import { anonymousKeyId, type Principal } from "../action/principal.ts";
-import { AdminPort } from "../admin/admin-port.ts";
-import { RequestReader } from "../admin/api/request-reader.ts";
-import { handlersOf } from "../admin/handler.ts";
+import { consoleHandlers, consoleRoutes } from "../admin/console/page.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { LiveEndpoint } from "../gateway/live/endpoint.ts";
+import { renderMcpError } from "../gateway/mcp/refusal.ts";
+import { renderModelError } from "../gateway/model/error.ts";
+import { gatewayHandlers, gatewayRoutes } from "../gateway/route.ts";
 import { AccessRule } from "../http/access.ts";
 import { buildApp } from "../http/app.ts";
 import { checkRequest, HostRule } from "../http/guard.ts";
 import type { Health } from "../http/health.ts";
 import { Listener, type Upgrade } from "../http/listener.ts";
-import { AdminRate } from "../http/rate.ts";
+import { type MountedRoute, mountRoutes } from "../http/route.ts";
 import type { Log } from "../observe/log.ts";
 import type { Port } from "../observe/metrics.ts";
 import type { LoadedExtension } from "../policy/extension-load.ts";
-import { actionOf, readDescribedAction } from "../road/described-action.ts";
+import { actionOf } from "../road/described-action.ts";
 import { evaluateAction } from "../road/run.ts";
 import { closeParts, openParts, type Parts, policiesOf } from "./compose.ts";
-import { bodyLimits, identity, newId } from "./identity.ts";
+import { identity, newId } from "./identity.ts";
+import { adminRoutes } from "./operation.ts";
 import { loadPolicies, recordChange } from "./policies.ts";
 
 export interface GatewayPorts {
@@ -45,14 +47,13 @@ export class Gateway {
 
   /** Opens everything, ports last: whoever can connect is served. Rejects with the GatewayError that says why not. */
   static async open(config: GatewayConfig, log: Log): Promise<Gateway> {
-    const reader = new RequestReader(bodyLimits(config));
     const parts = await openParts(config, log);
     const live = openLive(parts);
-    const adminPort = openAdmin(parts, reader);
+    const routes = routesOf(parts);
     const opened: Listener[] = [];
     try {
       for (const port of ["gateway", "admin", "metrics"] as const)
-        opened.push(await openListener(port, parts, live, adminPort));
+        opened.push(await openListener(port, routes[port], parts, live));
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
       await parts.killSwitch.welcomeTenants();
@@ -104,25 +105,28 @@ export class Gateway {
   }
 }
 
-function openListener(port: Port, parts: Parts, live: LiveEndpoint, adminPort: AdminPort): Promise<Listener> {
-  const { config, metrics, log } = parts;
+/** The routes of each port. Their schemas are compiled here, before anything listens. */
+function routesOf(parts: Parts): Readonly<Record<Port, readonly MountedRoute[]>> {
   const accessRule = accessRuleOf(parts);
-  const handlers = handlersOf({
-    ...parts,
-    clock: Date.now,
-    newId,
-    health: () => healthOf(parts),
-    callerOf: (rawHeaders) => accessRule.admitIfPresented(rawHeaders),
-    evaluate: (action) => evaluateAction(parts.road, action),
-  });
-  const app = buildApp(port, handlers, {
-    hostRule: hostRuleOf(parts),
-    accessRule,
-    adminPort,
-    metrics,
-    log,
-    newId,
-  });
+  const health = (): Health => healthOf(parts);
+  const policies = () => parts.chain.active;
+  const callerOf = (rawHeaders: readonly string[]) => accessRule.identifyIfPresented(rawHeaders);
+  return {
+    gateway: mountRoutes(gatewayRoutes, gatewayHandlers({ ...parts, health }), accessRule),
+    admin: adminRoutes(parts, accessRule, health),
+    metrics: mountRoutes(consoleRoutes, consoleHandlers({ ...parts, health, policies, callerOf }), accessRule),
+  };
+}
+
+function openListener(
+  port: Port,
+  routes: readonly MountedRoute[],
+  parts: Parts,
+  live: LiveEndpoint,
+): Promise<Listener> {
+  const { config, metrics, log } = parts;
+  const renderers = [renderModelError, renderMcpError];
+  const app = buildApp(port, { routes, renderers, hostRule: hostRuleOf(parts), metrics, log, newId });
   const numbers = {
     gateway: config.listen.gatewayPort,
     admin: config.listen.adminPort,
@@ -133,17 +137,6 @@ function openListener(port: Port, parts: Parts, live: LiveEndpoint, adminPort: A
   return Listener.open(app, host, numbers[port], config.limits, upgrade);
 }
 
-function openAdmin(parts: Parts, reader: RequestReader): AdminPort {
-  const { config, attempts, metrics } = parts;
-  const rate = new AdminRate({
-    requestsPerMinute: config.limits.adminRequestsPerMinute,
-    strangersPerMinute: config.limits.adminUnauthenticatedPerMinute,
-    elapsedMs: () => performance.now(),
-    onLimited: (by) => metrics.adminLimited(by),
-  });
-  return new AdminPort({ accessRule: accessRuleOf(parts), rate, reader, attempts });
-}
-
 function openLive(parts: Parts): LiveEndpoint {
   const { config, keys, live, road, taskBinding } = parts;
   const described = { clock: Date.now, newId, taskBinding };
@@ -152,9 +145,9 @@ function openLive(parts: Parts): LiveEndpoint {
     feed: live,
     maxConnections: config.limits.maxWebsockets,
     guard: (request) => checkRequest(hosts, request),
-    callerOf: ({ rawHeaders }) => access.admitIfPresented(rawHeaders),
+    callerOf: ({ rawHeaders }) => access.identifyIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),
-    describe: (said, caller, client) => actionOf(readDescribedAction(said, "action"), caller, client, described),
+    describe: (action, caller, client) => actionOf(action, caller, client, described),
     evaluate: async (action) => (await evaluateAction(road, action)).evaluation,
   });
 }

@@ -1,36 +1,119 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Context } from "koa";
+import { type TProperties, type TSchema, Type } from "@sinclair/typebox";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import type { Evaluation, PolicyVerdict } from "../action/decision.ts";
-import { type ActionEnvelope, capabilities, phases, protocols } from "../action/envelope.ts";
-import type { JsonObject } from "../action/json.ts";
+import { type ActionEnvelope, type ClientIdentity, capabilities, phases, protocols } from "../action/envelope.ts";
 import { modes, severities } from "../action/policy.ts";
 import type { Principal } from "../action/principal.ts";
 import type { Ledger } from "../evidence/ledger.ts";
-import { agentIdentity } from "../http/access.ts";
-import type { AdminHandlers, Operations } from "../operation/operation.ts";
-import { decisionId } from "../operation/request.ts";
+import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {
-  answers,
   anyText,
+  closed,
   count,
-  flag,
-  list,
+  decisionId,
+  jsonResponse,
   nullable,
-  object,
   oneOf,
   points,
   ref,
-  texts,
   time,
 } from "../operation/shape.ts";
-import { actionOf, checkOutput, type DescribedAction, type DescriptionParts } from "../road/described-action.ts";
+import {
+  actionOf,
+  checkOutput,
+  type DescribedAction,
+  type DescriptionParts,
+  describedAction,
+} from "../road/described-action.ts";
 import type { Explainer } from "./explainer.ts";
+
+const explain = Type.Optional(Type.Boolean({ description: "true or false: whether to add the explanation" }));
+const example = { tool: "read_file", target: "files", arguments: { path: "/etc/passwd" } };
+
+/** Explanations of decisions, and evaluation of described actions. */
+export const explainOperations = {
+  explainDecision: {
+    id: "admin.explain",
+    method: "GET",
+    path: "/admin/v1/decisions/:id/explanation",
+    access: "evidence.disclose",
+    tag: "policy",
+    summary: "Explain a decision, by its id or its action's; the disclosure is recorded",
+    params: { id: decisionId },
+    response: jsonResponse("The explanation, as far as its sources are kept.", ref("Explanation")),
+    errors: ["EVIDENCE_UNAVAILABLE"],
+  },
+  testAction: {
+    id: "admin.test_action",
+    method: "POST",
+    path: "/admin/v1/test-action",
+    access: "policy.test",
+    tag: "policy",
+    summary: "Evaluate one described action; nothing is dispatched, held or counted",
+    body: {
+      schema: closed({ ...describedAction.properties, explain }),
+      example,
+      required: true,
+      limits: null,
+    },
+    response: jsonResponse("The evaluation.", Type.Object({ evaluation: ref("Evaluation") })),
+    errors: ["ENVELOPE_BOUND", "EVIDENCE_UNAVAILABLE"],
+  },
+  simulate: {
+    id: "admin.simulate",
+    method: "POST",
+    path: "/admin/v1/simulate",
+    access: "policy.test",
+    tag: "policy",
+    summary: "Evaluate up to 100 described actions, each by itself",
+    body: {
+      schema: closed({
+        actions: Type.Array(describedAction, {
+          minItems: 1,
+          maxItems: 100,
+          description: "a list of 1 to 100 actions",
+        }),
+        explain,
+      }),
+      example: { actions: [example] },
+      required: true,
+      limits: null,
+    },
+    response: jsonResponse("An evaluation for each action.", Type.Object({ items: Type.Array(ref("Evaluation")) })),
+    errors: ["ENVELOPE_BOUND", "EVIDENCE_UNAVAILABLE"],
+  },
+} as const satisfies AdminOperations;
+
+const finding = Type.Object({
+  rule: anyText,
+  decision: ref("Decision"),
+  message: anyText,
+  severity: oneOf(severities),
+  risk: points,
+  mode: oneOf(modes),
+  pointer: Type.Optional(anyText),
+  approvals: Type.Optional(count),
+  session_risk: Type.Optional(points),
+  taints: Type.Optional(Type.Array(anyText)),
+  ticket: Type.Optional(anyText),
+});
+
+const verdict = Type.Object({
+  policy: ref("PolicyRef"),
+  decision: oneOf(["allow", "review", "block", "abstain"]),
+  risk: points,
+  findings: Type.Array(finding),
+  duration_us: count,
+  error: Type.Optional(anyText),
+});
+
+const redaction = Type.Object({ rule: anyText, pointer: anyText, start: count, end: count, replacement: anyText });
 
 const outcomes = ["true", "false", "value", "error", "skipped", "budget_exceeded", "unavailable"];
 const ruleOutcomes = ["held", "failed", "match", "when", "unless", "expired", "exception", "ticket", "budget_exceeded"];
 
-const rule: Readonly<Record<string, JsonObject>> = {
+const explainedRule = {
   rule: anyText,
   title: anyText,
   decision: ref("Decision"),
@@ -40,34 +123,31 @@ const rule: Readonly<Record<string, JsonObject>> = {
   line: count,
   outcome: oneOf(ruleOutcomes),
   why: anyText,
-  mismatches: list(object({ key: anyText, expected: texts, got: anyText })),
-  conditions: list(object({ name: anyText, expression: ref("ExplainedExpression") })),
-};
+  mismatches: Type.Array(Type.Object({ key: anyText, expected: Type.Array(anyText), got: anyText })),
+  conditions: Type.Array(Type.Object({ name: anyText, expression: ref("ExplainedExpression") })),
+} satisfies TProperties;
 
-const finding = object(
-  {
-    rule: anyText,
-    decision: ref("Decision"),
-    severity: oneOf(severities),
-    mode: oneOf(modes),
-    pointer: anyText,
-    message: nullable(anyText),
-  },
-  ["pointer"],
-);
+const explainedFinding = Type.Object({
+  rule: anyText,
+  decision: ref("Decision"),
+  severity: oneOf(severities),
+  mode: oneOf(modes),
+  pointer: Type.Optional(anyText),
+  message: nullable(anyText),
+});
 
-const policy = object({
+const explainedPolicy = Type.Object({
   policy: ref("PolicyRef"),
   mode: oneOf(modes),
   verdict: oneOf(["allow", "review", "block", "abstain"]),
-  decided: flag,
+  decided: Type.Boolean(),
   error: nullable(anyText),
   standing: oneOf(["same", "changed", "gone"]),
-  findings: list(finding),
-  rules: list(ref("ExplainedRule")),
+  findings: Type.Array(explainedFinding),
+  rules: Type.Array(ref("ExplainedRule")),
 });
 
-const action = object({
+const explainedAction = Type.Object({
   id: anyText,
   protocol: oneOf(protocols),
   tool: anyText,
@@ -76,121 +156,110 @@ const action = object({
   task: nullable(anyText),
   principal: anyText,
   session: anyText,
-  session_state: nullable(object({ risk: count, actions: count, taints: texts })),
-  ticket: nullable(object({ id: nullable(anyText), standing: oneOf(ticketStandings) })),
+  session_state: nullable(Type.Object({ risk: count, actions: count, taints: Type.Array(anyText) })),
+  ticket: nullable(Type.Object({ id: nullable(anyText), standing: oneOf(ticketStandings) })),
 });
 
-/** What explanations are made of. */
-export const explanationSchemas: Readonly<Record<string, JsonObject>> = {
-  ExplainedExpression: object({
+/** Components of the document. */
+export const explainSchemas: Readonly<Record<string, TSchema>> = {
+  Evaluation: Type.Object({
+    id: anyText,
+    phase: oneOf(phases),
+    decision: ref("Decision"),
+    by_default: Type.Boolean(),
+    rules: Type.Array(anyText),
+    risk: points,
+    approvals: count,
+    verdicts: Type.Array(verdict),
+    shadow: Type.Array(verdict),
+    redactions: Type.Array(redaction),
+    duration_us: count,
+    explanation: Type.Optional(ref("Explanation")),
+  }),
+  ExplainedExpression: Type.Object({
     text: anyText,
     outcome: oneOf(outcomes),
     value: nullable(anyText),
-    parts: list(ref("ExplainedExpression")),
-    more: flag,
+    parts: Type.Array(ref("ExplainedExpression")),
+    more: Type.Boolean(),
   }),
-  ExplainedRule: object(rule),
-  Explanation: object({
+  ExplainedRule: Type.Object(explainedRule),
+  Explanation: Type.Object({
     id: anyText,
     time,
     phase: oneOf(phases),
     decision: ref("Decision"),
-    by_default: flag,
+    by_default: Type.Boolean(),
     risk: points,
-    rules: texts,
+    rules: Type.Array(anyText),
     why: anyText,
     source: oneOf(["request", "memory", "approval", "evidence"]),
     values: oneOf(["shown", "redacted", "withheld", "unavailable"]),
-    action,
-    policies: list(policy),
-    near: list(object({ ...rule, policy: anyText })),
-    notes: texts,
+    action: explainedAction,
+    policies: Type.Array(explainedPolicy),
+    near: Type.Array(Type.Object({ ...explainedRule, policy: anyText })),
+    notes: Type.Array(anyText),
   }),
 };
 
-/** Why something was decided. */
-export const explanationOperations: Operations<"admin.explain"> = {
-  "admin.explain": {
-    name: "explainDecision",
-    subject: "policy",
-    summary: "Why a decision is what it is; by its id or its action's. That somebody looked goes on record",
-    params: { id: decisionId },
-    answer: answers("The explanation, as far as what it needs is kept.", ref("Explanation")),
-    refusals: ["EVIDENCE_UNAVAILABLE"],
-  },
-};
-
-interface ExplanationParts {
+interface ExplainSources extends DescriptionParts {
   readonly explainer: Explainer;
   readonly ledger: Pick<Ledger, "recordEvent">;
-}
-
-/**
- * The handler that says why something was decided in the caller's tenant. It shows values of arguments: that somebody
- * looked is on record before they are told.
- */
-export function explanationHandlers({ explainer, ledger }: ExplanationParts): AdminHandlers<"admin.explain"> {
-  return {
-    "admin.explain": async (ctx, { tenant, id: principal }, asked) => {
-      const explanation = await explainer.explain(tenant, asked.id);
-      const { id: decision } = explanation;
-      await ledger.recordEvent(tenant, "admin", { action: "decision.explain", principal, decision });
-      ctx.body = explanation;
-    },
-  };
-}
-
-export interface PolicyTestParts extends DescriptionParts {
   /** Evaluates an action as policy would see it; leaves no evidence. */
   readonly evaluate: (
     action: ActionEnvelope,
   ) => Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }>;
-  readonly explainer: Explainer;
-  readonly ledger: Ledger;
 }
 
 /**
- * Handlers that say what policy thinks of described actions, attempted by the caller: the same chain as for any other,
- * which ends at the evaluation; with `explain: true`, why. Nothing is dispatched, held or counted of a session; that
- * somebody asked is on record.
+ * Handlers that explain decisions and evaluate described actions as if the caller attempted them, along the same policy
+ * chain, up to the evaluation. Nothing is dispatched, held or counted. Explanations contain values of arguments: each
+ * request is recorded before it is answered.
  */
-export function policyTestHandlers(parts: PolicyTestParts): AdminHandlers<"admin.test_action" | "admin.simulate"> {
+export function explainHandlers(sources: ExplainSources): AdminHandlers<typeof explainOperations> {
+  const { explainer, ledger } = sources;
+
+  function record({ tenant, id }: Principal, action: string, count: number): Promise<void> {
+    return ledger.recordEvent(tenant, "admin", { action, principal: id, count });
+  }
+
   return {
-    "admin.test_action": async (ctx, caller, { body: { explain = false, ...action } }) => {
-      checkOutput(action, "action");
-      await record(parts, caller, "policy.test_action", 1);
-      ctx.body = { evaluation: await evaluate(parts, ctx, caller, action, explain) };
+    explainDecision: async ({ tenant, id: principal }, { id }) => {
+      const explanation = await explainer.explain(tenant, id);
+      const { id: decision } = explanation;
+      await ledger.recordEvent(tenant, "admin", { action: "decision.explain", principal, decision });
+      return explanation;
     },
-    "admin.simulate": async (ctx, caller, { body: { actions, explain = false } }) => {
+    testAction: async (caller, { body: { explain = false, ...action }, client }) => {
+      checkOutput(action, "action");
+      await record(caller, "policy.test_action", 1);
+      return { evaluation: await evaluateDescribed(sources, caller, client, action, explain) };
+    },
+    simulate: async (caller, { body: { actions, explain = false }, client }) => {
       for (const [at, each] of actions.entries()) checkOutput(each, `actions/${at}`);
-      await record(parts, caller, "policy.simulate", actions.length);
-      const items = [];
-      for (const each of actions) items.push(await evaluate(parts, ctx, caller, each, explain));
-      ctx.body = { items };
+      await record(caller, "policy.simulate", actions.length);
+      const items: object[] = [];
+      for (const each of actions) items.push(await evaluateDescribed(sources, caller, client, each, explain));
+      return { items };
     },
   };
 }
 
-function record({ ledger }: PolicyTestParts, { tenant, id }: Principal, action: string, count: number): Promise<void> {
-  return ledger.recordEvent(tenant, "admin", { action, principal: id, count });
-}
-
-async function evaluate(
-  parts: PolicyTestParts,
-  ctx: Context,
+async function evaluateDescribed(
+  { evaluate, explainer, ...description }: ExplainSources,
   caller: Principal,
-  said: DescribedAction,
+  client: ClientIdentity,
+  described: DescribedAction,
   explain: boolean,
 ): Promise<object> {
-  const { action, evaluation } = await parts.evaluate(actionOf(said, caller, agentIdentity(ctx.req), parts));
-  const told = viewEvaluation(evaluation);
-  if (!explain) return told;
-  // An explanation takes a while: let others in between.
+  const { action, evaluation } = await evaluate(actionOf(described, caller, client, description));
+  const view = viewEvaluation(evaluation);
+  if (!explain) return view;
+  // An explanation takes a while: yield to other requests first.
   await nextTurn();
-  return { ...told, explanation: await parts.explainer.explainRequest(action, evaluation) };
+  return { ...view, explanation: await explainer.explainRequest(action, evaluation) };
 }
 
-/** As the admin port tells it. */
 function viewEvaluation({ id, phase, decision, risk, approvals, ...rest }: Evaluation): object {
   return {
     id,

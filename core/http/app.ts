@@ -3,47 +3,91 @@ import Router from "@koa/router";
 import Koa, { type Context, type Next } from "koa";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
-import type { Principal } from "../action/principal.ts";
-import { type AdminPort, isOperation } from "../admin/admin-port.ts";
-import { answerMcpError, speaksMcp } from "../gateway/mcp/refusal.ts";
-import { answerModelError, modelApiOf } from "../gateway/model/error.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
-import { type AdminHandlers, type PublicRouteId, type Route, type RouteId, routes } from "../operation/operation.ts";
-import { type AccessRule, checkRole } from "./access.ts";
-import { guard, type HostRule } from "./guard.ts";
+import { checkRequest, type HostRule } from "./guard.ts";
+import type { MountedRoute } from "./route.ts";
 
-/** What a route does, once its caller is known. `requestId` names this request in the log and in errors. */
-type Handler = (ctx: Context, caller: Principal, requestId: string) => Promise<void> | void;
-type PublicHandler = (ctx: Context) => Promise<void> | void;
+/** Renders an error for the clients of some paths. False: not for the clients of this path. */
+export type ErrorRenderer = (ctx: Context, error: GatewayError, requestId: string) => boolean;
 
 interface AppParts {
+  readonly routes: readonly MountedRoute[];
+  /** Tried in order; where none applies, an error is rendered as problem+json. */
+  readonly renderers: readonly ErrorRenderer[];
   readonly hostRule: HostRule;
-  readonly accessRule: AccessRule;
-  readonly adminPort: AdminPort;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly newId: () => string;
 }
 
-/** The handlers of every route of the table; the compiler asks for each. */
-export type Handlers = AdminHandlers & {
-  readonly [id in Exclude<RouteId, keyof AdminHandlers>]: id extends PublicRouteId ? PublicHandler : Handler;
-};
-
-/** The Koa application of one port: measure, guard, find the route, admit the caller, handle, answer errors. */
-export function buildApp(port: Port, handlers: Handlers, parts: AppParts): Koa {
+/** The Koa application of one port: each request is measured, guarded and routed; errors are logged and rendered. */
+export function buildApp(port: Port, parts: AppParts): Koa {
   const app = new Koa({ proxy: false });
   app.silent = true;
   app.on("error", (error: unknown) => logBrokenResponse(parts.log, error));
-  app.use((ctx, next) => measure(ctx, next, port, parts.metrics));
-  // People read there, and programs of ours; what agents are told stays as short as it came.
-  if (port !== "gateway") app.use(answerPrintably);
-  app.use((ctx, next) => answerErrors(ctx, next, parts));
-  app.use(guard(parts.hostRule));
-  app.use(buildRouter(port, handlers, parts).routes());
-  app.use(refuseUnrouted(port));
+  // Read by people and our own programs; the gateway port relays to agents what upstreams sent.
+  if (port !== "gateway") app.use(renderPrintably);
+  app.use((ctx, next) => handleRequest(ctx, next, port, parts));
+  app.use(buildRouter(parts.routes).routes());
+  app.use(refuseUnrouted(parts.routes));
   return app;
+}
+
+async function handleRequest(ctx: Context, next: Next, port: Port, parts: AppParts): Promise<void> {
+  const { log, metrics, renderers, hostRule, newId } = parts;
+  const start = performance.now();
+  const requestId = newId();
+  ctx.state.requestId = requestId;
+  ctx.res.once("close", () => {
+    const seconds = (performance.now() - start) / 1000;
+    metrics.answered(port, (ctx.state.route as string | undefined) ?? "none", ctx.res.statusCode, seconds);
+  });
+  ctx.set({ "x-request-id": requestId, "x-content-type-options": "nosniff", "cache-control": "no-store" });
+  try {
+    checkRequest(hostRule, ctx.req);
+    await next();
+  } catch (cause) {
+    const error = GatewayError.from(cause);
+    const level = error.row.status >= 500 ? "error" : "info";
+    const { code, loggedDetail: detail } = error;
+    log[level]({ request_id: requestId, code, route: ctx.state.route, detail }, "request_refused");
+    if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
+    if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
+    if (!renderers.some((render) => render(ctx, error, requestId))) renderProblem(ctx, error, requestId);
+  }
+}
+
+/** Routes with a parameter come last: the first that fits serves the request. */
+function buildRouter(routes: readonly MountedRoute[]): Router {
+  const router = new Router({ strict: true, sensitive: true });
+  const hasParameter = ({ path }: MountedRoute): boolean => path.includes(":");
+  const ordered = [...routes.filter((route) => !hasParameter(route)), ...routes.filter(hasParameter)];
+  for (const { id, method, path, serve } of ordered) {
+    router.register(path, methodsOf(method), (ctx: Context) => {
+      ctx.state.route = id;
+      return serve(ctx, ctx.state.requestId as string);
+    });
+  }
+  return router;
+}
+
+function methodsOf(method: string): string[] {
+  return method === "GET" ? ["GET", "HEAD"] : [method];
+}
+
+function refuseUnrouted(routes: readonly MountedRoute[]): (ctx: Context) => void {
+  const known = routes.map(({ method, path }) => ({
+    method,
+    shape: new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`),
+  }));
+  return (ctx) => {
+    const fitting = known.filter(({ shape }) => shape.test(ctx.path));
+    const methods = [...new Set(fitting.flatMap(({ method }) => methodsOf(method)))];
+    if (methods.length === 0) throw new GatewayError("NOT_FOUND", "no such path on this port");
+    ctx.set("allow", methods.join(", "));
+    throw new GatewayError("METHOD_NOT_ALLOWED", `expected ${methods.join(", ")}`);
+  };
 }
 
 /** The codes of Node for a socket that its peer closed or reset. */
@@ -70,82 +114,13 @@ export function logBrokenResponse(log: Pick<Log, "info" | "error">, fault: unkno
   } else log.error({ code: error.code, detail: error.loggedDetail }, "response_failed");
 }
 
-function buildRouter(port: Port, handlers: Handlers, parts: AppParts): Router {
-  const router = new Router({ strict: true, sensitive: true });
-  for (const [id, route] of Object.entries(routes) as [RouteId, Route][]) {
-    if (route.port !== port) continue;
-    router.register(route.path, methodsOf(route.method), (ctx: Context) => {
-      ctx.state.route = id;
-      if (isOperation(id)) return parts.adminPort.serve(id, handlers, ctx);
-      const caller = parts.accessRule.identify(route.access, ctx.req.rawHeaders);
-      if (caller === null) return (handlers[id] as PublicHandler)(ctx);
-      checkRole(caller, route.access);
-      return (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
-    });
-  }
-  return router;
-}
-
-function methodsOf(method: string): string[] {
-  return method === "GET" ? ["GET", "HEAD"] : [method];
-}
-
-async function measure(ctx: Context, next: Next, port: Port, metrics: Metrics): Promise<void> {
-  const start = performance.now();
-  ctx.res.once("close", () => {
-    const seconds = (performance.now() - start) / 1000;
-    metrics.answered(port, (ctx.state.route as string | undefined) ?? "none", ctx.res.statusCode, seconds);
-  });
-  await next();
-}
-
-async function answerErrors(ctx: Context, next: Next, parts: AppParts): Promise<void> {
-  const requestId = parts.newId();
-  ctx.state.requestId = requestId;
-  ctx.set({ "x-request-id": requestId, "x-content-type-options": "nosniff", "cache-control": "no-store" });
-  try {
-    await next();
-  } catch (cause) {
-    const error = GatewayError.from(cause);
-    const level = error.row.status >= 500 ? "error" : "info";
-    parts.log[level](
-      { request_id: requestId, code: error.code, route: ctx.state.route, detail: error.loggedDetail },
-      "request refused",
-    );
-    if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
-    if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
-    answerError(ctx, error, requestId);
-  }
-}
-
-/** In the shape that clients of the path read. */
-function answerError(ctx: Context, error: GatewayError, requestId: string): void {
-  const api = modelApiOf(ctx.path);
-  if (api !== undefined) answerModelError(ctx, api, error, requestId);
-  else if (speaksMcp(ctx.path)) answerMcpError(ctx, error, requestId);
-  else answerProblem(ctx, error, requestId);
-}
-
-function refuseUnrouted(port: Port): (ctx: Context) => void {
-  const known = Object.values(routes)
-    .filter((route) => route.port === port)
-    .map(({ method, path }) => ({ method, shape: new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`) }));
-  return (ctx) => {
-    const fitting = known.filter(({ shape }) => shape.test(ctx.path));
-    const methods = [...new Set(fitting.flatMap(({ method }) => methodsOf(method)))];
-    if (methods.length === 0) throw new GatewayError("NOT_FOUND", "no such path on this port");
-    ctx.set("allow", methods.join(", "));
-    throw new GatewayError("METHOD_NOT_ALLOWED", `expected ${methods.join(", ")}`);
-  };
-}
-
 const maxBytes = 32 * 1024 * 1024;
 const maxMs = 2_000;
 
 /**
- * Reads and drops what is left of a request's body, so that its sender gets to read the answer: a connection that is
- * closed on a peer that still sends is reset, and what was answered is lost with it.
- * Resolves with whether the body ended, within 32 MiB and 2 s. If not, the connection can carry no further request.
+ * Reads and drops the rest of a request's body, so that its sender gets to read the response: closing a connection while
+ * the peer still sends resets it, and the response is lost. Resolves with true where the body ended within 32 MiB and
+ * 2 s. Otherwise the connection can carry no further request.
  */
 function discardBody(request: IncomingMessage): Promise<boolean> {
   if (request.readableEnded || request.destroyed) return Promise.resolve(request.complete);
@@ -169,19 +144,21 @@ function discardBody(request: IncomingMessage): Promise<boolean> {
 }
 
 /**
- * Answers JSON in printable ASCII: names, reasons and messages are written by agents, upstreams and people, and whoever
- * looks at them with bare eyes must not be misled, nor their terminal driven. It reads back as the same values.
+ * Renders JSON in printable ASCII: names, reasons and messages are written by agents, upstreams and people, and must
+ * neither mislead whoever reads them unparsed nor control their terminal. It parses to the same values.
  */
-async function answerPrintably(ctx: Context, next: Next): Promise<void> {
+async function renderPrintably(ctx: Context, next: Next): Promise<void> {
   await next();
   const { body } = ctx;
   if (typeof body !== "object" || body === null || Buffer.isBuffer(body)) return;
   ctx.body = asciiJson(body);
 }
 
-/** Answers an error as RFC 9457 problem+json. The cause stays in the log, under the same request id.
- * Where waiting helps, `Retry-After` says for how long. */
-function answerProblem(ctx: Context, error: GatewayError, requestId: string): void {
+/**
+ * Renders an error as RFC 9457 problem+json. The cause stays in the log, under the same request id. `Retry-After` says
+ * when to try again, where that is known.
+ */
+function renderProblem(ctx: Context, error: GatewayError, requestId: string): void {
   ctx.status = error.row.status;
   ctx.type = "application/problem+json";
   const { retry_after_s: seconds } = error.data ?? {};

@@ -1,18 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
-import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
-
-export interface BodyLimits {
-  readonly bytes: number;
-  readonly json: JsonBounds;
-}
+import { parseStrictJson } from "../action/strict-json.ts";
+import type { BodyLimits } from "../operation/operation.ts";
 
 const jsonType = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
 
 /**
  * Reads a request body as one strict JSON value. Only `application/json` without content coding is accepted:
- * forms and plain text are what a foreign web page can send. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE,
+ * a foreign web page can send only forms and plain text. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE,
  * and what `parseStrictJson` throws.
  */
 export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Json> {
@@ -26,19 +22,19 @@ export async function readJsonBody(request: IncomingMessage, limits: BodyLimits)
   return parseStrictJson(await readBytes(request, limits.bytes), limits.json);
 }
 
-function readBytes(request: IncomingMessage, most: number): Promise<Uint8Array> {
+function readBytes(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   const declared = Number(request.headers["content-length"] ?? 0);
-  if (declared > most) return Promise.reject(tooLarge(most));
+  if (declared > maxBytes) return Promise.reject(tooLarge(maxBytes));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     const keep = (chunk: Buffer): void => {
       size += chunk.length;
-      if (size <= most) chunks.push(chunk);
+      if (size <= maxBytes) chunks.push(chunk);
       else {
         chunks.length = 0;
         request.off("data", keep).pause();
-        reject(tooLarge(most));
+        reject(tooLarge(maxBytes));
       }
     };
     request.on("data", keep);
@@ -50,6 +46,6 @@ function readBytes(request: IncomingMessage, most: number): Promise<Uint8Array> 
   });
 }
 
-function tooLarge(most: number): GatewayError {
-  return new GatewayError("BODY_TOO_LARGE", `expected at most ${most} bytes`);
+function tooLarge(maxBytes: number): GatewayError {
+  return new GatewayError("BODY_TOO_LARGE", `expected at most ${maxBytes} bytes`);
 }

@@ -1,10 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import type { Middleware } from "koa";
 import { GatewayError } from "../action/error.ts";
 
 const maxHeaders = 100;
 
-/** Headers a second copy of which could make two readers see two requests. */
+/** Headers that may come once: with two copies, two readers could see two requests. */
 const singular: ReadonlySet<string> = new Set([
   "anthropic-beta",
   "anthropic-version",
@@ -29,19 +28,11 @@ const singular: ReadonlySet<string> = new Set([
   "x-gateway-task",
 ]);
 
-/** One spelling a path: no empty or dotted segment, no escape, no fragment, no absolute form. */
+/** Paths in their one canonical spelling: no empty or dotted segment, no escape, no fragment, no absolute form. */
 const canonicalUrl =
   /^\/(?!\.)(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*)?(?:\?[\x21-\x7e]*)?$/;
 
-/** Refuses, before anything else looks at it, a request that two readers could read differently. */
-export function guard(rule: HostRule): Middleware {
-  return (ctx, next) => {
-    checkRequest(rule, ctx.req);
-    return next();
-  };
-}
-
-/** Throws what says why a request may not be looked at. */
+/** Refuses, before anything else reads it, a request that two readers could understand differently. Throws a GatewayError. */
 export function checkRequest(rule: HostRule, { rawHeaders, headers, url = "" }: IncomingMessage): void {
   checkHeaders(rawHeaders);
   rule.check(headers.host, headers.origin);
@@ -68,8 +59,8 @@ const hostShape = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253})(?::[0-9]{1,5})?$/i;
 const originShape = /^https?:\/\/(\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253})(?::[0-9]{1,5})?$/i;
 
 /**
- * Which `Host` and `Origin` values may reach this port: the wall against DNS rebinding and foreign web pages.
- * Empty lists mean the loopback names only, never everyone.
+ * The `Host` and `Origin` values that may reach a port, against DNS rebinding and foreign web pages. Empty lists allow
+ * the loopback names only.
  */
 export class HostRule {
   readonly #hosts: ReadonlySet<string>;
@@ -90,7 +81,7 @@ export class HostRule {
     }
   }
 
-  /** An entry with a port stands for that port only, one without for every port. */
+  /** An entry with a port allows that port only, one without allows every port. */
   #allowsHost(host: string): boolean {
     const name = hostShape.exec(host)?.[1];
     return name !== undefined && (this.#hosts.has(name) || this.#hosts.has(host));
@@ -104,8 +95,8 @@ export class HostRule {
 }
 
 /**
- * A header as one text; undefined where it is absent. Copies are joined: the guard has refused a second one of every
- * header where that would say something else.
+ * A header as one text; undefined where it is absent. Copies are joined: `checkRequest` has refused second copies of
+ * every header where that would change the meaning.
  */
 export function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {
   const value = headers[name];

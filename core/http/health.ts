@@ -1,20 +1,25 @@
 import type { Context } from "koa";
 
-/** Whether the service can do its work, for probes and load balancers. */
+/** The state of the service, for probes and load balancers. */
 export interface Health {
-  /** `degraded`: evidence cannot be written, so no action is served until it can. */
+  /** `degraded`: evidence cannot be written; actions are refused until it can. */
   readonly status: "ok" | "degraded" | "stopping";
   readonly version: string;
 }
 
 /**
- * GET and HEAD `/health`: 503 while stopping, else 200. A degraded gateway keeps its traffic, because it is the next
- * action that tries whether evidence can be written again. Runs nothing.
+ * 503 while stopping, else 200. A degraded gateway keeps its traffic, because the next action is what finds out that
+ * evidence can be written again.
  */
+export function healthStatus({ status }: Health): 200 | 503 {
+  return status === "stopping" ? 503 : 200;
+}
+
+/** The handler of `/health`. */
 export function healthHandler(health: () => Health): (ctx: Context) => void {
   return (ctx) => {
     const now = health();
-    ctx.status = now.status === "stopping" ? 503 : 200;
+    ctx.status = healthStatus(now);
     ctx.body = now;
   };
 }

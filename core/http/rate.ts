@@ -7,7 +7,7 @@ interface AdminRateOptions {
   /** Of one key. */
   readonly requestsPerMinute: number;
   /** Requests without a good key, from one address. */
-  readonly strangersPerMinute: number;
+  readonly unauthenticatedPerMinute: number;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
   readonly onLimited: (by: "key" | "address") => void;
@@ -22,9 +22,9 @@ export class AdminRate {
   readonly #addresses: RequestRate;
   readonly #onLimited: AdminRateOptions["onLimited"];
 
-  constructor({ requestsPerMinute, strangersPerMinute, elapsedMs, onLimited }: AdminRateOptions) {
+  constructor({ requestsPerMinute, unauthenticatedPerMinute, elapsedMs, onLimited }: AdminRateOptions) {
     this.#keys = new RequestRate({ perMinute: requestsPerMinute, elapsedMs });
-    this.#addresses = new RequestRate({ perMinute: strangersPerMinute, elapsedMs });
+    this.#addresses = new RequestRate({ perMinute: unauthenticatedPerMinute, elapsedMs });
     this.#onLimited = onLimited;
   }
 

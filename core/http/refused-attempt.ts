@@ -2,11 +2,10 @@ import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import type { Ledger } from "../evidence/ledger.ts";
-import type { RouteId } from "../operation/operation.ts";
 
 /** What somebody asked for. */
 interface Attempt {
-  readonly route: RouteId;
+  readonly route: string;
   /** The id that they named, as they wrote it; undefined where they named none. */
   readonly subject?: unknown;
 }

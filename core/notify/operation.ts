@@ -1,43 +1,79 @@
-import type { Context } from "koa";
+import { Type } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
-import type { Principal } from "../action/principal.ts";
 import type { Ledger } from "../evidence/ledger.ts";
-import type { Page } from "../operation/shape.ts";
+import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
+import {
+  anyObject,
+  anyText,
+  closed,
+  count,
+  deadLetterId,
+  jsonResponse,
+  nullable,
+  oneOf,
+  page,
+  paging,
+  time,
+} from "../operation/shape.ts";
 import type { WebhookNotifier } from "./webhook-notifier.ts";
 
-export interface WebhookParts {
+const deadLetter = Type.Object({
+  id: anyText,
+  webhook: anyText,
+  type: anyText,
+  time,
+  given_up_at: time,
+  reason: oneOf(["refused", "exhausted", "overflow", "removed"]),
+  attempts: count,
+  status: nullable(count),
+  data: anyObject,
+});
+
+/** Notifications that no webhook accepted. */
+export const notifyOperations = {
+  listDeadLetters: {
+    id: "admin.dead_letters",
+    method: "GET",
+    path: "/admin/v1/webhooks/dead-letters",
+    access: "webhook.read",
+    tag: "traffic",
+    summary: "List the tenant's undelivered notifications, newest first",
+    query: closed(paging),
+    response: jsonResponse("A page of dead letters.", page(deadLetter)),
+    errors: [],
+  },
+  redeliver: {
+    id: "admin.redeliver",
+    method: "POST",
+    path: "/admin/v1/webhooks/dead-letters/:id/redeliver",
+    access: "webhook.redeliver",
+    tag: "traffic",
+    summary: "Deliver a dead letter again",
+    params: { id: deadLetterId },
+    response: jsonResponse("Its id.", Type.Object({ id: anyText })),
+    errors: ["EVIDENCE_UNAVAILABLE"],
+  },
+} as const satisfies AdminOperations;
+
+interface NotifySources {
   readonly ledger: Ledger;
   readonly notifier: WebhookNotifier;
 }
 
-/** Answers what the webhooks of the caller's tenant were never told, the latest first. */
-export async function listDeadLetters(
-  { notifier }: WebhookParts,
-  ctx: Context,
-  caller: Principal,
-  page: Page,
-): Promise<void> {
-  ctx.body = await notifier.listDeadLetters(caller.tenant, page);
-}
-
-/** Has a dead letter delivered again. Throws NOT_FOUND for one that is not the caller's tenant's, or cannot be. */
-export async function redeliver(
-  { ledger, notifier }: WebhookParts,
-  ctx: Context,
-  caller: Principal,
-  id: string,
-): Promise<void> {
-  if (!(await notifier.canRedeliver(caller.tenant, id))) throw absent();
-  // Before anything is sent: who asked for it is known even if this process ends with it.
-  await ledger.recordEvent(caller.tenant, "admin", {
-    action: "webhook.redeliver",
-    principal: caller.id,
-    webhook_id: id,
-  });
-  if (!(await notifier.redeliver(caller.tenant, id))) throw absent();
-  ctx.body = { id };
+/** Handlers of dead letters. Responses are of the caller's tenant only. */
+export function notifyHandlers({ ledger, notifier }: NotifySources): AdminHandlers<typeof notifyOperations> {
+  return {
+    listDeadLetters: ({ tenant }, { query }) => notifier.listDeadLetters(tenant, query),
+    redeliver: async ({ tenant, id: principal }, { id }) => {
+      if (!(await notifier.canRedeliver(tenant, id))) throw absent();
+      // Recorded before anything is sent: the request survives a crash of this process.
+      await ledger.recordEvent(tenant, "admin", { action: "webhook.redeliver", principal, webhook_id: id });
+      if (!(await notifier.redeliver(tenant, id))) throw absent();
+      return { id };
+    },
+  };
 }
 
 function absent(): GatewayError {
-  return new GatewayError("NOT_FOUND", "no such dead letter, or its webhook is configured no more");
+  return new GatewayError("NOT_FOUND", deadLetterId.absent);
 }

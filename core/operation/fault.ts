@@ -8,10 +8,10 @@ import { escapeHidden } from "../action/visible-text.ts";
 const maxQuoted = 64;
 
 /**
- * INVALID_PARAMS that says which place below `where` is wrong, what was expected there and what came: bounded, and with
- * nothing in it that a reader would not see. The validator must be `verbose`.
+ * INVALID_PARAMS for a validation error: the place below `where`, the expected value and the actual one, of bounded
+ * length and with hidden characters escaped. The validator must be `verbose`.
  */
-export function faultOf(where: string, error: ErrorObject | undefined): GatewayError {
+export function invalidParams(where: string, error: ErrorObject | undefined): GatewayError {
   if (error === undefined) return new GatewayError("INVALID_PARAMS", `expected \`${where}\` to be something else`);
   const { keyword, params, parentSchema, instancePath } = error;
   const schema = parentSchema as JsonObject;
@@ -21,7 +21,6 @@ export function faultOf(where: string, error: ErrorObject | undefined): GatewayE
   return invalid(`expected ${place} to be ${schema.description ?? expectedBy(schema)}, got ${gotBy(error)}`);
 }
 
-/** What came, as an error quotes it. */
 function quote(text: string): string {
   return `\`${escapeHidden(text.slice(0, maxQuoted).toWellFormed())}\``;
 }

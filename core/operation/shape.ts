@@ -1,88 +1,135 @@
+import {
+  type SchemaOptions,
+  type StringOptions,
+  type TInteger,
+  type TNull,
+  type TObject,
+  type TOptional,
+  type TProperties,
+  type TSchema,
+  type TString,
+  type TUnion,
+  type TUnsafe,
+  Type,
+} from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
-import type { Json, JsonObject } from "../action/json.ts";
-import type { Answer } from "./operation.ts";
+import type { OperationResponse, PathParameter } from "./operation.ts";
 
-/** A JSON Schema of an object: all of its members are there but those named in `optional`. */
-export function object(
-  properties: Readonly<Record<string, JsonObject>>,
-  optional: readonly string[] = [],
-  more: JsonObject = {},
-): JsonObject {
-  const required = Object.keys(properties).filter((name) => !optional.includes(name));
-  return { type: "object", properties, ...(required.length === 0 ? {} : { required }), ...more };
+/** An object of a request: unknown members are refused. */
+export function closed<Properties extends TProperties>(properties: Properties): TObject<Properties> {
+  return Type.Object(properties, { additionalProperties: false });
 }
 
-/** An object of a request: of what nobody knows, nothing may stand in it. */
-export function closed(properties: Readonly<Record<string, JsonObject>>, optional: readonly string[] = []): JsonObject {
-  return object(properties, optional, { additionalProperties: false });
+/** One of several words. */
+export function oneOf<const Words extends readonly string[]>(
+  words: Words,
+  options: SchemaOptions = {},
+): TUnsafe<Words[number]> {
+  return Type.Unsafe({ type: "string", enum: words, ...options });
 }
 
-export function list(items: JsonObject, more: JsonObject = {}): JsonObject {
-  return { type: "array", items, ...more };
+/** Text of `minimum` to `maximum` characters. */
+export function text(minimum: number, maximum: number, description: string): TString {
+  return Type.String({ minLength: minimum, maxLength: maximum, description });
 }
 
-export function oneOf(words: readonly string[], more: JsonObject = {}): JsonObject {
-  return { type: "string", enum: words, ...more };
+/** Text of at most `maximum` characters that is not blank. */
+export function words(maximum: number, description: string): TString {
+  return Type.String({ maxLength: maximum, pattern: "\\S", description });
 }
 
-/** Text of so many characters. */
-export function text(least: number, most: number, description: string): JsonObject {
-  return { type: "string", minLength: least, maxLength: most, description };
+export function matching(pattern: string, description: string, options: StringOptions = {}): TString {
+  return Type.String({ pattern, description, ...options });
 }
 
-/** Text of at most so many characters that is not blank throughout. */
-export function words(most: number, description: string): JsonObject {
-  return { type: "string", maxLength: most, pattern: "\\S", description };
+export function nullable<Schema extends TSchema>(schema: Schema): TUnion<[Schema, TNull]> {
+  return Type.Union([schema, Type.Null()]);
 }
 
-export function nullable(schema: JsonObject): JsonObject {
-  return { anyOf: [schema, { type: "null" }] };
-}
-
-/** A schema that stands among the document's components by its name. */
-export function ref(name: string): JsonObject {
-  return { $ref: `#/components/schemas/${name}` };
+/** A reference to a schema among the document's components. */
+export function ref(name: string): TUnsafe<unknown> {
+  return Type.Unsafe({ $ref: `#/components/schemas/${name}` });
 }
 
 /** One page of a list. */
-export function page(items: JsonObject, more: Readonly<Record<string, JsonObject>> = {}): JsonObject {
-  return object({ items: list(items), next: cursorOut, ...more });
+export function page(items: TSchema, more: TProperties = {}): TSchema {
+  return Type.Object({ items: Type.Array(items), next: nextCursor, ...more });
 }
 
-/** An answer of 200 in JSON. */
-export function answers(description: string, schema: JsonObject): Answer {
+/** A list that always comes whole. */
+export function whole(items: TSchema): TSchema {
+  return Type.Object({ items: Type.Array(items), next: Type.Null() });
+}
+
+/** A response of 200 in JSON. */
+export function jsonResponse(description: string, schema: TSchema): OperationResponse {
   return { status: 200, description, content: { "application/json": schema } };
 }
 
-export function constant(value: Json): JsonObject {
-  return { const: value };
+/** One of several words in a query; `usual` where it is left out. */
+export function choice<const Words extends readonly string[]>(
+  words: Words,
+  usual: Words[number],
+): TUnsafe<Words[number]> {
+  return oneOf(words, { description: listed(words), default: usual });
 }
 
-const cursorOut: JsonObject = {
-  anyOf: [{ type: "string" }, { type: "null" }],
-  description: "where the next page begins; null after the last",
-};
+/** The same without a default. */
+export function optionalChoice<const Words extends readonly string[]>(words: Words): TOptional<TUnsafe<Words[number]>> {
+  return Type.Optional(oneOf(words, { description: listed(words) }));
+}
 
-export const anyText: JsonObject = { type: "string" };
-export const anyObject: JsonObject = { type: "object", additionalProperties: true };
-export const flag: JsonObject = { type: "boolean" };
-export const count: JsonObject = { type: "integer", minimum: 0 };
-export const points: JsonObject = { type: "integer", minimum: 0, maximum: 100, description: "0 to 100" };
-export const time: JsonObject = { type: "string", format: "date-time", description: "RFC 3339, UTC" };
-export const texts: JsonObject = list(anyText);
+function listed(words: readonly string[]): string {
+  return `one of ${words.map((word) => `\`${word}\``).join(", ")}`;
+}
 
-export interface Page {
+/** Some of several words, each once; all of them where it is left out. */
+export function someOf<const Words extends readonly string[]>(
+  words: Words,
+  description: string,
+): TUnsafe<readonly Words[number][]> {
+  const items = { type: "string", enum: words };
+  return Type.Unsafe({ type: "array", items, minItems: 1, uniqueItems: true, default: words, description });
+}
+
+const nextCursor: TSchema = Type.Union([Type.String(), Type.Null()], {
+  description: "the cursor of the next page; null after the last",
+});
+
+export const anyText: TString = Type.String();
+export const anyObject: TObject = Type.Object({}, { additionalProperties: true });
+export const count: TInteger = Type.Integer({ minimum: 0 });
+export const points: TInteger = Type.Integer({ minimum: 0, maximum: 100, description: "0 to 100" });
+export const time: TString = Type.String({ format: "date-time", description: "RFC 3339, UTC" });
+
+/** The part of a list that a request asks for. */
+export interface PageQuery {
   readonly limit: number;
   readonly cursor?: string;
 }
 
-export const maxPage = 500;
-export const usualPage = 50;
-export const maxCursor = 512;
-const cursorShape = /^[\x21-\x7e]{1,512}$/;
+const maxPage = 500;
+const usualPage = 50;
+const maxCursor = 512;
+const cursorPattern = `^[\\x21-\\x7e]{1,${maxCursor}}$`;
+const cursorShape = new RegExp(cursorPattern);
+const cursorDescription = "the `next` of an earlier page";
 
-/** Throws INVALID_PARAMS. */
-export function checkPage(limit: number, cursor: unknown): Page {
+const limit = Type.Integer({
+  minimum: 1,
+  maximum: maxPage,
+  default: usualPage,
+  description: `an integer from 1 to ${maxPage}: the items of a page`,
+});
+
+/** The query parameters of every list. */
+export const paging = { limit, cursor: Type.Optional(matching(cursorPattern, cursorDescription)) };
+
+/** The same for lists whose cursors are ids of approvals. */
+export const approvalPaging = { limit, cursor: Type.Optional(matching("^apr_[0-9a-f]{32}$", cursorDescription)) };
+
+/** A page as GraphQL asks for it. Throws INVALID_PARAMS. */
+export function checkPage(limit: number, cursor: unknown): PageQuery {
   if (!Number.isInteger(limit) || limit < 1 || limit > maxPage) {
     throw new GatewayError("INVALID_PARAMS", `expected \`limit\` to be an integer from 1 to ${maxPage}`);
   }
@@ -91,4 +138,22 @@ export function checkPage(limit: number, cursor: unknown): Page {
     throw new GatewayError("INVALID_PARAMS", "expected `cursor` to be the `next` of an earlier page");
   }
   return { limit, cursor };
+}
+
+export const approvalId: PathParameter = idOf("approval", "^apr_[0-9a-f]{32}$");
+export const decisionId: PathParameter = idOf(
+  "decision",
+  "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+);
+export const sessionId: PathParameter = idOf("session", "^session-v1-[0-9a-f]{64}$");
+export const ticketId: PathParameter = idOf("ticket", "^tkt_[0-9a-f]{32}$");
+export const taskName: PathParameter = idOf("manifest", "^[a-z0-9][a-z0-9._-]{0,63}$");
+export const deadLetterId: PathParameter = idOf(
+  "dead letter",
+  "^[A-Za-z0-9_-]{1,64}$",
+  "no such dead letter, or its webhook is no longer configured",
+);
+
+function idOf(noun: string, pattern: string, absent: string = `no such ${noun}`): PathParameter {
+  return { description: `The id of the ${noun}.`, schema: Type.String({ pattern }), absent };
 }

@@ -1,76 +1,41 @@
 import type { IncomingMessage } from "node:http";
-import { Ajv } from "ajv";
-import {
-  type ActionEnvelope,
-  type Capability,
-  capabilities,
-  type Phase,
-  type Protocol,
-  phases,
-  protocols,
-  withOutput,
-} from "../action/envelope.ts";
+import { type Static, Type } from "@sinclair/typebox";
+import { type ActionEnvelope, capabilities, phases, protocols, withOutput } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { httpSession, type Principal, type SessionScope } from "../action/principal.ts";
 import { singleHeader } from "../identity/header.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
-import { faultOf } from "../operation/fault.ts";
+import { closed, matching, oneOf } from "../operation/shape.ts";
 import { ActionFactory, type Actor, type TaskSource, UntrustedSources } from "./action-factory.ts";
 
-const name: JsonObject = { type: "string", minLength: 1, maxLength: 512 };
+const name = Type.String({ minLength: 1, maxLength: 512 });
 
-/** An action as somebody describes it who wants to know what policy would say of it. JSON Schema. */
-export const describedActionSchema: JsonObject = {
-  type: "object",
-  additionalProperties: false,
-  required: ["tool", "target"],
-  properties: {
-    protocol: { enum: protocols },
-    phase: { enum: phases },
-    tool: name,
-    target: name,
-    capability: { enum: capabilities },
-    arguments: { type: "object" },
-    output: true,
-    session: { type: "string", pattern: "^[\\x21-\\x7e]{1,128}$", description: "1 to 128 visible ASCII characters" },
-  },
-};
+/** An action described by somebody who asks what policy would decide. */
+export const describedAction = closed({
+  protocol: Type.Optional(oneOf(protocols)),
+  phase: Type.Optional(oneOf(phases)),
+  tool: name,
+  target: name,
+  /** Default `execute`, as for a tool without a declared capability. */
+  capability: Type.Optional(oneOf(capabilities)),
+  arguments: Type.Optional(Type.Unsafe<JsonObject>({ type: "object" })),
+  output: Type.Optional(Type.Unsafe<Json>({})),
+  /** A session's label; absent: the caller's default session. */
+  session: Type.Optional(matching("^[\\x21-\\x7e]{1,128}$", "1 to 128 visible ASCII characters")),
+});
 
-/** What such a description says. */
-export interface DescribedAction {
-  readonly protocol?: Protocol;
-  readonly phase?: Phase;
-  readonly tool: string;
-  readonly target: string;
-  /** `execute` where it is left out, as for a tool nobody spoke for. */
-  readonly capability?: Capability;
-  readonly arguments?: JsonObject;
-  readonly output?: Json;
-  /** A session's label; left out, the caller's default session. */
-  readonly session?: string;
-}
+export type DescribedAction = Static<typeof describedAction>;
 
-/** What an action needs beside its description. */
+/** Sources of the members of an action that its description does not contain. */
 export interface DescriptionParts {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly taskBinding: TaskSource;
 }
 
-const isDescribed = new Ajv({ strict: true, verbose: true, logger: false }).compile<DescribedAction>(
-  describedActionSchema,
-);
-
-/** Throws INVALID_PARAMS that names the place, below `where`, and what was expected there. */
-export function readDescribedAction(value: Json, where: string): DescribedAction {
-  if (!isDescribed(value)) throw faultOf(where, isDescribed.errors?.[0]);
-  checkOutput(value, where);
-  return value;
-}
-
-/** Throws INVALID_PARAMS for a description whose answer does not go with its phase. */
+/** Throws INVALID_PARAMS unless `output` is there in phase `output`, and only there. `where` names the description. */
 export function checkOutput({ phase, output }: DescribedAction, where: string): void {
   if (phase === "output" && output === undefined)
     throw new GatewayError("INVALID_PARAMS", `\`${where}\` must have \`output\` in phase \`output\``);
@@ -78,27 +43,27 @@ export function checkOutput({ phase, output }: DescribedAction, where: string): 
     throw new GatewayError("INVALID_PARAMS", `\`${where}\` must have \`output\` in phase \`output\` only`);
 }
 
-/** The action as it would be if `caller` attempted it. */
+/** Returns the action as if `caller` attempted it. */
 export function actionOf(
-  said: DescribedAction,
+  described: DescribedAction,
   caller: Principal,
   client: Actor["client"],
   { clock, newId, taskBinding }: DescriptionParts,
 ): ActionEnvelope {
-  const scope = httpSession(caller.tenant, caller.id, said.session);
-  const { protocol = "mcp", phase = "input", tool, target, capability = "execute", output = null } = said;
-  const attempt = { tool, target, capability, arguments: said.arguments ?? {} };
+  const scope = httpSession(caller.tenant, caller.id, described.session);
+  const { protocol = "mcp", phase = "input", tool, target, capability = "execute", output = null } = described;
+  const attempt = { tool, target, capability, arguments: described.arguments ?? {} };
   const sources = { untrusted: new UntrustedSources([]), tasks: taskBinding };
   const factory = new ActionFactory(protocol, clock, newId, sources);
   const action = factory.make({ principal: caller, scope, client }, attempt, phase === "list" ? "list" : "input");
   return phase === "output" ? withOutput(action, output) : action;
 }
 
-/** The member of `_meta` that carries a reference, beside the header `X-Gateway-Task`. It goes no further. */
+/** The member of `_meta` that carries a task reference, as the header `X-Gateway-Task` does. It is not forwarded. */
 const taskMetaKey = "io.agent-governance-gateway/task";
 
 /**
- * Binds a session to the task that a request refers to, if it does; `params` are those of an MCP request. Rejects as
+ * Binds a session to the task that a request refers to, if any. `params`: of an MCP request. Rejects as
  * `TaskBinding.bind` does, and with TASK_REFERENCE for two references that differ.
  */
 export async function bindTask(
@@ -111,7 +76,7 @@ export async function bindTask(
   const inHeader = singleHeader(rawHeaders, "x-gateway-task");
   const inMeta = metaReference(params?._meta);
   if (inHeader !== undefined && inMeta !== undefined && inHeader !== inMeta) {
-    throw new GatewayError("TASK_REFERENCE", `expected the header and \`${taskMetaKey}\` to say the same`);
+    throw new GatewayError("TASK_REFERENCE", `expected the header and \`${taskMetaKey}\` to be equal`);
   }
   const token = inHeader ?? inMeta;
   if (token !== undefined) await tasks.bind(principal, scope, token);

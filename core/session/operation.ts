@@ -1,42 +1,24 @@
-import type { ErrorCode } from "../action/error.ts";
-import type { JsonObject } from "../action/json.ts";
-import { killReasons, killScopes } from "../kill/kill.ts";
-import { type AdminHandlers, type Operations, type RequestBody, smallBody } from "../operation/operation.ts";
-import { choice, paging, sessionId } from "../operation/request.ts";
+import { type TSchema, Type } from "@sinclair/typebox";
+import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
-  answers,
   anyText,
+  choice,
   closed,
-  constant,
   count,
-  flag,
-  list,
-  nullable,
-  object,
+  jsonResponse,
   oneOf,
   page,
+  paging,
   points,
   ref,
-  text,
-  texts,
+  sessionId,
   time,
   words,
 } from "../operation/shape.ts";
 import { type SessionDirectory, sessionSorts } from "./session-directory.ts";
 import type { SessionWatch } from "./session-watch.ts";
 
-type SessionRouteId =
-  | "admin.session_list"
-  | "admin.session_state"
-  | "admin.session_reset"
-  | "admin.killed"
-  | "admin.kill"
-  | "admin.release"
-  | "admin.kills"
-  | "admin.kill_scope"
-  | "admin.release_scope";
-
-const standing = {
+const status = {
   session: anyText,
   state: oneOf(["active", "stopped"]),
   principal: anyText,
@@ -47,164 +29,96 @@ const standing = {
   last_at: time,
 };
 
-const past = {
+const pastAction = Type.Object({
   protocol: anyText,
   tool: anyText,
   target: anyText,
   capability: anyText,
   decision: ref("Decision"),
-  dispatched: flag,
+  dispatched: Type.Boolean(),
   at: time,
-};
+});
 
-const kill = {
-  reason: oneOf(killReasons),
-  by: nullable(anyText),
-  note: nullable(anyText),
-  killed_at: anyText,
-};
+const damagedSession = Type.Object(
+  { session: anyText, state: Type.Literal("damaged") },
+  { description: "Its state cannot be read: it needs a reset." },
+);
 
-/** What the answers about sessions are made of. */
-export const sessionSchemas: Readonly<Record<string, JsonObject>> = {
-  Session: {
-    anyOf: [
-      object({ ...standing, taints: texts }),
-      object({ session: anyText, state: constant("damaged") }, [], {
-        description: "Nothing else is known of it: it needs a reset.",
-      }),
-    ],
-  },
-  SessionDetail: object({
-    ...standing,
-    taints: list(object({ name: anyText, target: anyText, tool: anyText, action: anyText, at: time })),
-    history: list(object(past)),
+/** Components of the document. */
+export const sessionSchemas: Readonly<Record<string, TSchema>> = {
+  Session: Type.Union([Type.Object({ ...status, taints: Type.Array(anyText) }), damagedSession]),
+  SessionDetail: Type.Object({
+    ...status,
+    taints: Type.Array(Type.Object({ name: anyText, target: anyText, tool: anyText, action: anyText, at: time })),
+    history: Type.Array(pastAction),
   }),
-  Kill: object({ scope: oneOf(killScopes), subject: nullable(anyText), ...kill }),
 };
 
 const params = { id: sessionId };
-const reason = words(1_024, "1 to 1024 characters: why");
-const note = words(1_024, "1 to 1024 characters: why, for whoever asks later");
-const scope = oneOf(killScopes, { description: `one of ${killScopes.join(", ")}` });
-const subject = text(1, 256, "the id of the session or principal; left out for a tenant and the gateway");
-const whole: readonly ErrorCode[] = ["SESSION_STATE", "EVIDENCE_UNAVAILABLE"];
 
-function needs(example: JsonObject, schema: JsonObject, required: boolean): RequestBody {
-  return { schema, example, required, limits: smallBody };
-}
-
-function done(state: string): ReturnType<typeof answers> {
-  return answers("What is in force now.", object({ session: anyText, state: constant(state) }));
-}
-
-function doneTo(state: string): ReturnType<typeof answers> {
-  const told = { scope: oneOf(killScopes), subject: nullable(anyText), state: constant(state) };
-  return answers("What is in force now.", object(told));
-}
-
-/** How sessions stand, and what stops them. */
-export const sessionOperations: Operations<SessionRouteId> = {
-  "admin.session_list": {
-    name: "listSessions",
-    subject: "sessions",
-    summary: "The sessions as they stand now, those with the highest risk, or those that acted last, first",
-    query: { sort: choice(sessionSorts, "risk"), ...paging },
-    answer: answers(
-      "A page of sessions, and a sum of those forgotten.",
-      page(ref("Session"), { forgotten: object({ sessions: count, actions: count, highest_risk: count }) }),
+/** The state of sessions. */
+export const sessionOperations = {
+  listSessions: {
+    id: "admin.session_list",
+    method: "GET",
+    path: "/admin/v1/sessions",
+    access: "session.read",
+    tag: "sessions",
+    summary: "List sessions with their current state, by highest risk or latest action",
+    query: closed({ sort: choice(sessionSorts, "risk"), ...paging }),
+    response: jsonResponse(
+      "A page of sessions, and the sums of forgotten ones.",
+      page(ref("Session"), { forgotten: Type.Object({ sessions: count, actions: count, highest_risk: count }) }),
     ),
-    refusals: [],
+    errors: [],
   },
-  "admin.session_state": {
-    name: "getSession",
-    subject: "sessions",
-    summary: "How one session stands, with its last actions",
+  getSession: {
+    id: "admin.session_state",
+    method: "GET",
+    path: "/admin/v1/sessions/:id",
+    access: "session.read",
+    tag: "sessions",
+    summary: "Get the state of one session, with its latest actions",
     params,
-    answer: answers("The session.", ref("SessionDetail")),
-    refusals: ["SESSION_STATE"],
+    response: jsonResponse("The session.", ref("SessionDetail")),
+    errors: ["SESSION_STATE"],
   },
-  "admin.session_reset": {
-    name: "resetSession",
-    subject: "sessions",
-    summary: "Takes risk and taints from a session, because somebody trusts it again",
+  resetSession: {
+    id: "admin.session_reset",
+    method: "POST",
+    path: "/admin/v1/sessions/:id/reset",
+    access: "session.kill",
+    tag: "sessions",
+    summary: "Reset the risk and taints of a session",
     params,
-    body: needs({ reason: "the page it read is ours" }, closed({ reason }), true),
-    answer: done("reset"),
-    refusals: ["EVIDENCE_UNAVAILABLE"],
+    body: {
+      schema: closed({ reason: words(1_024, "1 to 1024 characters: why") }),
+      example: { reason: "the page it read is ours" },
+      required: true,
+      limits: smallBody,
+    },
+    response: jsonResponse("The state in force.", Type.Object({ session: anyText, state: Type.Literal("reset") })),
+    errors: ["EVIDENCE_UNAVAILABLE"],
   },
-  "admin.killed": {
-    name: "listKilledSessions",
-    subject: "sessions",
-    summary: "The sessions that stand stopped",
-    query: paging,
-    answer: answers("A page of sessions.", page(object({ session: anyText, ...kill }))),
-    refusals: [],
-  },
-  "admin.kill": {
-    name: "killSession",
-    subject: "sessions",
-    summary: "Stops a session: nothing of it is let through until it is released",
-    params,
-    body: needs({ note: "it reads what it should not" }, closed({ note }, ["note"]), false),
-    answer: done("killed"),
-    refusals: whole,
-  },
-  "admin.release": {
-    name: "releaseSession",
-    subject: "sessions",
-    summary: "Lets a stopped session go on",
-    params,
-    body: needs({ reason: "it was looked at" }, closed({ reason }), true),
-    answer: done("released"),
-    refusals: whole,
-  },
-  "admin.kills": {
-    name: "listKills",
-    subject: "sessions",
-    summary: "All that stands stopped: sessions, principals, the tenant",
-    query: paging,
-    answer: answers("A page of kills.", page(ref("Kill"))),
-    refusals: [],
-  },
-  "admin.kill_scope": {
-    name: "kill",
-    subject: "sessions",
-    summary: "Stops a session, a principal, the tenant or the whole gateway",
-    body: needs({ scope: "tenant", note: "an incident" }, closed({ scope, subject, note }, ["subject", "note"]), true),
-    answer: doneTo("killed"),
-    refusals: ["NOT_FOUND", "ROLE_FORBIDDEN", ...whole],
-  },
-  "admin.release_scope": {
-    name: "release",
-    subject: "sessions",
-    summary: "Lets what was stopped go on",
-    body: needs({ scope: "tenant", reason: "it is over" }, closed({ scope, subject, reason }, ["subject"]), true),
-    answer: doneTo("released"),
-    refusals: ["NOT_FOUND", "ROLE_FORBIDDEN", ...whole],
-  },
-};
+} as const satisfies AdminOperations;
 
-export interface SessionAdminParts {
+interface SessionSources {
   readonly sessionDirectory: SessionDirectory;
   readonly sessionWatch: SessionWatch;
 }
 
-/** Handlers that tell how sessions of the caller's tenant stand, and take risk and taints from one. */
-export function sessionAdminHandlers({
-  sessionDirectory: directory,
-  sessionWatch: watch,
-}: SessionAdminParts): AdminHandlers<"admin.session_list" | "admin.session_state" | "admin.session_reset"> {
+/** Handlers that return the state of sessions of the caller's tenant, and reset one. */
+export function sessionHandlers({
+  sessionDirectory,
+  sessionWatch,
+}: SessionSources): AdminHandlers<typeof sessionOperations> {
   return {
-    "admin.session_list": async (ctx, { tenant }, { query }) => {
-      ctx.body = await directory.list(tenant, query.sort, query.limit, query.cursor);
-    },
-    "admin.session_state": async (ctx, { tenant }, { id }) => {
-      ctx.body = directory.show(tenant, id);
-    },
-    "admin.session_reset": async (ctx, { tenant, id: by }, { id: session, body }) => {
-      directory.checkKnown(tenant, session);
-      await watch.reset(tenant, session, by, body.reason);
-      ctx.body = { session, state: "reset" };
+    listSessions: ({ tenant }, { query }) => sessionDirectory.list(tenant, query.sort, query.limit, query.cursor),
+    getSession: ({ tenant }, { id }) => sessionDirectory.show(tenant, id),
+    resetSession: async ({ tenant, id: by }, { id: session, body }) => {
+      sessionDirectory.checkKnown(tenant, session);
+      await sessionWatch.reset(tenant, session, by, body.reason);
+      return { session, state: "reset" };
     },
   };
 }

@@ -1,97 +1,80 @@
+import { type TObject, Type } from "@sinclair/typebox";
 import { capabilities } from "../action/envelope.ts";
-import type { JsonObject } from "../action/json.ts";
-import { type AdminHandlers, type Operations, smallBody } from "../operation/operation.ts";
-import { paging, ticketId } from "../operation/request.ts";
+import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
-  answers,
   anyText,
   closed,
   count,
-  list,
+  jsonResponse,
   nullable,
-  object,
   oneOf,
   page,
+  paging,
   ref,
   text,
-  texts,
+  ticketId,
   time,
+  whole,
   words,
 } from "../operation/shape.ts";
 import { maxUses, scopeBounds } from "./claims.ts";
 import { orderOf } from "./ticket-issuer.ts";
 import type { Tickets } from "./tickets.ts";
 
-type TicketRouteId = "admin.tickets" | "admin.ticket_issue" | "admin.ticket_keys" | "admin.ticket_revoke";
-
-/** What the answers about tickets are made of. */
-export const ticketSchemas: Readonly<Record<string, JsonObject>> = {
-  Ticket: object({
-    id: anyText,
-    state: oneOf(["live", "used_up", "expired", "revoked"]),
-    principal: anyText,
-    tools: texts,
-    targets: texts,
-    capabilities: texts,
-    uses: count,
-    max_uses: count,
-    session: nullable(anyText),
-    issued_by: anyText,
-    issued_at: time,
-    expires_at: time,
-    revoked: nullable(object({ by: anyText, reason: anyText, at: anyText })),
-  }),
-};
-
 const { items, characters } = scopeBounds;
-const patterns = list(text(1, characters, `a name or glob of 1 to ${characters} characters`), {
+const patterns = Type.Array(text(1, characters, `a name or glob of 1 to ${characters} characters`), {
   minItems: 1,
   maxItems: items,
   description: `a list of 1 to ${items} names or globs`,
 });
 
-const order = closed(
-  {
-    principal: text(1, 256, "the id of a principal of your tenant"),
-    tools: patterns,
-    targets: patterns,
-    capabilities: list(oneOf(capabilities), {
-      minItems: 1,
-      maxItems: items,
-      description: `a list of ${capabilities.join(", ")}`,
-    }),
-    max_uses: {
-      type: "integer",
+const order = closed({
+  principal: text(1, 256, "the id of a principal of your tenant"),
+  tools: patterns,
+  targets: patterns,
+  capabilities: Type.Array(oneOf(capabilities), {
+    minItems: 1,
+    maxItems: items,
+    description: `a list of ${capabilities.join(", ")}`,
+  }),
+  max_uses: Type.Optional(
+    Type.Integer({
       minimum: 1,
       maximum: maxUses,
       default: 1,
       description: `a whole number from 1 to ${maxUses}`,
-    },
-    ttl_seconds: {
-      type: "integer",
+    }),
+  ),
+  ttl_seconds: Type.Optional(
+    Type.Integer({
       minimum: 1,
       maximum: 604_800,
       description:
-        "a whole number from 1 to `tickets.max_ttl_seconds`; `tickets.default_ttl_seconds` where it is left out",
-    },
-  },
-  ["max_uses", "ttl_seconds"],
-);
+        "a whole number from 1 to `tickets.max_ttl_seconds`; `tickets.default_ttl_seconds` where it is absent",
+    }),
+  ),
+});
 
 /** Capability tickets. */
-export const ticketOperations: Operations<TicketRouteId> = {
-  "admin.tickets": {
-    name: "listTickets",
-    subject: "tickets",
-    summary: "The tenant's tickets, the oldest first; never their tokens",
-    query: paging,
-    answer: answers("A page of tickets.", page(ref("Ticket"))),
-    refusals: [],
+export const ticketOperations = {
+  listTickets: {
+    id: "admin.tickets",
+    method: "GET",
+    path: "/admin/v1/tickets",
+    access: "ticket.read",
+    tag: "tickets",
+    summary: "List the tenant's tickets, oldest first, without their tokens",
+    query: closed(paging),
+    response: jsonResponse("A page of tickets.", page(ref("Ticket"))),
+    errors: [],
   },
-  "admin.ticket_issue": {
-    name: "issueTicket",
-    subject: "tickets",
-    summary: "Issues a ticket; its token is told this once",
+  issueTicket: {
+    id: "admin.ticket_issue",
+    method: "POST",
+    path: "/admin/v1/tickets",
+    access: "ticket.issue",
+    tag: "tickets",
+    summary: "Issue a ticket; the token is returned this once",
     body: {
       schema: order,
       example: {
@@ -105,58 +88,68 @@ export const ticketOperations: Operations<TicketRouteId> = {
       required: true,
       limits: { bytes: 65_536, json: { depth: 4, nodes: 128, stringLength: 1_024, reader: "exact" } },
     },
-    answer: answers("The token, and the ticket as it is listed.", object({ token: anyText, ticket: ref("Ticket") })),
-    refusals: ["NOT_FOUND", "TICKET_SELF_ISSUE", "TICKET_LIMIT", "EVIDENCE_UNAVAILABLE"],
+    response: jsonResponse("The token and the ticket.", Type.Object({ token: anyText, ticket: ref("Ticket") })),
+    errors: ["NOT_FOUND", "TICKET_SELF_ISSUE", "TICKET_LIMIT", "EVIDENCE_UNAVAILABLE"],
+    subjectMember: "principal",
   },
-  "admin.ticket_keys": {
-    name: "listTicketKeys",
-    subject: "tickets",
-    summary: "The public keys that sign the tenant's tickets, the oldest first",
-    answer: answers(
-      "The keys.",
-      object({
-        items: list(object({ key_id: anyText, public_key: anyText, created_at: time })),
-        next: { type: "null" },
-      }),
-    ),
-    refusals: [],
+  listTicketKeys: {
+    id: "admin.ticket_keys",
+    method: "GET",
+    path: "/admin/v1/ticket-keys",
+    access: "ticket.read",
+    tag: "tickets",
+    summary: "List the public keys that sign the tenant's tickets, oldest first",
+    response: jsonResponse("The keys.", whole(Type.Object({ key_id: anyText, public_key: anyText, created_at: time }))),
+    errors: [],
   },
-  "admin.ticket_revoke": {
-    name: "revokeTicket",
-    subject: "tickets",
-    summary: "Takes a ticket's permission away, at once",
+  revokeTicket: {
+    id: "admin.ticket_revoke",
+    method: "DELETE",
+    path: "/admin/v1/tickets/:id",
+    access: "ticket.issue",
+    tag: "tickets",
+    summary: "Revoke a ticket, effective at once",
     params: { id: ticketId },
     body: {
-      schema: closed({ reason: words(1_024, "1 to 1024 characters: why it permits nothing any more") }),
+      schema: closed({ reason: words(1_024, "1 to 1024 characters: why it is revoked") }),
       example: { reason: "the change was called off" },
       required: true,
       limits: smallBody,
     },
-    answer: answers("The ticket.", object({ ticket: ref("Ticket") })),
-    refusals: ["TICKET_STATE", "EVIDENCE_UNAVAILABLE"],
+    response: jsonResponse("The ticket.", Type.Object({ ticket: ref("Ticket") })),
+    errors: ["TICKET_STATE", "EVIDENCE_UNAVAILABLE"],
   },
+} as const satisfies AdminOperations;
+
+/** Components of the document. */
+export const ticketSchemas: Readonly<Record<string, TObject>> = {
+  Ticket: Type.Object({
+    id: anyText,
+    state: oneOf(["live", "used_up", "expired", "revoked"]),
+    principal: anyText,
+    tools: Type.Array(anyText),
+    targets: Type.Array(anyText),
+    capabilities: Type.Array(anyText),
+    uses: count,
+    max_uses: count,
+    session: nullable(anyText),
+    issued_by: anyText,
+    issued_at: time,
+    expires_at: time,
+    revoked: nullable(Type.Object({ by: anyText, reason: anyText, at: anyText })),
+  }),
 };
 
-export interface TicketParts {
-  readonly tickets: Tickets;
-}
-
-/** Handlers of capability tickets. Every answer is the caller's tenant only; who issues is who holds the key. */
-export function ticketHandlers({ tickets }: TicketParts): AdminHandlers<TicketRouteId> {
+/** Handlers of capability tickets. Responses are of the caller's tenant only; the issuer is the holder of the key. */
+export function ticketHandlers({ tickets }: { readonly tickets: Tickets }): AdminHandlers<typeof ticketOperations> {
   const { office, keys } = tickets;
   return {
-    "admin.tickets": async (ctx, { tenant }, { query }) => {
-      ctx.body = await office.list(tenant, query.limit, query.cursor);
-    },
-    "admin.ticket_issue": async (ctx, caller, { body }) => {
-      ctx.state.subject = body.principal;
-      ctx.body = await office.issue(caller, orderOf(body, office.times));
-    },
-    "admin.ticket_keys": (ctx, { tenant }) => {
-      ctx.body = { items: keys.list(tenant), next: null };
-    },
-    "admin.ticket_revoke": async (ctx, { tenant, id: by }, { id, body }) => {
-      ctx.body = { ticket: await office.revoke(tenant, id, by, body.reason) };
-    },
+    listTickets: ({ tenant }, { query }) => office.list(tenant, query.limit, query.cursor),
+    issueTicket: (caller, { body: { max_uses = 1, ...asked } }) =>
+      office.issue(caller, orderOf({ max_uses, ...asked }, office.times)),
+    listTicketKeys: ({ tenant }) => ({ items: keys.list(tenant), next: null }),
+    revokeTicket: async ({ tenant, id: by }, { id, body }) => ({
+      ticket: await office.revoke(tenant, id, by, body.reason),
+    }),
   };
 }

@@ -1,38 +1,67 @@
-import type { Context } from "koa";
+import { type TOptional, type TProperties, type TString, Type } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
-import type { Principal } from "../action/principal.ts";
-import type { UsageAsked } from "../operation/request.ts";
+import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
+import { anyText, closed, count, jsonResponse, matching, nullable, page, paging, someOf } from "../operation/shape.ts";
 import type { UsageMeter } from "./meter.ts";
+import { usageDimensions } from "./usage-report.ts";
 import { addDays, type Day, dayOf } from "./usage-row.ts";
 
 const maxDays = 31;
 
-/** Answers what the caller's tenant used of models. Throws INVALID_PARAMS for days that are none, or too many. */
-export async function showUsage(
-  meter: UsageMeter,
-  ctx: Context,
-  { tenant }: Principal,
-  { from, to, ...asked }: UsageAsked,
-): Promise<void> {
-  const last = to === undefined ? meter.today : checkDay("to", to);
-  const first = from === undefined ? addDays(last, 1 - maxDays) : checkDay("from", from);
-  checkSpan(first, last);
-  ctx.body = await meter.page(tenant, { ...asked, from: first, to: last });
+const day = Type.String({ format: "date" });
+const totals = { requests: count, input_tokens: count, output_tokens: count, cached_input_tokens: count };
+const item = Type.Object({
+  ...Type.Partial(
+    Type.Object({ day, principal: anyText, key_id: nullable(anyText), provider: anyText, model: anyText }),
+  ).properties,
+  ...totals,
+});
+
+function dayQuery(usual: string): TOptional<TString> {
+  return Type.Optional(matching("^20\\d\\d-\\d\\d-\\d\\d$", `a day like \`2026-11-22\`; ${usual}`));
 }
 
-/** Two texts as the days that a report is about. Throws INVALID_PARAMS. */
-export function checkUsageDays(from: string, to: string): { readonly from: Day; readonly to: Day } {
-  const days = { from: checkDay("from", from), to: checkDay("to", to) };
-  checkSpan(days.from, days.to);
-  return days;
+/** Use of models. */
+export const usageOperations = {
+  getUsage: {
+    id: "admin.usage",
+    method: "GET",
+    path: "/admin/v1/usage",
+    access: "usage.read",
+    tag: "traffic",
+    summary: "Report the tenant's use of models, over at most 31 days",
+    query: closed({
+      from: dayQuery("30 days before `to` by default"),
+      to: dayQuery("today by default"),
+      by: someOf(usageDimensions, `some of ${usageDimensions.join(",")}, each once`),
+      ...paging,
+    }),
+    response: jsonResponse(
+      "A page of counts, and the totals of all pages.",
+      page(item, { from: day, to: day, totals: Type.Object(totals) } satisfies TProperties),
+    ),
+    errors: [],
+  },
+} as const satisfies AdminOperations;
+
+/** The handler of the usage report. Throws INVALID_PARAMS for days that do not exist, or too many. */
+export function usageHandlers({ meter }: { readonly meter: UsageMeter }): AdminHandlers<typeof usageOperations> {
+  return {
+    getUsage: ({ tenant }, { query: { from, to = meter.today, ...query } }) => {
+      const period = readPeriod(from ?? addDays(readDay("to", to), 1 - maxDays), to);
+      return meter.page(tenant, { ...query, ...period });
+    },
+  };
 }
 
-function checkSpan(from: Day, to: Day): void {
-  if (from <= to && from >= addDays(to, 1 - maxDays)) return;
+/** The days of a report, both included. Throws INVALID_PARAMS. */
+export function readPeriod(from: string, to: string): { readonly from: Day; readonly to: Day } {
+  const period = { from: readDay("from", from), to: readDay("to", to) };
+  if (period.from <= period.to && period.from >= addDays(period.to, 1 - maxDays)) return period;
   throw new GatewayError("INVALID_PARAMS", `expected \`from\` to be at most ${maxDays - 1} days before \`to\``);
 }
 
-function checkDay(name: string, value: unknown): Day {
+function readDay(name: string, value: unknown): Day {
   if (typeof value === "string" && /^20\d\d-\d\d-\d\d$/.test(value)) {
     const ms = Date.parse(value);
     if (!Number.isNaN(ms) && dayOf(ms) === value) return value;

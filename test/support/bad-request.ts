@@ -1,8 +1,7 @@
 import { type ErrorCode, errorTable } from "../../core/action/error.ts";
 import type { Json, JsonObject } from "../../core/action/json.ts";
-import type { OperationId } from "../../core/admin/admin-port.ts";
-import { operations } from "../../core/admin/api/table.ts";
-import { type Operation, type QueryParameter, type RequestBody, routes } from "../../core/operation/operation.ts";
+import type { AdminOperation, RequestBody } from "../../core/operation/operation.ts";
+import { type OperationId, operations, routes } from "./route-table.ts";
 import { faultsOf } from "./schema-fault.ts";
 
 /** A request that an operation takes. */
@@ -37,7 +36,7 @@ export function badRequests(id: OperationId, good: GoodRequest): readonly BadReq
       target: `${targetOf(id, name)}${queryText(good.query)}`,
       code: "NOT_FOUND" as const,
     })),
-    ...queryFaults(operation.query ?? {}, good.query).map(([what, query]) => ({
+    ...queryFaults(operation, good.query).map(([what, query]) => ({
       ...usual,
       what: `query: ${what}`,
       target: target + query,
@@ -69,7 +68,7 @@ export function queryText(query: GoodRequest["query"]): string {
 }
 
 /** Names that nothing can have, by shape. */
-function pathFaults(id: OperationId, { params = {} }: Operation): readonly string[] {
+function pathFaults(id: OperationId, { params = {} }: AdminOperation): readonly string[] {
   const [parameter] = Object.values(params);
   const fits = new RegExp(String(parameter?.schema.pattern ?? ""), "u");
   const names = ["NONE.SUCH", "x".repeat(200), `apr_${"0".repeat(31)}`];
@@ -77,25 +76,27 @@ function pathFaults(id: OperationId, { params = {} }: Operation): readonly strin
 }
 
 function queryFaults(
-  query: Readonly<Record<string, QueryParameter>>,
+  { query, repeated: lists = [] }: AdminOperation,
   good: GoodRequest["query"],
 ): readonly (readonly [what: string, text: string])[] {
   const faults: [string, string][] = [["a parameter more", queryText({ ...good, surplus: 1 })]];
-  for (const [name, { schema, required, repeated }] of Object.entries(query)) {
+  for (const [name, schema] of Object.entries(query?.properties ?? {})) {
+    const required = (query?.required ?? []).includes(name) && schema.default === undefined;
+    const repeated = lists.includes(name);
     const { [name]: value = "x", ...others } = good;
     const rest = queryText(others).slice(1);
     const once = `${name}=${encodeURIComponent(value)}`;
     const join = (text: string): string => `?${[rest, text].filter((part) => part !== "").join("&")}`;
-    if (required === true) faults.push([`without ${name}`, rest === "" ? "" : `?${rest}`]);
-    if (repeated !== true) faults.push([`${name} twice`, join(`${once}&${once}`)]);
+    if (required) faults.push([`without ${name}`, rest === "" ? "" : `?${rest}`]);
+    if (!repeated) faults.push([`${name} twice`, join(`${once}&${once}`)]);
     const text = (wrong: Json): string =>
       `${name}=${encodeURIComponent(Array.isArray(wrong) ? wrong.join(",") : String(wrong))}`;
     for (const { what, value: wrong } of faultsOf(schema, schema.default ?? null)) {
       // In a query everything is text, and a list of none is a list of an empty one.
       const isText = schema.type === "string" && what === "of another type";
-      if (!isText && !(repeated === true)) faults.push([`${name}: ${what}`, join(text(wrong))]);
+      if (!isText && !repeated) faults.push([`${name}: ${what}`, join(text(wrong))]);
     }
-    if (repeated === true) faults.push([`${name}: no item of its kind`, join(`${name}=none-of-them`)]);
+    if (repeated) faults.push([`${name}: no item of its kind`, join(`${name}=none-of-them`)]);
   }
   return faults;
 }

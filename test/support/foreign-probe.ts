@@ -1,7 +1,7 @@
 import { type GraphQLField, getNamedType, isObjectType } from "graphql";
 import { schema } from "../../core/admin/graphql/schema.ts";
-import { type AdminRouteId, routes } from "../../core/operation/operation.ts";
 import { hourAhead, type Kind, kinds } from "./foreign-world.ts";
+import { type AdminRouteId, routes } from "./route-table.ts";
 
 type AnyField = GraphQLField<unknown, unknown>;
 

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EventRecord } from "../../core/evidence/record/record.ts";
-import type { AdminRouteId } from "../../core/operation/operation.ts";
 import { HeldSite, overHttp, type Person } from "./held-site.ts";
 import { webhookSecret } from "./notify-world.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
 import { recordsIn } from "./review-world.ts";
+import type { AdminRouteId } from "./route-table.ts";
 import { answer, until, WebhookReceiver } from "./webhook-receiver.ts";
 
 /** What is asked of one operation. */

@@ -5,8 +5,8 @@ import { configReference, trustReference } from "../../core/config/reference.ts"
 import { reasons } from "../../core/evidence/record/reason.ts";
 import { mcpMethods } from "../../core/gateway/mcp/method.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
-import { routes } from "../../core/operation/operation.ts";
 import { detectionReference } from "./detection/table.ts";
+import { routes } from "./route-table.ts";
 
 const notice = "<!-- Generated from the code by `npm run reference`; a test compares. -->\n";
 

@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, type KeyObject, randomBytes } from "no
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ToldManifest } from "../../core/manifest/operation.ts";
+import type { ManifestView } from "../../core/manifest/operation.ts";
 import { signReference, type TaskClaims } from "../../core/manifest/reference.ts";
 import { Agent } from "./agent.ts";
 import { EvidenceReader } from "./evidence-reader.ts";
@@ -24,7 +24,7 @@ const people: Readonly<Record<TaskPerson, readonly [tenant: string, role: string
 /** What the admin port said. */
 export interface Told {
   readonly status: number;
-  readonly body: Partial<ToldManifest> & { readonly code?: string; readonly detail?: string };
+  readonly body: Partial<ManifestView> & { readonly code?: string; readonly detail?: string };
 }
 
 /** A manifest of `agent` that expects everything. */

@@ -1,25 +1,18 @@
+import { type TSchema, Type } from "@sinclair/typebox";
 import { type ErrorCode, errorTable } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
-import {
-  type Access,
-  type AdminHandlers,
-  type AdminRouteId,
-  type Operation,
-  type QueryParameter,
-  routes,
-  subjects,
-} from "../../operation/operation.ts";
-import { anyObject, anyText, object, oneOf, ref } from "../../operation/shape.ts";
-import { components, operations } from "./table.ts";
+import { type Access, type AdminOperation, operationTags } from "../../operation/operation.ts";
+import { anyObject, anyText, oneOf, ref } from "../../operation/shape.ts";
+import { adminOperations, components } from "./table.ts";
 
-const about = `What operators, reviewers and auditors ask of the gateway.
+const about = `The API of operators, reviewers and auditors.
 
-Every answer is of the caller's tenant alone: what belongs to another is not there (404). A list comes in pages:
-\`next\` is the \`cursor\` of the following page, and null after the last. What a request says beyond what stands here
-is refused, and so is whatever does not fit. Errors are RFC 9457 problem documents; \`code\` never changes meaning.`;
+Responses contain data of the caller's tenant only; an id of another tenant is unknown (404). Lists are paged: \`next\`
+is the \`cursor\` of the following page, and null after the last. Unknown members of a request are refused, and so is
+whatever does not fit its schema. Errors are RFC 9457 problem documents; a \`code\` never changes meaning.`;
 
 const securitySchemes: JsonObject = {
-  apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "A key as `gateway keys new` prints it." },
+  apiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "A key, as `gateway keys new` prints it." },
   bearer: { type: "http", scheme: "bearer", description: "The same key, as `Authorization: Bearer <key>`." },
 };
 
@@ -34,29 +27,28 @@ export function buildDocument(version: string): JsonObject {
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: "/", description: "The admin port." }],
-    tags: Object.entries(subjects).map(([name, description]) => ({ name, description })),
+    tags: Object.entries(operationTags).map(([name, description]) => ({ name, description })),
     security: [{ apiKey: [] }, { bearer: [] }],
     paths: pathsOf(),
-    components: { schemas: { ...components, Problem: problemSchema }, securitySchemes },
+    components: { schemas: { ...components, Problem: problem } as unknown as JsonObject, securitySchemes },
   };
 }
 
 function pathsOf(): JsonObject {
   const paths: Record<string, JsonObject> = {};
-  for (const id of Object.keys(operations).sort() as AdminRouteId[]) {
-    const { method, path, access } = routes[id];
-    const place = path.replace(/:(\w+)/g, "{$1}");
-    paths[place] = { ...paths[place], [method.toLowerCase()]: describe(operations[id], access) };
+  for (const [name, operation] of Object.entries<AdminOperation>(adminOperations)) {
+    const path = operation.path.replace(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(name, operation) };
   }
-  return paths;
+  return Object.fromEntries(Object.entries(paths).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function describe(operation: Operation, access: Access): JsonObject {
-  const { name, subject, summary, body } = operation;
+function describe(name: string, operation: AdminOperation): JsonObject {
+  const { access, tag, summary, body } = operation;
   const parameters = parametersOf(operation);
   return {
     operationId: name,
-    tags: [subject],
+    tags: [tag],
     summary,
     description: accessText(access),
     ...(access === "public" ? { security: [] } : {}),
@@ -66,49 +58,56 @@ function describe(operation: Operation, access: Access): JsonObject {
       : {
           requestBody: {
             required: body.required,
-            content: { "application/json": { schema: body.schema, example: body.example } },
+            content: { "application/json": { schema: asJson(body.schema), example: body.example } },
           },
         }),
-    responses: responsesOf(access, operation),
+    responses: responsesOf(operation),
   };
 }
 
 function accessText(access: Access): string {
-  if (access === "public") return "For whoever reaches the port.";
-  return access === "key" ? "For every key." : `For keys whose role carries \`${access}\`.`;
+  if (access === "public") return "No key required.";
+  return access === "key" ? "Requires a key." : `Requires a key whose role has \`${access}\`.`;
 }
 
-function parametersOf({ params = {}, query = {} }: Operation): readonly Json[] {
+function parametersOf({ params = {}, query, repeated = [] }: AdminOperation): readonly Json[] {
   return [
     ...Object.entries(params).map(([name, { description, schema }]) => ({
       name,
       in: "path",
       required: true,
       description,
-      schema,
+      schema: asJson(schema),
     })),
-    ...Object.entries(query).map(([name, parameter]) => queryParameter(name, parameter)),
+    ...Object.entries<TSchema>(query?.properties ?? {}).map(([name, schema]) => ({
+      name,
+      in: "query",
+      required: (query?.required ?? []).includes(name) && schema.default === undefined,
+      ...(schema.type === "array" ? { style: "form", explode: repeated.includes(name) } : {}),
+      schema: asJson(schema),
+    })),
   ];
 }
 
-/** Its description stands in its schema already. */
-function queryParameter(name: string, { schema, required = false, repeated = false }: QueryParameter): JsonObject {
-  const isList = schema.type === "array";
-  return { name, in: "query", required, ...(isList ? { style: "form", explode: repeated } : {}), schema };
+/** A schema is JSON but for its symbols, which are not printed. */
+function asJson(schema: TSchema): JsonObject {
+  return schema as unknown as JsonObject;
 }
 
-/** Every body of a refusal. */
-const problemSchema: JsonObject = object(
+/** The body of every error. */
+const problem: TSchema = Type.Object(
   {
     type: anyText,
     title: anyText,
-    status: { type: "integer", minimum: 400, maximum: 599 },
-    detail: { type: "string", description: "what was expected, and what came" },
+    status: Type.Integer({ minimum: 400, maximum: 599 }),
+    detail: Type.String({ description: "the expected and the actual value" }),
     code: oneOf(Object.keys(errorTable)),
-    request_id: { type: "string", description: "names the request in the gateway's log" },
-    data: { ...anyObject, description: "particulars for machines; `retry_after_s` where waiting helps" },
+    request_id: Type.String({ description: "identifies the request in the gateway's log" }),
+    data: Type.Optional({
+      ...anyObject,
+      description: "machine-readable details; `retry_after_s` where waiting helps",
+    }),
   },
-  ["data"],
   { description: "RFC 9457" },
 );
 
@@ -122,8 +121,8 @@ const withBody: readonly ErrorCode[] = [
   "INVALID_REQUEST",
 ];
 
-/** Every code that an operation may refuse with, each once. */
-function refusalsOf(access: Access, { params, body, refusals }: Operation): readonly ErrorCode[] {
+/** Every error code of an operation, each once. */
+function errorsOf({ access, params, body, errors }: AdminOperation): readonly ErrorCode[] {
   const isPermission = access !== "public" && access !== "caller" && access !== "key";
   return [
     ...new Set<ErrorCode>([
@@ -132,48 +131,36 @@ function refusalsOf(access: Access, { params, body, refusals }: Operation): read
       ...(isPermission ? (["ROLE_FORBIDDEN"] as const) : []),
       ...(params === undefined ? [] : (["NOT_FOUND"] as const)),
       ...(body === undefined ? [] : withBody),
-      ...refusals,
+      ...errors,
     ]),
   ];
 }
 
-/** The `responses` of an operation: its answer, and one for each status it may refuse with. */
-function responsesOf(access: Access, operation: Operation): JsonObject {
-  const { status, description, content } = operation.answer;
-  const answer = {
+/** The `responses` of an operation: success, and one for each status of its errors. */
+function responsesOf(operation: AdminOperation): JsonObject {
+  const { status, description, content } = operation.response;
+  const success = {
     description,
     content: Object.fromEntries(
-      Object.entries(content).map(([type, schema]) => [type, schema === null ? {} : { schema }]),
+      Object.entries(content).map(([type, schema]) => [type, schema === null ? {} : { schema: asJson(schema) }]),
     ),
   };
-  return { [status]: answer, ...refusalsByStatus(refusalsOf(access, operation)) };
+  return { [status]: success, ...errorsByStatus(errorsOf(operation)) };
 }
 
-function refusalsByStatus(codes: readonly ErrorCode[]): JsonObject {
+function errorsByStatus(codes: readonly ErrorCode[]): JsonObject {
   const statuses = [...new Set(codes.map((code) => errorTable[code].status))].sort((a, b) => a - b);
   return Object.fromEntries(
     statuses.map((status) => {
-      const told = codes.filter((code) => errorTable[code].status === status);
-      const description = told.map((code) => `\`${code}\`: ${errorTable[code].text}`).join("; ");
-      const content = { "application/problem+json": { schema: ref("Problem") } };
+      const ofStatus = codes.filter((code) => errorTable[code].status === status);
+      const description = ofStatus.map((code) => `\`${code}\`: ${errorTable[code].text}`).join("; ");
+      const content = { "application/problem+json": { schema: asJson(ref("Problem")) } };
       return [status, { description, ...(status === 429 ? { headers: { "Retry-After": wait } } : {}), content }];
     }),
   );
 }
 
 const wait: JsonObject = {
-  description: "Seconds until the same request may be made again.",
+  description: "Seconds until the request may be repeated.",
   schema: { type: "integer", minimum: 1 },
 };
-
-/** The handler that tells what the admin port can be asked. The document is made when somebody wants it first. */
-export function documentHandlers(version: () => string): AdminHandlers<"admin.openapi"> {
-  let text: string | undefined;
-  return {
-    "admin.openapi": (ctx) => {
-      text ??= JSON.stringify(buildDocument(version()));
-      ctx.type = "application/json; charset=utf-8";
-      ctx.body = text;
-    },
-  };
-}

@@ -1,99 +1,91 @@
 import type { IncomingMessage } from "node:http";
+import type { TSchema } from "@sinclair/typebox";
 import { Ajv, type ValidateFunction } from "ajv";
 import type { Context } from "koa";
 import { GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
-import { type BodyLimits, readJsonBody } from "../../http/body.ts";
-import { faultOf } from "../../operation/fault.ts";
-import type { AdminRouteId, Operation, PathParameter, QueryParameter, RequestBody } from "../../operation/operation.ts";
-import type { Asked } from "../../operation/request.ts";
-import { operations } from "./table.ts";
+import { agentIdentity } from "../../http/access.ts";
+import { readJsonBody } from "../../http/body.ts";
+import { invalidParams } from "../../operation/fault.ts";
+import type { AdminOperation, AdminRequest, BodyLimits, RequestBody } from "../../operation/operation.ts";
+import { closed } from "../../operation/shape.ts";
 
-interface Checks {
+interface Validators {
   readonly name: ValidateFunction | null;
   readonly query: ValidateFunction;
   readonly body: ValidateFunction | null;
 }
 
-/** Reads requests of the admin port by the schemas that its document shows. */
+const noQuery = closed({});
+
+/** Reads requests of the admin port by the schemas of its OpenAPI document. */
 export class RequestReader {
   readonly #bodyLimits: BodyLimits;
-  readonly #checks = new Map<AdminRouteId, Checks>();
+  readonly #validators = new Map<AdminOperation, Validators>();
 
-  /** Compiles every schema. `bodyLimits`: of the operations that have none of their own. */
-  constructor(bodyLimits: BodyLimits) {
+  /** Compiles every schema. `bodyLimits`: of the operations without their own. */
+  constructor(operations: readonly AdminOperation[], bodyLimits: BodyLimits) {
     this.#bodyLimits = bodyLimits;
     const ajv = new Ajv({ strict: true, verbose: true, useDefaults: true, allowUnionTypes: true, logger: false });
-    for (const [id, operation] of Object.entries(operations) as [AdminRouteId, Operation][]) {
-      this.#checks.set(id, compile(ajv, operation));
-    }
+    for (const operation of operations) this.#validators.set(operation, compile(ajv, operation));
   }
 
   /**
-   * Throws NOT_FOUND for a name in the path that nothing can have, INVALID_PARAMS for what does not fit, and what
-   * `readJsonBody` throws. Nothing is known of what a path names before the whole request fits.
+   * Throws NOT_FOUND for a path parameter of a wrong shape, INVALID_PARAMS for an invalid query or body, and what
+   * `readJsonBody` throws. Nothing is looked up before the whole request is valid.
    */
-  async read(id: AdminRouteId, ctx: Context): Promise<Asked> {
-    const { params = {}, query = {}, body } = operations[id];
-    const checks = this.#checks.get(id) as Checks;
-    const name = readName(params, ctx, checks.name);
-    const asked = readQuery(query, new URLSearchParams(ctx.querystring));
-    check("query", checks.query, asked);
-    if (body === undefined || checks.body === null) return { id: name, query: asked, body: {} };
-    const said = await readBody(ctx.req, body, this.#bodyLimits);
-    check("body", checks.body, said);
-    return { id: name, query: asked, body: said };
+  async read(operation: AdminOperation, ctx: Context): Promise<AdminRequest> {
+    const validators = this.#validators.get(operation) as Validators;
+    const id = readName(operation, ctx, validators.name);
+    const query = readQuery(operation, new URLSearchParams(ctx.querystring));
+    validate("query", validators.query, query);
+    const request = { ...this.empty(ctx), id, query };
+    if (operation.body === undefined || validators.body === null) return request;
+    const body = await readBody(ctx.req, operation.body, this.#bodyLimits);
+    validate("body", validators.body, body);
+    return { ...request, body };
+  }
+
+  /** Returns a request without input. */
+  empty({ req }: Context): AdminRequest {
+    return { id: "", query: {}, body: {}, client: agentIdentity(req), accept: req.headers.accept };
   }
 }
 
-/** The schema of a whole query. */
-function querySchema(query: Readonly<Record<string, QueryParameter>>): JsonObject {
-  const members = Object.entries(query);
-  return {
-    type: "object",
-    additionalProperties: false,
-    properties: Object.fromEntries(members.map(([name, { schema }]) => [name, schema])),
-    required: members.flatMap(([name, { required }]) => (required === true ? [name] : [])),
-  };
-}
-
-function compile(ajv: Ajv, { params = {}, query = {}, body }: Operation): Checks {
+function compile(ajv: Ajv, { params = {}, query = noQuery, body }: AdminOperation): Validators {
   const [name] = Object.values(params);
   return {
     name: name === undefined ? null : ajv.compile(name.schema),
-    query: ajv.compile(querySchema(query)),
+    query: ajv.compile(query),
     body: body === undefined ? null : ajv.compile(body.schema),
   };
 }
 
-function readName(
-  params: Readonly<Record<string, PathParameter>>,
-  ctx: Context,
-  fits: ValidateFunction | null,
-): string {
+function readName({ params = {} }: AdminOperation, ctx: Context, isValid: ValidateFunction | null): string {
   const [[key, { absent }] = ["", { absent: "" }]] = Object.entries(params);
   const name = (ctx.params as Readonly<Record<string, string>>)[key] ?? "";
-  if (fits !== null && !fits(name)) throw new GatewayError("NOT_FOUND", absent);
+  if (isValid !== null && !isValid(name)) throw new GatewayError("NOT_FOUND", absent);
   return name;
 }
 
-/** The values of a query as JSON: numbers, flags and lists where the schema has them, and text as it stands else. */
-function readQuery(query: Readonly<Record<string, QueryParameter>>, search: URLSearchParams): JsonObject {
+/** Converts a query to JSON: numbers, booleans and lists where the schema has them, else text. */
+function readQuery({ query = noQuery, repeated = [] }: AdminOperation, search: URLSearchParams): JsonObject {
   const names = [...new Set(search.keys())];
+  const properties: Readonly<Record<string, TSchema>> = query.properties;
   return Object.fromEntries(
     names.map((name) => {
       const all = search.getAll(name);
-      const parameter = Object.hasOwn(query, name) ? query[name] : undefined;
-      if (parameter?.repeated === true) return [name, all];
-      if (all.length > 1 && parameter !== undefined) {
+      const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
+      if (repeated.includes(name)) return [name, all];
+      if (all.length > 1 && schema !== undefined) {
         throw new GatewayError("INVALID_PARAMS", `expected one \`${name}\`, got ${all.length}`);
       }
-      return [name, jsonOf(parameter?.schema.type, all[0] as string)];
+      return [name, parseParameter(schema?.type as string | undefined, all[0] as string)];
     }),
   );
 }
 
-function jsonOf(type: Json | undefined, text: string): Json {
+function parseParameter(type: string | undefined, text: string): Json {
   if (type === "integer" && /^-?\d{1,15}$/.test(text)) return Number(text);
   if (type === "boolean" && (text === "true" || text === "false")) return text === "true";
   return type === "array" ? text.split(",") : text;
@@ -108,6 +100,6 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-function check(where: "query" | "body", fits: ValidateFunction, value: Json): void {
-  if (!fits(value)) throw faultOf(where, fits.errors?.[0]);
+function validate(where: "query" | "body", isValid: ValidateFunction, value: Json): void {
+  if (!isValid(value)) throw invalidParams(where, isValid.errors?.[0]);
 }

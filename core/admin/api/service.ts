@@ -1,102 +1,84 @@
+import { Type } from "@sinclair/typebox";
 import type { JsonObject } from "../../action/json.ts";
-import type { Answer, Operations } from "../../operation/operation.ts";
-import { paging } from "../../operation/request.ts";
-import {
-  answers,
-  anyObject,
-  anyText,
-  closed,
-  count,
-  list,
-  object,
-  oneOf,
-  page,
-  ref,
-  text,
-  time,
-} from "../../operation/shape.ts";
-import { queryBounds } from "../graphql/query-cost.ts";
+import type { AdminOperations } from "../../operation/operation.ts";
+import { anyObject, anyText, closed, jsonResponse, nullable, oneOf, text } from "../../operation/shape.ts";
 
-type ServiceRouteId =
-  | "admin.health"
-  | "admin.metrics"
-  | "admin.openapi"
-  | "admin.graphql"
-  | "admin.graphql_get"
-  | "admin.backup"
-  | "admin.backups";
-
-/** What the answers about the gateway itself are made of. */
-export const serviceSchemas: Readonly<Record<string, JsonObject>> = {
-  Backup: object({
-    name: anyText,
-    state: oneOf(["writing", "verifying", "complete", "failed"]),
-    made_at: time,
-    bytes: count,
-  }),
-};
+/** Limits of one GraphQL query. */
+export const queryBounds = { characters: 16_384, tokens: 2_000, depth: 8, fields: 200, cost: 10_000 } as const;
 
 const query = text(1, queryBounds.characters, `a query of 1 to ${queryBounds.characters} characters`);
-const operationName = text(1, 256, "the name of the operation that is meant, of at most 256 characters");
-/** What fits into a URL beside everything else: all headers together have 16,384 bytes. */
-const urlText = 8_192;
-const queried = answers(
-  "In GraphQL's own shape: a field that cannot be answered is null, and `errors` says why.",
-  object(
-    {
-      data: { anyOf: [anyObject, { type: "null" }] },
-      errors: list(
-        object(
-          { message: anyText, path: list({ type: ["string", "integer"] }), extensions: object({ code: anyText }) },
-          ["path", "extensions"],
-        ),
+const operationName = text(1, 256, "the name of the operation to run, of at most 256 characters");
+/** Fits into a URL beside everything else: all headers together may have 16,384 bytes. */
+const maxUrlText = 8_192;
+const graphqlResponse = jsonResponse(
+  "In GraphQL's own shape: a field without a value is null, and `errors` says why.",
+  Type.Object({
+    data: nullable(anyObject),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({
+          message: anyText,
+          path: Type.Optional(Type.Array(Type.Unsafe({ type: ["string", "integer"] }))),
+          extensions: Type.Optional(Type.Object({ code: anyText })),
+        }),
       ),
-    },
-    ["errors"],
-  ),
+    ),
+  }),
 );
-const begun: Answer = {
-  status: 202,
-  description: "The backup that is being made.",
-  content: { "application/json": ref("Backup") },
-};
 
-/** The gateway itself: its health, its metrics, its backups, and what else there is to ask. */
-export const serviceOperations: Operations<ServiceRouteId> = {
-  "admin.health": {
-    name: "getHealth",
-    subject: "service",
-    summary: "Whether the gateway can do its work; 503 while it stops",
-    answer: answers("Its health.", object({ status: oneOf(["ok", "degraded", "stopping"]), version: anyText })),
-    refusals: [],
+/** The gateway itself: health, metrics, this API's document, and GraphQL. */
+export const serviceOperations = {
+  getHealth: {
+    id: "admin.health",
+    method: "GET",
+    path: "/health",
+    access: "public",
+    tag: "service",
+    summary: "Get the health of the gateway; 503 while it stops",
+    response: jsonResponse(
+      "Its health.",
+      Type.Object({ status: oneOf(["ok", "degraded", "stopping"]), version: anyText }),
+    ),
+    errors: [],
   },
-  "admin.metrics": {
-    name: "getMetrics",
-    subject: "service",
-    summary: "The metrics, as Prometheus reads them",
-    answer: { status: 200, description: "Text exposition format.", content: { "text/plain": null } },
-    refusals: [],
+  getMetrics: {
+    id: "admin.metrics",
+    method: "GET",
+    path: "/metrics",
+    access: "metrics.read",
+    tag: "service",
+    summary: "Get the metrics in Prometheus format",
+    response: { status: 200, description: "Text exposition format.", content: { "text/plain": null } },
+    errors: [],
   },
-  "admin.openapi": {
-    name: "getDocument",
-    subject: "service",
-    summary: "This document",
-    answer: answers("OpenAPI 3.1.", anyObject),
-    refusals: [],
+  getDocument: {
+    id: "admin.openapi",
+    method: "GET",
+    path: "/admin/v1/openapi.json",
+    access: "key",
+    tag: "service",
+    summary: "Get this document",
+    response: jsonResponse("OpenAPI 3.1.", anyObject),
+    errors: [],
   },
-  "admin.graphql": {
-    name: "queryGraphql",
-    subject: "service",
-    summary: "What the lists and views tell, as much of it as is asked for; it changes nothing",
+  queryGraphql: {
+    id: "admin.graphql",
+    method: "POST",
+    path: "/admin/v1/graphql",
+    access: "key",
+    tag: "service",
+    summary: "Query lists and views in GraphQL, read-only",
     body: {
-      schema: closed(
-        {
-          query,
-          variables: { type: ["object", "null"], description: "an object" },
-          operationName: { ...operationName, type: ["string", "null"] },
-        },
-        ["variables", "operationName"],
-      ),
+      schema: closed({
+        query,
+        variables: Type.Optional(
+          Type.Unsafe<JsonObject | null>({
+            type: ["object", "null"],
+            description: "an object",
+          }),
+        ),
+        operationName: Type.Optional(Type.Unsafe<string | null>({ ...operationName, type: ["string", "null"] })),
+      }),
       example: { query: "{ evidence { state seq } }" },
       required: true,
       limits: {
@@ -104,34 +86,22 @@ export const serviceOperations: Operations<ServiceRouteId> = {
         json: { depth: 16, nodes: 512, stringLength: queryBounds.characters, reader: "exact" },
       },
     },
-    answer: queried,
-    refusals: ["INVALID_REQUEST", "JSON_BOUND"],
+    response: graphqlResponse,
+    errors: ["INVALID_REQUEST", "JSON_BOUND"],
   },
-  "admin.graphql_get": {
-    name: "queryGraphqlByUrl",
-    subject: "service",
-    summary: "The same in a URL",
-    query: {
-      query: { schema: text(1, urlText, `a query of 1 to ${urlText} characters`), required: true },
-      variables: { schema: text(1, urlText, `the text of a JSON object, of 1 to ${urlText} characters`) },
-      operationName: { schema: operationName },
-    },
-    answer: queried,
-    refusals: ["INVALID_REQUEST", "JSON_BOUND", "MALFORMED_JSON"],
+  queryGraphqlByUrl: {
+    id: "admin.graphql_get",
+    method: "GET",
+    path: "/admin/v1/graphql",
+    access: "key",
+    tag: "service",
+    summary: "Query lists and views in GraphQL by URL",
+    query: closed({
+      query: text(1, maxUrlText, `a query of 1 to ${maxUrlText} characters`),
+      variables: Type.Optional(text(1, maxUrlText, `the text of a JSON object, of 1 to ${maxUrlText} characters`)),
+      operationName: Type.Optional(operationName),
+    }),
+    response: graphqlResponse,
+    errors: ["INVALID_REQUEST", "JSON_BOUND", "MALFORMED_JSON"],
   },
-  "admin.backup": {
-    name: "createBackup",
-    subject: "resilience",
-    summary: "Begins a backup of all that the gateway keeps, while it serves",
-    answer: begun,
-    refusals: ["NOT_FOUND", "ROLE_FORBIDDEN", "BACKUP_BUSY", "EVIDENCE_UNAVAILABLE"],
-  },
-  "admin.backups": {
-    name: "listBackups",
-    subject: "resilience",
-    summary: "The backups, the latest first",
-    query: paging,
-    answer: answers("A page of backups.", page(ref("Backup"))),
-    refusals: ["NOT_FOUND", "ROLE_FORBIDDEN"],
-  },
-};
+} as const satisfies AdminOperations;

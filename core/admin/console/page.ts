@@ -5,10 +5,11 @@ import type { ActivePolicy } from "../../action/policy.ts";
 import type { Principal } from "../../action/principal.ts";
 import type { Approvals } from "../../approval/approvals.ts";
 import { listLive } from "../../approval/history.ts";
+import { evidenceStatus } from "../../evidence/handler.ts";
 import type { Ledger } from "../../evidence/ledger.ts";
-import { evidenceStanding } from "../../evidence/operation.ts";
-import type { Handlers } from "../../http/app.ts";
-import type { Health } from "../../http/health.ts";
+import { requireUpgrade } from "../../gateway/route.ts";
+import { type Health, healthHandler } from "../../http/health.ts";
+import type { RouteHandlers, RouteTable } from "../../http/route.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
@@ -16,13 +17,33 @@ import { showProvider } from "../../provider/view.ts";
 import type { SessionDirectory, SessionView } from "../../session/session-directory.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 
-export interface DashboardPageParts extends Omit<DashboardParts, "sessions"> {
+/** The routes of the metrics port. */
+export const consoleRoutes = {
+  "dashboard.page": { method: "GET", path: "/", access: "public" },
+  "dashboard.style": { method: "GET", path: "/assets/dashboard.css", access: "public" },
+  "dashboard.script": { method: "GET", path: "/assets/dashboard.js", access: "public" },
+  "dashboard.icon": { method: "GET", path: "/assets/icon.svg", access: "public" },
+  // Requests to upgrade are served by `LiveEndpoint`.
+  "dashboard.live": { method: "GET", path: "/v1/ws", access: "public" },
+  "metrics.health": { method: "GET", path: "/health", access: "public" },
+  "metrics.scrape": { method: "GET", path: "/metrics", access: "public" },
+} as const satisfies RouteTable;
+
+interface ConsoleSources {
+  readonly health: () => Health;
+  readonly live: LiveFeed;
+  readonly ledger: Ledger;
+  readonly approvals: Approvals;
+  readonly fleet: UpstreamFleet;
+  readonly providers: ProviderFleet;
   readonly sessionDirectory: SessionDirectory;
-  /** Who the headers' key belongs to; null where there is none. Throws KEY_UNKNOWN. */
+  readonly metrics: Metrics;
+  readonly policies: () => readonly ActivePolicy[];
+  /** The holder of the request's key; null where it has none. Throws KEY_UNKNOWN. */
   readonly callerOf: (rawHeaders: readonly string[]) => Principal | null;
 }
 
-/** Everything from here, nothing in a frame, no markup out of texts. */
+/** Sources of this origin only, no framing, no markup from strings. */
 const contentSecurity = [
   "default-src 'self'",
   "script-src 'self'",
@@ -34,11 +55,9 @@ const contentSecurity = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-/** Handlers of the dashboard: a page, its style and script, and the data it shows. */
-export function dashboardHandlers(
-  parts: DashboardPageParts,
-): Pick<Handlers, "dashboard.page" | "dashboard.style" | "dashboard.script" | "dashboard.icon"> {
-  const data = { ...parts, sessions: new SessionOverview(parts.sessionDirectory) };
+/** Handlers of the dashboard, its assets and data, and of scraping. */
+export function consoleHandlers(sources: ConsoleSources): RouteHandlers<typeof consoleRoutes> {
+  const overview = new SessionOverview(sources.sessionDirectory);
   const page = readAsset("index.html", "text/html; charset=utf-8");
   const style = readAsset("dashboard.css", "text/css; charset=utf-8");
   const script = readAsset("dashboard.js", "text/javascript; charset=utf-8");
@@ -46,18 +65,21 @@ export function dashboardHandlers(
   return {
     "dashboard.page": async (ctx) => {
       ctx.vary("accept");
-      if (ctx.accepts("html", "json") === "json") await answerData(data, ctx);
-      else answerAsset(ctx, page);
+      if (ctx.accepts("html", "json") !== "json") return sendAsset(ctx, page);
+      const caller = sources.callerOf(ctx.req.rawHeaders);
+      ctx.body = caller === null ? publicData(sources) : await tenantData(sources, overview, caller);
     },
-    "dashboard.style": (ctx) => answerAsset(ctx, style),
-    "dashboard.script": (ctx) => answerAsset(ctx, script),
-    "dashboard.icon": (ctx) => answerAsset(ctx, icon),
+    "dashboard.style": (ctx) => sendAsset(ctx, style),
+    "dashboard.script": (ctx) => sendAsset(ctx, script),
+    "dashboard.icon": (ctx) => sendAsset(ctx, icon),
+    "dashboard.live": requireUpgrade,
+    "metrics.health": healthHandler(sources.health),
+    "metrics.scrape": async (ctx) => {
+      const { type, text } = await sources.metrics.exposition(ctx.req.headers.accept);
+      ctx.type = type;
+      ctx.body = text;
+    },
   };
-}
-
-async function answerData(parts: DashboardParts & Pick<DashboardPageParts, "callerOf">, ctx: Context): Promise<void> {
-  const caller = parts.callerOf(ctx.req.rawHeaders);
-  ctx.body = caller === null ? publicData(parts) : await tenantData(parts, caller);
 }
 
 interface Asset {
@@ -65,54 +87,46 @@ interface Asset {
   readonly body: Buffer;
 }
 
-function answerAsset(ctx: Context, { type, body }: Asset): void {
+function sendAsset(ctx: Context, { type, body }: Asset): void {
   ctx.set({ "content-security-policy": contentSecurity, "referrer-policy": "no-referrer" });
   ctx.type = type;
   ctx.body = body;
 }
 
-/** Read at the start, from beside the sources: the build copies nothing. */
+/** Reads an asset at the start, from beside the sources: the build copies nothing. */
 function readAsset(name: string, type: string): Asset {
   return { type, body: readFileSync(new URL(`../../../../core/admin/console/asset/${name}`, import.meta.url)) };
-}
-
-interface DashboardParts {
-  readonly health: () => Health;
-  readonly live: LiveFeed;
-  readonly ledger: Ledger;
-  readonly approvals: Approvals;
-  readonly fleet: UpstreamFleet;
-  readonly providers: ProviderFleet;
-  readonly sessions: SessionOverview;
-  readonly metrics: Metrics;
-  readonly policies: () => readonly ActivePolicy[];
 }
 
 const maxApprovals = 50;
 const maxShadowDecisions = 100;
 
-/** What anybody may know who reaches the port, and why it is no more. */
-function publicData({ health }: Pick<DashboardParts, "health">): object {
+/** The data shown without a key, and a notice why there is no more. */
+function publicData({ health }: ConsoleSources): object {
   const notice =
     "Protected views need an API key. This page neither asks for one nor keeps one: let a reverse proxy that has " +
     "authenticated you add it as `X-API-Key`.";
   return { service: health(), authentication: { required: true, notice } };
 }
 
-/** How the caller's tenant stands now; nothing of arguments and answers. */
-async function tenantData(parts: DashboardParts, { tenant, role }: Principal): Promise<object> {
-  const { health, live, ledger, approvals, fleet, providers, policies } = parts;
+/** The current state of the caller's tenant, without arguments and outputs. */
+async function tenantData(
+  sources: ConsoleSources,
+  overview: SessionOverview,
+  { tenant, role }: Principal,
+): Promise<object> {
+  const { health, live, ledger, approvals, fleet, providers, metrics, policies } = sources;
   return {
     service: health(),
     authentication: { required: true, tenant, role },
     decisions: live.latest(tenant),
     rates: live.standing(tenant),
-    sessions: await parts.sessions.read(tenant),
+    sessions: await overview.read(tenant),
     approvals: listLive(approvals.book, tenant, "pending", { limit: maxApprovals }).items.map(viewApproval),
-    shadow_decisions: parts.metrics.shadowLog.list(tenant, { limit: maxShadowDecisions }).items,
+    shadow_decisions: metrics.shadowLog.list(tenant, { limit: maxShadowDecisions }).items,
     upstreams: fleet.health(),
     providers: providers.health().map(showProvider),
-    evidence: evidenceStanding(ledger, tenant),
+    evidence: evidenceStatus(ledger, tenant),
     extensions: policies(),
   };
 }
@@ -124,19 +138,19 @@ function viewApproval({ id, action, evaluation, requested_at, expires_at, requir
   return { id, tool, target, capability, protocol, risk, rules, requested_at, expires_at, required, endorsed };
 }
 
-/** An answer under way, or one that is good for others until `until` (monotonic, milliseconds). */
+/** A result that is computed, or reused until `until` (monotonic, milliseconds). */
 interface Shared {
   readonly sessions: Promise<readonly SessionView[]>;
   until: number;
 }
 
-const most = 20;
-/** An answer, or a failure, is shared for so many times as long as it took: looking takes at most a tenth of the time. */
+const maxSessions = 20;
+/** A result, or a failure, is reused for this multiple of its duration: computing takes at most a tenth of the time. */
 const restFactor = 9;
 
 /**
- * The sessions of a tenant with the highest risk. To find them all sessions are read, 2 µs each: however many pages are
- * open, one of them looks for all, and no more often than the number of sessions allows.
+ * The sessions of a tenant with the highest risk. Finding them reads all sessions, 2 µs each: however many pages are
+ * open, one search runs at a time for all of them, and no more often than its duration allows.
  */
 export class SessionOverview {
   readonly #directory: Pick<SessionDirectory, "list">;
@@ -154,7 +168,7 @@ export class SessionOverview {
     const known = this.#shared.get(tenant);
     if (known !== undefined && this.#elapsedMs() < known.until) return known.sessions;
     const began = this.#elapsedMs();
-    const shared: Shared = { sessions: this.#look(tenant), until: Number.POSITIVE_INFINITY };
+    const shared: Shared = { sessions: this.#find(tenant), until: Number.POSITIVE_INFINITY };
     this.#shared.set(tenant, shared);
     try {
       return await shared.sessions;
@@ -164,7 +178,7 @@ export class SessionOverview {
     }
   }
 
-  async #look(tenant: string): Promise<readonly SessionView[]> {
-    return (await this.#directory.list(tenant, "risk", most)).items;
+  async #find(tenant: string): Promise<readonly SessionView[]> {
+    return (await this.#directory.list(tenant, "risk", maxSessions)).items;
   }
 }

@@ -8,16 +8,14 @@ import {
 } from "graphql";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
-
-/** What one query may ask for. */
-export const queryBounds = { characters: 16_384, tokens: 2_000, depth: 8, fields: 200, cost: 10_000 } as const;
+import { queryBounds } from "../api/service.ts";
 
 const usualLimit = 50;
 
 /**
- * Throws JSON_BOUND for a query that asks for too much, before anything looks closer: fields inside one another, fields in
- * all, and their cost. A field costs one, as often as the pages above it may have items. Fragments count wherever they are
- * spread; one that spreads itself is INVALID_REQUEST, and so is one that is not there.
+ * Throws JSON_BOUND for a query over a limit, before anything else reads it: the depth of fields, their number and their
+ * cost. A field costs one, times the items of the pages above it. Fragments count wherever they are spread; INVALID_REQUEST
+ * for one that spreads itself or does not exist.
  */
 export function checkCost(document: DocumentNode, variables: JsonObject): void {
   const fragments = new Map<string, FragmentDefinitionNode>();
@@ -44,7 +42,7 @@ class CostMeter {
   }
 
   walk({ selections }: SelectionSetNode, depth: number, times: number, within: readonly string[]): void {
-    if (depth > queryBounds.depth) throw tooMuch(`fields at most ${queryBounds.depth} deep`);
+    if (depth > queryBounds.depth) throw overBound(`fields at most ${queryBounds.depth} deep`);
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) this.#field(selection, depth, times, within);
       else if (selection.kind === Kind.INLINE_FRAGMENT) this.walk(selection.selectionSet, depth, times, within);
@@ -55,8 +53,8 @@ class CostMeter {
   #field(field: FieldNode, depth: number, times: number, within: readonly string[]): void {
     this.#fields++;
     this.#cost += times;
-    if (this.#fields > queryBounds.fields) throw tooMuch(`at most ${queryBounds.fields} fields`);
-    if (this.#cost > queryBounds.cost) throw tooMuch(`a cost of at most ${queryBounds.cost}; ask for less on a page`);
+    if (this.#fields > queryBounds.fields) throw overBound(`at most ${queryBounds.fields} fields`);
+    if (this.#cost > queryBounds.cost) throw overBound(`a cost of at most ${queryBounds.cost}; ask for less on a page`);
     if (field.selectionSet !== undefined) {
       this.walk(field.selectionSet, depth + 1, times * this.#itemsOf(field), within);
     }
@@ -65,17 +63,17 @@ class CostMeter {
   #spread(name: string, depth: number, times: number, within: readonly string[]): void {
     const fragment = this.#fragments.get(name);
     if (fragment === undefined)
-      throw new GatewayError("INVALID_REQUEST", "expected a fragment that is spread to be there");
+      throw new GatewayError("INVALID_REQUEST", "expected every spread fragment to be defined");
     if (within.includes(name)) throw new GatewayError("INVALID_REQUEST", "expected no fragment to spread itself");
     this.walk(fragment.selectionSet, depth, times, [...within, name]);
   }
 
-  /** How many items the field may have: as many as its page, where it has one. */
+  /** The maximum number of items of the field. */
   #itemsOf({ name, arguments: args = [] }: FieldNode): number {
     const limit = args.find((each) => each.name.value === "limit")?.value;
     if (limit?.kind === Kind.INT) return Math.max(1, Number(limit.value));
-    const said = limit?.kind === Kind.VARIABLE ? this.#variables[limit.name.value] : undefined;
-    if (typeof said === "number") return Math.max(1, said);
+    const given = limit?.kind === Kind.VARIABLE ? this.#variables[limit.name.value] : undefined;
+    if (typeof given === "number") return Math.max(1, given);
     return pages.has(name.value) ? usualLimit : 1;
   }
 }
@@ -92,6 +90,6 @@ const pages: ReadonlySet<string> = new Set([
   "history",
 ]);
 
-function tooMuch(expected: string): GatewayError {
+function overBound(expected: string): GatewayError {
   return new GatewayError("JSON_BOUND", `expected ${expected}`);
 }

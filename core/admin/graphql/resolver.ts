@@ -2,24 +2,25 @@ import { type ApprovalState, isFinal } from "../../action/approval.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { ActivePolicy } from "../../action/policy.ts";
 import type { Principal } from "../../action/principal.ts";
-import type { Permission } from "../../action/role.ts";
 import type { Approvals } from "../../approval/approvals.ts";
 import { listLive, listPast } from "../../approval/history.ts";
+import { approvalOperations } from "../../approval/operation.ts";
+import { evidenceStatus } from "../../evidence/handler.ts";
 import type { Ledger } from "../../evidence/ledger.ts";
-import { evidenceStanding } from "../../evidence/operation.ts";
+import { evidenceOperations } from "../../evidence/operation.ts";
 import type { EvidenceRecord } from "../../evidence/record/record.ts";
-import { checkRole } from "../../http/access.ts";
 import type { RefusedAttempts } from "../../http/refused-attempt.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
-import type { RouteId } from "../../operation/operation.ts";
-import { checkPage, type Page } from "../../operation/shape.ts";
-import { pluginsOf } from "../../policy/operation.ts";
+import { type AdminOperation, checkAccess } from "../../operation/operation.ts";
+import { checkPage, type PageQuery } from "../../operation/shape.ts";
+import { pluginsOf, policyOperations } from "../../policy/operation.ts";
+import { sessionOperations } from "../../session/operation.ts";
 import type { SessionDirectory, SessionSort } from "../../session/session-directory.ts";
 import type { UsageMeter } from "../../usage/meter.ts";
-import { checkUsageDays } from "../../usage/operation.ts";
+import { readPeriod, usageOperations } from "../../usage/operation.ts";
 import type { UsageDimension } from "../../usage/usage-report.ts";
 
-export interface GraphqlParts {
+export interface GraphqlSources {
   readonly attempts: RefusedAttempts;
   readonly live: LiveFeed;
   readonly approvals: Approvals;
@@ -40,66 +41,73 @@ interface UsageArgs extends PageArgs {
   readonly by: readonly UsageDimension[];
 }
 
-/** Who asks, and where. */
-export interface Asker {
+/** The caller of a query, and the operation it came by. */
+export interface GraphqlCaller {
   readonly caller: Principal;
-  readonly route: RouteId;
+  readonly operation: string;
 }
 
-/** What answers each field of `Query`, and what a caller's role has to carry for it. */
-export function resolversOf(parts: GraphqlParts): object {
-  const { attempts, live, approvals, ledger, sessionDirectory, meter, policies } = parts;
-  const guarded = guard(attempts);
+/** Resolvers of the fields of `Query`. Each requires the permission of the operation that returns the same data. */
+export function resolversOf(sources: GraphqlSources): object {
+  const { attempts, live, approvals, ledger, sessionDirectory, meter, policies } = sources;
+  const field = guardedBy(attempts);
+  const { listEvidenceSessions, listRecords, getCheckpoint } = evidenceOperations;
   return {
-    decisions: guarded("evidence.read", ({ limit }: PageArgs, { tenant }) => {
+    decisions: field(listRecords, ({ limit }: PageArgs, { tenant }) => {
       const latest = live.latest(tenant).slice(0, checkPage(limit, undefined).limit);
       return latest.map(({ time, data }) => ({ time, ...data }));
     }),
-    approvals: guarded("approval.read", (args: PageArgs & { readonly state: ApprovalState }, { tenant }) => {
-      const { book } = approvals;
-      const page = pageOf(args);
-      return isFinal(args.state) ? listPast(book, tenant, args.state, page) : listLive(book, tenant, args.state, page);
-    }),
-    approval: guarded("approval.read", ({ id }: { readonly id: string }, { tenant }) =>
+    approvals: field(
+      approvalOperations.listApprovals,
+      (args: PageArgs & { readonly state: ApprovalState }, { tenant }) => {
+        const { book } = approvals;
+        const page = pageOf(args);
+        return isFinal(args.state)
+          ? listPast(book, tenant, args.state, page)
+          : listLive(book, tenant, args.state, page);
+      },
+    ),
+    approval: field(approvalOperations.getApproval, ({ id }: { readonly id: string }, { tenant }) =>
       approvals.book.find(tenant, id),
     ),
-    sessions: guarded("session.read", (args: PageArgs & { readonly sort: SessionSort }, { tenant }) => {
+    sessions: field(sessionOperations.listSessions, (args: PageArgs & { readonly sort: SessionSort }, { tenant }) => {
       const { limit, cursor } = pageOf(args);
       return sessionDirectory.list(tenant, args.sort, limit, cursor);
     }),
-    session: guarded("session.read", ({ id }: { readonly id: string }, { tenant }) =>
+    session: field(sessionOperations.getSession, ({ id }: { readonly id: string }, { tenant }) =>
       sessionDirectory.show(tenant, id),
     ),
-    evidence: guarded("evidence.read", (_: object, { tenant }) => evidenceStanding(ledger, tenant)),
-    evidenceSessions: guarded("evidence.read", (args: PageArgs, { tenant }) => ledger.sessions(tenant, pageOf(args))),
-    records: guarded("evidence.read", async (args: PageArgs & { readonly session: string }, { tenant }) => {
+    evidence: field(getCheckpoint, (_: object, { tenant }) => evidenceStatus(ledger, tenant)),
+    evidenceSessions: field(listEvidenceSessions, (args: PageArgs, { tenant }) =>
+      ledger.sessions(tenant, pageOf(args)),
+    ),
+    records: field(listRecords, async (args: PageArgs & { readonly session: string }, { tenant }) => {
       const { items, next } = await ledger.records(tenant, args.session, pageOf(args));
       return { items: items.map(viewRecord), next };
     }),
-    usage: guarded("usage.read", (args: UsageArgs, { tenant }) => {
-      const { from, to, by } = args;
-      return meter.page(tenant, { ...pageOf(args), ...checkUsageDays(from, to), by });
-    }),
-    policies: guarded("policy.read", () => policies()),
-    plugins: guarded("policy.read", () => pluginsOf(policies())),
+    usage: field(usageOperations.getUsage, (args: UsageArgs, { tenant }) =>
+      meter.page(tenant, { ...pageOf(args), ...readPeriod(args.from, args.to), by: args.by }),
+    ),
+    policies: field(policyOperations.listPolicies, () => policies()),
+    plugins: field(policyOperations.listPlugins, () => pluginsOf(policies())),
   };
 }
 
-type Resolver<Args, Answer> = (args: Args, asker: Asker) => Promise<Answer>;
+type Resolver<Args> = (args: Args, caller: GraphqlCaller) => Promise<unknown>;
 
-/** Makes resolvers that look at the caller's role first. What one refuses is an attempt, which its argument names. */
-function guard(attempts: RefusedAttempts) {
-  return <Args extends object, Answer>(
-    permission: Permission,
-    answer: (args: Args, caller: Principal) => Answer | Promise<Answer>,
-  ): Resolver<Args, Answer> =>
-    async (args, { caller, route }) => {
+/** Returns a function that makes resolvers which check the caller's permission first, and record what they refuse. */
+function guardedBy(attempts: RefusedAttempts) {
+  return <Args extends object>(
+    { access }: AdminOperation,
+    resolve: (args: Args, caller: Principal) => unknown,
+  ): Resolver<Args> =>
+    async (args, { caller, operation }) => {
       try {
-        checkRole(caller, permission);
-        return await answer(args, caller);
+        checkAccess(caller, access);
+        return await resolve(args, caller);
       } catch (cause) {
         const { id, session }: { readonly id?: unknown; readonly session?: unknown } = args;
-        throw await attempts.settle(caller, { route, subject: id ?? session }, GatewayError.from(cause));
+        throw await attempts.settle(caller, { route: operation, subject: id ?? session }, GatewayError.from(cause));
       }
     };
 }
@@ -109,7 +117,7 @@ function viewRecord(record: EvidenceRecord): object {
   return { seq, kind, time, id, whole: record };
 }
 
-/** A variable that is null is as good as none. */
-function pageOf({ limit, cursor }: PageArgs): Page {
+/** A cursor that is null counts as absent. */
+function pageOf({ limit, cursor }: PageArgs): PageQuery {
   return checkPage(limit, cursor ?? undefined);
 }

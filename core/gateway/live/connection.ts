@@ -1,3 +1,4 @@
+import { Ajv } from "ajv";
 import type { WebSocket } from "ws";
 import type { Evaluation } from "../../action/decision.ts";
 import type { ActionEnvelope, ClientIdentity } from "../../action/envelope.ts";
@@ -7,14 +8,16 @@ import type { Principal } from "../../action/principal.ts";
 import { can, type Permission } from "../../action/role.ts";
 import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 import { type LiveChannel, type LiveEvent, type LiveFeed, liveChannels } from "../../observe/live-feed.ts";
+import { invalidParams } from "../../operation/fault.ts";
+import { checkOutput, type DescribedAction, describedAction } from "../../road/described-action.ts";
 
 /** What a connection needs of the rest of the gateway. */
 export interface LiveParts {
   readonly feed: LiveFeed;
   /** Throws KEY_UNKNOWN. */
   readonly authenticate: (key: string) => Principal;
-  /** The action as described, attempted by `caller`. Throws INVALID_PARAMS. */
-  readonly describe: (said: Json, caller: Principal, client: ClientIdentity) => ActionEnvelope;
+  /** Returns the action as if `caller` attempted it. */
+  readonly describe: (action: DescribedAction, caller: Principal, client: ClientIdentity) => ActionEnvelope;
   readonly evaluate: (action: ActionEnvelope) => Promise<Evaluation>;
 }
 
@@ -145,12 +148,14 @@ export class LiveConnection {
     this.#say("event", null, { channel, time, data });
   }
 
-  async #evaluate(id: string | null, said: Json, caller: Principal): Promise<void> {
+  async #evaluate(id: string | null, action: Json, caller: Principal): Promise<void> {
     if (this.#evaluations >= maxEvaluations)
       throw new GatewayError("CONNECTION_BUSY", `expected at most ${maxEvaluations} evaluations at once`);
     this.#evaluations++;
     try {
-      const evaluation = await this.#parts.evaluate(this.#parts.describe(said, caller, this.#client));
+      const evaluation = await this.#parts.evaluate(
+        this.#parts.describe(readDescribedAction(action), caller, this.#client),
+      );
       this.#say("evaluation", id, viewOf(evaluation));
     } finally {
       this.#evaluations--;
@@ -206,6 +211,15 @@ function parseClientMessage(bytes: Uint8Array): ClientMessage {
   if (known === "evaluate") return { type: known, id, action: payload.action ?? null };
   if (known === "ping") return { type: known, id };
   return { type: known, id, channels: readChannels(payload.channels) };
+}
+
+const isDescribed = new Ajv({ strict: true, verbose: true, logger: false }).compile<DescribedAction>(describedAction);
+
+/** Throws INVALID_PARAMS that names the place and what was expected there. */
+function readDescribedAction(value: Json): DescribedAction {
+  if (!isDescribed(value)) throw invalidParams("action", isDescribed.errors?.[0]);
+  checkOutput(value, "action");
+  return value;
 }
 
 function readText(value: Json | undefined, name: string): string {

@@ -77,14 +77,12 @@ export function mcpErrorBody(error: GatewayError, id: RequestId | null, requestI
   return { jsonrpc: "2.0", id, error: { code: error.row.jsonRpc, message: error.publicMessage, data } };
 }
 
-/** Whether a client of this path reads JSON-RPC errors. */
-export function speaksMcp(path: string): boolean {
-  return path === "/mcp" || path === "/sse" || path.startsWith("/mcp/session/");
-}
-
-/** Answers an error that was raised before the request's id was known. */
-export function answerMcpError(ctx: Context, error: GatewayError, requestId: string): void {
+/** Renders an error that was raised before the id of the request was known. False: on a path that is not MCP. */
+export function renderMcpError(ctx: Context, error: GatewayError, requestId: string): boolean {
+  const { path } = ctx;
+  if (path !== "/mcp" && path !== "/sse" && !path.startsWith("/mcp/session/")) return false;
   ctx.status = error.row.status;
   ctx.type = "application/json";
   ctx.body = JSON.stringify(mcpErrorBody(error, null, requestId));
+  return true;
 }

@@ -39,8 +39,8 @@ const chatTypes: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-/** The API whose error shape a client of this path reads, served or not; undefined for a path of neither. */
-export function modelApiOf(path: string): ModelApi | undefined {
+/** The API whose error shape the clients of a path read, served or not; undefined for a path of neither. */
+function modelApiOf(path: string): ModelApi | undefined {
   if (path === "/v1/messages" || path.startsWith("/v1/messages/")) return "messages";
   return path.startsWith("/v1/") ? "chat" : undefined;
 }
@@ -64,13 +64,16 @@ export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: s
   return Buffer.from(`${name}data: ${JSON.stringify(modelErrorBody(api, error, requestId))}\n\n`);
 }
 
-/** Answers an error in the shape of an API. */
-export function answerModelError(ctx: Context, api: ModelApi, error: GatewayError, requestId: string): void {
+/** Renders an error on a path of a model API, in that API's shape. False: on any other path. */
+export function renderModelError(ctx: Context, error: GatewayError, requestId: string): boolean {
+  const api = modelApiOf(ctx.path);
+  if (api === undefined) return false;
   ctx.status = error.row.status;
   ctx.set({ "request-id": requestId, ...retryAfter(error) });
   if (isFinal(error)) ctx.set("x-should-retry", "false");
   ctx.type = "application/json";
   ctx.body = JSON.stringify(modelErrorBody(api, error, requestId));
+  return true;
 }
 
 /** An action that used up an approval needs a new one, whatever went wrong with it. */

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import type { Approval } from "../../../core/action/approval.ts";
-import { type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { HeldSite, heldId, overHttp, type Person } from "../../support/held-site.ts";
 import { webhookSecret } from "../../support/notify-world.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
+import { type Route, type RouteId, routes } from "../../support/route-table.ts";
 import { answer, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { operations } from "../../../core/admin/api/table.ts";
+import { operations } from "../../support/route-table.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 import { keys, openWorld, type World } from "../wire/world.ts";
 

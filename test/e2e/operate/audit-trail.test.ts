@@ -5,11 +5,11 @@ import { expect } from "chai";
 import type { JsonObject } from "../../../core/action/json.ts";
 import type { ActionRecord, EventRecord } from "../../../core/evidence/record/record.ts";
 import { parseCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
-import { type AdminRouteId, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { HeldSite, overHttp } from "../../support/held-site.ts";
 import { webhookSecret } from "../../support/notify-world.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { recordsIn } from "../../support/review-world.ts";
+import { type AdminRouteId, type RouteId, routes } from "../../support/route-table.ts";
 import { answer, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 import { send } from "../../support/wire.ts";
 

@@ -73,7 +73,7 @@ describe("backups", function () {
     };
     const others = "this role may not do that: expected a key of the tenant that `resilience.tenant` names";
     const nobodys =
-      "this role may not do that: a backup holds what all tenants have: name the tenant that makes them in `resilience.tenant` and start again";
+      "this role may not do that: a backup contains every tenant: name the tenant that makes them in `resilience.tenant` and restart";
     expect(await answers(", tenant: acme")).to.deep.equal([
       [200, undefined],
       [403, others],

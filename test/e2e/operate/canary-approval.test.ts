@@ -3,11 +3,11 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { canaryOf, entriesIn, formsOf } from "../../support/canary.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { HeldSite, overHttp, type Person } from "../../support/held-site.ts";
 import { type Mood, MoodyUpstream } from "../../support/moody-upstream.ts";
+import { type Route, type RouteId, routes } from "../../support/route-table.ts";
 import { until, WebhookReceiver } from "../../support/webhook-receiver.ts";
 import { send, type WireRequest } from "../../support/wire.ts";
 import { runGateway } from "../../unit/cli/run.ts";
@@ -261,7 +261,7 @@ for (const storeValues of [true, false]) {
       const { gateway } = site;
       await site.stop();
       const said = gateway.stdout() + gateway.stderr();
-      expect(said).to.include("request refused");
+      expect(said).to.include("request_refused");
       const entries = await entriesIn(join(folder, "data"));
       expect(entries).to.include(`acme/approval/${pending}`).and.include('\\"event\\":\\"denied\\"');
       for (const [name, secret] of secrets) {

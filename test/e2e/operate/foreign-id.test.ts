@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/action/json.ts";
 import { maxRecorded } from "../../../core/http/refused-attempt.ts";
-import { type RouteId, routes } from "../../../core/operation/operation.ts";
 import { type Probe, probesFor, questionsFor, ways } from "../../support/foreign-probe.ts";
 import { ForeignWorld, faceOf, type Kind, kinds, twinOf } from "../../support/foreign-world.ts";
+import { type RouteId, routes } from "../../support/route-table.ts";
 import type { WireResponse } from "../../support/wire.ts";
 
 const withId = (Object.keys(routes) as RouteId[]).filter(

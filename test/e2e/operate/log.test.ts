@@ -55,7 +55,7 @@ describe("the log", () => {
   });
 
   it("names each refusal by code and request, and its levels tell the caller's faults from ours", () => {
-    const refusals = lines.filter(({ msg }) => msg === "request refused");
+    const refusals = lines.filter(({ msg }) => msg === "request_refused");
     const codes = new Set(refusals.map(({ code }) => code));
     expect([...codes]).to.include.members(["KEY_UNKNOWN", "KEY_MISSING", "MALFORMED_JSON", "TOOL_UNKNOWN"]);
     for (const each of refusals) {

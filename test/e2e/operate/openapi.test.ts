@@ -3,12 +3,11 @@ import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { type OpenAPIClient, OpenAPIClientAxios, type UnknownParamsObject } from "openapi-client-axios";
-import { operations } from "../../../core/admin/api/table.ts";
-import { type AdminRouteId, routes } from "../../../core/operation/operation.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { AnswerCheck, type ApiDocument } from "../../support/api-schema.ts";
 import type { Person } from "../../support/held-site.ts";
 import { OperationWorld } from "../../support/operation-world.ts";
+import { type AdminRouteId, operations, routes } from "../../support/route-table.ts";
 import { send } from "../../support/wire.ts";
 
 type Definition = NonNullable<ConstructorParameters<typeof OpenAPIClientAxios>[0]>["definition"];
@@ -71,7 +70,7 @@ describe("the OpenAPI document of the admin port", function () {
     const client = await clientOf({ authorization: `Bearer ${world.site.key("adam")}` });
     for (const [id, { id: named, query = {}, body }] of Object.entries(world.askings())) {
       const { method, path } = routes[id as AdminRouteId];
-      const { name, answer } = operations[id as AdminRouteId];
+      const { name, response } = operations[id as AdminRouteId];
       const [part] = /:(\w+)/.exec(path)?.slice(1) ?? [];
       const parameters: UnknownParamsObject = {
         ...query,
@@ -84,7 +83,7 @@ describe("the OpenAPI document of the admin port", function () {
         asked,
         config,
       );
-      expect([id, status, status >= 400 ? data : null]).to.deep.equal([id, answer.status, null]);
+      expect([id, status, status >= 400 ? data : null]).to.deep.equal([id, response.status, null]);
       const place = path.replace(/:(\w+)/g, "{$1}");
       expect(check.faults(method, place, status, String(headers["content-type"]), data), id).to.deep.equal([]);
       // A page without items would fit whatever is said of them; plugins are told as policies are.

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { operations } from "../../../core/admin/api/table.ts";
-import { type AdminRouteId, type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { readAnswer } from "../../support/event-stream.ts";
+import { type AdminRouteId, operations, type Route, type RouteId, routes } from "../../support/route-table.ts";
 import { type HeaderList, send, type WireRequest, type WireResponse } from "../../support/wire.ts";
 import { echoCall, effectsOf, holdCall, type KeyHolder, keys, openWorld, portsOf, type World } from "./world.ts";
 
@@ -240,7 +239,7 @@ function refusesQuery(id: RouteId, plain: number): boolean {
   if (!(id in operations) || routes[id].access === "public") return false;
   // Before the query: the name in the path can be none of a ticket's, nor of a dead letter's.
   if (plain === 401 || plain === 403 || id === "admin.ticket_revoke" || id === "admin.redeliver") return false;
-  return operations[id as AdminRouteId].query?.limit === undefined;
+  return operations[id as AdminRouteId].query?.properties.limit === undefined;
 }
 
 function requestFor(route: Route, visitor: Visitor): WireRequest {

@@ -5,9 +5,9 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { mcpMethods } from "../../../core/gateway/mcp/method.ts";
-import { routes } from "../../../core/operation/operation.ts";
 import { readAnswer } from "../../support/event-stream.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { routes } from "../../support/route-table.ts";
 import { type HeaderList, send } from "../../support/wire.ts";
 import { echoCall, keys, messageHeaders, openWorld, portsOf, post, upstreamSecret, type World } from "./world.ts";
 

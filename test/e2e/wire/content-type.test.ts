@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { type Route, type RouteId, routes } from "../../../core/operation/operation.ts";
 import { readAnswer } from "../../support/event-stream.ts";
 import { hostileNames } from "../../support/hostile-name.ts";
+import { type Route, type RouteId, routes } from "../../support/route-table.ts";
 import { SseAgent } from "../../support/sse-agent.ts";
 import { sendBytes, type WireRequest } from "../../support/wire.ts";
 import { echoCall, keys, openWorld, portsOf, post, type World } from "./world.ts";

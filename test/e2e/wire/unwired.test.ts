@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { routes } from "../../../core/operation/operation.ts";
+import { routes } from "../../support/route-table.ts";
 import { send } from "../../support/wire.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
 import { effectsOf, messageHeaders, nothing, openWorld, portsOf, type World } from "./world.ts";

@@ -3,25 +3,29 @@ import { Readable } from "node:stream";
 import { expect } from "chai";
 import type { Context } from "koa";
 import { GatewayError } from "../../../../core/action/error.ts";
-import type { OperationId } from "../../../../core/admin/admin-port.ts";
 import { RequestReader } from "../../../../core/admin/api/request-reader.ts";
-import { operations } from "../../../../core/admin/api/table.ts";
-import type { Asked } from "../../../../core/operation/request.ts";
+import type { AdminRequest } from "../../../../core/operation/operation.ts";
+import { type OperationId, operations } from "../../../support/route-table.ts";
 
 const json = { depth: 64, nodes: 10_000, stringLength: 65_536, reader: "exact" } as const;
 const approval = `apr_${"0".repeat(32)}`;
 
 describe("RequestReader", () => {
-  const reader = new RequestReader({ bytes: 1_048_576, json });
+  const reader = new RequestReader(Object.values(operations), { bytes: 1_048_576, json });
 
   /** What is read of a request, or the text of its refusal. */
-  async function read(id: OperationId, querystring = "", body?: string, name = approval): Promise<Asked | string> {
+  async function read(
+    id: OperationId,
+    querystring = "",
+    body?: string,
+    name = approval,
+  ): Promise<AdminRequest | string> {
     const text = body ?? "";
     const headers = { "content-type": "application/json", "content-length": String(Buffer.byteLength(text)) };
-    const req = Object.assign(Readable.from([Buffer.from(text)]), { headers, complete: true });
+    const req = Object.assign(Readable.from([Buffer.from(text)]), { headers, complete: true, socket: {} });
     const ctx = { params: { id: name, task: name }, querystring, req: req as unknown as IncomingMessage };
     try {
-      return await reader.read(id, ctx as unknown as Context);
+      return await reader.read(operations[id as OperationId], ctx as unknown as Context);
     } catch (error) {
       return GatewayError.from(error).message;
     }
@@ -71,7 +75,7 @@ describe("RequestReader", () => {
       const name = id === "admin.session" || id === "admin.export" ? `session-v1-${"0".repeat(64)}` : approval;
       const asked = await read(id, query, undefined, name);
       if (typeof expected === "string") expect(asked).to.equal(`invalid params: ${expected}`);
-      else expect((asked as Asked).query).to.deep.equal(expected);
+      else expect((asked as AdminRequest).query).to.deep.equal(expected);
     });
   }
 
@@ -111,7 +115,7 @@ describe("RequestReader", () => {
   });
 
   it("takes none at all for a body where nothing in it is needed, and nowhere else", async () => {
-    expect(((await read("admin.approve")) as Asked).body).to.deep.equal({});
+    expect(((await read("admin.approve")) as AdminRequest).body).to.deep.equal({});
     expect(await read("admin.break_glass_close")).to.include("malformed JSON");
   });
 

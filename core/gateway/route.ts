@@ -1,0 +1,57 @@
+import type { Context } from "koa";
+import { GatewayError } from "../action/error.ts";
+import { type Health, healthHandler } from "../http/health.ts";
+import type { RouteHandlers, RouteTable } from "../http/route.ts";
+import type { McpEndpoint } from "./mcp/endpoint.ts";
+import type { SseEndpoint } from "./mcp/sse.ts";
+import type { ModelEndpoint } from "./model/endpoint.ts";
+
+/** The routes of the gateway port. */
+export const gatewayRoutes = {
+  "mcp.post": { method: "POST", path: "/mcp", access: "caller" },
+  "mcp.stream": { method: "GET", path: "/mcp", access: "caller" },
+  "mcp.end": { method: "DELETE", path: "/mcp", access: "caller" },
+  "sse.open": { method: "GET", path: "/sse", access: "key" },
+  "sse.post": { method: "POST", path: "/mcp/session/:id", access: "key" },
+  "model.chat": { method: "POST", path: "/v1/chat/completions", access: "key" },
+  "model.messages": { method: "POST", path: "/v1/messages", access: "key" },
+  "model.count": { method: "POST", path: "/v1/messages/count_tokens", access: "key" },
+  "model.list": { method: "GET", path: "/v1/models", access: "key" },
+  // Requests to upgrade are served by `LiveEndpoint`.
+  "live.open": { method: "GET", path: "/v1/ws", access: "public" },
+  "gateway.health": { method: "GET", path: "/health", access: "public" },
+} as const satisfies RouteTable;
+
+interface GatewayEndpoints {
+  readonly endpoint: McpEndpoint;
+  readonly sse: SseEndpoint;
+  readonly model: ModelEndpoint;
+  readonly health: () => Health;
+}
+
+export function gatewayHandlers({
+  endpoint,
+  sse,
+  model,
+  health,
+}: GatewayEndpoints): RouteHandlers<typeof gatewayRoutes> {
+  return {
+    "mcp.post": (ctx, caller, requestId) => endpoint.post(ctx, caller, requestId),
+    "mcp.stream": (ctx, caller) => endpoint.stream(ctx, caller),
+    "mcp.end": (ctx, caller) => endpoint.end(ctx, caller),
+    "sse.open": (ctx, caller) => sse.open(ctx, caller),
+    "sse.post": (ctx, caller, requestId) => sse.post(ctx, caller, requestId),
+    "model.chat": (ctx, caller, requestId) => model.chat(ctx, caller, requestId),
+    "model.messages": (ctx, caller, requestId) => model.messages(ctx, caller, requestId),
+    "model.count": (ctx, caller) => model.countTokens(ctx, caller),
+    "model.list": (ctx) => model.models(ctx),
+    "live.open": requireUpgrade,
+    "gateway.health": healthHandler(health),
+  };
+}
+
+/** Refuses a plain request to a path that serves WebSocket only. */
+export function requireUpgrade(ctx: Context): never {
+  ctx.set({ connection: "upgrade, close", upgrade: "websocket" });
+  throw new GatewayError("UPGRADE_REQUIRED", "`/v1/ws` speaks WebSocket");
+}
