@@ -1,106 +1,146 @@
-import { userInfo } from "node:os";
-import { InvalidArgumentError, Option } from "commander";
-import { errorTable, GatewayError } from "../action/error.ts";
-import type { JsonObject } from "../action/json.ts";
+import { type ErrorCode, errorTable, GatewayError } from "../action/error.ts";
 import { escapeHidden } from "../action/visible-text.ts";
 
-/** Where a command finds a running gateway. */
+/** The admin port that a command calls. */
 export interface AdminOptions {
   readonly admin: string;
 }
 
-const deadlineMs = 60_000;
+/** Values by the names of an operation's path parameters, query parameters and body members; undefined ones are left out. */
+export type Values = Readonly<Record<string, unknown>>;
 
-/** `--admin <url>`. */
-export function adminOption(): Option {
-  return new Option("--admin <url>", "admin port of the gateway; the key is read from GATEWAY_API_KEY")
-    .env("GATEWAY_ADMIN_URL")
-    .default("http://127.0.0.1:8081");
-}
+const timeoutMs = 60_000;
+const maxQuoted = 1_024;
 
 /**
- * Asks the admin port, with the key from GATEWAY_API_KEY, and returns the body of a 200 or 202. Throws KEY_MISSING where there
- * is no key, GATEWAY_UNREACHABLE where nobody answers, and the gateway's own words for any other answer, with its status
- * and code as `data.status` and `data.code`. Follows no redirect: the key is for this address alone.
+ * Calls an operation of the admin port with the key from GATEWAY_API_KEY and returns the JSON of its answer. Throws
+ * KEY_MISSING without a key, GATEWAY_UNREACHABLE where nothing answers, UPSTREAM_INVALID for an answer that is no JSON, and
+ * the gateway's own error for a refusal, its HTTP status in `data.status`.
  */
-export async function askAdmin(
-  { admin }: AdminOptions,
-  path: string,
-  method: "GET" | "POST" | "DELETE" = "GET",
-  message?: JsonObject,
-): Promise<Buffer> {
-  const key = process.env.GATEWAY_API_KEY;
-  if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
-  const url = `${admin.replace(/\/$/, "")}${path}`;
-  const content = message === undefined ? {} : { "content-type": "application/json" };
-  const { status, body } = await reach(url, {
-    method,
-    headers: { "x-api-key": key, ...content },
-    ...(message === undefined ? {} : { body: JSON.stringify(message) }),
-  });
-  if (status === 200 || status === 202) return body;
-  const { detail, code } = readProblem(body);
-  throw new GatewayError("INVALID_REQUEST", `the gateway answered ${status}: ${detail}`, { data: { status, code } });
-}
-
-/** What the admin port answers, read as JSON. Throws as `askAdmin` does, and UPSTREAM_INVALID for what is none. */
-export async function askJson<T>(
-  options: AdminOptions,
-  path: string,
-  method: "GET" | "POST" | "DELETE" = "GET",
-  message?: JsonObject,
-): Promise<T> {
-  const body = await askAdmin(options, path, method, message);
+export async function callAdmin<T>(options: AdminOptions, operation: string, values: Values = {}): Promise<T> {
+  const body = await fetchBytes(options, operation, values);
   try {
     return JSON.parse(body.toString("utf8")) as T;
   } catch (cause) {
-    throw new GatewayError("UPSTREAM_INVALID", `expected JSON at \`${path}\`; is \`--admin\` right?`, { cause });
+    throw new GatewayError("UPSTREAM_INVALID", `expected JSON from \`${operation}\`; check \`--admin\``, { cause });
   }
 }
 
-async function reach(url: string, request: RequestInit): Promise<{ status: number; body: Buffer }> {
+/** Calls an operation as `callAdmin` does and returns the bytes of its answer. Follows no redirect: the key is for this address only. */
+export async function fetchBytes({ admin }: AdminOptions, operation: string, values: Values = {}): Promise<Buffer> {
+  const key = process.env.GATEWAY_API_KEY;
+  if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
+  const { method, path, body } = buildRequest(operation, values);
+  const { status, content } = await send(`${admin.replace(/\/$/, "")}${path}`, {
+    method,
+    headers: { "x-api-key": key, ...(body === null ? {} : { "content-type": "application/json" }) },
+    body,
+  });
+  if (status === 200 || status === 202) return content;
+  throw refusalOf(status, content);
+}
+
+/** The names of an operation's path parameters, in order. */
+export function pathParameters(operation: string): readonly string[] {
+  return Array.from(operation.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name);
+}
+
+interface AdminRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string | null;
+}
+
+function buildRequest(operation: string, values: Values): AdminRequest {
+  const [method = "", template = ""] = operation.split(" ");
+  const inPath = new Set(pathParameters(operation));
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values[name])));
+  const others = Object.entries(values).filter(([name, value]) => !inPath.has(name) && value !== undefined);
+  if (method !== "GET")
+    return { method, path, body: others.length === 0 ? null : JSON.stringify(Object.fromEntries(others)) };
+  const query = new URLSearchParams();
+  for (const [name, value] of others) for (const item of [value].flat()) query.append(name, String(item));
+  return { method, path: query.size === 0 ? path : `${path}?${query}`, body: null };
+}
+
+async function send(url: string, request: RequestInit): Promise<{ readonly status: number; readonly content: Buffer }> {
   try {
-    const signal = AbortSignal.timeout(deadlineMs);
-    const response = await fetch(url, { ...request, redirect: "error", signal });
-    return { status: response.status, body: Buffer.from(await response.arrayBuffer()) };
+    const response = await fetch(url, { ...request, redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
+    return { status: response.status, content: Buffer.from(await response.arrayBuffer()) };
   } catch (cause) {
-    throw new GatewayError("GATEWAY_UNREACHABLE", `no gateway answers at \`${url}\`; is \`--admin\` right?`, {
-      cause,
-    });
+    throw new GatewayError("GATEWAY_UNREACHABLE", `no answer from \`${url}\`; check \`--admin\``, { cause });
   }
 }
 
-/** What a problem+json answer says; its whole text where it is something else. It may quote what agents said. */
-function readProblem(body: Buffer): { readonly detail: string; readonly code?: string } {
-  const text = body.toString("utf8", 0, 1_024);
+/** The error that a refusal names; what the gateway quotes of agents is escaped. */
+function refusalOf(status: number, content: Buffer): GatewayError {
+  const { code, detail } = readProblem(content);
+  if (code === undefined)
+    return new GatewayError("INVALID_REQUEST", `unexpected answer ${status}: ${detail}`, { data: { status } });
+  const { text } = errorTable[code];
+  if (detail === text) return new GatewayError(code, undefined, { data: { status } });
+  return new GatewayError(code, detail.startsWith(`${text}: `) ? detail.slice(text.length + 2) : detail, {
+    data: { status },
+  });
+}
+
+/** Reads problem+json; for anything else the text itself is the detail. */
+function readProblem(content: Buffer): { readonly detail: string; readonly code?: ErrorCode } {
+  const text = content.toString("utf8", 0, maxQuoted);
   try {
-    const { detail, code } = JSON.parse(body.toString("utf8")) as Readonly<Record<string, unknown>>;
-    const named = typeof code === "string" && Object.hasOwn(errorTable, code) ? { code } : {};
-    return { detail: escapeHidden(typeof detail === "string" ? detail.slice(0, 1_024) : text), ...named };
+    const { detail, code } = JSON.parse(content.toString("utf8")) as Readonly<Record<string, unknown>>;
+    const known = typeof code === "string" && Object.hasOwn(errorTable, code) ? { code: code as ErrorCode } : {};
+    return { detail: escapeHidden(typeof detail === "string" ? detail.slice(0, maxQuoted) : text), ...known };
   } catch {
     return { detail: escapeHidden(text) };
   }
 }
 
-const maxText = 1_024;
+/** One page of a list of the admin port. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** The cursor of the next page; null after the last. */
+  readonly next: string | null;
+}
 
-/** Who runs this command, as far as the machine knows. */
-export function currentUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return `user ${process.getuid?.() ?? "unknown"}`; // a container's user needs no name
+const maxPageSize = 500;
+const maxPages = 10_000;
+
+/**
+ * The pages of a list, each fetched when it is wanted, with no more than `limit` items in all. Throws as `callAdmin` does,
+ * and UPSTREAM_INVALID where an answer is no page, or the list has more than 10,000 pages.
+ */
+export async function* fetchPages<T, P extends Page<T> = Page<T>>(
+  options: AdminOptions,
+  operation: string,
+  values: Values = {},
+  limit: number = Number.POSITIVE_INFINITY,
+): AsyncGenerator<P> {
+  let [left, cursor]: [number, string | undefined] = [limit, undefined];
+  for (let count = 0; count < maxPages; count++) {
+    const page: P = await callAdmin<P>(options, operation, { limit: Math.min(left, maxPageSize), ...values, cursor });
+    if (!isPage(page)) throw new GatewayError("UPSTREAM_INVALID", `expected a page of a list from \`${operation}\``);
+    yield page;
+    left -= page.items.length;
+    if (page.next === null || left <= 0) return;
+    cursor = page.next;
   }
+  throw new GatewayError("UPSTREAM_INVALID", `expected the list of \`${operation}\` to end within ${maxPages} pages`);
 }
 
-/** An option's text that goes into a record. */
-export function parseText(text: string): string {
-  if (text.length > 0 && text.length <= maxText && text.isWellFormed()) return text;
-  throw new InvalidArgumentError(`expected 1 to ${maxText} characters`);
+/** The items of a list, fetched as `fetchPages` does. */
+export async function* fetchItems<T>(...list: Parameters<typeof fetchPages<T>>): AsyncGenerator<T> {
+  for await (const { items } of fetchPages<T>(...list)) yield* items;
 }
 
-/** A session's id as an argument. */
-export function parseSessionId(text: string): string {
-  if (/^[A-Za-z0-9_-]{1,256}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected a session's id, like `session-v1-…`");
+/** Returns a list that comes in one page, because it is as long as the configuration. Throws as `fetchPages` does. */
+export async function fetchWhole<T>(options: AdminOptions, operation: string): Promise<readonly T[]> {
+  const page = await callAdmin<Page<T>>(options, operation);
+  if (isPage(page) && page.next === null) return page.items;
+  throw new GatewayError("UPSTREAM_INVALID", `expected a whole list from \`${operation}\``);
+}
+
+function isPage(answer: unknown): boolean {
+  const { items, next } = (answer ?? {}) as { readonly items?: unknown; readonly next?: unknown };
+  return Array.isArray(items) && (next === null || (typeof next === "string" && next !== ""));
 }

@@ -1,28 +1,27 @@
-import { Argument, Command, type Option } from "commander";
+import type { Argument, Command, Option } from "commander";
+import { print, quotePosix } from "./print.ts";
 
-const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+type Shell = "bash" | "zsh" | "fish";
 
-type Shell = keyof typeof scripts;
+const scripts: Readonly<Record<Shell, (program: ShapeCommand) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
 
-/** `gateway completion`: the script is made from the commands themselves, and runs nothing of what is typed. */
-export function completionCommand(): Command {
-  return new Command("completion")
-    .description("print a script that lets a shell complete this command")
-    .addArgument(new Argument("<shell>", "which shell").choices(Object.keys(scripts)))
-    .option("--json", "print JSON, with the script in it")
-    .action((shell: Shell, { json }: { readonly json?: true }, command: Command) => {
-      const program = command.parent ?? command;
-      const script = scripts[shell](shapeOf(program));
-      process.stdout.write(json ? `${JSON.stringify({ shell, script })}\n` : script);
-    });
+/** `gateway completion`. The script is made from the commands themselves, and evaluates nothing that is typed. */
+export function printCompletion(shell: Shell, { json }: { readonly json?: true }, command: Command): void {
+  const script = scripts[shell](shapeOf(command.parent ?? command));
+  if (json) print(JSON.stringify({ shell, script }));
+  else process.stdout.write(script);
 }
 
 /**
- * A completion script for bash 4 and later. What is typed is compared and never evaluated: it stands in `case` as the
- * subject, and in `compgen` behind `--`.
+ * Returns a completion script for bash 4 and later. Typed words are compared and never evaluated: they are the subject of
+ * `case`, and follow `--` in `compgen`.
  */
 export function bashScript(program: ShapeCommand): string {
-  const { steps, taking, places, commands, flags } = walkOf(program);
+  const { steps, taking, places, commands, flags } = tablesOf(program);
   return `# bash completion for gateway, as \`gateway completion bash\` prints it
 _gateway() {
   local cur=\${COMP_WORDS[COMP_CWORD]} at=gateway place=0 value='' word i
@@ -68,11 +67,11 @@ function words(offers: readonly Offer[]): string {
   return quotePosix(offers.map(([word]) => word).join(" "));
 }
 
-/** A completion script for fish 3.4 and later. What is typed is compared and never evaluated. */
+/** Returns a completion script for fish 3.4 and later. Typed words are compared and never evaluated. */
 export function fishScript(program: ShapeCommand): string {
-  const { steps, taking, places, commands, flags } = walkOf(program);
+  const { steps, taking, places, commands, flags } = tablesOf(program);
   return `# fish completion for gateway, as \`gateway completion fish\` prints it
-# Prints the command, what the current word is by the option before it, and what it is by its place.
+# Prints the command, the value that the option before the current word takes, and the value at its position.
 function __gateway_state
     set -l at gateway
     set -l place 0
@@ -108,7 +107,7 @@ function __gateway_words
     set -l state (__gateway_state)
     if test -z "$state[2]"; and string match -q -- '-*' (commandline -ct)
         switch "$state[1]"
-${flags.map(([path, offers]) => branch(path, tell(offers))).join("\n")}
+${flags.map(([path, offers]) => branch(path, printOffers(offers))).join("\n")}
         end
         return
     end
@@ -117,7 +116,7 @@ ${flags.map(([path, offers]) => branch(path, tell(offers))).join("\n")}
     switch "$value"
         case @command
             switch "$state[1]"
-${commands.map(([path, offers]) => branch(path, tell(offers))).join("\n")}
+${commands.map(([path, offers]) => branch(path, printOffers(offers))).join("\n")}
             end
         case '' '@*'
         case '*'
@@ -136,20 +135,20 @@ function branch(subject: string, command: string): string {
   return `            case ${quoteFish(subject)}\n                ${command}`;
 }
 
-/** A line for each word, with what it does behind a tab. */
-function tell(offers: readonly Offer[]): string {
+/** The fish command that prints a line for each word, with its description behind a tab. */
+function printOffers(offers: readonly Offer[]): string {
   return `printf '%s\\t%s\\n' ${offers.map((offer) => offer.map(quoteFish).join(" ")).join(" ")}`;
 }
 
-/** A completion script for zsh, to be sourced or put as \`_gateway\` in \`fpath\`. What is typed is compared and never evaluated. */
+/** Returns a completion script for zsh, to source or to store as `_gateway` in `fpath`. Typed words are compared and never evaluated. */
 export function zshScript(program: ShapeCommand): string {
-  const { steps, taking, places, commands, flags } = walkOf(program);
+  const { steps, taking, places, commands, flags } = tablesOf(program);
   return `#compdef gateway
 # zsh completion for gateway, as \`gateway completion zsh\` prints it
 _gateway() {
   local at=gateway value='' word
   local -i place=0 i
-  local -a told
+  local -a offers
   for ((i = 2; i <= CURRENT; i++)); do
     word=\${(Q)words[i]}
     if ((i == CURRENT)); then
@@ -167,9 +166,9 @@ ${taking.map(([subject, value]) => `      ${quotePosix(subject)}) value=${quoteP
   done
   if [[ -z $value && $words[CURRENT] == -* ]]; then
     case "$at" in
-${flags.map(([path, offers]) => `      ${quotePosix(path)}) told=(${pairs(offers)}) ;;`).join("\n")}
+${flags.map(([path, offers]) => `      ${quotePosix(path)}) offers=(${pairs(offers)}) ;;`).join("\n")}
     esac
-    _describe -t options option told
+    _describe -t options option offers
     return
   fi
   if [[ -z $value ]]; then
@@ -180,9 +179,9 @@ ${places.map(([subject, value]) => `      ${quotePosix(subject)}) value=${quoteP
   case "$value" in
     @command)
       case "$at" in
-${commands.map(([path, offers]) => `        ${quotePosix(path)}) told=(${pairs(offers)}) ;;`).join("\n")}
+${commands.map(([path, offers]) => `        ${quotePosix(path)}) offers=(${pairs(offers)}) ;;`).join("\n")}
       esac
-      _describe -t commands command told ;;
+      _describe -t commands command offers ;;
     @file) _files ;;
     @folder) _files -/ ;;
     @text | '') ;;
@@ -193,22 +192,17 @@ if [[ $funcstack[1] == _gateway ]]; then _gateway "$@"; else compdef _gateway ga
 `;
 }
 
-/** As `_describe` takes them. */
+/** Words and descriptions in the form of `_describe`. */
 function pairs(offers: readonly Offer[]): string {
   return offers.map(([word, description]) => quotePosix(`${word}:${description}`)).join(" ");
 }
 
-/** A text as one word of bash and zsh, whatever is in it. */
-export function quotePosix(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-/** A text as one word of fish, whatever is in it. */
+/** Quotes a text as one word of fish. */
 function quoteFish(text: string): string {
   return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 }
 
-/** What may stand in a place: nothing, one of some words, a file, a folder, or what no shell can know. */
+/** A value on a command line: none, one of some words, a file, a folder, or free text. */
 type Value = { readonly kind: "none" | "file" | "folder" | "text" } | WordValue;
 
 interface WordValue {
@@ -233,11 +227,11 @@ interface ShapeCommand {
   readonly values: readonly Value[];
 }
 
-/** What becomes part of a script without quotes, in three shells. */
+/** Words that stand in scripts without quotes, in three shells. */
 const plainWord = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
 const plainFlag = /^--?[A-Za-z0-9][A-Za-z0-9-]*$/;
 
-/** All that a shell has to know of a command and of those below it. Throws TypeError where a name is not plain. */
+/** Describes a command and those below it for a completion script. Throws TypeError for a name that a shell could evaluate. */
 export function shapeOf(command: Command, parents: readonly string[] = []): ShapeCommand {
   const path = [...parents, checkPlain(command.name(), plainWord)];
   const help = command.createHelp();
@@ -277,7 +271,7 @@ function valueOfArgument(argument: Argument): Value {
   return kindOf(argument.argChoices, argument.name());
 }
 
-/** What a value is called says what it is: `--data <folder>`, `<file>`. */
+/** Derives the kind of a value from its placeholder: `--data <folder>`, `<file>`. */
 function kindOf(choices: readonly string[] | undefined, name: string): Value {
   if (choices !== undefined) return { kind: "word", words: choices.map((word) => checkPlain(word, plainWord)) };
   if (/\bfolder\b/.test(name)) return { kind: "folder" };
@@ -294,16 +288,16 @@ function everyCommand(command: ShapeCommand): readonly ShapeCommand[] {
   return [command, ...command.commands.flatMap(everyCommand)];
 }
 
-/** A word that is offered, and what it does. */
+/** A word that completion offers, and its description. */
 type Offer = readonly [word: string, description: string];
 
-/** What the words before the cursor lead to. The subject of each row is what a script compares. */
-interface Walk {
+/** The tables of a script. It compares the subject of each row with the words before the cursor. */
+interface Tables {
   /** `<path> <word>`, and the path of the command below. */
   readonly steps: readonly (readonly [subject: string, path: string])[];
-  /** `<path> <flag>`, and what its value is: the words there are, or `@file`, `@folder`, `@text`. */
+  /** `<path> <flag>`, and its value: the words to offer, or `@file`, `@folder`, `@text`. */
   readonly taking: readonly (readonly [subject: string, value: string])[];
-  /** `<path> <position>`, and what stands there: the same, or `@command`. */
+  /** `<path> <position>`, and its value: the same, or `@command`. */
   readonly places: readonly (readonly [subject: string, value: string])[];
   /** A path, and the commands below it. */
   readonly commands: readonly (readonly [path: string, offers: readonly Offer[]])[];
@@ -311,7 +305,7 @@ interface Walk {
   readonly flags: readonly (readonly [path: string, offers: readonly Offer[]])[];
 }
 
-function walkOf(program: ShapeCommand): Walk {
+function tablesOf(program: ShapeCommand): Tables {
   const all = everyCommand(program);
   const holders = all.filter(({ commands }) => commands.length > 0);
   return {
@@ -319,11 +313,11 @@ function walkOf(program: ShapeCommand): Walk {
     taking: all.flatMap(({ path, options }) =>
       options
         .filter(({ value }) => value.kind !== "none")
-        .flatMap(({ flags, value }) => flags.map((flag) => [`${path} ${flag}`, tellWalk(value)] as const)),
+        .flatMap(({ flags, value }) => flags.map((flag) => [`${path} ${flag}`, valueText(value)] as const)),
     ),
     places: all.flatMap(({ path, commands, values }) => {
-      const told = commands.length > 0 ? ["@command"] : values.map(tellWalk);
-      return told.map((value, place) => [`${path} ${place}`, value] as const);
+      const texts = commands.length > 0 ? ["@command"] : values.map(valueText);
+      return texts.map((value, place) => [`${path} ${place}`, value] as const);
     }),
     commands: holders.map(({ path, commands }) => [path, commands.map(offerOf)]),
     flags: all.map(({ path, options }) => [
@@ -333,8 +327,8 @@ function walkOf(program: ShapeCommand): Walk {
   };
 }
 
-/** No word begins with `@`. */
-function tellWalk(value: Value): string {
+/** Renders a value; no word begins with `@`. */
+function valueText(value: Value): string {
   return value.kind === "word" ? value.words.join(" ") : `@${value.kind}`;
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { copyFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
@@ -19,10 +19,13 @@ import {
   judgeList,
   type OutsideTrust,
 } from "../evidence/verify/folder-verdict.ts";
+import type { Witness } from "../evidence/witness/witness.ts";
+import { FileWitness } from "../evidence/witness/witness-file.ts";
+import { HttpWitness } from "../evidence/witness/witness-http.ts";
 import { lockWatch } from "../store/folder.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { openSnapshot, removeSnapshots } from "../store/snapshot.ts";
-import { tellProgress } from "./print.ts";
+import { print, sayProgress } from "./print.ts";
 
 /** The evidence in a data folder on which no gateway runs. Reading it changes nothing in the folder. */
 export interface EvidenceFolder {
@@ -47,8 +50,8 @@ export async function openEvidenceFolder(dir: string): Promise<EvidenceFolder> {
 }
 
 /**
- * The marks in the file `path`, read through a `copy` that does not exist yet. Marks that are gone are none: a chain
- * without its mark is told as broken.
+ * Returns the marks in the file `path`, read through a `copy` that does not exist yet. None where the file is gone: a chain
+ * without its mark is reported as broken.
  */
 export async function readMarks(path: string, copy: string): Promise<ReadonlyMap<string, Mark>> {
   try {
@@ -63,9 +66,9 @@ export async function readMarks(path: string, copy: string): Promise<ReadonlyMap
 }
 
 /**
- * Opens the ledger of a data folder for one change of a tenant's evidence, in the name of a tool, and closes it again.
- * Throws STATE_UNUSABLE where a gateway runs on the folder, and where it holds no evidence of the tenant: a folder that
- * is none must not become one.
+ * Opens the ledger of a data folder for one change of a tenant's evidence, recorded under the name of a tool, and closes it.
+ * Throws STATE_UNUSABLE where a gateway runs on the folder, and where it holds no evidence of the tenant: no other folder
+ * may become a data folder by it.
  */
 export async function changeEvidence<T>(
   dir: string,
@@ -84,7 +87,7 @@ export async function changeEvidence<T>(
   }
 }
 
-/** The ledger of a store in `dir`, whose keys lie in the folder `keys`, in the name of a tool. */
+/** Opens the ledger of a store in `dir`, with the keys of the folder `keys`; its records name `tool` as their writer. */
 export function openOfflineLedger(
   store: Store,
   { dir, keys, tool }: { readonly dir: string; readonly keys: string; readonly tool: string },
@@ -111,17 +114,17 @@ async function checkTenantThere(dir: string, tenant: string): Promise<void> {
   throw new GatewayError("STATE_UNUSABLE", `expected a tenant with evidence in \`${dir}\`, got \`${tenant}\``);
 }
 
-/** What `--json` prints of a data folder. */
+/** The verdicts on a data folder, as `--json` prints them. */
 export interface FolderReport {
   readonly exit: number;
   readonly chains: readonly ChainVerdict[];
-  /** Only where a witness has seen another list of chains. */
+  /** Present where a witness has seen another list of chains. */
   readonly list?: Pick<ChainVerdict, "verdict" | "exit"> & { readonly first_bad: Flaw };
 }
 
 const progressEvery = 100_000;
 
-/** Every tenant that has evidence here, and those that a witness says had; or the one that is asked for. */
+/** Verifies every tenant with evidence in the folder or in a witness's notes, or `only` one. */
 export async function judgeFolder(folder: EvidenceFolder, trust: OutsideTrust, only?: string): Promise<FolderReport> {
   const { store, marks } = folder;
   const { gone, flaw } = await judgeList(store, marks, trust.witnesses);
@@ -137,24 +140,24 @@ export async function judgeFolder(folder: EvidenceFolder, trust: OutsideTrust, o
   return { exit: worstOf([...chains, list]), chains, list };
 }
 
-/** The worst verdict counts: exit codes grow with what is wrong, and a folder that holds nothing attests to nothing. */
+/** The worst verdict counts: exit codes grow with the fault, and an empty folder proves nothing. */
 function worstOf(verdicts: readonly { readonly exit: number }[]): number {
-  return verdicts.reduce((most, { exit }) => Math.max(most, exit), verdicts.length === 0 ? 50 : 0);
+  return verdicts.reduce((worst, { exit }) => Math.max(worst, exit), verdicts.length === 0 ? 50 : 0);
 }
 
-/** Prints what was found for a person to read. */
+/** Prints a report as text. */
 export function printReport(found: FolderReport): void {
-  for (const chain of found.chains) process.stdout.write(describeChain(chain));
+  for (const chain of found.chains) print(describeChain(chain));
   if (found.list === undefined) return;
   const { verdict, first_bad: bad } = found.list;
-  process.stdout.write(`list of chains: ${verdict}, ${bad.reason}: ${bad.detail}\n`);
+  print(`list of chains: ${verdict}, ${bad.reason}: ${bad.detail}`);
 }
 
 function describeChain({ tenant, verdict, first_bad: bad, records, first_kept: first }: ChainVerdict): string {
   const found = `${tenant}: ${verdict}, ${records} records${first === undefined ? "" : `, pruned before ${first}`}`;
-  if (bad === null) return `${found}\n`;
+  if (bad === null) return found;
   const place = bad.seq === undefined ? "" : ` at record ${bad.seq}`;
-  return `${found}, then ${bad.reason}${place}: ${bad.detail}\n`;
+  return `${found}, then ${bad.reason}${place}: ${bad.detail}`;
 }
 
 function progressOf(tenant: string): (checked: number) => void {
@@ -162,6 +165,12 @@ function progressOf(tenant: string): (checked: number) => void {
   return (checked) => {
     if (checked < next) return;
     next += progressEvery;
-    tellProgress(`${tenant}: ${checked} records sound so far`);
+    sayProgress(`${tenant}: ${checked} records sound so far`);
   };
+}
+
+/** Opens a witness by the place of its notes: a folder or URL. */
+export function openWitness(place: string): Witness {
+  const isUrl = /^https?:\/\//.test(place);
+  return isUrl ? new HttpWitness({ name: place, url: place, headers: {} }) : new FileWitness(place, resolve(place));
 }

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import type { VerifyingKey } from "../action/signing-key.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
@@ -8,40 +8,25 @@ import { readChainName } from "../evidence/bundle/bundle-line.ts";
 import { type BundleReport, verifyBundle } from "../evidence/bundle/verify.ts";
 import type { OutsideTrust } from "../evidence/verify/folder-verdict.ts";
 import { HttpWitness } from "../evidence/witness/witness-http.ts";
-import { judgeFolder, openEvidenceFolder, printReport } from "./evidence-folder.ts";
-import { addKey, addText, openWitness } from "./extension-verify.ts";
+import { judgeFolder, openEvidenceFolder, openWitness, printReport } from "./evidence-folder.ts";
+import { print } from "./print.ts";
 
 interface VerifyOptions {
   readonly data?: string;
   readonly tenant?: string;
   readonly key: readonly VerifyingKey[];
+  /** Places of notes: a notes file, a folder of them, or a URL. */
   readonly witness: readonly string[];
   readonly maxAge?: number;
   readonly json?: true;
 }
 
-/** `gateway evidence verify`. */
-export function evidenceVerifyCommand(): Command {
-  return new Command("verify")
-    .description(
-      "verify an exported bundle, or the evidence in a data folder; exit 0 witnessed, 10 self-attested, 20 stale, 30 diverged, 40 invalid, 50 incomplete",
-    )
-    .argument("[bundle]", "a file that `gateway evidence export` wrote")
-    .option("-d, --data <folder>", "data folder; no gateway may run on it")
-    .option("--tenant <name>", "this tenant only (default: all)")
-    .option("--key <base64>", "first public key of a chain, as its operator published it; repeatable", addKey, [])
-    .option(
-      "--witness <place>",
-      "where a witness keeps its notes: a folder or URL, for a bundle a file too; repeatable",
-      addText,
-      [],
-    )
-    .option("--max-age <seconds>", "older latest checkpoints are stale", parseSeconds)
-    .option("--json", "print JSON")
-    .action(verify);
-}
-
-async function verify(bundle: string | undefined, options: VerifyOptions, command: Command): Promise<void> {
+/** `gateway evidence verify`. The exit code is the verdict. */
+export async function verifyEvidence(
+  bundle: string | undefined,
+  options: VerifyOptions,
+  command: Command,
+): Promise<void> {
   const { data, tenant } = options;
   if ((bundle === undefined) === (data === undefined)) command.error("error: expected a bundle or --data, not both");
   if (bundle !== undefined && tenant !== undefined)
@@ -63,28 +48,15 @@ async function verifyFolder(data: string, options: VerifyOptions): Promise<void>
   try {
     const found = await judgeFolder(folder, trust, options.tenant);
     process.exitCode = found.exit;
-    if (options.json) process.stdout.write(`${JSON.stringify(found)}\n`);
+    if (options.json) print(JSON.stringify(found));
     else printReport(found);
   } finally {
     await folder.close();
   }
 }
 
-function parseSeconds(text: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("expected whole seconds");
-}
-
-interface BundleOptions {
-  readonly key: readonly VerifyingKey[];
-  /** Where witnesses keep their notes: a notes file, a folder of them, or a URL. */
-  readonly witness: readonly string[];
-  readonly maxAge?: number;
-  readonly json?: true;
-}
-
-/** Verifies a bundle, prints the verdict, and sets the exit code to it. Throws INVALID_REQUEST for what cannot be read. */
-async function verifyBundleFile(path: string, options: BundleOptions): Promise<void> {
+/** Verifies a bundle, prints the verdict and sets the exit code to it. Throws INVALID_REQUEST for a file it cannot read. */
+async function verifyBundleFile(path: string, options: VerifyOptions): Promise<void> {
   const bundle = await read(path);
   const notes = await Promise.all(options.witness.map((place) => readNotes(place, readChainName(bundle))));
   const report = verifyBundle(bundle, {
@@ -95,17 +67,17 @@ async function verifyBundleFile(path: string, options: BundleOptions): Promise<v
     ...(options.maxAge === undefined ? {} : { maxAgeMs: options.maxAge * 1_000 }),
   });
   process.exitCode = report.exit;
-  process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : describe(path, report));
+  print(options.json ? JSON.stringify(report) : describeReport(path, report));
 }
 
-function describe(path: string, { verdict, first_bad: bad, warnings, checks, records }: BundleReport): string {
+function describeReport(path: string, { verdict, first_bad: bad, warnings, checks, records }: BundleReport): string {
   const found = bad === null ? "" : `, ${bad.reason}${placeOf(bad)}`;
   const lines = [
     `${path}: ${verdict}${found}, ${records} records`,
     `passed: ${checks.length === 0 ? "nothing" : checks.join(", ")}`,
     ...warnings.map(({ reason, seq }) => `warning: ${reason} at record ${seq}`),
   ];
-  return `${lines.join("\n")}\n`;
+  return lines.join("\n");
 }
 
 function placeOf({ file, seq }: NonNullable<BundleReport["first_bad"]>): string {

@@ -1,6 +1,6 @@
 import { readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
-import { Command, InvalidArgumentError, Option } from "commander";
+import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { compilePack } from "../policy/pack.ts";
 import { readPlugin, readPluginTests } from "../policy/plugin-source.ts";
@@ -11,7 +11,8 @@ import { type ExtensionSigner, generateSigner, readSigner } from "../trust/signi
 import { type Statement, statementBytes } from "../trust/statement.ts";
 import { acceptUnverified, type ExtensionKind, type VerifiedExtension } from "../trust/verified-extension.ts";
 import { isRefused, readSigned } from "../trust/verifier.ts";
-import { replaceFile } from "./print.ts";
+import { print } from "./print.ts";
+import { replaceFile } from "./replace-file.ts";
 
 interface SignOptions {
   readonly key?: string;
@@ -22,29 +23,10 @@ interface SignOptions {
 }
 
 /** `gateway pack sign` and `gateway plugin sign`. */
-export function signCommand(kind: ExtensionKind): Command {
-  return new Command("sign")
-    .description(`sign every file of a ${kind}; beside signatures of the same files it adds one`)
-    .argument("[folder]", `the ${kind}'s folder`, ".")
-    .option("-k, --key <file>", "private key: unencrypted PEM of an Ed25519 or ECDSA P-256 key")
-    .addOption(
-      new Option("--bundle <file>", "add what another tool signed: a Sigstore bundle around the statement").conflicts(
-        "key",
-      ),
-    )
-    .addOption(
-      new Option("--statement", "print what is to be signed, byte for byte, and sign nothing").conflicts([
-        "key",
-        "bundle",
-      ]),
-    )
-    .option(
-      "--expires <time>",
-      `when it ends, such as 2027-01-01T00:00:00Z (default: ${kind === "pack" ? "as pack.yaml says" : "never"})`,
-      parseTime,
-    )
-    .option("--json", "print JSON")
-    .action((folder: string, options: SignOptions, command: Command) => signFolder(kind, folder, options, command));
+export function signExtension(
+  kind: ExtensionKind,
+): (folder: string, options: SignOptions, command: Command) => Promise<void> {
+  return (folder, options, command) => signFolder(kind, folder, options, command);
 }
 
 async function signFolder(kind: ExtensionKind, path: string, options: SignOptions, command: Command): Promise<void> {
@@ -66,10 +48,10 @@ async function signFolder(kind: ExtensionKind, path: string, options: SignOption
   const [signed] = added.bundles;
   const others = present?.lines.filter(({ keyId }) => keyId !== signed.keyId).map(({ text }) => text) ?? [];
   await replaceFile(join(path, signatureFiles[kind]), [...others, line].join(""));
-  tell(content, folder.digest, signed, others.length + 1, options.json);
+  printSigned(content, folder.digest, signed, others.length + 1, options.json);
 }
 
-function tell(
+function printSigned(
   { name, version, sequence }: SignedContent,
   digest: string,
   { keyId, certificate }: SignatureBundle,
@@ -77,17 +59,17 @@ function tell(
   json: true | undefined,
 ): void {
   const { issuer, subject } = certificate?.identity ?? {};
-  const told = { ok: true, name, version, sequence, digest, key_id: keyId, issuer, subject, signatures };
+  const summary = { ok: true, name, version, sequence, digest, key_id: keyId, issuer, subject, signatures };
   const by = subject === undefined ? keyId : `${subject} of ${issuer}`;
-  const text = json ? JSON.stringify(told) : `${name} ${version}: signed by ${by}, ${signatures} in all, ${digest}`;
-  process.stdout.write(`${text}\n`);
+  if (json) print(JSON.stringify(summary));
+  else print(`${name} ${version}: signed by ${by}, ${signatures} in all, ${digest}`);
 }
 
-/** What lies in the folder goes wherever it goes. */
+/** Reads a key. Throws KEY_UNUSABLE for one in the signed folder, with which it would be distributed. */
 async function readKeyOutside(folder: string, key: string): Promise<ExtensionSigner> {
   const [file, place] = await Promise.all([key, folder].map((path) => realpath(path).catch(() => resolve(path))));
   if (file === undefined || place === undefined || !file.startsWith(`${place}${sep}`)) return readKey(key);
-  throw new GatewayError("KEY_UNUSABLE", `\`${key}\` lies in the folder that is signed; keep it elsewhere`);
+  throw new GatewayError("KEY_UNUSABLE", `\`${key}\` is in the signed folder; keep it elsewhere`);
 }
 
 async function readKey(file: string): Promise<ExtensionSigner> {
@@ -101,19 +83,13 @@ async function readKey(file: string): Promise<ExtensionSigner> {
   return readSigner(pem);
 }
 
-function parseTime(value: string): string {
-  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(value) ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(time)) throw new InvalidArgumentError("expected a time like `2027-01-01T00:00:00Z`");
-  return new Date(time).toISOString();
-}
-
-/** What is signed already. */
+/** Existing signatures of one statement. */
 interface Present {
   readonly payload: Buffer;
   readonly lines: readonly { readonly keyId: string; readonly text: string }[];
 }
 
-/** What is signed already, where it says just what would be signed now: then all signers vouch for one statement. */
+/** Returns the existing signatures where their statement equals the new one: then every signer signs the same statement. */
 function sameStatement(
   folder: ExtensionFolder,
   content: SignedContent,
@@ -129,7 +105,7 @@ function sameStatement(
   return { payload: bundles[0].payload, lines };
 }
 
-/** What is signed first. `issuedAt` counts where the manifest does not say when. */
+/** Returns the statement to sign; `issuedAt` is used where the manifest has no time. */
 export function newStatement(
   folder: ExtensionFolder,
   content: SignedContent,
@@ -147,36 +123,25 @@ export function newStatement(
   };
 }
 
-/** `gateway pack keys` and `gateway plugin keys`: one key signs both kinds. */
-export function signingKeysCommand(): Command {
-  const keys = new Command("keys").description("the keys that sign packs and plugins");
-  keys
-    .command("new")
-    .description("make an Ed25519 key, write its private half to a new file, and print the public half")
-    .argument("<file>", "where the private key goes, readable by this user alone; what is there stays")
-    .option("--json", "print JSON")
-    .action(makeKey);
-  return keys;
-}
-
-async function makeKey(file: string, { json }: { readonly json?: true }): Promise<void> {
+/** `gateway pack keys new` and `gateway plugin keys new`: one key signs both kinds. */
+export async function createSigningKey(file: string, { json }: { readonly json?: true }): Promise<void> {
   const { pem, public: known } = generateSigner();
   try {
     await writeFile(file, pem, { mode: 0o600, flag: "wx" });
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    const reason = code === "EEXIST" ? "there is a file already" : code;
+    const reason = code === "EEXIST" ? "the file exists already" : code;
     throw new GatewayError("KEY_UNUSABLE", `\`${file}\` cannot be written: ${reason}`, { cause });
   }
-  const told = { key: known.spki, key_id: known.id };
-  process.stdout.write(json ? `${JSON.stringify(told)}\n` : `key: ${known.spki}\nkey_id: ${known.id}\n`);
+  if (json) print(JSON.stringify({ key: known.spki, key_id: known.id }));
+  else print(`key: ${known.spki}\nkey_id: ${known.id}`);
 }
 
 const maxBytes = 1_048_576;
 
 /**
- * A line for a folder's signature file, out of a Sigstore bundle that another tool wrote. `statementOf` says what is to
- * be signed, given when. Throws EXTENSION_INVALID and EXTENSION_REFUSED.
+ * Returns a line for a folder's signature file from a Sigstore bundle of another tool. `statementOf` returns the expected
+ * statement for a time of issue. Throws EXTENSION_INVALID and EXTENSION_REFUSED.
  */
 async function readForeignBundle(
   file: string,
@@ -206,7 +171,7 @@ function invalid(file: string, text: string): GatewayError {
   return new GatewayError("EXTENSION_INVALID", `\`${file}\`: ${text}`);
 }
 
-/** What an extension's manifest says of it. */
+/** The members of an extension's manifest that its statement repeats. */
 interface SignedContent {
   readonly name: string;
   readonly version: string;
@@ -215,7 +180,7 @@ interface SignedContent {
   readonly expiresAt: string | undefined;
 }
 
-/** Reads a manifest, and a pack's rules with it: what is unsound is not worth a signature. Throws as the loader does. */
+/** Reads a manifest, and compiles a pack's rules: faulty extensions are not signed. Throws as the loader does. */
 export async function readContent(
   kind: ExtensionKind,
   path: string,

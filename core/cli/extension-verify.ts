@@ -1,11 +1,5 @@
-import { resolve } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
 import { GatewayError } from "../action/error.ts";
-import { VerifyingKey } from "../action/signing-key.ts";
 import { loadTrustFile } from "../config/trust-file.ts";
-import type { Witness } from "../evidence/witness/witness.ts";
-import { FileWitness } from "../evidence/witness/witness-file.ts";
-import { HttpWitness } from "../evidence/witness/witness-http.ts";
 import { renderBuild, renderIdentity } from "../policy/extension-load.ts";
 import { readExtensionFolder } from "../trust/folder.ts";
 import { describeRefusal, type TrustRefusal } from "../trust/refusal.ts";
@@ -20,25 +14,16 @@ interface VerifyOptions {
 }
 
 /** `gateway pack verify` and `gateway plugin verify`. */
-export function verifyCommand(kind: ExtensionKind): Command {
-  return new Command("verify")
-    .description(`check a ${kind} as a strict gateway would that never saw it before; exit 1 if it is refused`)
-    .argument("[folder]", `the ${kind}'s folder`, ".")
-    .requiredOption("-t, --trust <file>", "trust policy")
-    .option("--json", "print JSON")
-    .action((folder: string, options: VerifyOptions) => verifyFolder(kind, folder, options));
+export function verifyFolder(kind: ExtensionKind): (path: string, options: VerifyOptions) => Promise<void> {
+  return (path, options) => verify(kind, path, options);
 }
 
 /** `gateway pack inspect` and `gateway plugin inspect`. */
-export function inspectCommand(kind: ExtensionKind): Command {
-  return new Command("inspect")
-    .description(`print what a ${kind}'s signatures say, whoever made them; exit 1 if they are not of these files`)
-    .argument("[folder]", `the ${kind}'s folder`, ".")
-    .option("--json", "print JSON")
-    .action((folder: string, options: { readonly json?: true }) => inspectFolder(kind, folder, options));
+export function inspectFolder(kind: ExtensionKind): (path: string, options: { readonly json?: true }) => Promise<void> {
+  return (path, options) => inspect(kind, path, options);
 }
 
-async function verifyFolder(kind: ExtensionKind, path: string, { trust, json }: VerifyOptions): Promise<void> {
+async function verify(kind: ExtensionKind, path: string, { trust, json }: VerifyOptions): Promise<void> {
   const { policy } = await loadTrustFile(trust);
   const folder = await readExtensionFolder(path, kind);
   const result = await verifyExtension(folder, policy, new Date().toISOString(), async () => undefined);
@@ -48,8 +33,8 @@ async function verifyFolder(kind: ExtensionKind, path: string, { trust, json }: 
   const { signers, digest, build } = result;
   if (json) {
     const identities = result.identities.map(renderIdentity);
-    const told = { ok: true, name, version, sequence, digest, signers, identities };
-    return print(JSON.stringify({ ...told, build: build === null ? null : renderBuild(build) }));
+    const summary = { ok: true, name, version, sequence, digest, signers, identities };
+    return print(JSON.stringify({ ...summary, build: build === null ? null : renderBuild(build) }));
   }
   print(`${name} ${version}: trusted, signed by ${signers.join(", ")}, ${digest}`);
   for (const { signer, issuer, subject, signedAt } of result.identities) {
@@ -58,12 +43,12 @@ async function verifyFolder(kind: ExtensionKind, path: string, { trust, json }: 
   if (build !== null) print(describeBuild(build));
 }
 
-async function inspectFolder(kind: ExtensionKind, path: string, { json }: { readonly json?: true }): Promise<void> {
+async function inspect(kind: ExtensionKind, path: string, { json }: { readonly json?: true }): Promise<void> {
   const folder = await readExtensionFolder(path, kind);
   const signed = readSigned(folder);
   if (isRefused(signed)) return refuse(path, signed, json);
   const { name, version, sequence, issuedAt, expiresAt, subjects } = signed.statement;
-  const told = {
+  const summary = {
     kind,
     name,
     version,
@@ -80,10 +65,11 @@ async function inspectFolder(kind: ExtensionKind, path: string, { json }: { read
   if (json) {
     const named = identities.map(({ issuer, subject }) => ({ issuer, subject }));
     return print(
-      JSON.stringify({ ok: true, ...told, identities: named, build: build === null ? null : renderBuild(build) }),
+      JSON.stringify({ ok: true, ...summary, identities: named, build: build === null ? null : renderBuild(build) }),
     );
   }
-  for (const [key, value] of Object.entries(told)) print(`${key}: ${Array.isArray(value) ? value.join(" ") : value}`);
+  for (const [key, value] of Object.entries(summary))
+    print(`${key}: ${Array.isArray(value) ? value.join(" ") : value}`);
   for (const { issuer, subject } of identities) print(`identity: ${subject} of ${issuer}`);
   if (build !== null) print(describeBuild(build));
 }
@@ -98,28 +84,10 @@ function refuse(path: string, refused: TrustRefusal, json: true | undefined): vo
   print(json ? JSON.stringify({ ok: false, check: refused.check, message }) : `${path}: ${message}`);
 }
 
-/** What is signed but unsound is refused as well, in the words of the compiler. */
+/** Refuses content that is signed but faulty, with the compiler's error. */
 function refuseContent(cause: unknown, json: true | undefined): never {
   const error = GatewayError.from(cause);
   if (json && /^(?:PACK|PLUGIN)_INVALID$/.test(error.code))
     print(JSON.stringify({ ok: false, check: "content_invalid" }));
   throw error;
-}
-
-/** One more of `--key <base64>`. */
-export function addKey(text: string, keys: readonly VerifyingKey[]): readonly VerifyingKey[] {
-  const key = VerifyingKey.parse(text);
-  if (key === undefined) throw new InvalidArgumentError("expected the base64 of 32 bytes");
-  return [...keys, key];
-}
-
-/** One more text of a repeatable option. */
-export function addText(text: string, texts: readonly string[]): readonly string[] {
-  return [...texts, text];
-}
-
-/** A witness by where it keeps its notes: a folder or URL. */
-export function openWitness(place: string): Witness {
-  const isUrl = /^https?:\/\//.test(place);
-  return isUrl ? new HttpWitness({ name: place, url: place, headers: {} }) : new FileWitness(place, resolve(place));
 }

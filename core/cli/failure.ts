@@ -3,31 +3,31 @@ import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
 import { say } from "./print.ts";
 
-/** How a command ends that did not do what it was asked: scripts tell these apart. `evidence verify` grades beyond them. */
+/** Exit codes of commands that fail; scripts tell them apart. `evidence verify` adds its verdicts, from 10. */
 const exitCodes = {
-  /** A check failed, or what was asked for was refused. */
+  /** A check failed, or the request was refused. */
   failed: 1,
-  /** The command line cannot be understood. */
+  /** The command line is invalid; nothing was done. */
   usage: 2,
-  /** No gateway answers where one was asked; it may be worth a later try. */
-  unreached: 3,
+  /** No gateway answered; a later try may succeed. */
+  unreachable: 3,
 } as const;
 
-/** Whether who typed these words reads JSON. Known before they are understood, as what is wrong with them is told so too. */
-export function wantsJson(words: readonly string[]): boolean {
-  const end = words.indexOf("--");
-  return words.slice(0, end === -1 ? words.length : end).includes("--json");
+/** Returns whether a command line asks for JSON. Answers before it is parsed: usage errors are JSON then, too. */
+export function wantsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf("--");
+  return argv.slice(0, end === -1 ? argv.length : end).includes("--json");
 }
 
-/** Says on standard error why a command ends, as words or as one line of JSON; returns its exit code. */
-export function tellFailure(cause: unknown, json: boolean): number {
+/** Prints on standard error why a command failed, as text or as one line of JSON, and returns the exit code. */
+export function reportFailure(cause: unknown, json: boolean): number {
   const { message, code, data } = GatewayError.from(cause);
-  if (!json) say(message);
-  else process.stderr.write(errorLine({ code: data?.code ?? code, message, status: data?.status }));
-  return code === "GATEWAY_UNREACHABLE" ? exitCodes.unreached : exitCodes.failed;
+  if (json) process.stderr.write(errorLine({ code, message, status: data?.status }));
+  else say(message);
+  return code === "GATEWAY_UNREACHABLE" ? exitCodes.unreachable : exitCodes.failed;
 }
 
-/** The same of a command line that cannot be understood; `text` is commander's. */
+/** Renders commander's `text` about an invalid command line as one line of JSON. */
 export function usageFailure(text: string, hint: string): string {
   return errorLine({ code: "USAGE", message: `${text.replace(/^error: /, "").trimEnd()} ${hint}` });
 }
@@ -37,12 +37,12 @@ function errorLine(error: object): string {
 }
 
 /**
- * Prepares a command and all below it: a command line that cannot be understood ends with 2 and names the command's own
- * help, where `json` says so in one line of JSON; help and version end with 0. Returns the command.
+ * Prepares a command and all below it: an invalid command line ends with 2 and names the command's help, with `json` as
+ * one line of JSON; help and version end with 0. Returns the command.
  */
 export function applyUsage(command: Command, json: boolean, parents: readonly string[] = []): Command {
   const path = [...parents, command.name()];
-  const hint = `(\`${path.join(" ")} --help\` says how it is used)`;
+  const hint = `(see \`${path.join(" ")} --help\`)`;
   command.exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : exitCodes.usage));
   if (json) command.configureOutput({ outputError: (text, write) => write(usageFailure(text, hint)) });
   else command.showHelpAfterError(hint);

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { cp, lstat, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import type { Json, JsonObject } from "../action/json.ts";
 import { formats } from "../config/format.ts";
@@ -16,66 +16,52 @@ import { type ExtensionSigner, generateSigner, readSigner } from "../trust/signi
 import { statementBytes } from "../trust/statement.ts";
 import { acceptUnverified } from "../trust/verified-extension.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
-import { quotePosix } from "./completion.ts";
 import { newStatement, readContent } from "./extension-sign.ts";
-import { parseName } from "./keys.ts";
-import { parseFirstPort } from "./local-mode.ts";
-import { installation } from "./pack.ts";
-import { print, replaceFile } from "./print.ts";
+import { print, quotePosix } from "./print.ts";
+import { replaceFile } from "./replace-file.ts";
+import { installation } from "./scaffold.ts";
 
 interface InitOptions {
   readonly tenant: string;
-  readonly upstream?: StarterUpstream;
+  readonly upstream?: string;
   readonly port: number;
   readonly printKeys?: true;
   readonly json?: true;
 }
 
-const usualPort = 8080;
+const defaultPort = 8080;
 
-/** What each file is for. */
+/** The purpose of each file. */
 const purposes: Readonly<Record<string, string>> = {
-  "admin.key": "the key of who reviews and operates",
-  "agent.key": "the key of your agent, which can review nothing",
-  data: "state, evidence and the keys that sign it",
+  "admin.key": "the key of reviewers and operators",
+  "agent.key": "the key of your agent, which cannot review",
+  data: "state, evidence and the keys that sign evidence",
   "gateway.yaml": "the configuration",
   "policy-packs": "baseline and session-watch, signed with the key below",
-  "signing-key.pem": "signs packs and plugins; keep it on another machine",
-  "trust.yaml": "whose signatures count: the public half of that key",
+  "signing-key.pem": "signs packs and plugins; move it to another machine",
+  "trust.yaml": "the trusted signers: the public half of that key",
 };
 
 /** `gateway init`. */
-export function initCommand(): Command {
-  return new Command("init")
-    .description("make an installation: a strict configuration, two keys, signed policy packs, and who signs them")
-    .argument("[folder]", "where; what is there stays as it is", ".")
-    .option("--tenant <name>", "tenant of the keys", parseName, "default")
-    .option(
-      "--upstream <server>",
-      "your MCP server: its URL, or a program and its arguments (default: a demo server that keeps notes)",
-      parseUpstream,
-    )
-    .option("--port <number>", "first of three ports in a row", parseFirstPort, usualPort)
-    .option("--print-keys", "print the two keys once, and keep them in no file")
-    .option("--json", "print JSON")
-    .action(init);
-}
-
-async function init(folder: string, { tenant, upstream, port, printKeys, json }: InitOptions): Promise<void> {
+export async function init(
+  folder: string,
+  { tenant, upstream, port, printKeys, json }: InitOptions,
+  command: Command,
+): Promise<void> {
   const made = await makeInstallation(resolve(folder), {
     tenant,
-    upstream: upstream ?? null,
+    upstream: upstream === undefined ? null : parseUpstream(upstream, command),
     firstPort: port,
-    keepKeys: printKeys !== true,
+    writesKeys: printKeys !== true,
   });
   const next = nextSteps(folder, port, printKeys === true);
-  if (json) print(JSON.stringify(tellAll(resolve(folder), made, next)));
-  else tell(folder, made, next);
+  if (json) print(JSON.stringify(summaryOf(resolve(folder), made, next)));
+  else printInstallation(folder, made, next);
 }
 
 function nextSteps(folder: string, port: number, keysArePrinted: boolean): readonly string[] {
   const at = (name: string): string => shellWord(join(folder, name));
-  const admin = port === 0 || port === usualPort ? "" : ` --admin http://127.0.0.1:${port + 1}`;
+  const admin = port === 0 || port === defaultPort ? "" : ` --admin http://127.0.0.1:${port + 1}`;
   const key = keysArePrinted ? "<the admin key>" : `$(cat ${at("admin.key")})`;
   return [
     `gateway doctor --config ${at("gateway.yaml")}`,
@@ -84,14 +70,14 @@ function nextSteps(folder: string, port: number, keysArePrinted: boolean): reado
   ];
 }
 
-function tellAll(folder: string, { files, keys }: Installation, next: readonly string[]): object {
-  const told = keys.map(({ id, role, key, file }) => {
+function summaryOf(folder: string, { files, keys }: Installation, next: readonly string[]): object {
+  const listed = keys.map(({ id, role, key, file }) => {
     return { id, role, ...(file === null ? { key } : { file: join(folder, file) }) };
   });
-  return { ok: true, folder, config: join(folder, "gateway.yaml"), files, keys: told, next };
+  return { ok: true, folder, config: join(folder, "gateway.yaml"), files, keys: listed, next };
 }
 
-function tell(folder: string, { files, keys }: Installation, next: readonly string[]): void {
+function printInstallation(folder: string, { files, keys }: Installation, next: readonly string[]): void {
   print(`${folder}: ready to start`);
   for (const file of files) print(`  ${file.padEnd(16)} ${purposes[file] ?? ""}`.trimEnd());
   for (const { id, role, key, file } of keys) {
@@ -100,18 +86,16 @@ function tell(folder: string, { files, keys }: Installation, next: readonly stri
   print(`\nnext\n${next.map((step) => `  ${step}`).join("\n")}`);
 }
 
-/** A URL, or words of which none needs quotation marks: nobody has to know how this would read them. */
-function parseUpstream(value: string): StarterUpstream {
-  if (/^https?:/i.test(value)) {
-    if (formats.url.test(value)) return { url: value };
-    throw new InvalidArgumentError(`expected ${formats.url.expected}`);
-  }
-  const [command, ...args] = value.split(" ").filter((word) => word !== "");
-  const isPlain = command !== undefined && /^[\w ./:@%+,=~-]+$/.test(value);
-  if (isPlain) return { command, args };
-  throw new InvalidArgumentError(
-    "expected a URL, or a program and its arguments without quotation marks; write others into gateway.yaml",
-  );
+/** Reads a URL, or words without quotation marks, so that no quoting rules apply. Ends with a usage error for others. */
+function parseUpstream(text: string, command: Command): StarterUpstream {
+  if (/^https?:/i.test(text) && formats.url.test(text)) return { url: text };
+  const [program, ...args] = text.split(" ").filter((word) => word !== "");
+  if (program !== undefined && /^[\w ./:@%+,=~-]+$/.test(text) && !/^https?:/i.test(text))
+    return { command: program, args };
+  const expected = /^https?:/i.test(text)
+    ? formats.url.expected
+    : "a URL, or a program and its arguments without quotation marks; write others into gateway.yaml";
+  return command.error(`error: option '--upstream <server>' argument '${text}' is invalid. expected ${expected}`);
 }
 
 function shellWord(text: string): string {
@@ -119,8 +103,8 @@ function shellWord(text: string): string {
 }
 
 interface InstallationOptions extends Omit<Starter, "keyHashes"> {
-  /** Keys go into files of their own; else they are only in what is answered. */
-  readonly keepKeys: boolean;
+  /** Whether keys are written to files; otherwise they are only returned. */
+  readonly writesKeys: boolean;
 }
 
 interface MadeKey {
@@ -128,24 +112,24 @@ interface MadeKey {
   readonly role: string;
   /** The key itself, a secret. */
   readonly key: string;
-  /** Its file, null where it is kept nowhere. */
+  /** Its file; null where it is stored nowhere. */
   readonly file: string | null;
 }
 
 interface Installation {
-  /** What was made in the folder, in the order of its names. */
+  /** The created files and folders, sorted. */
   readonly files: readonly string[];
   readonly keys: readonly MadeKey[];
 }
 
 /**
- * Makes an installation in a folder: everything beside it first, loaded once as a gateway would, then moved to its place.
- * Throws STATE_UNUSABLE where anything of it is there already, or cannot be written; then nothing was made.
+ * Creates an installation in a folder: all of it in a stage, loaded once as a gateway would, then moved to its place. Throws
+ * STATE_UNUSABLE where a file of it exists already or cannot be written; then nothing is created.
  */
 export async function makeInstallation(folder: string, options: InstallationOptions): Promise<Installation> {
   const signer = generateSigner();
   const keys = starterKeys.map(({ id, role }) => {
-    return { id, role, ...generateKey(randomBytes), file: options.keepKeys ? `${id}.key` : null };
+    return { id, role, ...generateKey(randomBytes), file: options.writesKeys ? `${id}.key` : null };
   });
   const keyHashes = Object.fromEntries(keys.map(({ id, keyHash }) => [id, keyHash]));
   const texts = {
@@ -167,7 +151,7 @@ export async function makeInstallation(folder: string, options: InstallationOpti
   return { files, keys: keys.map(({ id, role, key, file }) => ({ id, role, key, file })) };
 }
 
-/** Has `fill` make `names` in a folder of its own, and moves them into `folder`. */
+/** Creates `names` with `fill` in a temporary folder and moves them into `folder`. */
 async function withStage(
   folder: string,
   names: readonly string[],
@@ -204,7 +188,7 @@ async function refusePresent(folder: string, names: readonly string[]): Promise<
       },
     );
     if (isThere)
-      throw new GatewayError("STATE_UNUSABLE", `\`${path}\` is there already; move it away, or choose another folder`);
+      throw new GatewayError("STATE_UNUSABLE", `\`${path}\` exists already; move it away, or choose another folder`);
   }
 }
 
@@ -220,13 +204,13 @@ async function copyPack(name: string, folder: string, signer: ExtensionSigner): 
 /** Copied from the shipped packs, and signed. */
 const starterPacks = ["baseline", "session-watch"] as const;
 
-/** The keys of a new installation: one for agents, which cannot review what it asks for, and one for who reviews. */
+/** The keys of a new installation: one for reviewers, and one for agents, which cannot review. */
 const starterKeys = [
   { id: "admin", role: "admin" },
   { id: "agent", role: "viewer" },
 ] as const;
 
-/** An MCP server, by its URL or by the program that is started. */
+/** An MCP server: its URL, or the program to start. */
 type StarterUpstream = { readonly url: string } | { readonly command: string; readonly args: readonly string[] };
 
 interface Starter {
@@ -239,12 +223,12 @@ interface Starter {
 }
 
 const configIntro =
-  "The gateway's configuration, as `gateway init` made it. Relative paths start at this file's folder. " +
-  "`gateway config reference` says everything that can be set, `gateway config check` what is wrong, and " +
+  "The gateway's configuration, as `gateway init` wrote it. Relative paths start at this file's folder. " +
+  "`gateway config reference` prints every setting, `gateway config check` the faults of this file, and " +
   "`gateway doctor` what is missing, such as `evidence.witnesses` and `resilience`.";
 
 const trustIntro =
-  "Whose signatures count. Whoever may change this file decides what policy the gateway runs. After a change of a pack: " +
+  "The trusted signers. Write access to this file decides which policies the gateway runs. After a change of a pack: " +
   "`gateway pack sign <folder> --key signing-key.pem`.";
 
 /** The text of `gateway.yaml`. */

@@ -1,8 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { type Command, InvalidArgumentError, Option } from "commander";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Role } from "../action/role.ts";
@@ -12,9 +10,9 @@ import { generateKey } from "../identity/key-ring.ts";
 import { makeFolder } from "../store/folder.ts";
 import { stateFault } from "../store/open.ts";
 import { demoUpstream } from "../upstream/demo/upstream.ts";
+import { installation } from "./scaffold.ts";
 
-/** The shipped packs, beside `package.json`; compiled code lives two folders below it. */
-const shippedPacks = fileURLToPath(new URL("../../../policy-packs/", import.meta.url));
+const shippedPacks = join(installation, "policy-packs");
 
 /** An empty or cut file must not become the hash of a key that is easy to guess. */
 const generatedKey = /^agw_[A-Za-z0-9_-]{43}$/;
@@ -22,31 +20,31 @@ const generatedKey = /^agw_[A-Za-z0-9_-]{43}$/;
 /** Agents get a key that cannot review what they ask for. */
 const localRoles = { agent: "viewer", operator: "operator" } as const;
 
-/** A key of local mode, and the file that keeps it. */
+/** A key of local mode and its file. */
 interface LocalKey {
   readonly id: keyof typeof localRoles;
   readonly role: Role;
   readonly path: string;
-  /** The key, when this start made it; null when an earlier one did. */
+  /** The key where this start generated it; null where an earlier one did. */
   readonly made: string | null;
 }
 
-/** A configuration made without a file, and where its keys are kept. */
+/** A configuration without a file, and its keys. */
 interface LocalMode {
   readonly config: GatewayConfig;
   readonly keys: readonly LocalKey[];
 }
 
 /**
- * Local mode: an embedded store in `dataDir`, the shipped packs, the demo upstream, a key for agents and one for the
- * person who reviews. Throws STATE_UNUSABLE with the next step where the folder or a key cannot be used.
+ * Opens local mode: an embedded store in `dataDir`, the shipped packs, the demo upstream, a key for agents and one for
+ * reviewers. Throws STATE_UNUSABLE with the next step where the folder or a key cannot be used.
  */
 export async function openLocalMode(dataDir: string, firstPort?: number): Promise<LocalMode> {
   const keys: LocalKey[] = [];
   const configured: KeyConfig[] = [];
   for (const id of ["agent", "operator"] as const) {
     const path = join(dataDir, `${id}.key`);
-    const { key, isNew } = await readOrMakeKey(dataDir, path);
+    const { key, isNew } = await readOrCreateKey(dataDir, path);
     const role = localRoles[id];
     keys.push({ id, role, path, made: isNew ? key : null });
     configured.push({ id, tenant: "local", role, keyHash: contentDigest(key) });
@@ -54,7 +52,7 @@ export async function openLocalMode(dataDir: string, firstPort?: number): Promis
   return { config: configOf(dataDir, configured, firstPort), keys };
 }
 
-/** What local mode would start with, its keys as far as there are any. Makes nothing. Throws as `openLocalMode` does. */
+/** Returns the configuration of local mode with the existing keys. Creates nothing. Throws as `openLocalMode` does. */
 export async function viewLocalMode(dataDir: string, firstPort?: number): Promise<GatewayConfig> {
   const configured: KeyConfig[] = [];
   for (const id of ["agent", "operator"] as const) {
@@ -78,17 +76,17 @@ function configOf(dataDir: string, keys: readonly KeyConfig[], firstPort: number
   });
 }
 
-async function readOrMakeKey(dataDir: string, path: string): Promise<{ key: string; isNew: boolean }> {
+async function readOrCreateKey(dataDir: string, path: string): Promise<{ key: string; isNew: boolean }> {
   try {
     await makeFolder(dataDir);
     const kept = await readKey(path);
-    return kept === null ? { key: await makeKey(path), isNew: true } : { key: kept, isNew: false };
+    return kept === null ? { key: await createKey(path), isNew: true } : { key: kept, isNew: false };
   } catch (cause) {
     throw cause instanceof GatewayError ? cause : stateFault(dataDir, cause);
   }
 }
 
-/** The key of an earlier start, or null where there was none. */
+/** Returns the key of an earlier start, or null. */
 async function readKey(path: string): Promise<string | null> {
   let text: string;
   try {
@@ -105,34 +103,9 @@ async function readKey(path: string): Promise<string | null> {
   );
 }
 
-async function makeKey(path: string): Promise<string> {
+async function createKey(path: string): Promise<string> {
   const { key } = generateKey(randomBytes);
   await writeFile(path, `${key}\n`, { mode: 0o600, flag: "wx" });
   await chmod(path, 0o600);
   return key;
-}
-
-/** `--data` and `--port`: where local mode is. Neither stands beside `--config`. */
-export function takeLocalOptions(command: Command): Command {
-  return command
-    .addOption(
-      new Option("-d, --data <folder>", "local mode: data folder (default: data)")
-        .env("GATEWAY_DATA_DIR")
-        .conflicts("config"),
-    )
-    .addOption(
-      new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
-        .conflicts("config")
-        .argParser(parseFirstPort),
-    );
-}
-
-/** Three ports in a row. */
-const highestPort = 65_533;
-
-/** The first of three ports in a row, or 0 for any free ones. */
-export function parseFirstPort(value: string): number {
-  const port = /^\d{1,5}$/.test(value) ? Number(value) : Number.NaN;
-  if (port <= highestPort) return port;
-  throw new InvalidArgumentError(`expected 1 to ${highestPort}, or 0 for any free ports`);
 }

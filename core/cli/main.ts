@@ -1,15 +1,8 @@
 #!/usr/bin/env node
-import { applyUsage, tellFailure, wantsJson } from "./failure.ts";
-import { buildProgram } from "./program.ts";
+import * as module from "node:module";
 
-// Who reads through a pipe may stop before the end, as `head` does: an end like that of SIGPIPE, and no fault of ours.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(141);
-});
+// Node 22 and later keep compiled code between runs; enabled before any other module is loaded.
+(module as { readonly enableCompileCache?: () => unknown }).enableCompileCache?.();
 
-try {
-  await applyUsage(buildProgram(), wantsJson(process.argv)).parseAsync();
-} catch (cause) {
-  process.exitCode = tellFailure(cause, wantsJson(process.argv));
-}
+const { runProgram } = await import("./program.ts");
+await runProgram(process.argv);

@@ -1,4 +1,3 @@
-import { Command } from "commander";
 import { encodeInput } from "../plugin/abi.ts";
 import { HostCall } from "../plugin/host-call.ts";
 import { PluginMachine } from "../plugin/plugin-machine.ts";
@@ -7,7 +6,7 @@ import type { PluginSource } from "../policy/plugin-source.ts";
 import { runPluginOnce } from "../policy/plugin-test.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
 import { type OpenedPlugin, openTestedPlugin } from "./plugin-folder.ts";
-import { print, tellFaults } from "./print.ts";
+import { print, printFaults } from "./print.ts";
 
 /** Microseconds. */
 interface Quantiles {
@@ -19,9 +18,9 @@ interface Measured {
   readonly name: string;
   /** Bytes of input. */
   readonly bytes: number;
-  /** Units one call takes. */
+  /** Units of one call. */
   readonly fuel: number;
-  /** The module without meter, snapshot and reading of its answer. */
+  /** The module without meter, snapshot and parsing of its answer. */
   readonly bare: Quantiles;
   readonly sandbox: Quantiles;
 }
@@ -31,26 +30,15 @@ const measureMs = 300;
 const maxSamples = 20_000;
 
 /** `gateway plugin bench`. */
-export function benchCommand(): Command {
-  return new Command("bench")
-    .description(
-      "measure what a call takes, beside the bare module, which keeps its state from call to call: the tests with the " +
-        "smallest, middle and largest input",
-    )
-    .argument("[folder]", "the plugin's folder", ".")
-    .option("--json", "print JSON")
-    .action(bench);
-}
-
-async function bench(folder: string, { json }: { readonly json?: true }): Promise<void> {
-  const plugin = await tellFaults(json, () => openTestedPlugin(folder));
+export async function bench(folder: string, { json }: { readonly json?: true }): Promise<void> {
+  const plugin = await printFaults(json, () => openTestedPlugin(folder));
   if (plugin === undefined) return;
   const { name, version, limits } = plugin.source;
   if (!json) print(`${name} ${version}: microseconds a call`);
   const cases: Measured[] = [];
   for (const [test, input] of pickInputs(plugin)) {
     const measured = measure(plugin, test, input);
-    if (!json) for (const line of describe(measured, limits.fuel)) print(line);
+    if (!json) for (const line of describeMeasured(measured, limits.fuel)) print(line);
     cases.push(measured);
   }
   if (json) print(JSON.stringify({ ok: true, name, version, fuel_limit: limits.fuel, cases }));
@@ -58,7 +46,7 @@ async function bench(folder: string, { json }: { readonly json?: true }): Promis
 
 type Input = readonly [test: ReadyTest, input: Uint8Array];
 
-/** Of the cases that the plugin answers: what breaks off has no bare call to stand beside. */
+/** Picks the smallest, middle and largest input, leaving out those that trap: they have no bare call to compare with. */
 function pickInputs({ source, compiled, tests }: OpenedPlugin): readonly Input[] {
   const { name, limits } = source;
   const inputs = tests
@@ -109,9 +97,9 @@ function quantiles(call: () => void): Quantiles {
   return { p50: at(0.5), p99: at(0.99) };
 }
 
-function describe({ name, bytes, fuel, bare, sandbox }: Measured, limit: number): readonly string[] {
-  const row = (what: string, { p50, p99 }: Quantiles): string =>
-    `  ${what.padEnd(14)} p50 ${p50.toFixed(1).padStart(8)}  p99 ${p99.toFixed(1).padStart(8)}`;
+function describeMeasured({ name, bytes, fuel, bare, sandbox }: Measured, limit: number): readonly string[] {
+  const row = (name: string, { p50, p99 }: Quantiles): string =>
+    `  ${name.padEnd(14)} p50 ${p50.toFixed(1).padStart(8)}  p99 ${p99.toFixed(1).padStart(8)}`;
   return [
     `${name}: ${bytes} bytes of input, ${fuel} of ${limit} units of fuel`,
     row("the bare call", bare),

@@ -1,19 +1,16 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createRequire, SourceMap } from "node:module";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { Command } from "commander";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
-import { isJsonObject, type Json } from "../action/json.ts";
 import { BinaryReader } from "../plugin/wasm/binary.ts";
-import type { Origin } from "../plugin/wasm/body-meter.ts";
-import { meterModule } from "../plugin/wasm/meter.ts";
-import { parseModule } from "../plugin/wasm/module-parser.ts";
 import { type OpenedPlugin, openPlugin } from "./plugin-folder.ts";
 import { testPlugin } from "./plugin-test.ts";
-import { print, replaceFile, tellFaults } from "./print.ts";
+import { print, printFaults } from "./print.ts";
+import { replaceFile } from "./replace-file.ts";
+import { writeSourceMap } from "./source-map.ts";
 import { repeatOnChange } from "./tree-watch.ts";
 
 interface BuildOptions {
@@ -26,19 +23,7 @@ const moduleLine = /^module:[ \t]*(["']?)([a-z0-9][a-z0-9-]*\.wasm)\1[ \t]*(?:#.
 const digestLine = /^digest:[ \t]*[^\s#]*/m;
 
 /** `gateway plugin build`. */
-export function buildCommand(): Command {
-  return new Command("build")
-    .description(
-      "compile a plugin from AssemblyScript, write its digest into plugin.yaml, and see that the sandbox takes it; " +
-        "without an asconfig.json the module that lies there is taken as it is",
-    )
-    .argument("[folder]", "the plugin's folder", ".")
-    .option("--watch", "build again after each change, and run the tests")
-    .option("--json", "print JSON")
-    .action(build);
-}
-
-async function build(folder: string, { watch, json }: BuildOptions): Promise<void> {
+export async function build(folder: string, { watch, json }: BuildOptions): Promise<void> {
   if (watch === undefined) return void (await buildOnce(folder, json));
   await repeatOnChange(folder, async () => {
     const plugin = await buildOnce(folder, json);
@@ -47,7 +32,7 @@ async function build(folder: string, { watch, json }: BuildOptions): Promise<voi
 }
 
 async function buildOnce(folder: string, json: true | undefined): Promise<OpenedPlugin | undefined> {
-  const plugin = await tellFaults(json, async () => {
+  const plugin = await printFaults(json, async () => {
     await writeModule(folder);
     return openPlugin(folder);
   });
@@ -59,19 +44,19 @@ async function buildOnce(folder: string, json: true | undefined): Promise<Opened
   return plugin;
 }
 
-/** Module first: a manifest never names a module that is not there yet. */
+/** Writes the module, then its digest into the manifest: a manifest never names a missing module. */
 async function writeModule(folder: string): Promise<void> {
   const manifest = await readText(join(folder, manifestFile));
   if (manifest === undefined) throw expected(folder, `a manifest \`${manifestFile}\`, got no such file`);
   const file = join(folder, moduleLine.exec(manifest)?.[2] ?? "plugin.wasm");
   const present = await readFile(file).catch(() => undefined);
-  const module = await makeModule(folder, present);
+  const module = await buildModule(folder, present);
   const sealed = withDigest(folder, manifest, contentDigest(module));
   if (present === undefined || !present.equals(module)) await replaceFile(file, module);
   if (sealed !== manifest) await replaceFile(join(folder, manifestFile), sealed);
 }
 
-async function makeModule(folder: string, present: Buffer | undefined): Promise<Uint8Array> {
+async function buildModule(folder: string, present: Buffer | undefined): Promise<Uint8Array> {
   if ((await readText(join(folder, "asconfig.json"))) === undefined) {
     if (present !== undefined) return present;
     throw expected(folder, "an `asconfig.json` to compile by, or a module that another compiler made; got neither");
@@ -81,7 +66,7 @@ async function makeModule(folder: string, present: Buffer | undefined): Promise<
   return module;
 }
 
-/** The manifest with another digest, and all else as its author wrote it. */
+/** Replaces the digest in a manifest and nothing else. */
 function withDigest(folder: string, manifest: string, digest: string): string {
   const line = `digest: ${digest}`;
   if (digestLine.test(manifest)) return manifest.replace(digestLine, line);
@@ -93,7 +78,7 @@ function expected(folder: string, what: string): GatewayError {
   return new GatewayError("PLUGIN_INVALID", `\`${folder}\`: expected ${what}`);
 }
 
-/** Undefined where there is no such file. */
+/** Returns the text of a file; undefined where there is none. */
 async function readText(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
@@ -104,7 +89,7 @@ async function readText(path: string): Promise<string | undefined> {
   }
 }
 
-/** What the compiler made of a plugin's source. */
+/** A compiled plugin. */
 interface Assembled {
   readonly module: Uint8Array;
   /** JSON. */
@@ -116,34 +101,34 @@ const maxOutput = 1_048_576;
 const header = 8;
 
 /**
- * Runs the AssemblyScript compiler on a plugin's folder as its `asconfig.json` says; it writes nothing there. Paths of
- * sources count from the folder, so the module is the same wherever the folder lies. Rejects with PLUGIN_INVALID, each
+ * Runs the AssemblyScript compiler on a plugin's folder, configured by its `asconfig.json`; it writes nothing there. Source
+ * paths are relative to the folder, so the module does not depend on the folder's place. Rejects with PLUGIN_INVALID, each
  * fault with its place.
  */
 async function compileAssembly(folder: string): Promise<Assembled> {
   const compiler = findCompiler(folder);
-  const made = await mkdtemp(join(tmpdir(), "gateway-build-"));
+  const folderOfOutput = await mkdtemp(join(tmpdir(), "gateway-build-"));
   try {
-    const output = join(made, "plugin.wasm");
+    const output = join(folderOfOutput, "plugin.wasm");
     const config = ["--config", "asconfig.json", "--baseDir", ".", "--outFile", output, "--sourceMap"];
     await run(["--enable-source-maps", compiler, ...config], folder);
     const [module, sourceMap] = [await readFile(output), await readFile(`${output}.map`, "utf8")];
     return { module: withoutMapSection(module), sourceMap };
   } finally {
-    await rm(made, { recursive: true });
+    await rm(folderOfOutput, { recursive: true });
   }
 }
 
-/** The plugin's own compiler, or the one that the gateway was installed with. */
+/** Returns the plugin's own compiler, or the one installed with the gateway. */
 function findCompiler(folder: string): string {
   for (const from of [join(resolve(folder), "package.json"), import.meta.url]) {
     try {
       return createRequire(from).resolve("assemblyscript/bin/asc.js");
     } catch {
-      // Not there: the next place may have one.
+      // Not installed here: the next place may have one.
     }
   }
-  const hint = "`npm install --save-dev assemblyscript` in the plugin's folder brings it";
+  const hint = "`npm install --save-dev assemblyscript` in the plugin's folder installs it";
   throw new GatewayError("PLUGIN_INVALID", `\`${folder}\`: expected the AssemblyScript compiler, found none; ${hint}`);
 }
 
@@ -161,20 +146,20 @@ function run(args: readonly string[], folder: string): Promise<void> {
 
 /** `ERROR TS2322: text`, some lines of source, then `in file(line,column)`. */
 const diagnostic = /^ERROR (\w+: .*)\n(?:(?!ERROR ).*\n)*?.* in (\S+)\((\d+),(\d+)\)$/gm;
-/** Where a package is imported that is not there. */
+/** The compiler's message about an import of a package that is not installed. */
 const missingFile = "TS6054: File '~lib/";
 
 function compileFault(folder: string, stderr: string): GatewayError {
   const faults = Array.from(stderr.matchAll(diagnostic), ([, message = "", file = "", line, column]) => {
-    const hint = message.startsWith(missingFile) ? "; `npm install` brings what package.json names" : "";
+    const hint = message.startsWith(missingFile) ? "; `npm install` installs the packages of package.json" : "";
     return { file, line: Number(line), column: Number(column), message: message.replace(/\.$/, "") + hint };
   });
-  const told = faults.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`);
-  const text = told.length > 0 ? told.join("\n") : stderr.trim();
+  const lines = faults.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`);
+  const text = lines.length > 0 ? lines.join("\n") : stderr.trim();
   return new GatewayError("PLUGIN_INVALID", `\`${folder}\` does not compile\n${text}`, { data: { faults } });
 }
 
-/** The module as the compiler writes it without a source map: the section that names the map is dropped. */
+/** Drops the section that names the source map: the module is the same as without one. */
 function withoutMapSection(module: Buffer): Uint8Array {
   const kept: Uint8Array[] = [module.subarray(0, header)];
   const reader = new BinaryReader(module, header);
@@ -185,67 +170,4 @@ function withoutMapSection(module: Buffer): Uint8Array {
     if (id !== 0 || section.name() !== "sourceMappingURL") kept.push(module.subarray(from, reader.at));
   }
   return Buffer.concat(kept);
-}
-
-/** Where in the author's source an instruction comes from, as editors take it: `file:line:column`. */
-export type Locate = (offsets: readonly number[]) => string | undefined;
-
-/** Beside the plugin's files, where nothing is signed or loaded. */
-const mapFile = join("build", "plugin.wasm.map");
-const digestMember = "x_module_digest";
-/** Bytes. */
-const furthest = 64;
-
-/** Keeps the compiler's source map of a module, for messages. */
-async function writeSourceMap(folder: string, map: string, module: Uint8Array): Promise<void> {
-  const content: Json = JSON.parse(map);
-  if (!isJsonObject(content)) throw new TypeError("writeSourceMap: expected a source map");
-  await mkdir(join(folder, "build"), { recursive: true });
-  await writeFile(join(folder, mapFile), JSON.stringify({ ...content, [digestMember]: contentDigest(module) }));
-}
-
-/** Tells places of a module; nothing, where there is no source map of just this module. */
-export async function readSourceMap(folder: string, module: Uint8Array): Promise<Locate> {
-  try {
-    const map = JSON.parse(await readFile(join(folder, mapFile), "utf8"));
-    if (map[digestMember] !== contentDigest(module)) return () => undefined;
-    const read = new SourceMap(map);
-    return (offsets) => locate(read, offsets);
-  } catch {
-    return () => undefined;
-  }
-}
-
-/** The innermost place in the author's own files; where there is none, the innermost of all. */
-function locate(map: SourceMap, offsets: readonly number[]): string | undefined {
-  const places = offsets.map((offset) => placeOf(map, offset)).filter((place) => place !== undefined);
-  return places.find((place) => !place.startsWith("~lib/")) ?? places[0];
-}
-
-/** Some instructions, such as the beginning of a loop, have no place of their own: then that of the next that has one. */
-function placeOf(map: SourceMap, offset: number): string | undefined {
-  for (let at = offset; at < offset + furthest; at++) {
-    const entry = map.findEntry(0, at);
-    if (!("originalSource" in entry) || entry.originalSource === undefined) continue;
-    return `${entry.originalSource}:${entry.originalLine + 1}:${entry.originalColumn + 1}`;
-  }
-  return undefined;
-}
-
-/**
- * Where in the module, as its author built it, the plugin was when it failed, by the stack of a trial: byte offsets of
- * instructions, the innermost call first; empty where it failed outside its code. `module` is one that the sandbox admits
- * under `memoryPages`.
- */
-export function failurePlaces(stack: string, module: Uint8Array, memoryPages: number): readonly number[] {
-  const metered = [...stack.matchAll(/wasm-function\[\d+\]:0x([0-9a-f]+)/g)];
-  if (metered.length === 0) return [];
-  const origins: Origin[] = [];
-  meterModule(parseModule(module), memoryPages, origins);
-  return metered.map(([, offset = ""]) => originOf(Number.parseInt(offset, 16), origins));
-}
-
-/** What the meter put before an instruction counts as that instruction. */
-function originOf(metered: number, origins: readonly Origin[]): number {
-  return origins.findLast((origin) => origin.metered <= metered)?.original ?? 0;
 }

@@ -6,14 +6,14 @@ import type { ReadyTest } from "../policy/test-file.ts";
 import { readExtensionFolder } from "../trust/folder.ts";
 import { acceptUnverified } from "../trust/verified-extension.ts";
 
-/** A plugin that was read, whose tests can be understood, and whose module the sandbox takes. */
+/** A plugin with readable tests and a module that the sandbox admits. */
 export interface OpenedPlugin {
   readonly source: PluginSource;
   readonly compiled: CompiledModule;
   readonly tests: readonly ReadyTest[];
 }
 
-/** Opens a plugin as its author's tools do: whoever signed it. Rejects as the loader does. */
+/** Opens a plugin for its author: signatures are not checked. Rejects as the loader does. */
 export async function openPlugin(path: string): Promise<OpenedPlugin> {
   const extension = acceptUnverified(await readExtensionFolder(path, "plugin"), null);
   const source = readPlugin(path, extension, {});
@@ -22,7 +22,7 @@ export async function openPlugin(path: string): Promise<OpenedPlugin> {
   return { source, tests, compiled: await admitModule({ name, module, settings, ...limits }) };
 }
 
-/** The same, where there is something to run. */
+/** Opens a plugin with tests. Rejects with PLUGIN_INVALID where it has none. */
 export async function openTestedPlugin(path: string): Promise<OpenedPlugin> {
   const plugin = await openPlugin(path);
   if (plugin.tests.length > 0) return plugin;

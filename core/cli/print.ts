@@ -1,26 +1,25 @@
-import { rename, rm, writeFile } from "node:fs/promises";
 import { GatewayError } from "../action/error.ts";
 
-/** One line of data. */
+/** Prints one line of data on standard output. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** One line of speech. */
+/** Prints one line for the person at the terminal on standard error. */
 export function say(text: string): void {
   process.stderr.write(`gateway: ${text}\n`);
 }
 
-/** How far long work has come: for who looks on, and for no log. */
-export function tellProgress(text: string): void {
+/** Prints progress on a terminal; nothing in a log or a pipe. */
+export function sayProgress(text: string): void {
   if (process.stderr.isTTY) say(text);
 }
 
 /**
- * What the work answers. What is wrong with an extension is printed as data, as text or as JSON, and sets the exit code to
- * 1; then undefined.
+ * Resolves with the result of `work`. Where it throws faults of an extension, prints them as data, as text or JSON, sets
+ * the exit code to 1 and resolves with undefined.
  */
-export async function tellFaults<T>(json: true | undefined, work: () => Promise<T>): Promise<T | undefined> {
+export async function printFaults<T>(json: true | undefined, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {
@@ -31,15 +30,7 @@ export async function tellFaults<T>(json: true | undefined, work: () => Promise<
   }
 }
 
-/** In one step: a gateway that watches the folder reads the old content or the new. */
-export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
-  const next = `${path}.next`;
-  try {
-    await writeFile(next, content, { flag: "wx" });
-    await rename(next, path);
-  } catch (cause) {
-    await rm(next, { force: true });
-    const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
-    throw new GatewayError("EXTENSION_INVALID", `\`${path}\` cannot be written: ${reason}`, { cause });
-  }
+/** Quotes a text as one word of a POSIX shell. */
+export function quotePosix(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,63 +1,51 @@
 import { Command } from "commander";
 import { identity } from "../compose/identity.ts";
-import { approvalsCommand } from "./approvals.ts";
-import { backupCommand } from "./backup.ts";
-import { breakGlassCommand } from "./break-glass.ts";
-import { completionCommand } from "./completion.ts";
-import { configCommand } from "./config.ts";
-import { doctorCommand } from "./doctor/doctor.ts";
-import { evidenceCommand } from "./evidence.ts";
-import { explainCommand } from "./explain.ts";
-import { providersCommand, upstreamsCommand } from "./fleet.ts";
-import { completeHelp } from "./help.ts";
-import { initCommand } from "./init.ts";
-import { keysCommand } from "./keys.ts";
-import { manifestsCommand } from "./manifests.ts";
-import { usageCommand } from "./model-usage.ts";
-import { packCommand } from "./pack.ts";
-import { pluginCommand } from "./plugin.ts";
-import { policiesCommand } from "./policies.ts";
-import { restoreCommand } from "./restore.ts";
-import { serveCommand } from "./serve.ts";
-import { sessionsCommand } from "./sessions.ts";
-import { simulateCommand } from "./simulate.ts";
-import { testActionCommand } from "./test-action.ts";
-import { ticketsCommand } from "./tickets.ts";
-import { webhookCommand } from "./webhook.ts";
+import { authorCommands } from "./command/author.ts";
+import { buildCommand, type CommandDescription, withExamples } from "./command/description.ts";
+import { operateCommands } from "./command/operate.ts";
+import { proveCommands } from "./command/prove.ts";
+import { reviewCommands } from "./command/review.ts";
+import { startCommands } from "./command/start.ts";
+import { applyUsage, reportFailure, wantsJson } from "./failure.ts";
 
-/** The whole command line, by what its user is about to do. */
+/** Every command, by what its user is about to do. */
+const groups: Readonly<Record<string, readonly CommandDescription[]>> = {
+  "Start:": startCommands,
+  "Author policy:": authorCommands,
+  "Review:": reviewCommands,
+  "Prove:": proveCommands,
+  "Operate:": operateCommands,
+};
+
+const examples = `
+# on this machine: a demo server, the shipped policy packs, two keys
+gateway serve
+# list the requests that wait for a review
+GATEWAY_API_KEY=$(cat data/operator.key) gateway approvals list`;
+
+/** Builds the whole command line; the code of a command is loaded when it runs. */
 export function buildProgram(): Command {
   const program = new Command("gateway")
-    .description("Governs what AI agents do: every action is judged by policy and leaves evidence.")
-    .version(identity.version)
-    .commandsGroup("Start:")
-    .addCommand(initCommand())
-    .addCommand(doctorCommand())
-    .addCommand(serveCommand())
-    .addCommand(keysCommand())
-    .addCommand(configCommand())
-    .addCommand(completionCommand())
-    .commandsGroup("Author policy:")
-    .addCommand(packCommand())
-    .addCommand(pluginCommand())
-    .addCommand(testActionCommand())
-    .addCommand(simulateCommand())
-    .addCommand(policiesCommand())
-    .commandsGroup("Review:")
-    .addCommand(approvalsCommand())
-    .addCommand(explainCommand())
-    .addCommand(breakGlassCommand())
-    .addCommand(sessionsCommand())
-    .addCommand(ticketsCommand())
-    .addCommand(manifestsCommand())
-    .commandsGroup("Prove:")
-    .addCommand(evidenceCommand())
-    .commandsGroup("Operate:")
-    .addCommand(usageCommand())
-    .addCommand(upstreamsCommand())
-    .addCommand(providersCommand())
-    .addCommand(webhookCommand())
-    .addCommand(backupCommand())
-    .addCommand(restoreCommand());
-  return completeHelp(program);
+    .description("Govern what AI agents do: every action is judged by policy and leaves evidence.")
+    .version(identity.version);
+  for (const [title, descriptions] of Object.entries(groups)) {
+    program.commandsGroup(title);
+    for (const description of descriptions) program.addCommand(buildCommand(description));
+  }
+  return withExamples(program, examples.trim());
+}
+
+/** Runs one command line to its end, and sets the exit code of the process. */
+export async function runProgram(argv: readonly string[]): Promise<void> {
+  // A reader such as `head` may close the pipe early: ends like SIGPIPE would.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(141);
+  });
+  const isJson = wantsJson(argv);
+  try {
+    await applyUsage(buildProgram(), isJson).parseAsync(argv);
+  } catch (cause) {
+    process.exitCode = reportFailure(cause, isJson);
+  }
 }

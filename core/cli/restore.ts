@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { lstat, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { AbstractChainedBatch } from "abstract-level";
-import { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { endRestored } from "../approval/start.ts";
 import { assumePublished, type BackupHeader, refuse } from "../backup/content.ts";
@@ -15,15 +14,16 @@ import { listPublishedHeads } from "../evidence/witness/published-heads.ts";
 import { syncFolder } from "../store/folder.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { isLocked, openSnapshot } from "../store/snapshot.ts";
-import { currentUser, parseText } from "./admin-client.ts";
+import { currentUser } from "./evidence-change.ts";
 import {
   type EvidenceFolder,
   type FolderReport,
   judgeFolder,
   openOfflineLedger,
+  openWitness,
   readMarks,
 } from "./evidence-folder.ts";
-import { addText, openWitness } from "./extension-verify.ts";
+import { print, say } from "./print.ts";
 
 interface RestoreOptions {
   readonly data: string;
@@ -34,40 +34,19 @@ interface RestoreOptions {
   readonly json?: true;
 }
 
-/** What was restored. */
 interface Restored {
   readonly tenants: number;
   readonly approvalsEnded: number;
 }
 
 /** `gateway restore`. */
-export function restoreCommand(): Command {
-  return new Command("restore")
-    .description("restore a backup into a data folder; whatever is wrong with it, the folder stays as it was")
-    .argument("<file>", "a file that the gateway wrote")
-    .requiredOption(
-      "-d, --data <folder>",
-      "data folder that holds the `keys` folder of the backup's gateway, and no state",
-    )
-    .option("--witness <place>", "where a witness keeps its notes: a folder or URL; repeatable", addText, [])
-    .option(
-      "--accept-rollback <reason>",
-      "restore what is older than a witness has seen; kept in the record",
-      parseText,
-    )
-    .option("--replace", "move the state that is there aside, where no gateway runs on it")
-    .option("--by <name>", "who asked for it; kept in the record (default: the user this runs as)", parseText)
-    .option("--json", "print JSON")
-    .action(restore);
-}
-
-async function restore(file: string, options: RestoreOptions): Promise<void> {
+export async function restore(file: string, options: RestoreOptions): Promise<void> {
   const [path, data] = [resolve(file), resolve(options.data)];
   const sound = await readBackup(path);
   await checkOwn(sound, data);
   const target = await RestoreTarget.open(data, options.replace === true);
   let done: Restored;
-  let aside: string | undefined;
+  let replaced: string | undefined;
   try {
     const staged = await stageBackup(path, sound, target.stage);
     try {
@@ -76,15 +55,15 @@ async function restore(file: string, options: RestoreOptions): Promise<void> {
     } finally {
       await staged.close();
     }
-    aside = await target.commit();
+    replaced = await target.commit();
   } catch (error) {
     await target.abandon();
     throw error;
   }
-  tell(sound.header, done, aside, options);
+  printRestored(sound.header, done, replaced, options);
 }
 
-/** Whoever holds the key that sealed it made it. */
+/** Throws BACKUP_REFUSED unless the data folder holds the key that sealed the backup: only its own gateway could seal it. */
 async function checkOwn({ key }: SoundBackup, data: string): Promise<void> {
   const keys = join(data, "keys");
   if ((await new KeyFolder(keys, randomBytes).find(key.id)) !== undefined) return;
@@ -93,7 +72,7 @@ async function checkOwn({ key }: SoundBackup, data: string): Promise<void> {
   );
 }
 
-/** Throws BACKUP_REFUSED where something speaks against it that nobody accepted, or nobody can. */
+/** Throws BACKUP_REFUSED for faults, and for a backup that is older than other notes where `--accept-rollback` is missing. */
 async function checkAge(staged: StagedBackup, target: RestoreTarget, options: RestoreOptions): Promise<void> {
   const { witness, acceptRollback } = options;
   const trust = {
@@ -104,17 +83,17 @@ async function checkAge(staged: StagedBackup, target: RestoreTarget, options: Re
     maxAgeMs: undefined,
   };
   const report = await judgeFolder(staged, trust);
-  const doubts = await findDoubts(staged, report, await target.formerMarks());
-  const grave = doubts.filter(({ isAge }) => !isAge);
-  if (grave.length > 0) throw refuse(grave.map(({ text }) => text).join("; "));
-  if (doubts.length === 0) return;
-  const texts = doubts.map(({ text }) => text);
+  const objections = await findObjections(staged, report, await target.formerMarks());
+  const faults = objections.filter(({ isAge }) => !isAge);
+  if (faults.length > 0) throw refuse(faults.map(({ text }) => text).join("; "));
+  if (objections.length === 0) return;
+  const texts = objections.map(({ text }) => text);
   if (acceptRollback === undefined)
-    throw refuse(`${texts.join("; ")}; \`--accept-rollback <reason>\` restores it all the same`);
-  for (const text of texts) process.stderr.write(`gateway: accepted: ${text}\n`);
+    throw refuse(`${texts.join("; ")}; \`--accept-rollback <reason>\` restores it anyway`);
+  for (const text of texts) say(`accepted: ${text}`);
 }
 
-/** Opens the evidence as a start does, ends what waits for review or use, and records the restore. */
+/** Opens the evidence as a start does, expires approvals that are pending or unused, and records the restore. */
 async function settle(
   { store }: StagedBackup,
   { name, madeAt }: BackupHeader,
@@ -139,85 +118,82 @@ interface SettleOptions extends RestoreOptions {
   readonly stage: string;
 }
 
-function tell(
+function printRestored(
   { name, madeAt }: BackupHeader,
-  done: Restored,
-  aside: string | undefined,
+  { tenants, approvalsEnded: ended }: Restored,
+  replaced: string | undefined,
   options: RestoreOptions,
 ): void {
-  const { tenants, approvalsEnded: ended } = done;
-  const told = { backup: name, made_at: madeAt, tenants, approvals_ended: ended, replaced: aside ?? null };
-  if (options.json) process.stdout.write(`${JSON.stringify(told)}\n`);
-  else process.stdout.write(`${name}: restored as of ${madeAt}, ${tenants} tenants, ${ended} approvals ended\n`);
-  if (aside !== undefined) process.stderr.write(`gateway: what was there is in ${aside}\n`);
+  const summary = { backup: name, made_at: madeAt, tenants, approvals_ended: ended, replaced: replaced ?? null };
+  if (options.json) print(JSON.stringify(summary));
+  else print(`${name}: restored as of ${madeAt}, ${tenants} tenants, ${ended} approvals ended`);
+  if (replaced !== undefined) say(`the replaced state is in ${replaced}`);
   if (options.acceptRollback === undefined) return;
-  process.stderr.write(
-    "gateway: a tenant of whom a witness has seen more is refused until that witness's notes are set aside\n",
-  );
+  say("tenants of whom a witness has seen more are refused until the notes of that witness are set aside");
 }
 
-/** Why something should not be restored. */
-interface Doubt {
+/** A reason against restoring a backup. */
+interface Objection {
   readonly text: string;
-  /** It may be as old as that, and nothing else: a person who knows why may accept it. */
+  /** The backup may only be old, not faulty: a person who knows why can accept it. */
   readonly isAge: boolean;
 }
 
 /**
- * What speaks against restoring a backup: chains that are not sound, witnesses that have seen more, and where a witness
- * was told of a chain, that none was named. `former` are the marks of the state it replaces; undefined where they cannot
- * be read.
+ * Returns the reasons against restoring a backup: chains that are not sound, witnesses that have seen more, and chains with
+ * published heads of which no witness was named. `former` are the marks of the replaced state; undefined where they
+ * cannot be read.
  */
-async function findDoubts(
+async function findObjections(
   staged: StagedBackup,
   { chains, list }: FolderReport,
   former: ReadonlyMap<string, Mark> | undefined,
-): Promise<readonly Doubt[]> {
-  const told = new Set((await listPublishedHeads(staged.store)).flat().map(({ chain }) => chain));
-  const doubts: Doubt[] = [];
+): Promise<readonly Objection[]> {
+  const published = new Set((await listPublishedHeads(staged.store)).flat().map(({ chain }) => chain));
+  const objections: Objection[] = [];
   for (const { tenant, verdict, first_bad: bad } of chains) {
     const chain = staged.marks.get(tenant)?.chain ?? "";
-    // A chain that was named, and held nothing yet.
-    const isUnborn = staged.marks.get(tenant)?.seq === -1 && bad?.reason === "missing_record";
-    if (bad !== null && !isUnborn) {
-      // What a witness says has no place in the chain; what is wrong inside it has.
+    // A chain with a name and no record yet.
+    const isEmpty = staged.marks.get(tenant)?.seq === -1 && bad?.reason === "missing_record";
+    if (bad !== null && !isEmpty) {
+      // A fault inside the chain has a record number; a witness's objection has none.
       const isAge = bad.reason === "behind_witness" && bad.seq === undefined;
-      doubts.push({ text: `chain of tenant \`${tenant}\`: ${bad.detail}`, isAge });
-    } else if (verdict === "self-attested" && told.has(chain)) {
-      doubts.push({ text: `chain of tenant \`${tenant}\` has a witness; name it with --witness`, isAge: true });
+      objections.push({ text: `chain of tenant \`${tenant}\`: ${bad.detail}`, isAge });
+    } else if (verdict === "self-attested" && published.has(chain)) {
+      objections.push({ text: `chain of tenant \`${tenant}\` has a witness; name it with --witness`, isAge: true });
     }
   }
-  if (list !== undefined) doubts.push({ text: list.first_bad.detail, isAge: true });
-  return [...doubts, ...formerDoubts(staged.marks, former)];
+  if (list !== undefined) objections.push({ text: list.first_bad.detail, isAge: true });
+  return [...objections, ...formerObjections(staged.marks, former)];
 }
 
-/** The state that is replaced is a witness too, as long as it says anything. */
-function formerDoubts(
+/** The replaced state is a witness, too, where its marks can be read. */
+function formerObjections(
   marks: ReadonlyMap<string, Mark>,
   former: ReadonlyMap<string, Mark> | undefined,
-): readonly Doubt[] {
-  if (former === undefined) return [{ text: "the marks of what is replaced cannot be read", isAge: true }];
+): readonly Objection[] {
+  if (former === undefined) return [{ text: "the marks of the replaced state cannot be read", isAge: true }];
   return [...former.values()].flatMap(({ tenant, chain, seq }) => {
     const mark = marks.get(tenant);
     const kept = mark?.chain === chain ? mark.seq : -1;
     if (kept >= seq) return [];
-    const text = `chain of tenant \`${tenant}\`: what is replaced has ${seq + 1} records, the backup ${kept + 1}`;
+    const text = `chain of tenant \`${tenant}\`: the replaced state has ${seq + 1} records, the backup ${kept + 1}`;
     return [{ text, isAge: true }];
   });
 }
 
 const prefix = ".restore-";
-/** In this order: marks without records are a chain that was cut, which no gateway serves. */
+/** Moved in this order: no gateway serves marks without records, so an interruption is noticed. */
 const parts = ["high-water", "state"] as const;
 
 /**
- * A data folder that something is restored into. Everything is laid out in a folder inside it, and moved to its place in
- * the end; until then the data folder is as it was.
+ * A data folder to restore into. New content is staged in a folder inside it and moved to its place at the end; until then
+ * the data folder is unchanged.
  */
 class RestoreTarget {
   readonly #data: string;
   readonly #held: readonly string[];
-  /** Where the new content is laid out. */
+  /** Folder of the new content. */
   readonly stage: string;
 
   private constructor(data: string, held: readonly string[], stage: string) {
@@ -227,14 +203,14 @@ class RestoreTarget {
   }
 
   /**
-   * Throws BACKUP_REFUSED where the folder holds state and may not `replace` it, and STATE_UNUSABLE where a gateway runs
-   * on it.
+   * Throws BACKUP_REFUSED where the folder holds state and `replace` is false, and STATE_UNUSABLE where a gateway runs on
+   * it.
    */
   static async open(data: string, replace: boolean): Promise<RestoreTarget> {
     const held: string[] = [];
     for (const part of parts) if (await isThere(join(data, part))) held.push(part);
     if (held.length > 0 && !replace) {
-      throw refuse(`\`${data}\` is not empty; choose another folder, or --replace what it holds`);
+      throw refuse(`\`${data}\` is not empty; choose another folder, or replace its state with --replace`);
     }
     if (held.includes("state")) await checkIdle(data);
     for (const name of await readdir(data)) {
@@ -243,7 +219,7 @@ class RestoreTarget {
     return new RestoreTarget(data, held, await mkdtemp(join(data, prefix)));
   }
 
-  /** What the state that is replaced promised; undefined where its marks cannot be read. */
+  /** The marks of the state to replace; undefined where they cannot be read. */
   async formerMarks(): Promise<ReadonlyMap<string, Mark> | undefined> {
     try {
       return await readMarks(join(this.#data, "high-water"), join(this.stage, "former-high-water"));
@@ -253,19 +229,19 @@ class RestoreTarget {
     }
   }
 
-  /** Moves what was there aside, and the new content to its place. Durable when it resolves. Returns where the old is. */
+  /** Moves old state aside and the new content to its place. Durable when it resolves. Returns the folder of the old state. */
   async commit(): Promise<string | undefined> {
-    const aside = this.#held.length === 0 ? undefined : await this.#moveAside();
+    const replaced = this.#held.length === 0 ? undefined : await this.#moveAside();
     for (const part of parts) {
-      // COMMIT POINT: with the second, the folder holds what was restored.
+      // COMMIT POINT: after the second, the folder holds the restored state.
       await rename(join(this.stage, part), join(this.#data, part));
       await syncFolder(this.#data);
     }
     await this.abandon();
-    return aside;
+    return replaced;
   }
 
-  /** Removes what was laid out. */
+  /** Removes the staged content. */
   async abandon(): Promise<void> {
     await rm(this.stage, { recursive: true, force: true });
   }
@@ -280,7 +256,7 @@ class RestoreTarget {
   }
 }
 
-/** Any other fault of the state is why it is replaced. */
+/** Throws STATE_UNUSABLE where a gateway runs on the folder; other faults of its state are a reason to replace it. */
 async function checkIdle(data: string): Promise<void> {
   try {
     await (await openSnapshot(data)).close();
@@ -299,14 +275,14 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** What a backup holds, as a data folder without keys. */
+/** The content of a backup as a data folder without keys. */
 interface StagedBackup extends EvidenceFolder {
   readonly store: Store;
 }
 
 /**
- * Lays a sound backup out in an empty folder: its store in `state`, its marks in `high-water`. Durable when it resolves.
- * Throws BACKUP_REFUSED where the file is not what `sound` was read from any more.
+ * Writes a sound backup into an empty folder: its store to `state`, its marks to `high-water`. Durable when it resolves.
+ * Throws BACKUP_REFUSED where the file changed since `sound` was read.
  */
 export async function stageBackup(path: string, sound: SoundBackup, dir: string): Promise<StagedBackup> {
   const sink = new StoreSink(await openStore({ dir, enabled: true }));
@@ -317,7 +293,7 @@ export async function stageBackup(path: string, sound: SoundBackup, dir: string)
     await sink.store.close();
   }
   await writeMarks(join(dir, "high-water"), sink.marks);
-  // Opened anew: what the database had only logged becomes tables, and a store of another format is refused.
+  // Reopened: the database turns its log into tables, and refuses a store of another format.
   const store = await openStore({ dir, enabled: true });
   const marks = new Map(sink.marks.map((mark) => [mark.tenant, mark]));
   const tenants = [...new Set([...marks.keys(), ...(await listTenants(store))])].sort();

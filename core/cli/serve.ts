@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
-import { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { Gateway, type GatewayPorts } from "../compose/gateway.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { loadConfig } from "../config/load.ts";
 import { crashOf, type Log, openLog } from "../observe/log.ts";
-import { openLocalMode, takeLocalOptions } from "./local-mode.ts";
+import { openLocalMode } from "./local-mode.ts";
+import { say } from "./print.ts";
 import { TreeWatch } from "./tree-watch.ts";
 
 interface ServeOptions {
@@ -16,22 +16,13 @@ interface ServeOptions {
 }
 
 /** `gateway serve`: runs until SIGINT or SIGTERM; SIGHUP and file changes reload packs and keys. */
-export function serveCommand(): Command {
-  const command = new Command("serve")
-    .description("run the gateway; without --config in local mode: the demo upstream, the shipped packs, two made keys")
-    .option("-c, --config <file>", "configuration file (gateway.yaml)");
-  return takeLocalOptions(command)
-    .option("--json", "say that it is ready, and log, in JSON at a terminal too")
-    .action(serve);
-}
-
-async function serve(options: ServeOptions): Promise<void> {
+export async function serve(options: ServeOptions): Promise<void> {
   const config =
     options.config === undefined ? await openLocal(options) : await loadConfig(resolve(options.config), process.env);
-  const log = openLog(config.log.level, isForPerson(process.stderr, options));
+  const log = openLog(config.log.level, isTerminal(process.stderr, options));
   process.on("uncaughtException", (cause) => endWith(cause, log));
   const opening = Gateway.open(config, log);
-  // Before anything is read: what changes while it opens is taken up once it is open.
+  // Starts before anything is read: changes while the gateway opens are reloaded once it is open.
   const stopWatching = watchConfiguration(config, log, () =>
     opening.then(
       (opened) => reload(opened, config, log),
@@ -43,43 +34,45 @@ async function serve(options: ServeOptions): Promise<void> {
     throw cause;
   });
   const { ports } = gateway;
-  // Before anybody can know that it runs: a signal sent at once must stop it, not end it.
+  // Before readiness is printed: a signal sent right after it must stop the gateway, not kill it.
   const stopped = stopSignal();
-  process.stdout.write(isForPerson(process.stdout, options) ? readyText(config.listen.host, ports) : readyLine(ports));
+  process.stdout.write(isTerminal(process.stdout, options) ? readyText(config.listen.host, ports) : readyLine(ports));
   await stopped;
   stopWatching();
-  log.info("stopping: what is in flight may finish");
+  log.info("gateway_stopping");
   await gateway.close();
 }
 
-function isForPerson({ isTTY }: NodeJS.WriteStream, { json }: ServeOptions): boolean {
+/** Returns whether a stream is read by a person. */
+function isTerminal({ isTTY }: NodeJS.WriteStream, { json }: ServeOptions): boolean {
   return isTTY === true && json === undefined;
 }
 
 async function openLocal({ data, port }: ServeOptions): Promise<GatewayConfig> {
   const { config, keys } = await openLocalMode(resolve(data ?? "data"), port);
-  process.stderr.write("gateway: local mode, tenant `local`\n");
+  say("local mode, tenant `local`");
   for (const { id, role, path, made } of keys) {
-    const told = made === null ? `the key is in ${path}` : `made the key ${made}, kept in ${path}`;
-    process.stderr.write(`gateway: for the ${id}, role \`${role}\`: ${told}\n`);
+    const place = made === null ? `the key is in ${path}` : `generated the key ${made}, stored in ${path}`;
+    say(`for the ${id}, role \`${role}\`: ${place}`);
   }
   return config;
 }
 
+/** Reloads packs and keys; where that fails the last good ones stay. */
 async function reload(gateway: Gateway, started: GatewayConfig, log: Log): Promise<void> {
   try {
     const config = started.source === null ? started : await loadConfig(started.source, process.env);
     await gateway.reload(config);
-    log.info("reloaded packs and keys");
+    log.info("configuration_reloaded");
   } catch (cause) {
     const { code, message } = GatewayError.from(cause);
-    log.error({ code, detail: message }, "reload refused: the last good packs and keys stay");
+    log.error({ code, detail: message }, "reload_refused");
   }
 }
 
-/** What is in flight is not known any more to be as it should: the next start records its outcome as unknown. */
+/** Ends the process: its state can no longer be trusted. The next start records actions in flight as unknown. */
 function endWith(cause: unknown, log: Log): never {
-  log.error(crashOf(cause), "ended by an error that nobody caught");
+  log.error(crashOf(cause), "process_crashed");
   process.exit(1);
 }
 
@@ -89,13 +82,13 @@ function stopSignal(): Promise<void> {
   });
 }
 
-/** The line on standard output that tells a program which ports are open. Its members never change meaning. */
+/** The line on standard output from which programs read the open ports. Its members never change meaning. */
 function readyLine({ gatewayPort, adminPort, metricsPort }: GatewayPorts): string {
   const ready = { event: "ready", gateway_port: gatewayPort, admin_port: adminPort, metrics_port: metricsPort };
   return `${JSON.stringify(ready)}\n`;
 }
 
-/** The same for a person at a terminal. */
+/** The open ports for a person at a terminal. */
 function readyText(host: string, { gatewayPort, adminPort, metricsPort }: GatewayPorts): string {
   const at = host.includes(":") ? `http://[${host}]` : `http://${host}`;
   return [
@@ -107,13 +100,13 @@ function readyText(host: string, { gatewayPort, adminPort, metricsPort }: Gatewa
   ].join("\n");
 }
 
-/** Editors write a file in several steps; a reload waits until they are done, but not for ever. */
+/** Editors write a file in several steps: a reload waits until changes end, up to a limit. */
 const settleMs = 200;
 const maxWaitMs = 2_000;
 
 /**
- * Calls `reload` at once on SIGHUP, and soon after the configuration file or a pack changed; never twice at a time.
- * Returns the function that stops it.
+ * Calls `reload` at once on SIGHUP, and soon after a change of the configuration file or a pack; never concurrently.
+ * Returns a function that stops watching.
  */
 function watchConfiguration(config: GatewayConfig, log: Log, reload: () => Promise<void>): () => void {
   let timer: NodeJS.Timeout | undefined;
@@ -122,7 +115,7 @@ function watchConfiguration(config: GatewayConfig, log: Log, reload: () => Promi
   const now = (): void => {
     clearTimeout(timer);
     changedMs = undefined;
-    tree.refresh(); // before the reload reads: what changes after this is heard of again
+    tree.refresh(); // before the reload reads: later changes are seen
     running = running.then(reload);
   };
   const soon = (): void => {
@@ -137,7 +130,7 @@ function watchConfiguration(config: GatewayConfig, log: Log, reload: () => Promi
       ...(config.source === null ? [] : [config.source]),
     ],
     onChange: soon,
-    onBlind: (path) => log.warn({ path }, "folder cannot be watched: send SIGHUP after a change"),
+    onBlind: (path) => log.warn({ path }, "watch_failed"),
   });
   process.on("SIGHUP", now);
   return () => {

@@ -2,20 +2,21 @@ import { createHash } from "node:crypto";
 import { type FSWatcher, readdirSync, readFileSync, statSync, watch } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { GatewayError } from "../action/error.ts";
+import { say } from "./print.ts";
 
 const maxFolders = 256;
 
 interface TreeWatchOptions {
-  /** Files, or folders with all they hold. What is not there yet may come. */
+  /** Files, or folders with all their content. They need not exist yet. */
   readonly paths: readonly string[];
   readonly onChange: () => void;
-  /** Hears of each path whose changes go unseen from now on. */
+  /** Called for each path that cannot be watched any more. */
   readonly onBlind: (path: string) => void;
 }
 
 /**
- * Tells that something below some paths changed. Only folders are watched: a watch on a file ends, in silence, when
- * another file is renamed into its place, and that is how editors and deployments write.
+ * Watches paths and all below them for changes. Watches folders only: a watch on a file ends silently when another file is
+ * renamed into its place, which is how editors and deployments write.
  */
 export class TreeWatch {
   readonly #options: TreeWatchOptions;
@@ -26,7 +27,7 @@ export class TreeWatch {
     this.refresh();
   }
 
-  /** Looks again for folders to watch; call it after each change, for those that are new. */
+  /** Finds the folders to watch again; to be called after each change, for new ones. */
   refresh(): void {
     this.close();
     this.#watchers = this.#options.paths.flatMap((path) => [
@@ -40,7 +41,7 @@ export class TreeWatch {
     this.#watchers = [];
   }
 
-  /** `name`: the one entry that matters; null for all of them. */
+  /** Watches one entry of a folder, or all of them where `name` is null. */
   #watchFolder(folder: string, name: string | null): FSWatcher[] {
     const { onChange, onBlind } = this.#options;
     try {
@@ -56,7 +57,7 @@ export class TreeWatch {
   }
 }
 
-/** A folder and those below it, at most 256; none for a file, or for what is not there. */
+/** Returns a folder and those below it, at most 256; none for a file or a missing path. */
 function foldersIn(path: string): readonly string[] {
   const found: string[] = [];
   const waiting = [path];
@@ -76,17 +77,17 @@ function innerFolders(path: string): readonly string[] | null {
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
   } catch {
-    return null; // a file, or gone by now: its own folder's watch tells when that changes
+    return null; // a file, or gone by now: the watch of its parent covers it
   }
 }
 
-/** What an author edits. What tools write beside it, such as a module, starts nothing. */
+/** The entries that an author edits; other entries, such as the module, are written by tools. */
 const edited = ["assembly", "rules", "tests", "data", "asconfig.json", "pack.yaml", "plugin.yaml"] as const;
 const settleMs = 100;
 
 /**
- * Does a work at once, and again soon after each change of what its author edits in a folder, until SIGINT; then the exit
- * code is 0. What fails is told, and waited out.
+ * Runs `work` at once, and again soon after each change of the entries that an author edits, until SIGINT; then the exit
+ * code is 0. Prints errors of `work` and goes on.
  */
 export async function repeatOnChange(folder: string, work: () => Promise<void>): Promise<void> {
   requireFolder(folder);
@@ -94,21 +95,21 @@ export async function repeatOnChange(folder: string, work: () => Promise<void>):
   const tree = new TreeWatch({
     paths: edited.map((name) => join(folder, name)),
     onChange: () => changed(),
-    onBlind: (path) => process.stderr.write(`gateway: changes of \`${path}\` go unseen\n`),
+    onBlind: (path) => say(`changes of \`${path}\` cannot be watched`),
   });
   const stopped = new Promise<"stopped">((resolve) => process.once("SIGINT", () => resolve("stopped")));
-  // What is watched may all go away, and come again.
+  // All watched folders may be removed and created again.
   const keepAlive = setInterval(() => undefined, 2 ** 30);
   for (let done = "", next = ""; next !== "stopped"; ) {
     const change = new Promise<"changed">((resolve) => {
       changed = () => setTimeout(() => resolve("changed"), settleMs);
     });
-    // Before the work reads: what changes after this is heard of again.
+    // Before the work reads: later changes are seen.
     tree.refresh();
     const content = contentOf(folder);
     if (content !== done) {
       await attempt(work);
-      process.stderr.write("gateway: waiting for a change; Ctrl-C ends it\n");
+      say("waiting for a change; Ctrl-C ends it");
     }
     done = content;
     next = await Promise.race([change, stopped]);
@@ -118,7 +119,7 @@ export async function repeatOnChange(folder: string, work: () => Promise<void>):
   process.exitCode = 0;
 }
 
-/** Nobody tells when a folder comes that is not there. */
+/** Throws EXTENSION_INVALID for a missing folder: its creation could not be watched. */
 function requireFolder(folder: string): void {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
   throw new GatewayError("EXTENSION_INVALID", `expected a folder to watch, got \`${folder}\``);
@@ -128,11 +129,11 @@ async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (cause) {
-    process.stderr.write(`gateway: ${GatewayError.from(cause).message}\n`);
+    say(GatewayError.from(cause).message);
   }
 }
 
-/** Changes with what an author edited: the digest that a build writes into a manifest is none of it. */
+/** Digests all that an author edits; leaves out the digest that a build writes into a manifest. */
 function contentOf(folder: string): string {
   const hash = createHash("sha256");
   for (const name of edited) {
@@ -144,7 +145,7 @@ function contentOf(folder: string): string {
   return hash.digest("hex");
 }
 
-/** Empty where the file went away meanwhile: that is a change of its own. */
+/** Returns an empty text where the file is gone meanwhile, which is another change. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, "latin1");
@@ -153,7 +154,7 @@ function textOf(path: string): string {
   }
 }
 
-/** The file itself, or the files below a folder; none where there is nothing. */
+/** Returns the file itself, or the files below a folder; none for a missing path. */
 function filesAt(path: string): readonly string[] {
   try {
     return readdirSync(path, { recursive: true, withFileTypes: true })

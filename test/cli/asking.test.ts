@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examplesOf } from "../../core/cli/help.ts";
+import { examplesOf } from "../../core/cli/command/description.ts";
 import { buildProgram } from "../../core/cli/program.ts";
 import { makeSigner } from "../support/trust-world.ts";
 import { type Finished, runGateway } from "../unit/cli/run.ts";
@@ -40,7 +40,7 @@ describe("every command that asks a gateway", function () {
   for (const { path, command } of everyLeaf(buildProgram())) {
     // That no gateway answers is a finding of `doctor`.
     if (path === "gateway doctor" || !command.options.some(({ long }) => long === "--admin")) continue;
-    const line = examplesOf(command, path).split("\n")[1] ?? "";
+    const line = examplesOf(command).split("\n")[1] ?? "";
 
     it(`\`${path}\` ends with 3 where none answers, and with 1 before that where it has no key`, async () => {
       const words = argumentsOf(line).filter((word) => word !== "--json");

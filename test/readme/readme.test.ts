@@ -45,7 +45,7 @@ describe("the pages for newcomers, in a clean clone [S75]", function () {
       else if (block.use === "client")
         await expectTools(text, await terminal.run("printenv MY_GATEWAY_KEY", commandMs));
       else {
-        if (running) expect(await terminal.interrupt(commandMs)).to.include("stopping: what is in flight may finish");
+        if (running) expect(await terminal.interrupt(commandMs)).to.include("gateway_stopping");
         await terminal.start(text, ready, startMs);
         running = true;
       }

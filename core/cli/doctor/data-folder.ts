@@ -11,57 +11,56 @@ import { listTenants } from "../../evidence/record/key-space.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../../evidence/tree/checkpoint.ts";
 import type { PublishedCheckpoint } from "../../evidence/witness/witness-publisher.ts";
 import { openStore } from "../../store/open.ts";
-import { askAdmin } from "../admin-client.ts";
+import { callAdmin } from "../admin-client.ts";
 import { readMarks } from "../evidence-folder.ts";
-import { count, type Examine, type Finding, fail, ok, type Patient, warn } from "./finding.ts";
+import { count, type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
 
-/** Who uses the data folder, and whether its evidence ends as it should. A gateway that runs on it is asked. */
-export const examineData: Examine = async (patient) => {
-  const { dataDir, state } = patient.config;
-  if (!state.enabled) return [ok("none is used")];
+/** Checks how the evidence in the data folder ends, from a copy, or through the admin port where a gateway runs on it. */
+export const checkData: DoctorCheck = async (target) => {
+  const { dataDir, state } = target.config;
+  if (!state.enabled) return [ok("none: state is in memory")];
   const found = await stat(dataDir).catch((cause: NodeJS.ErrnoException) => cause.code);
-  if (found === "ENOENT") return [ok(`\`${dataDir}\` is made at the first start`)];
+  if (found === "ENOENT") return [ok(`\`${dataDir}\` is created at the first start`)];
   if (typeof found !== "object")
-    return [fail(`\`${dataDir}\` cannot be opened: ${found}`, "give it to the user who runs the gateway")];
+    return [fail(`\`${dataDir}\` cannot be opened: ${found}`, "make the user who runs the gateway its owner")];
   if (!found.isDirectory()) {
-    return [fail(`\`${dataDir}\` is no folder`, "move it away, or choose another `data_dir`")];
+    return [fail(`\`${dataDir}\` is no folder`, "move it away, or set another `data_dir`")];
   }
-  if (patient.holder === undefined) {
-    return [ok("evidence was not read: this system does not tell whether a gateway runs on it")];
+  if (target.holder === undefined) {
+    return [ok("evidence was not read: this system does not show whether a gateway runs on it")];
   }
-  return patient.holder === null ? examineAtRest(dataDir) : examineRunning(patient, patient.holder);
+  return target.holder === null ? checkAtRest(dataDir) : checkRunning(target, target.holder);
 };
 
-async function examineAtRest(dataDir: string): Promise<readonly Finding[]> {
+async function checkAtRest(dataDir: string): Promise<readonly DoctorFinding[]> {
   const isNew = (await stat(`${dataDir}/state`).catch(() => undefined)) === undefined;
-  if (isNew) return [ok("new: it holds no evidence yet")];
-  const found = await examineChainEnds(dataDir);
-  return found ?? [ok(`too much to be read here; \`gateway evidence verify --data ${dataDir}\` reads it whole`)];
+  if (isNew) return [ok("no evidence yet")];
+  const found = await checkChainEnds(dataDir);
+  return found ?? [ok(`evidence was not read: too large; use \`gateway evidence verify --data ${dataDir}\``)];
 }
 
-async function examineRunning(
-  { admin, env }: Patient,
-  { pid, name }: NonNullable<Patient["holder"]>,
-): Promise<readonly Finding[]> {
+async function checkRunning(
+  { admin, env }: DoctorTarget,
+  { pid, name }: NonNullable<DoctorTarget["holder"]>,
+): Promise<readonly DoctorFinding[]> {
   const running = ok(`held by \`${name}\`, pid ${pid}`);
   if ((env.GATEWAY_API_KEY ?? "") === "") {
-    return [running, ok("evidence was not read: set GATEWAY_API_KEY, and the gateway is asked")];
+    return [running, ok("evidence was not read: set GATEWAY_API_KEY to check it through the gateway")];
   }
-  return [running, await examineHead(admin)];
+  return [running, await checkHead(admin)];
 }
 
-/** What is copied to be read. */
-const maxBytes = 268_435_456;
+const maxCopyBytes = 268_435_456;
 
 /**
- * How each chain of a data folder ends, as a start would find it: by its mark, its last record and its checkpoint. It reads
- * a copy, so nothing in the folder changes. Undefined where that would be too large. Nobody may hold the folder.
+ * Checks how each chain of a data folder ends, as a start does: its mark, last record and checkpoint. Reads a copy, so
+ * nothing in the folder changes; undefined where that would be too large. No process may hold the folder.
  */
-async function examineChainEnds(dataDir: string): Promise<readonly Finding[] | undefined> {
+async function checkChainEnds(dataDir: string): Promise<readonly DoctorFinding[] | undefined> {
   const state = join(dataDir, "state");
   const names = await readdir(state);
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(state, name))).size));
-  if (sizes.reduce((sum, size) => sum + size, 0) > maxBytes) return undefined;
+  if (sizes.reduce((sum, size) => sum + size, 0) > maxCopyBytes) return undefined;
   const copy = await mkdtemp(join(tmpdir(), "gateway-doctor-"));
   try {
     await mkdir(join(copy, "state"), { mode: 0o700 });
@@ -72,59 +71,59 @@ async function examineChainEnds(dataDir: string): Promise<readonly Finding[] | u
   }
 }
 
-async function judgeCopy(dataDir: string, copy: string): Promise<readonly Finding[]> {
+async function judgeCopy(dataDir: string, copy: string): Promise<readonly DoctorFinding[]> {
   const marks = await readMarks(join(dataDir, "high-water"), join(copy, "high-water"));
   const store = await openStore({ dir: copy, enabled: true });
   try {
     const source = { store, ...openKeyStores(join(dataDir, "keys"), randomBytes) };
-    const faults: Finding[] = [];
+    const faults: DoctorFinding[] = [];
     const tenants = new Set([...marks.keys(), ...(await listTenants(store))]);
     for (const tenant of tenants) {
       const mark = marks.get(tenant);
-      // A chain that holds nothing yet has no end to check, and would get its keys by being loaded.
+      // An empty chain has no end to check, and loading it would create its keys.
       const end = mark?.seq === -1 ? undefined : await loadChain(source, tenant, mark);
       if (end !== undefined && "refused" in end)
         faults.push(
-          fail(end.refused, "restore the newest backup: `gateway restore`; `gateway evidence verify --data` says more"),
+          fail(end.refused, "run `gateway evidence verify --data`; restore the newest backup with `gateway restore`"),
         );
     }
-    return faults.length > 0 ? faults : [ok(`${count(tenants.size, "chain")} of evidence, each ending as it should`)];
+    return faults.length > 0 ? faults : [ok(`${count(tenants.size, "chain")} of evidence, each with a valid end`)];
   } finally {
     await store.close();
   }
 }
 
-/** Clocks of two machines differ a little. */
+/** Tolerated difference between the clocks of two machines. */
 const maxAheadMs = 5_000;
 
-/** Where a running gateway's evidence ends, by its own latest checkpoint. */
-async function examineHead(admin: string): Promise<Finding> {
+/** Checks the latest checkpoint of a running gateway. */
+async function checkHead(admin: string): Promise<DoctorFinding> {
   try {
-    const body = await askAdmin({ admin }, "/admin/v1/evidence/checkpoint");
-    return judgeCheckpoint(JSON.parse(body.toString("utf8")) as PublishedCheckpoint, Date.now());
+    const checkpoint = await callAdmin<PublishedCheckpoint>({ admin }, "GET /admin/v1/evidence/checkpoint");
+    return judgeCheckpoint(checkpoint, Date.now());
   } catch (cause) {
     const { message } = GatewayError.from(cause);
-    const mend = "set `--admin` and GATEWAY_API_KEY to its own";
-    return warn(`the gateway at ${admin} does not say where its evidence ends: ${message}`, mend);
+    const fix = "correct `--admin` and GATEWAY_API_KEY";
+    return warn(`no checkpoint from the gateway at ${admin}: ${message}`, fix);
   }
 }
 
-/** A checkpoint against the keys told with it, and the clock. Whose keys they are, nobody here can know. */
-export function judgeCheckpoint({ note, keys }: PublishedCheckpoint, nowMs: number): Finding {
+/** Checks a checkpoint against the keys in the same answer, and the clock. Nothing here proves the owner of the keys. */
+export function judgeCheckpoint({ note, keys }: PublishedCheckpoint, nowMs: number): DoctorFinding {
   const checkpoint = parseCheckpoint(note);
-  const mend = "`gateway evidence verify` tells more; restore the newest backup";
-  if (checkpoint === undefined) return fail("the gateway's latest checkpoint is none", mend);
+  const fix = "run `gateway evidence verify`; restore the newest backup";
+  if (checkpoint === undefined) return fail("the gateway's latest checkpoint is malformed", fix);
   const { size, time } = checkpoint;
   const valid = keys.filter(({ from_size: from, to_size: to }) => from <= size && size <= (to ?? size));
   const known = valid.map(({ public_key: key }) => VerifyingKey.parse(key)).filter((key) => key !== undefined);
   if (known.length < valid.length || !isCheckpointSignedBy(checkpoint, known)) {
-    return fail(`the gateway's latest checkpoint, over ${size} records, is not signed by its key`, mend);
+    return fail(`the gateway's latest checkpoint, over ${size} records, is not signed by its key`, fix);
   }
   if (Date.parse(time) - nowMs > maxAheadMs) {
     return fail(
-      `the gateway's latest record is of ${time}, which is yet to come`,
+      `the gateway's latest record is of ${time}, which is in the future`,
       "set the clock of one of the two machines",
     );
   }
-  return ok(`the gateway vouches for ${size} records of your tenant, the latest of ${time}`);
+  return ok(`a signed checkpoint covers ${size} records of your tenant, the latest of ${time}`);
 }

@@ -1,39 +1,45 @@
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import type { LockHolder } from "./port.ts";
 
 export type Status = "ok" | "warn" | "fail";
 
-/** What one look found. Names variables and hosts, never what is secret in them. */
-export interface Finding {
+/** One result of a check. Names variables and hosts, never a secret. */
+export interface DoctorFinding {
   readonly status: Status;
   readonly text: string;
-  /** What to do about it, in one step; null where nothing has to be done. */
-  readonly mend: string | null;
+  /** The fix, in one step; null for `ok`. */
+  readonly fix: string | null;
 }
 
-/** What is examined. */
-export interface Patient {
+/** The process that holds the state in a data folder. */
+export interface LockHolder {
+  readonly pid: number;
+  /** As the system names it. */
+  readonly name: string;
+}
+
+/** The installation to check. */
+export interface DoctorTarget {
   readonly config: GatewayConfig;
-  /** Who holds the state in the data folder; null where nobody does, undefined where it cannot be known. */
+  /** The process that holds the state; null for none, undefined where the system does not say. */
   readonly holder: LockHolder | null | undefined;
   readonly env: NodeJS.ProcessEnv;
-  /** Where the admin port is asked. */
+  /** URL of the admin port. */
   readonly admin: string;
 }
 
-/** One check. May throw: what cannot be examined is no good sign. */
-export type Examine = (patient: Patient) => Promise<readonly Finding[]>;
+/** One check. One that throws has failed. */
+export type DoctorCheck = (target: DoctorTarget) => Promise<readonly DoctorFinding[]>;
 
-export function ok(text: string): Finding {
-  return { status: "ok", text, mend: null };
+export function ok(text: string): DoctorFinding {
+  return { status: "ok", text, fix: null };
 }
 
-export function warn(text: string, mend: string): Finding {
-  return { status: "warn", text, mend };
+export function warn(text: string, fix: string): DoctorFinding {
+  return { status: "warn", text, fix };
 }
 
-export function fail(text: string, mend: string): Finding {
-  return { status: "fail", text, mend };
+export function fail(text: string, fix: string): DoctorFinding {
+  return { status: "fail", text, fix };
 }
 
 /** `1 key`, `2 keys`. */

@@ -2,28 +2,28 @@ import { randomBytes } from "node:crypto";
 import { open, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
-import { type Examine, type Finding, fail, ok, type Patient, warn } from "./finding.ts";
+import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
 
-/** File systems keep times by the clock tick, networks take a moment. */
+/** File systems round times to the clock tick, and networks add latency. */
 const maxSkewMs = 2_000;
 const maxJumpMs = 500;
-const watchedMs = 250;
-/** Before this, no clock was set. */
-const firstMs = Date.parse("2026-01-01T00:00:00Z");
+const watchMs = 250;
+/** A clock before this was never set. */
+const minClockMs = Date.parse("2026-01-01T00:00:00Z");
 
-/** What was seen of the clock, in milliseconds. */
+/** Observations of the clock, in milliseconds. */
 interface ClockSigns {
   readonly nowMs: number;
-  /** How far it went, beyond the time that passed while it was watched. */
+  /** How far it moved while watched, less the elapsed time. */
   readonly jumpMs: number;
-  /** When evidence was written last; null where there is none. */
+  /** Time of the latest evidence; null where there is none. */
   readonly writtenMs: number | null;
-  /** The time of the data folder's file system less its own; null where none was to be had. */
+  /** The clock of the data folder's file system less this one; null where unknown. */
   readonly skewMs: number | null;
 }
 
-/** Whether the clock is set, steady, and never was ahead of where it is now. */
-export const examineClock: Examine = async ({ config: { dataDir } }) => {
+/** Checks that the clock is set, steady, and was not set back. */
+export const checkClock: DoctorCheck = async ({ config: { dataDir } }) => {
   const jumpMs = await watchClock();
   const written = await stat(join(dataDir, "high-water")).catch(() => null);
   const probed = await probeFolder(dataDir, 0).catch(() => null);
@@ -35,27 +35,28 @@ export const examineClock: Examine = async ({ config: { dataDir } }) => {
   });
 };
 
-export function judgeClock({ nowMs, jumpMs, writtenMs, skewMs }: ClockSigns): readonly Finding[] {
-  const mend = "set the clock, and let one service keep it, such as systemd-timesyncd or chrony";
-  const found: Finding[] = [];
-  if (nowMs < firstMs) found.push(fail(`it says ${new Date(nowMs).toISOString()}, and was never set`, mend));
+/** Judges observations of the clock. */
+export function judgeClock({ nowMs, jumpMs, writtenMs, skewMs }: ClockSigns): readonly DoctorFinding[] {
+  const fix = "set the clock, and keep it with one service, such as systemd-timesyncd or chrony";
+  const found: DoctorFinding[] = [];
+  if (nowMs < minClockMs) found.push(fail(`it shows ${new Date(nowMs).toISOString()}: it was never set`, fix));
   const aheadMs = (writtenMs ?? nowMs) - nowMs;
   if (aheadMs > maxSkewMs) {
-    found.push(fail(`the latest evidence was written ${seconds(aheadMs)} from now: the clock has gone back`, mend));
+    found.push(fail(`the latest evidence is ${seconds(aheadMs)} in the future: the clock was set back`, fix));
   }
   if (Math.abs(jumpMs) > maxJumpMs) {
-    found.push(warn(`it jumped by ${seconds(jumpMs)} while it was watched: approvals and tickets end by it`, mend));
+    found.push(warn(`it jumped by ${seconds(jumpMs)} while watched: approvals and tickets expire by it`, fix));
   }
   if (Math.abs(skewMs ?? 0) > maxSkewMs) {
-    found.push(warn(`the data folder's file system is ${seconds(skewMs ?? 0)} ahead of this machine`, mend));
+    found.push(warn(`the data folder's file system is ${seconds(skewMs ?? 0)} ahead of this machine`, fix));
   }
   return found.length === 0 ? [ok("set, and steady")] : found;
 }
 
-/** How far the clock went beyond the time that passed. */
+/** Returns how far the clock moved in an interval, less the elapsed time. */
 async function watchClock(): Promise<number> {
   const [wall, steady] = [Date.now(), performance.now()];
-  await new Promise((resolve) => setTimeout(resolve, watchedMs));
+  await new Promise((resolve) => setTimeout(resolve, watchMs));
   return Date.now() - wall - (performance.now() - steady);
 }
 
@@ -65,14 +66,13 @@ function seconds(ms: number): string {
 
 const probes = 100;
 const slowMs = 20;
-/** No disk that keeps what it says is as quick. */
-const incredibleMs = 0.02;
+/** No durable disk syncs faster. */
+const minSyncMs = 0.02;
 
-/** How long evidence waits for the disk, by writing to it. */
-export const examineSync: Examine = async ({ config: { dataDir, state } }) => {
-  if (!state.enabled) return [ok("nothing waits for a disk")];
-  if ((await stat(dataDir).catch(() => undefined)) === undefined)
-    return [ok("to be measured once the data folder is there")];
+/** Measures synced writes to the data folder, for which evidence waits. */
+export const checkSync: DoctorCheck = async ({ config: { dataDir, state } }) => {
+  if (!state.enabled) return [ok("state is in memory")];
+  if ((await stat(dataDir).catch(() => undefined)) === undefined) return [ok("measured once the data folder exists")];
   try {
     const { syncMs } = await probeFolder(dataDir, probes);
     return [judgeSync(syncMs)];
@@ -82,84 +82,82 @@ export const examineSync: Examine = async ({ config: { dataDir, state } }) => {
   }
 };
 
-/** What the times of synced writes, the shortest first, say of a disk. */
-export function judgeSync(syncMs: readonly number[]): Finding {
+/** Judges a disk by the times of synced writes, sorted. */
+export function judgeSync(syncMs: readonly number[]): DoctorFinding {
   const mean = syncMs.reduce((sum, ms) => sum + ms, 0) / syncMs.length;
   const p99 = syncMs[Math.ceil(syncMs.length * 0.99) - 1] ?? mean;
-  const told = `a synced write takes ${mean.toFixed(2)} ms on average, ${p99.toFixed(2)} ms at p99`;
-  if (mean < incredibleMs) {
-    return warn(
-      `${told}: no disk is so quick`,
-      "find out whether it keeps what it says is written, or a power cut will",
-    );
+  const text = `a synced write takes ${mean.toFixed(2)} ms on average, ${p99.toFixed(2)} ms at p99`;
+  if (mean < minSyncMs) {
+    return warn(`${text}: no durable disk is so fast`, "check that its write cache survives a power cut");
   }
-  if (p99 <= slowMs) return ok(told);
-  return warn(`${told}: each action waits for two of them`, "use a local SSD for `data_dir`");
+  if (p99 <= slowMs) return ok(text);
+  return warn(`${text}: each action waits for two of them`, "use a local SSD for `data_dir`");
 }
 
 const mebibyte = 1_048_576;
-const least = 256 * mebibyte;
-const comfortable = 2_048 * mebibyte;
+const minFreeBytes = 256 * mebibyte;
+const lowFreeBytes = 2_048 * mebibyte;
 
-/** By the number that `statfs` tells: file systems that lose what they said is written, or that others share. */
-const doubtful: ReadonlyMap<number, string> = new Map([
-  [0x01021994, "tmpfs: it is memory, and gone with the machine"],
-  [0x858458f6, "ramfs: it is memory, and gone with the machine"],
-  [0x794c7630, "overlayfs: it is gone with its container, and syncs as the layer below does"],
-  [0x6969, "NFS: what a lock or a sync is worth there depends on the server"],
-  [0xff534d42, "CIFS: what a lock or a sync is worth there depends on the server"],
-  [0xfe534d42, "SMB: what a lock or a sync is worth there depends on the server"],
-  [0x65735546, "FUSE: what a sync is worth there depends on the program behind it"],
-  [0x01021997, "9p: what a sync is worth there depends on the host"],
+/** By type of `statfs`: file systems that may lose synced writes, or are shared with other machines. */
+const unsafeFileSystems: ReadonlyMap<number, string> = new Map([
+  [0x01021994, "tmpfs: it is memory, and lost at a restart"],
+  [0x858458f6, "ramfs: it is memory, and lost at a restart"],
+  [0x794c7630, "overlayfs: it is lost with its container, and syncs as the layer below does"],
+  [0x6969, "NFS: locks and syncs depend on the server"],
+  [0xff534d42, "CIFS: locks and syncs depend on the server"],
+  [0xfe534d42, "SMB: locks and syncs depend on the server"],
+  [0x65735546, "FUSE: syncs depend on the program behind it"],
+  [0x01021997, "9p: syncs depend on the host"],
 ]);
 
-/** The disk that the data folder lies on, or will lie on. */
-export const examineDisk: Examine = async ({ config: { dataDir, state } }) => {
-  if (!state.enabled) return [warn("nothing is kept: state and evidence are in memory", "set `state.enabled` to true")];
+/** Checks the disk of the data folder, or of its nearest existing parent. */
+export const checkDisk: DoctorCheck = async ({ config: { dataDir, state } }) => {
+  if (!state.enabled)
+    return [warn("state and evidence are in memory, and lost at a restart", "set `state.enabled` to true")];
   const place = await nearestFolder(dataDir);
   const { type, bsize, bavail } = await statfs(place);
-  const reason = doubtful.get(type >>> 0);
-  const kind: readonly Finding[] =
+  const reason = unsafeFileSystems.get(type >>> 0);
+  const kind: readonly DoctorFinding[] =
     reason === undefined
       ? []
       : [warn(`\`${place}\` is on ${reason}`, "set `data_dir` to a folder on a disk of this machine")];
   return [judgeSpace(bavail * bsize), ...kind];
 };
 
-/** What so many free bytes are worth. */
-export function judgeSpace(free: number): Finding {
-  const told = `${Math.floor(free / mebibyte)} MiB free`;
-  const mend = "make room, or set `data_dir` to a larger disk: without room no action is let through";
-  if (free < least) return fail(told, mend);
-  return free < comfortable ? warn(told, mend) : ok(told);
+/** Judges the free space of a disk, in bytes. */
+export function judgeSpace(free: number): DoctorFinding {
+  const text = `${Math.floor(free / mebibyte)} MiB free`;
+  const fix = "free some space, or set `data_dir` to a larger disk: a full disk blocks every action";
+  if (free < minFreeBytes) return fail(text, fix);
+  return free < lowFreeBytes ? warn(text, fix) : ok(text);
 }
 
-/** The folder itself, or the closest above it that is there. */
+/** Returns a folder, or its nearest existing parent. */
 async function nearestFolder(path: string): Promise<string> {
   const found = await stat(path).catch(() => undefined);
   return found?.isDirectory() || dirname(path) === path ? path : nearestFolder(dirname(path));
 }
 
-/** The store, logs, pipes of upstreams, connections to providers. */
+/** Files of the store, logs, pipes of upstreams and connections to providers. */
 const ownFiles = 512;
-/** Below this, a handful of clients is enough. */
-const leastFiles = 1_024;
+/** Below this, a handful of clients uses the limit up. */
+const minFiles = 1_024;
 
-/** How many files the process may have open, against the connections that the configuration permits. */
-export async function examineOpenFiles({ config }: Patient): Promise<readonly Finding[]> {
-  const most = await openFileLimit();
-  return [most === undefined ? ok("the limit cannot be asked on this system") : judgeOpenFiles(most, config)];
+/** Checks the limit of open files against the connections that the configuration permits. */
+export async function checkOpenFiles({ config }: DoctorTarget): Promise<readonly DoctorFinding[]> {
+  const max = await openFileLimit();
+  return [max === undefined ? ok("this system does not report the limit") : judgeOpenFiles(max, config)];
 }
 
-function judgeOpenFiles(most: number, { limits }: GatewayConfig): Finding {
+function judgeOpenFiles(max: number, { limits }: GatewayConfig): DoctorFinding {
   const wanted = limits.maxConnections + ownFiles;
-  const told = `${most} may be open, ${wanted} are needed at the most`;
-  if (most >= wanted) return ok(told);
-  const mend = `raise it: \`LimitNOFILE=${wanted}\` of systemd, \`ulimit -n ${wanted}\` in a shell; or lower \`limits.max_connections\``;
-  return most < leastFiles ? fail(told, mend) : warn(told, mend);
+  const text = `${max} are permitted, at most ${wanted} are needed`;
+  if (max >= wanted) return ok(text);
+  const fix = `raise it: \`LimitNOFILE=${wanted}\` of systemd, \`ulimit -n ${wanted}\` in a shell; or lower \`limits.max_connections\``;
+  return max < minFiles ? fail(text, fix) : warn(text, fix);
 }
 
-/** Of this process, which Node has raised as far as it may; undefined where no system tells. */
+/** Returns the limit of this process, which Node raises as far as permitted; undefined where the system does not say. */
 async function openFileLimit(): Promise<number | undefined> {
   const text = await readFile("/proc/self/limits", "utf8").catch(() => "");
   const [, soft] = /^Max open files\s+(\d+|unlimited)/m.exec(text) ?? [];
@@ -167,18 +165,17 @@ async function openFileLimit(): Promise<number | undefined> {
   return soft === "unlimited" ? Number.POSITIVE_INFINITY : Number(soft);
 }
 
-/** What writing to a folder showed. */
 interface Probed {
-  /** Of each synced write of 4 KiB, in milliseconds, the shortest first. */
+  /** Times of synced writes of 4 KiB, in milliseconds, sorted. */
   readonly syncMs: readonly number[];
-  /** The time of the file system less that of this process, in milliseconds. */
+  /** The clock of the file system less that of this process, in milliseconds. */
   readonly skewMs: number;
 }
 
 const page = Buffer.alloc(4_096, 0x2e);
-const maxMs = 3_000;
+const maxProbeMs = 3_000;
 
-/** Makes a file of its own in a folder, syncs it as often as evidence would be, and removes it. Rejects where that fails. */
+/** Creates a file in a folder, writes and syncs it `writes` times, and removes it. Rejects where that fails. */
 async function probeFolder(folder: string, writes: number): Promise<Probed> {
   const path = join(folder, `.doctor-${randomBytes(8).toString("hex")}`);
   const file = await open(path, "wx", 0o600);
@@ -187,7 +184,7 @@ async function probeFolder(folder: string, writes: number): Promise<Probed> {
     const skewMs = mtimeMs - Date.now();
     const syncMs: number[] = [];
     const started = performance.now();
-    while (syncMs.length < writes && performance.now() - started < maxMs) {
+    while (syncMs.length < writes && performance.now() - started < maxProbeMs) {
       const before = performance.now();
       await file.write(page);
       await file.datasync();
@@ -198,4 +195,43 @@ async function probeFolder(folder: string, writes: number): Promise<Probed> {
     await file.close();
     await rm(path, { force: true });
   }
+}
+
+/** The minimum of `engines` in package.json. */
+export const oldestNode = "20.19";
+
+/** Options that open a debugger or weaken TLS or HTTP parsing. */
+const dangerousOption =
+  /^--(?:inspect(?:-brk|-wait|-port)?|debug-port|insecure-http-parser|tls-min-v1\.[01]|tls-cipher-list)$/;
+
+/** Checks the version of Node and the environment variables that change it. */
+export function checkNode(version: string, env: NodeJS.ProcessEnv): readonly DoctorFinding[] {
+  const found = [
+    isSupported(version)
+      ? ok(`Node ${version}`)
+      : fail(`Node ${version}, expected ${oldestNode} or later`, "install a newer Node"),
+    ...checkNodeOptions(env.NODE_OPTIONS ?? ""),
+  ];
+  if (env.NODE_TLS_REJECT_UNAUTHORIZED === "0") {
+    found.push(fail("NODE_TLS_REJECT_UNAUTHORIZED is 0: no certificate is checked", "unset it"));
+  }
+  return found;
+}
+
+function isSupported(version: string): boolean {
+  const [[major = 0, minor = 0], [minMajor = 0, minMinor = 0]] = [version, oldestNode].map((text) =>
+    text.split(".").map(Number),
+  ) as [number[], number[]];
+  return major > minMajor || (major === minMajor && minor >= minMinor);
+}
+
+/** Prints the names of options only: their values may be secrets. */
+function checkNodeOptions(text: string): readonly DoctorFinding[] {
+  const names = text.match(/(?<=^|\s)--?[a-z][a-z0-9.-]*/g) ?? [];
+  if (names.length === 0) return [];
+  const dangerous = names.filter((name) => dangerousOption.test(name));
+  if (dangerous.length > 0) {
+    return [fail(`NODE_OPTIONS weakens the process: \`${dangerous.join(" ")}\``, "unset NODE_OPTIONS")];
+  }
+  return [warn(`NODE_OPTIONS changes the process: \`${names.join(" ")}\``, "unset NODE_OPTIONS")];
 }

@@ -2,28 +2,28 @@ import { readdir, readFile, readlink, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { escapeHidden } from "../../action/visible-text.ts";
-import { type Examine, type Finding, fail, ok, type Patient } from "./finding.ts";
+import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, type LockHolder, ok } from "./finding.ts";
 
-/** Whether the three ports can be opened, by opening them for a moment; and who has them where not. */
-export const examinePorts: Examine = async (patient) => {
-  const { listen } = patient.config;
+/** Checks that the three ports can be opened, by opening them briefly, and names the process that holds one. */
+export const checkPorts: DoctorCheck = async (target) => {
+  const { listen } = target.config;
   const places = [
     { key: "gateway_port", host: listen.host, port: listen.gatewayPort },
     { key: "admin_port", host: listen.adminHost, port: listen.adminPort },
     { key: "metrics_port", host: listen.adminHost, port: listen.metricsPort },
   ];
-  const found: Finding[] = [];
-  for (const place of places) if (place.port !== 0) found.push(await examinePort(place, patient));
+  const found: DoctorFinding[] = [];
+  for (const place of places) if (place.port !== 0) found.push(await checkPort(place, target));
   return found.length === 0 ? [ok("any free ports")] : found;
 };
 
-interface Place {
+interface ListenPlace {
   readonly key: string;
   readonly host: string;
   readonly port: number;
 }
 
-async function examinePort({ key, host, port }: Place, { holder }: Patient): Promise<Finding> {
+async function checkPort({ key, host, port }: ListenPlace, { holder }: DoctorTarget): Promise<DoctorFinding> {
   const code = await tryListening(host, port);
   if (code === undefined) return ok(`${port} is free`);
   if (code === "EADDRINUSE") {
@@ -31,14 +31,14 @@ async function examinePort({ key, host, port }: Place, { holder }: Patient): Pro
     if (owner !== undefined && owner.pid === holder?.pid)
       return ok(`${port} is open: the gateway runs, pid ${owner.pid}`);
     const who = owner === undefined ? "another process" : `\`${owner.name}\`, pid ${owner.pid}`;
-    return fail(`${port} is taken by ${who}`, `stop it, or choose another \`listen.${key}\``);
+    return fail(`${port} is taken by ${who}`, `stop it, or set another \`listen.${key}\``);
   }
-  if (code === "EACCES") return fail(`this user may not open ${port}`, `choose a \`listen.${key}\` above 1023`);
+  if (code === "EACCES") return fail(`this user may not open ${port}`, `set a \`listen.${key}\` above 1023`);
   const hostKey = key === "gateway_port" ? "host" : "admin_host";
   return fail(`\`${host}\` cannot be listened on: ${code}`, `set \`listen.${hostKey}\` to an address of this machine`);
 }
 
-/** The system's word against it. */
+/** Returns the error code of listening on a port; undefined where it works. */
 function tryListening(host: string, port: number): Promise<string | undefined> {
   const server = createServer();
   return new Promise((resolve) => {
@@ -55,7 +55,7 @@ interface PortOwner {
 
 const listening = "0A";
 
-/** Who listens on a port of this machine; undefined where the system does not tell this user. */
+/** Returns the process that listens on a port of this machine; undefined where the system does not show it to this user. */
 async function portOwner(port: number): Promise<PortOwner | undefined> {
   const sockets = await listeningSockets(port);
   if (sockets.size === 0) return undefined;
@@ -66,7 +66,7 @@ async function portOwner(port: number): Promise<PortOwner | undefined> {
   return undefined;
 }
 
-/** `sl local_address rem_address st … inode`, the port in hex behind the colon. */
+/** Parses `sl local_address rem_address st … inode`, where the port is in hex behind the colon. */
 async function listeningSockets(port: number): Promise<ReadonlySet<string>> {
   const tables = await Promise.all(
     ["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8").catch(() => "")),
@@ -86,16 +86,9 @@ async function holdsSocket(pid: string, sockets: ReadonlySet<string>): Promise<b
   return false;
 }
 
-/** The process that holds a data folder's state. */
-export interface LockHolder {
-  readonly pid: number;
-  /** As the system calls it. */
-  readonly name: string;
-}
-
 /**
- * Who holds the state in a data folder, without opening it. Null where nobody does; undefined where the system does not
- * tell: then somebody may.
+ * Returns the process that holds the state in a data folder, without opening it. Null where none does; undefined where the
+ * system does not say, so that one may.
  */
 export async function lockHolder(dataDir: string): Promise<LockHolder | null | undefined> {
   const lock = await stat(join(dataDir, "state", "LOCK")).catch(() => undefined);
@@ -106,7 +99,7 @@ export async function lockHolder(dataDir: string): Promise<LockHolder | null | u
   return pid === undefined ? null : { pid, name: await processName(pid) };
 }
 
-/** `1: POSIX  ADVISORY  WRITE 4711 fe:01:1234 0 EOF`. One that waits has `->` in it, and holds nothing. */
+/** Parses `1: POSIX  ADVISORY  WRITE 4711 fe:01:1234 0 EOF`. Rows with `->` wait for a lock and hold none. */
 function holderOf(locks: string, inode: number): number | undefined {
   for (const line of locks.split("\n")) {
     const [, pid, ino] = /^\d+: (?:POSIX|OFDLCK)\s+\S+\s+WRITE\s+(\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /.exec(line) ?? [];
@@ -115,7 +108,7 @@ function holderOf(locks: string, inode: number): number | undefined {
   return undefined;
 }
 
-/** What the system calls a process, printable; `?` where it does not tell. */
+/** Returns the name of a process, printable; `?` where the system does not say. */
 async function processName(pid: number): Promise<string> {
   const name = await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "?");
   return escapeHidden(name.trim());

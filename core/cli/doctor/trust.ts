@@ -11,40 +11,40 @@ import { describeRefusal } from "../../trust/refusal.ts";
 import { readSigner } from "../../trust/signing.ts";
 import type { ExtensionKind } from "../../trust/verified-extension.ts";
 import { isRefused, readSigned } from "../../trust/verifier.ts";
-import { count, type Examine, type Finding, fail, ok, warn } from "./finding.ts";
+import { count, type DoctorCheck, type DoctorFinding, fail, ok, warn } from "./finding.ts";
 
 const soonMs = 30 * 86_400_000;
 const maxFiles = 100;
 const maxPem = 65_536;
 
-/** Whose signatures count, until when, and whether the keys that make them are where they should be. */
-export const examineTrust: Examine = async ({ config }) => {
+/** Checks that signatures are required, that signers and signatures do not expire soon, and that signing keys are elsewhere. */
+export const checkTrust: DoctorCheck = async ({ config }) => {
   const { strict, trustPolicy } = config.extensions;
-  const found: Finding[] = [];
+  const found: DoctorFinding[] = [];
   if (!strict) {
-    const mend = "set `extensions.strict` to true, with a trust policy; `gateway init` shows both";
-    found.push(warn("whoever can write a pack's folder decides: what is unsigned is loaded", mend));
+    const fix = "set `extensions.strict` to true, with a trust policy; `gateway init` shows both";
+    found.push(warn("unsigned packs and plugins are loaded: write access to their folders is enough", fix));
   }
   if (trustPolicy !== null) {
     const signers = [...trustPolicy.allOf, ...(trustPolicy.anyOf?.signers ?? [])];
-    found.push(...signers.flatMap(examineSigner), ...(await examineSignatures(config)));
+    found.push(...signers.flatMap(checkSigner), ...(await checkSignatures(config)));
     found.push(...(await findPrivateKeys(config, signers)));
   }
-  return found.length === 0 ? [ok("nothing is loaded that nobody trusted vouches for, or soon will not be")] : found;
+  return found.length === 0 ? [ok("everything loaded is signed by a trusted signer, and not about to expire")] : found;
 };
 
-function examineSigner({ name, notAfter }: TrustedSigner): readonly Finding[] {
-  const mend = "trust a new key in the trust policy, and sign again with it";
-  return judgeEnd(`signer \`${name}\` counts`, notAfter, mend);
+function checkSigner({ name, notAfter }: TrustedSigner): readonly DoctorFinding[] {
+  const fix = "add a new key to the trust policy, and sign again with it";
+  return judgeEnd(`signer \`${name}\` is trusted`, notAfter, fix);
 }
 
-/** Signatures may end as well. */
-async function examineSignatures({ policy }: GatewayConfig): Promise<readonly Finding[]> {
+/** Checks when signatures expire. */
+async function checkSignatures({ policy }: GatewayConfig): Promise<readonly DoctorFinding[]> {
   const places = [
     ...policy.packs.map(({ path }) => ({ path, kind: "pack" as ExtensionKind })),
     ...policy.plugins.map(({ path }) => ({ path, kind: "plugin" as ExtensionKind })),
   ];
-  const found: Finding[] = [];
+  const found: DoctorFinding[] = [];
   for (const { path, kind } of places) {
     const folder = await readExtensionFolder(path, kind).catch(() => undefined);
     const signed = folder === undefined ? undefined : readSigned(folder);
@@ -60,26 +60,26 @@ async function examineSignatures({ policy }: GatewayConfig): Promise<readonly Fi
   return found;
 }
 
-function judgeEnd(what: string, end: string | null, mend: string): readonly Finding[] {
+function judgeEnd(subject: string, end: string | null, fix: string): readonly DoctorFinding[] {
   const leftMs = end === null ? Number.POSITIVE_INFINITY : Date.parse(end) - Date.now();
-  if (leftMs <= 0) return [fail(`${what} until ${end}, which is past`, mend)];
-  return leftMs < soonMs ? [warn(`${what} until ${end}, for ${Math.ceil(leftMs / 86_400_000)} more days`, mend)] : [];
+  if (leftMs <= 0) return [fail(`${subject} until ${end}, which is past`, fix)];
+  return leftMs < soonMs ? [warn(`${subject} until ${end}, for ${Math.ceil(leftMs / 86_400_000)} more days`, fix)] : [];
 }
 
-/** Who can sign where the gateway runs can have it run anything. */
+/** Finds trusted private keys next to the configuration: a process that reads one can sign any policy. */
 async function findPrivateKeys(
   { source }: GatewayConfig,
   signers: readonly TrustedSigner[],
-): Promise<readonly Finding[]> {
+): Promise<readonly DoctorFinding[]> {
   if (source === null) return [];
   const trusted = new Set(signers.map(({ key }) => key?.keyId));
   const folder = dirname(source);
   const names = (await readdir(folder)).filter((name) => name.endsWith(".pem")).slice(0, maxFiles);
-  const found: Finding[] = [];
+  const found: DoctorFinding[] = [];
   for (const name of names) {
     if (!trusted.has(await keyIdOf(join(folder, name)))) continue;
-    const text = `\`${join(folder, name)}\` can sign whatever the gateway is to trust, and lies beside it`;
-    found.push(warn(text, "move it to the machine where packs are signed"));
+    const text = `\`${join(folder, name)}\` is the private key of a trusted signer, next to the configuration`;
+    found.push(warn(text, "move it to the machine that signs packs"));
   }
   return found;
 }
@@ -97,25 +97,28 @@ async function keyIdOf(path: string): Promise<string | undefined> {
 const elapsedMs = (): number => performance.now();
 const ignore = (): void => undefined;
 
-/** Loads the packs and plugins as the gateway does, their own tests included. What it saw of them before is not asked. */
-export const examineExtensions: Examine = async ({ config }) => {
+/** Loads the packs and plugins as the gateway does at its first start, tests included. */
+export const checkExtensions: DoctorCheck = async ({ config }) => {
   const { packs, plugins } = config.policy;
   if (packs.length + plugins.length === 0) {
     return [
-      warn(`there is none: every action gets \`${config.policy.defaultDecision}\``, "name a pack in `policy.packs`"),
+      warn(
+        `none is configured: every action gets \`${config.policy.defaultDecision}\``,
+        "name a pack in `policy.packs`",
+      ),
     ];
   }
-  const found: Finding[] = [];
+  const found: DoctorFinding[] = [];
   try {
     await load(config, (path, text) => {
-      const mend = `\`gateway pack sign ${path}\` with a key that \`extensions.trust_policy\` names, or leave it out`;
-      found.push(warn(`\`${path}\` is loaded although nobody trusted vouches for it: ${text}`, mend));
+      const fix = `\`gateway pack sign ${path}\` with a key of \`extensions.trust_policy\`, or remove it`;
+      found.push(warn(`\`${path}\` is loaded without a trusted signature: ${text}`, fix));
     });
     found.unshift(
-      ok(`${count(packs.length, "pack")} and ${count(plugins.length, "plugin")} load, and pass their tests`),
+      ok(`${count(packs.length, "pack")} and ${count(plugins.length, "plugin")} load and pass their tests`),
     );
   } catch (cause) {
-    found.unshift(fail(GatewayError.from(cause).message, "`gateway pack lint` and `gateway pack inspect` say more"));
+    found.unshift(fail(GatewayError.from(cause).message, "see `gateway pack lint` and `gateway pack inspect`"));
   }
   return found;
 };

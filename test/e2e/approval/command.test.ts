@@ -45,7 +45,7 @@ describe("gateway approvals", function () {
     for (const line of [
       `asked by    agent (operator), ${world.principal("agent")}`,
       'held by     open.review (high): "somebody has to look at it"',
-      "reviewers   0 of 1 said yes",
+      "reviewers   0 of 1 approved",
       '  "path": "/etc/hosts",',
       `  gateway approvals deny ${id}`,
     ]) {
@@ -73,9 +73,9 @@ describe("gateway approvals", function () {
   it("says how many more a rule wants, and denies [R3.1-3]", async () => {
     const id = await world.hold({ text: "quorum" }, "deep");
     const first = await run("rita", "approvals", "approve", id);
-    expect(first.stderr).to.equal(`gateway: 1 of 2 have said yes to ${id}\n`);
+    expect(first.stderr).to.equal(`gateway: 1 of 2 reviewers approved ${id}\n`);
     const shown = await run("olaf", "approvals", "show", id);
-    expect(shown.stdout).to.match(/^reviewers {3}1 of 2 said yes\n {12}rita at .*, scope exact$/m);
+    expect(shown.stdout).to.match(/^reviewers {3}1 of 2 approved\n {12}rita at .*, scope exact$/m);
     const denied = await run("olaf", "approvals", "deny", id, "--comment", "not\u202enow");
     expect([denied.code, denied.stderr]).to.deep.equal([0, `gateway: denied ${id}\n`]);
     const late = await run("rita", "approvals", "approve", id);

@@ -116,19 +116,19 @@ describe("plugins of a running gateway", function () {
 
   it("are swapped by a reload, whole", async () => {
     const [, old] = await plugins();
-    await change(pluginFiles(blocking), "reloaded packs and keys");
+    await change(pluginFiles(blocking), "configuration_reloaded");
     expect((await plugins())[1]?.digest)
       .to.match(/^sha256:/)
       .and.not.equal(old?.digest);
     expect(await echo("hello again")).to.equal("blocked");
-    await change(pluginFiles(abstain), "reloaded packs and keys");
+    await change(pluginFiles(abstain), "configuration_reloaded");
     expect((await plugins())[1]?.digest).to.equal(old?.digest);
     expect(await echo("hello again")).to.equal("allowed");
   });
 
   it("[S33] stay as they were where the new one is broken", async () => {
     const old = await plugins();
-    const refused = "reload refused: the last good packs and keys stay";
+    const refused = "reload_refused";
     const spinning = Buffer.from(
       assemble('(module (func $s (loop $l (br $l))) (start $s) (func (export "evaluate") (result i32) (i32.const 0)))'),
     );
@@ -145,12 +145,12 @@ describe("plugins of a running gateway", function () {
       await change(files, refused);
       expect(await plugins()).to.deep.equal(old);
       expect(await echo("still here")).to.equal("allowed");
-      await change(pluginFiles(abstain), "reloaded packs and keys");
+      await change(pluginFiles(abstain), "configuration_reloaded");
     }
   });
 
   it("[S35] that never end are stopped in their budget; the call is blocked, the evidence says why, the metric counts", async () => {
-    await change(pluginFiles(abstain, "(loop $l (br $l))"), "reloaded packs and keys");
+    await change(pluginFiles(abstain, "(loop $l (br $l))"), "configuration_reloaded");
     const calls = world.calls("every").length;
     for (let round = 0; round < 7; round++) expect(await echo("spin")).to.equal("blocked");
     expect(world.calls("every")).to.have.length(calls);
@@ -162,7 +162,7 @@ describe("plugins of a running gateway", function () {
     expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="circuit_open"\} \d/);
     expect(metrics).to.match(/gateway_plugin_circuit_opened_total 1$/m);
     expect(world.gateway.stderr()).to.include("plugin_circuit_opened");
-    await change(pluginFiles(abstain), "reloaded packs and keys");
+    await change(pluginFiles(abstain), "configuration_reloaded");
     expect(await echo("rested")).to.equal("allowed");
   });
 
@@ -182,16 +182,16 @@ describe("plugins of a running gateway", function () {
       const manifest = pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(binary));
       const limits = "limits: { memory_pages: 16 }\n";
       const answered = echo("beside it");
-      await change({ "plugin.yaml": manifest + limits, "plugin.wasm": binary }, "reload refused");
+      await change({ "plugin.yaml": manifest + limits, "plugin.wasm": binary }, "reload_refused");
       expect(await answered).to.equal("allowed");
     }
-    await change(pluginFiles(abstain), "reloaded packs and keys");
+    await change(pluginFiles(abstain), "configuration_reloaded");
   });
 
   it("[S33] leave the others in force when their folder goes away", async () => {
     const old = await plugins();
     await rm(join(sample, "plugin.wasm"));
-    await change({}, "reload refused");
+    await change({}, "reload_refused");
     expect(await plugins()).to.deep.equal(old);
     expect(await echo(token)).to.equal("blocked");
   });

@@ -128,7 +128,7 @@ describe("evidence of a session, handed to an outsider", function () {
     }
     const { code, stderr } = await gateway("foreign", "export", session, "--file", join(folder, "none.jsonl"));
     expect(code).to.equal(1);
-    expect(stderr).to.equal("gateway: invalid request: the gateway answered 404: not found: no such session\n");
+    expect(stderr).to.equal("gateway: not found: no such session\n");
   });
 
   it("is a page that runs nothing, loads nothing and shows no value as markup", async () => {
@@ -172,7 +172,7 @@ describe("evidence of a session, handed to an outsider", function () {
       "a redaction that is none",
       ["export", "SESSION", "--file", "x.jsonl", "--redact", "text"],
       1,
-      "the gateway answered 400: invalid params: expected `redact/0` to be `<seq>.<arguments|output>.<field>`, got `text`",
+      "invalid params: expected `redact/0` to be `<seq>.<arguments|output>.<field>`, got `text`",
     ],
     [
       "a format nobody writes",
@@ -197,7 +197,7 @@ describe("evidence of a session, handed to an outsider", function () {
       "gateway: authentication required: set GATEWAY_API_KEY to an API key\n",
     ]);
     const nobody = await runGateway([...args, "http://127.0.0.1:9"], { GATEWAY_API_KEY: "x" });
-    expect(nobody.stderr).to.include("no gateway answers at `http://127.0.0.1:9/admin/v1/evidence/sessions/");
+    expect(nobody.stderr).to.include("no answer from `http://127.0.0.1:9/admin/v1/evidence/sessions/");
   });
 
   it("overwrites no file", async () => {

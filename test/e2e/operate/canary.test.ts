@@ -210,7 +210,7 @@ describe("secrets of a gateway that an error ends which nobody caught", () => {
         expect((await ended)[0]).to.equal(1);
         const last = gateway.stderr().trim().split("\n").at(-1) ?? "";
         const said = JSON.parse(last) as { level: string; msg: string; error: string; stack: string[] };
-        expect([said.level, said.msg]).to.deep.equal(["error", "ended by an error that nobody caught"]);
+        expect([said.level, said.msg]).to.deep.equal(["error", "process_crashed"]);
         expect(said.error).to.equal("RangeError");
         expect(said.stack[0]).to.include("uncaught-error.js");
         expect(gateway.stdout() + gateway.stderr()).to.not.include(secret);

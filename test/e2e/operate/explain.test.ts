@@ -42,7 +42,7 @@ const rules = `rules:
 `;
 const printed = `pack open 1.0.0: block, which decided
   open.all decides allow  rules/all.yaml:2
-    says: allowed
+    message: allowed
   open.system decides block  rules/further.yaml:2
     when
       has(args.paths) && (args.paths.exists(path, path.startsWith("/etc/") && !path.endsWith(".md")) || size(args.paths) > 5)  → true
@@ -58,7 +58,7 @@ const printed = `pack open 1.0.0: block, which decided
                   path.endsWith(".md")  → false
                     path  → "/etc/shadow"
           size(args.paths) > 5  → skipped
-    says: a path of the system
+    message: a path of the system
 
 nearest rules that did not decide
   open.trial would decide block [shadow]  open rules/further.yaml:15

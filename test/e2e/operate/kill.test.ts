@@ -162,7 +162,7 @@ describe("stopping a session", function () {
       stderr: `gateway: released ${id}\n`,
     });
     expect((await type("killed", "--json")).stdout).to.not.include(id);
-    expect((await type("release", id, "--reason", "again")).stderr).to.include("the gateway answered 409");
+    expect((await type("release", id, "--reason", "again")).stderr).to.include("the kill switch is in another state");
   });
 
   it("cancels upstream what it has in flight", async () => {

@@ -8,8 +8,8 @@ import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";
 
-const refused = "reload refused: the last good packs and keys stay";
-const reloaded = "reloaded packs and keys";
+const refused = "reload_refused";
+const reloaded = "configuration_reloaded";
 
 const kinds = [
   { kind: "pack", file: "packs/open/tests/own.yaml", subject: "envelope", right: "allow" },

@@ -67,7 +67,7 @@ describe("a reload", function () {
   async function reload(config: string): Promise<string> {
     const before = gateway.stderr().length;
     await writeFile(join(gateway.folder, "gateway.yaml"), config);
-    await until(() => gateway.stderr().slice(before).includes("reloaded packs and keys"));
+    await until(() => gateway.stderr().slice(before).includes("configuration_reloaded"));
     return gateway.stderr().slice(before);
   }
 

@@ -217,7 +217,7 @@ describe("what sessions did and met", function () {
     expect(listed.stdout.split("\n")[1]).to.match(
       /^session-v1-[0-9a-f]{64} {2}active {2}risk 10 {2}actions 1 {2}reviews 0 {2}tools 1 {2}tainted: seen {2}\S+Z$/,
     );
-    expect(listed.stderr).to.equal("gateway: there are more; `--limit` says how many are listed\n");
+    expect(listed.stderr).to.equal("gateway: there are more; raise `--limit` to list them\n");
     const two = ids[1] as string;
     const shown = (await type("show", two)).stdout.split("\n");
     expect(shown[1]).to.match(/^principal principal-v1-/);
@@ -226,7 +226,7 @@ describe("what sessions did and met", function () {
     expect(await type("reset", two, "--reason", "seen to")).to.include({ code: 0, stderr: `gateway: reset ${two}\n` });
     const after = JSON.parse((await type("show", two, "--json")).stdout) as SessionDetail;
     expect(after).to.deep.include({ risk: 0, taints: [], actions: 1 });
-    expect((await type("reset", "session-v1-none", "--reason", "x")).stderr).to.include("the gateway answered 404");
+    expect((await type("reset", "session-v1-none", "--reason", "x")).stderr).to.include("not found");
     expect(await reader.verify()).to.include({ ok: true });
   });
 

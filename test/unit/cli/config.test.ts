@@ -53,7 +53,7 @@ describe("gateway config", () => {
       expect({ code, stdout, stderr }).to.deep.equal({
         code: 2,
         stdout: "",
-        stderr: "error: missing required argument 'file'\n(`gateway config check --help` says how it is used)\n",
+        stderr: "error: missing required argument 'file'\n(see `gateway config check --help`)\n",
       });
     });
   });

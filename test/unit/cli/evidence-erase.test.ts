@@ -62,7 +62,7 @@ describe("gateway evidence erase", () => {
     expect(await erase("--seq", "1", "--field", "arguments.patent")).to.deep.equal({
       code: 1,
       stdout: "",
-      stderr: "gateway: nothing erased: no kept field of these records fits\n",
+      stderr: "gateway: nothing erased: no stored field of these records matches\n",
     });
   });
 

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Command } from "commander";
-import { examplesOf } from "../../../core/cli/help.ts";
+import { examplesOf } from "../../../core/cli/command/description.ts";
 import { buildProgram } from "../../../core/cli/program.ts";
 import { argumentsOf, everyCommand } from "../../cli/command-tree.ts";
 
@@ -10,7 +10,7 @@ const cli = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url))
 
 describe("the help of every command", () => {
   for (const { path, command } of everyCommand(buildProgram())) {
-    const lines = examplesOf(command, path).split("\n");
+    const lines = examplesOf(command).split("\n");
 
     it(`\`${path}\` ends with examples, below what they are for`, () => {
       expect(lines[0]).to.match(/^# \S/);

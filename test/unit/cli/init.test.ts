@@ -71,7 +71,7 @@ describe("gateway init", () => {
       await writeFile(join(folder, "notes.txt"), "mine too");
       const { code, stderr } = await runGateway(["init", folder]);
       expect(code).to.equal(1);
-      expect(stderr).to.include(`\`${join(folder, name)}\` is there already`);
+      expect(stderr).to.include(`\`${join(folder, name)}\` exists already`);
       expect((await readdir(folder)).toSorted()).to.deep.equal([name, "notes.txt"].toSorted());
       expect(await readFile(join(folder, name), "utf8")).to.equal("mine");
     });

@@ -45,7 +45,7 @@ describe("gateway keys new", () => {
     ];
     for (const [args, stderr] of table) {
       it(`ends with 2 for ${args.join(" ")}, and makes no key`, async () => {
-        const hint = "(`gateway keys new --help` says how it is used)\n";
+        const hint = "(see `gateway keys new --help`)\n";
         expect(await runGateway(args)).to.deep.equal({ code: 2, stdout: "", stderr: stderr + hint });
       });
     }

@@ -136,7 +136,7 @@ describe("gateway restore", () => {
       target = world.dataDir;
       await expectRefusal(
         restore(file),
-        `backup refused: \`${target}\` is not empty; choose another folder, or --replace what it holds`,
+        `backup refused: \`${target}\` is not empty; choose another folder, or replace its state with --replace`,
       );
       expect((await readdir(target)).sort()).to.deep.equal(["high-water", "keys", "state"]);
     });
@@ -172,7 +172,7 @@ describe("gateway restore", () => {
         restore(file, "--witness", witness),
         `backup refused: chain of tenant \`acme\`: witness \`${witness}\` has seen 6 records; ` +
           `witness \`${witness}\` has seen other chains than this data folder knows of; ` +
-          "`--accept-rollback <reason>` restores it all the same",
+          "`--accept-rollback <reason>` restores it anyway",
       );
       await expectUntouched();
     });
@@ -227,7 +227,7 @@ describe("gateway restore", () => {
       await world.ledger.close();
       await expectRefusal(
         restore(file, "--replace"),
-        "backup refused: chain of tenant `acme`: what is replaced has 6 records, the backup 4; `--accept-rollback <reason>` restores it all the same",
+        "backup refused: chain of tenant `acme`: the replaced state has 6 records, the backup 4; `--accept-rollback <reason>` restores it anyway",
       );
       expect((await readdir(target)).sort()).to.deep.equal(["high-water", "keys", "state"]);
     });
@@ -236,7 +236,7 @@ describe("gateway restore", () => {
       const file = await world.make();
       await world.ledger.close();
       const { code, stderr } = await restore(file, "--replace");
-      const aside = /what was there is in (\S+)\n/.exec(stderr)?.[1] ?? "";
+      const aside = /the replaced state is in (\S+)\n/.exec(stderr)?.[1] ?? "";
       expect([code, (await readdir(aside)).sort()]).to.deep.equal([0, ["high-water", "state"]]);
       expect((await runGateway(["evidence", "verify", "--data", target])).stdout).to.equal(
         "acme: self-attested, 5 records\n",
@@ -248,7 +248,7 @@ describe("gateway restore", () => {
       await world.ledger.close();
       await rm(join(target, "state"), { recursive: true });
       await writeFile(join(target, "high-water"), randomBytes(8_192));
-      await expectRefusal(restore(file, "--replace"), /the marks of what is replaced cannot be read/);
+      await expectRefusal(restore(file, "--replace"), /the marks of the replaced state cannot be read/);
       expect((await restore(file, "--replace", "--accept-rollback", "the disk broke")).code).to.equal(0);
       expect((await runGateway(["evidence", "verify", "--data", target])).code).to.equal(10);
     });
@@ -281,7 +281,7 @@ describe("gateway backup verify", () => {
     const other = await runGateway(["backup", "verify", file, "--key", `${"A".repeat(43)}=`]);
     expect([other.code, other.stderr]).to.deep.equal([
       1,
-      `gateway: backup refused: it is sealed by key \`${told.key_id}\`, which is not one that was given\n`,
+      `gateway: backup refused: it is sealed by key \`${told.key_id}\`, which is not a given one\n`,
     ]);
   });
 });

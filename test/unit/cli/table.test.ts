@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { type Column, renderTable } from "../../../core/cli/list.ts";
+import { type Column, renderTable } from "../../../core/cli/table.ts";
 
 interface Row {
   readonly name: string;

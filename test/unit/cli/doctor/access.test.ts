@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examineExposure, examineKeys } from "../../../../core/cli/doctor/examination.ts";
-import { examinePermissions } from "../../../../core/cli/doctor/permission.ts";
+import { checkExposure, checkKeys } from "../../../../core/cli/doctor/check.ts";
+import { checkPermissions } from "../../../../core/cli/doctor/permission.ts";
 import { generateKey } from "../../../../core/identity/key-ring.ts";
 import { type DoctorWorld, openDoctorWorld, statuses, told } from "./world.ts";
 
@@ -18,9 +18,9 @@ describe("doctor: who gets in", () => {
 
   describe("exposure", () => {
     it("finds ports that others reach, the admin port on every network above all", async () => {
-      const { config } = await world.patient();
+      const { config } = await world.target();
       const exposed = async (changes: object): Promise<readonly string[]> =>
-        statuses(await examineExposure(await world.patient({ listen: { ...config.listen, ...changes } })));
+        statuses(await checkExposure(await world.target({ listen: { ...config.listen, ...changes } })));
       expect(await exposed({})).to.deep.equal(["ok"]);
       expect(await exposed({ host: "0.0.0.0" })).to.deep.equal(["warn"]);
       expect(await exposed({ adminHost: "10.0.0.7" })).to.deep.equal(["warn"]);
@@ -30,34 +30,32 @@ describe("doctor: who gets in", () => {
 
   describe("keys", () => {
     it("finds that there are none, but in local mode, which makes some", async () => {
-      expect(told(await examineKeys(await world.patient({ keys: [] })), "fail")).to.include("gateway keys new");
-      expect(statuses(await examineKeys(await world.patient({ keys: [], source: null })))).to.deep.equal(["ok"]);
+      expect(told(await checkKeys(await world.target({ keys: [] })), "fail")).to.include("gateway keys new");
+      expect(statuses(await checkKeys(await world.target({ keys: [], source: null })))).to.deep.equal(["ok"]);
     });
 
     it("finds a tenant in which nobody can review, until somebody can", async () => {
-      const { config } = await world.patient();
+      const { config } = await world.target();
       const lone = { id: "lone", tenant: "lonely", role: "viewer" as const, ...generateKey(randomBytes) };
-      const found = told(await examineKeys(await world.patient({ keys: [...config.keys, lone] })), "warn");
+      const found = told(await checkKeys(await world.target({ keys: [...config.keys, lone] })), "warn");
       expect(found).to.include("tenant `lonely`").and.include("--role operator").and.not.include("`acme`");
       const mended = [...config.keys, lone, { ...lone, id: "reviewer", role: "operator" as const }];
-      expect(statuses(await examineKeys(await world.patient({ keys: mended })))).to.deep.equal(["ok"]);
+      expect(statuses(await checkKeys(await world.target({ keys: mended })))).to.deep.equal(["ok"]);
     });
 
     it("finds a GATEWAY_API_KEY that is not of this gateway, and tells nothing of it", async () => {
       const { key, keyHash } = generateKey(randomBytes);
-      const { config } = await world.patient();
-      const found = told(await examineKeys(await world.patient({}, { GATEWAY_API_KEY: key })), "warn");
+      const { config } = await world.target();
+      const found = told(await checkKeys(await world.target({}, { GATEWAY_API_KEY: key })), "warn");
       expect(found).to.include("GATEWAY_API_KEY").and.not.include(key);
       const keys = [...config.keys, { id: "mine", tenant: "acme", role: "admin" as const, keyHash }];
-      expect(statuses(await examineKeys(await world.patient({ keys }, { GATEWAY_API_KEY: key })))).to.deep.equal([
-        "ok",
-      ]);
+      expect(statuses(await checkKeys(await world.target({ keys }, { GATEWAY_API_KEY: key })))).to.deep.equal(["ok"]);
     });
 
     it("finds that MCP needs none", async () => {
-      const { config } = await world.patient();
+      const { config } = await world.target();
       const mcpGateway = { ...config.mcpGateway, requireAuth: false, anonymousTenant: "acme" };
-      expect(told(await examineKeys(await world.patient({ mcpGateway })), "warn")).to.include("require_auth");
+      expect(told(await checkKeys(await world.target({ mcpGateway })), "warn")).to.include("require_auth");
     });
   });
 
@@ -81,11 +79,11 @@ describe("doctor: who gets in", () => {
       it(`finds \`${name}\` with mode ${wrong.toString(8)}, until it is ${right.toString(8)}`, async () => {
         const path = join(world.folder, name);
         await chmod(path, wrong);
-        const found = told(await examinePermissions(await world.patient()), "fail");
+        const found = told(await checkPermissions(await world.target()), "fail");
         expect(found.split("\n")).to.have.lengthOf(1);
         expect(found).to.include(`\`${path}\``).and.include("chmod");
         await chmod(path, right);
-        expect(statuses(await examinePermissions(await world.patient()))).to.deep.equal(["ok"]);
+        expect(statuses(await checkPermissions(await world.target()))).to.deep.equal(["ok"]);
       });
     }
   });

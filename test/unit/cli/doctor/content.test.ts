@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examineData, judgeCheckpoint } from "../../../../core/cli/doctor/data-folder.ts";
+import { checkData, judgeCheckpoint } from "../../../../core/cli/doctor/data-folder.ts";
 import { lockHolder } from "../../../../core/cli/doctor/port.ts";
-import { examineExtensions, examineTrust } from "../../../../core/cli/doctor/trust.ts";
+import { checkExtensions, checkTrust } from "../../../../core/cli/doctor/trust.ts";
 import type { PublishedCheckpoint } from "../../../../core/evidence/witness/witness-publisher.ts";
 import { startGateway } from "../../../support/gateway.ts";
 import { runGateway } from "../run.ts";
@@ -21,12 +21,12 @@ describe("doctor: what is kept and loaded", () => {
 
   describe("data", () => {
     it("knows a folder that is new, not there yet, none at all, or not used", async () => {
-      expect(told(await examineData(await world.patient()), "ok")).to.include("no evidence yet");
-      const patient = async (dataDir: string) => examineData(await world.patient({ dataDir }));
-      expect(told(await patient(join(world.folder, "later")), "ok")).to.include("made at the first start");
-      expect(told(await patient(world.configPath), "fail")).to.include("no folder");
-      expect(told(await patient(join(world.configPath, "below")), "fail")).to.include("ENOTDIR");
-      expect(statuses(await examineData(await world.patient({ state: { enabled: false } })))).to.deep.equal(["ok"]);
+      expect(told(await checkData(await world.target()), "ok")).to.include("no evidence yet");
+      const target = async (dataDir: string) => checkData(await world.target({ dataDir }));
+      expect(told(await target(join(world.folder, "later")), "ok")).to.include("created at the first start");
+      expect(told(await target(world.configPath), "fail")).to.include("no folder");
+      expect(told(await target(join(world.configPath, "below")), "fail")).to.include("ENOTDIR");
+      expect(statuses(await checkData(await world.target({ state: { enabled: false } })))).to.deep.equal(["ok"]);
     });
 
     it("asks the gateway that runs on it, and opens nothing that it holds", async () => {
@@ -34,8 +34,8 @@ describe("doctor: what is kept and loaded", () => {
       try {
         const holder = await lockHolder(world.dataDir);
         expect(holder).to.deep.equal({ pid: gateway.process.pid, name: "node" });
-        const silent = { ...(await world.patient()), holder, admin: gateway.adminUrl };
-        const quiet = await examineData(silent);
+        const silent = { ...(await world.target()), holder, admin: gateway.adminUrl };
+        const quiet = await checkData(silent);
         expect(told(quiet, "ok"))
           .to.include(`held by \`node\`, pid ${gateway.process.pid}`)
           .and.include("set GATEWAY_API_KEY");
@@ -44,13 +44,13 @@ describe("doctor: what is kept and loaded", () => {
           GATEWAY_API_KEY: key,
         });
         expect(ran.stdout).to.match(
-          /^ok {4}data +the gateway vouches for [1-9]\d* records of your tenant, the latest of 20.*Z$/m,
+          /^ok {4}data +a signed checkpoint covers [1-9]\d* records of your tenant, the latest of 20.*Z$/m,
         );
         expect(ran.stdout + ran.stderr).to.not.include(key);
         const wrong = await runGateway(["doctor", "--config", world.configPath, "--admin", gateway.adminUrl], {
           GATEWAY_API_KEY: "x".repeat(40),
         });
-        expect(wrong.stdout).to.match(/^warn {2}data +the gateway at .* does not say where its evidence ends.*401/m);
+        expect(wrong.stdout).to.match(/^warn {2}data +the gateway at .* 401/m);
       } finally {
         await gateway.stop();
       }
@@ -60,28 +60,28 @@ describe("doctor: what is kept and loaded", () => {
       await (await startMade(world)).stop();
       expect(await lockHolder(world.dataDir)).to.equal(null);
       const before = await fingerprint(world.dataDir);
-      expect(told(await examineData(await world.patient()), "ok")).to.include("1 chain of evidence");
+      expect(told(await checkData(await world.target()), "ok")).to.include("1 chain of evidence");
       expect(await fingerprint(world.dataDir)).to.equal(before);
 
       const [mark, aside] = [join(world.dataDir, "high-water"), join(world.folder, "aside")];
       await rename(mark, aside);
-      expect(told(await examineData(await world.patient()), "fail"))
+      expect(told(await checkData(await world.target()), "fail"))
         .to.include("has no high-water mark")
         .and.include("restore");
       await rename(aside, mark);
 
       const keys = join(world.dataDir, "keys");
       await rename(keys, aside);
-      expect(told(await examineData(await world.patient()), "fail")).to.include("not in the key folder");
+      expect(told(await checkData(await world.target()), "fail")).to.include("not in the key folder");
       await rename(aside, keys);
-      expect(statuses(await examineData(await world.patient()))).to.deep.equal(["ok"]);
+      expect(statuses(await checkData(await world.target()))).to.deep.equal(["ok"]);
     });
 
     it("reads nothing where the system does not tell whether somebody holds it", async () => {
       await (await startMade(world)).stop();
       await rm(join(world.dataDir, "high-water"));
-      const blind = { ...(await world.patient()), holder: undefined };
-      expect(told(await examineData(blind), "ok")).to.include("was not read");
+      const blind = { ...(await world.target()), holder: undefined };
+      expect(told(await checkData(blind), "ok")).to.include("was not read");
     });
   });
 
@@ -92,7 +92,7 @@ describe("doctor: what is kept and loaded", () => {
     const published = (await asked.json()) as PublishedCheckpoint;
     await gateway.stop();
     expect(judgeCheckpoint(published, Date.now()).status).to.equal("ok");
-    expect(judgeCheckpoint(published, Date.now() - 3_600_000).text).to.include("yet to come");
+    expect(judgeCheckpoint(published, Date.now() - 3_600_000).text).to.include("in the future");
     const [size = "", ...lines] = published.note.split("\n").slice(1);
     const other = [published.note.split("\n")[0], Number(size) + 1, ...lines].join("\n");
     expect(judgeCheckpoint({ ...published, note: other }, Date.now()).text).to.include("is not signed by its key");
@@ -105,27 +105,27 @@ describe("doctor: what is kept and loaded", () => {
       const pack = join(world.folder, "policy-packs", "baseline");
       const manifest = join(pack, "pack.yaml");
       await writeFile(manifest, `${await readFile(manifest, "utf8")}# changed\n`);
-      expect(told(await examineExtensions(await world.patient()), "fail")).to.include("extension refused");
+      expect(told(await checkExtensions(await world.target()), "fail")).to.include("extension refused");
       await runGateway(["pack", "sign", pack, "--key", join(world.folder, "signing-key.pem")]);
-      expect(statuses(await examineExtensions(await world.patient()))).to.deep.equal(["ok"]);
+      expect(statuses(await checkExtensions(await world.target()))).to.deep.equal(["ok"]);
     });
 
     it("finds a pack that nobody vouches for, where that is let through", async () => {
-      const { config } = await world.patient();
+      const { config } = await world.target();
       await rm(join(world.folder, "policy-packs", "baseline", "pack.sigstore.json"));
       const lenient = { ...config.extensions, strict: false };
-      const found = await examineExtensions(await world.patient({ extensions: lenient }));
-      expect(told(found, "warn")).to.include("baseline").and.include("nobody trusted vouches");
-      expect(statuses(await examineExtensions(await world.patient()))).to.deep.equal(["fail"]);
+      const found = await checkExtensions(await world.target({ extensions: lenient }));
+      expect(told(found, "warn")).to.include("baseline").and.include("without a trusted signature");
+      expect(statuses(await checkExtensions(await world.target()))).to.deep.equal(["fail"]);
     });
 
     it("finds a rule that is wrong, a folder that is gone, and that there is nothing", async () => {
-      const { config } = await world.patient();
+      const { config } = await world.target();
       const packs = [{ path: join(world.folder, "gone"), mode: "enforce" as const, settings: {}, shadowRules: [] }];
-      const gone = await world.patient({ policy: { ...config.policy, packs } });
-      expect(told(await examineExtensions(gone), "fail")).to.include("no such folder");
-      const none = await world.patient({ policy: { ...config.policy, packs: [] } });
-      expect(told(await examineExtensions(none), "warn")).to.include("every action gets `block`");
+      const gone = await world.target({ policy: { ...config.policy, packs } });
+      expect(told(await checkExtensions(gone), "fail")).to.include("no such folder");
+      const none = await world.target({ policy: { ...config.policy, packs: [] } });
+      expect(told(await checkExtensions(none), "warn")).to.include("every action gets `block`");
     });
   });
 
@@ -134,20 +134,20 @@ describe("doctor: what is kept and loaded", () => {
       const path = join(world.folder, "trust.yaml");
       const text = await readFile(path, "utf8");
       await writeFile(path, text.replace(/\n( +)key: .*/, `$&\n$1${more}`));
-      return told(await examineTrust(await world.patient()), more.includes("2020") ? "fail" : "warn");
+      return told(await checkTrust(await world.target()), more.includes("2020") ? "fail" : "warn");
     };
 
     it("finds the private key that signs, until it is elsewhere", async () => {
       const key = join(world.folder, "signing-key.pem");
-      expect(told(await examineTrust(await world.patient()), "warn")).to.include(`\`${key}\` can sign`);
+      expect(told(await checkTrust(await world.target()), "warn")).to.include(`\`${key}\` is the private key`);
       await rm(key);
-      expect(statuses(await examineTrust(await world.patient()))).to.deep.equal(["ok"]);
+      expect(statuses(await checkTrust(await world.target()))).to.deep.equal(["ok"]);
     });
 
     it("finds a signer who soon does not count", async () => {
       const soon = new Date(Date.now() + 5 * 86_400_000).toISOString().replace(/\.\d+/, "");
       expect(await trusting(`not_after: "${soon}"`))
-        .to.include("signer `operator` counts until")
+        .to.include("signer `operator` is trusted until")
         .and.include("5 more days");
     });
 
@@ -161,7 +161,7 @@ describe("doctor: what is kept and loaded", () => {
       const sign = async (days: number) => {
         const end = new Date(Date.now() + days * 86_400_000).toISOString().replace(/\.\d+/, "");
         await runGateway(["pack", "sign", pack, "--key", key, "--expires", end]);
-        return told(await examineTrust(await world.patient()), "warn");
+        return told(await checkTrust(await world.target()), "warn");
       };
       expect(await sign(3))
         .to.include(`\`${pack}\` is signed until`)
@@ -170,9 +170,9 @@ describe("doctor: what is kept and loaded", () => {
     });
 
     it("finds that what is unsigned is loaded", async () => {
-      const { config } = await world.patient();
+      const { config } = await world.target();
       const lenient = { ...config.extensions, strict: false };
-      expect(told(await examineTrust(await world.patient({ extensions: lenient })), "warn")).to.include(
+      expect(told(await checkTrust(await world.target({ extensions: lenient })), "warn")).to.include(
         "extensions.strict",
       );
     });

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examinations, examine } from "../../../../core/cli/doctor/examination.ts";
+import { checks, runChecks } from "../../../../core/cli/doctor/check.ts";
 import { program, runGateway } from "../run.ts";
 import { type DoctorWorld, openDoctorWorld } from "./world.ts";
 
@@ -22,17 +22,16 @@ describe("gateway doctor", () => {
     });
     expect(stdout).to.not.match(/^fail/m);
     expect(code).to.equal(0);
-    for (const check of ["node", "configuration", ...Object.keys(examinations)])
-      expect(stdout).to.include(` ${check} `);
+    for (const check of ["node", "configuration", ...Object.keys(checks)]) expect(stdout).to.include(` ${check} `);
     expect(stdout).to.match(/^(?:(?:ok|warn|fail) +\S.*\n)+$/);
-    expect(stderr).to.match(/^gateway: 0 failed, \d+ to think about, \d+ ok\n$/);
+    expect(stderr).to.match(/^gateway: 0 failed, \d+ warnings?, \d+ ok\n$/);
   });
 
   it("ends with 1 where something failed, until it is mended", async () => {
     await chmod(world.dataDir, 0o755);
     const broken = await runGateway(["doctor", "--config", world.configPath]);
     expect(broken.code).to.equal(1);
-    expect(broken.stdout).to.match(/^fail {2}permissions +others may open .*; `chmod 700 /m);
+    expect(broken.stdout).to.match(/^fail {2}permissions +other users may open .*; `chmod 700 /m);
     await chmod(world.dataDir, 0o700);
     expect((await runGateway(["doctor", "--config", world.configPath])).code).to.equal(0);
   });
@@ -100,7 +99,7 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
     const data = join(folder, "data");
     const { code, stdout } = await runGateway(["doctor", "--data", data, "--port", "0"]);
     expect(code).to.equal(0);
-    expect(stdout).to.match(/^ok {4}keys +two are made at the first start$/m);
+    expect(stdout).to.match(/^ok {4}keys +two are created at the first start$/m);
     expect(await readFile(data).catch((cause) => cause.code)).to.equal("ENOENT");
     await rm(folder, { recursive: true });
   });
@@ -112,7 +111,7 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
       'upstreams: [{name: a, transport: stdio, command: "no\\u202Esuch"}]\nlisten: {gateway_port: 0, admin_port: 0, metrics_port: 0}\n',
     );
     const { stdout } = await runGateway(["doctor", "--config", path]);
-    expect(stdout).to.include("`no\\u{202e}such` is nowhere in PATH").and.not.include("\u202e");
+    expect(stdout).to.include("`no\\u{202e}such` is not in PATH").and.not.include("\u202e");
   });
 
   it("is coloured on a terminal, and nowhere else", () => {
@@ -131,17 +130,17 @@ evidence: {witnesses: [{name: w, type: http, url: "http://127.0.0.1:1/${canary}"
   });
 
   it("takes a check that does not come to an end for one that failed, and goes on", async () => {
-    const found = await examine(await world.patient(), 100);
+    const found = await runChecks(await world.target(), 100);
     const late = found.filter(({ text }) => text.includes("no end within 100 ms"));
     expect(late.map(({ check, status }) => `${check} ${status}`)).to.include("clock fail");
     expect(found.at(-1)?.check).to.equal("witnesses");
   });
 
   it("takes a check that breaks for one that failed", async () => {
-    const patient = await world.patient();
-    const blind = { ...patient, config: { ...patient.config, listen: undefined, policy: undefined } };
-    const found = await examine(blind as unknown as typeof patient);
-    const broken = found.filter(({ text }) => text.startsWith("cannot be examined"));
+    const target = await world.target();
+    const blind = { ...target, config: { ...target.config, listen: undefined, policy: undefined } };
+    const found = await runChecks(blind as unknown as typeof target);
+    const broken = found.filter(({ text }) => text.startsWith("cannot be checked"));
     expect(new Set(broken.map(({ check, status }) => `${check} ${status}`)))
       .to.include("ports fail")
       .and.include("extensions fail");

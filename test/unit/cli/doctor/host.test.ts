@@ -2,16 +2,18 @@ import { readdir, readFile, utimes, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { examineNode, oldestNode } from "../../../../core/cli/doctor/doctor.ts";
+
 import {
-  examineClock,
-  examineDisk,
-  examineSync,
+  checkClock,
+  checkDisk,
+  checkNode,
+  checkSync,
   judgeClock,
   judgeSpace,
   judgeSync,
+  oldestNode,
 } from "../../../../core/cli/doctor/machine.ts";
-import { examinePorts } from "../../../../core/cli/doctor/port.ts";
+import { checkPorts } from "../../../../core/cli/doctor/port.ts";
 import { repositoryRoot } from "../../../check/source-tree.ts";
 import { runProgram } from "../../../support/program.ts";
 import { program } from "../run.ts";
@@ -30,19 +32,19 @@ describe("doctor: the machine", () => {
     it("finds one that is too old, by the version that package.json asks for", async () => {
       const { engines } = JSON.parse(await readFile(join(repositoryRoot, "package.json"), "utf8"));
       expect(engines.node).to.equal(`>=${oldestNode}`);
-      expect(statuses(examineNode("20.18.3", {}))).to.deep.equal(["fail"]);
-      expect(statuses(examineNode("18.20.8", {}))).to.deep.equal(["fail"]);
-      expect(statuses(examineNode("20.19.0", {}))).to.deep.equal(["ok"]);
-      expect(statuses(examineNode("22.1.0", {}))).to.deep.equal(["ok"]);
+      expect(statuses(checkNode("20.18.3", {}))).to.deep.equal(["fail"]);
+      expect(statuses(checkNode("18.20.8", {}))).to.deep.equal(["fail"]);
+      expect(statuses(checkNode("20.19.0", {}))).to.deep.equal(["ok"]);
+      expect(statuses(checkNode("22.1.0", {}))).to.deep.equal(["ok"]);
     });
 
     it("finds options that open or weaken the process, and tells no value of one", () => {
-      const opened = examineNode("22.1.0", { NODE_OPTIONS: "--max-old-space-size=99 --inspect=0.0.0.0:4711" });
+      const opened = checkNode("22.1.0", { NODE_OPTIONS: "--max-old-space-size=99 --inspect=0.0.0.0:4711" });
       expect(told(opened, "fail")).to.include("`--inspect`").and.not.include("4711");
-      const changed = examineNode("22.1.0", { NODE_OPTIONS: "--require ./secret-place.js" });
+      const changed = checkNode("22.1.0", { NODE_OPTIONS: "--require ./secret-place.js" });
       expect(told(changed, "warn")).to.include("`--require`").and.not.include("secret");
-      expect(told(examineNode("22.1.0", { NODE_TLS_REJECT_UNAUTHORIZED: "0" }), "fail")).to.include("no certificate");
-      expect(statuses(examineNode("22.1.0", { NODE_OPTIONS: "", NODE_TLS_REJECT_UNAUTHORIZED: "1" }))).to.deep.equal([
+      expect(told(checkNode("22.1.0", { NODE_TLS_REJECT_UNAUTHORIZED: "0" }), "fail")).to.include("no certificate");
+      expect(statuses(checkNode("22.1.0", { NODE_OPTIONS: "", NODE_TLS_REJECT_UNAUTHORIZED: "1" }))).to.deep.equal([
         "ok",
       ]);
     });
@@ -53,23 +55,23 @@ describe("doctor: the machine", () => {
       const server = createServer();
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       const { port } = server.address() as AddressInfo;
-      const { config } = await world.patient();
-      const patient = await world.patient({ listen: { ...config.listen, adminPort: port } });
-      const found = told(await examinePorts(patient), "fail");
+      const { config } = await world.target();
+      const target = await world.target({ listen: { ...config.listen, adminPort: port } });
+      const found = told(await checkPorts(target), "fail");
       expect(found)
         .to.include(`${port} is taken by`)
         .and.include(`pid ${process.pid}`)
         .and.include("`listen.admin_port`");
-      const own = { ...patient, holder: { pid: process.pid, name: "node" } };
-      expect(told(await examinePorts(own), "ok")).to.include("the gateway runs");
+      const own = { ...target, holder: { pid: process.pid, name: "node" } };
+      expect(told(await checkPorts(own), "ok")).to.include("the gateway runs");
       await new Promise((resolve) => server.close(resolve));
-      expect(statuses(await examinePorts(patient))).to.deep.equal(["ok"]);
+      expect(statuses(await checkPorts(target))).to.deep.equal(["ok"]);
     });
 
     it("finds a host that is not this machine's", async () => {
-      const { config } = await world.patient();
+      const { config } = await world.target();
       const listen = { ...config.listen, host: "203.0.113.1", gatewayPort: 8080 };
-      expect(told(await examinePorts(await world.patient({ listen })), "fail")).to.include("`listen.host`");
+      expect(told(await checkPorts(await world.target({ listen })), "fail")).to.include("`listen.host`");
     });
   });
 
@@ -82,9 +84,9 @@ describe("doctor: the machine", () => {
         const { stdout } = await runProgram("bash", ["-c", line, process.execPath, program, config]);
         return /^(\w+) +open files +(.*)$/m.exec(stdout)?.slice(1).join(" ") ?? stdout;
       };
-      expect(await limited(590, modest)).to.match(/^fail 590 may be open, 600 are needed.*LimitNOFILE=600/);
-      expect(await limited(1_100, world.configPath)).to.match(/^warn 1100 may be open, 10512 are needed/);
-      expect(await limited(600, modest)).to.match(/^ok 600 may be open/);
+      expect(await limited(590, modest)).to.match(/^fail 590 are permitted, at most 600 are needed.*LimitNOFILE=600/);
+      expect(await limited(1_100, world.configPath)).to.match(/^warn 1100 are permitted, at most 10512 are needed/);
+      expect(await limited(600, modest)).to.match(/^ok 600 are permitted/);
     });
   });
 
@@ -96,9 +98,9 @@ describe("doctor: the machine", () => {
       await writeFile(mark, "", { mode: 0o600 });
       const [now, later] = [Date.now() / 1_000, Date.now() / 1_000 + 3_600];
       await utimes(mark, now, later);
-      expect(told(await examineClock(await world.patient()), "fail")).to.include("the clock has gone back");
+      expect(told(await checkClock(await world.target()), "fail")).to.include("the clock was set back");
       await utimes(mark, now, now);
-      expect(statuses(await examineClock(await world.patient()))).to.deep.equal(["ok"]);
+      expect(statuses(await checkClock(await world.target()))).to.deep.equal(["ok"]);
     });
 
     it("finds one that was never set, that jumps, and that the file system contradicts", () => {
@@ -120,17 +122,17 @@ describe("doctor: the machine", () => {
     });
 
     it("names a file system that forgets", async () => {
-      const found = await examineDisk(await world.patient({ dataDir: "/dev/shm/not/there/yet" }));
+      const found = await checkDisk(await world.target({ dataDir: "/dev/shm/not/there/yet" }));
       expect(told(found, "warn")).to.include("tmpfs");
-      const memory = await world.patient({ state: { enabled: false } });
-      expect(told(await examineDisk(memory), "warn")).to.include("state.enabled");
+      const memory = await world.target({ state: { enabled: false } });
+      expect(told(await checkDisk(memory), "warn")).to.include("state.enabled");
     });
   });
 
   describe("disk sync", () => {
     it("measures real writes, and leaves nothing behind", async () => {
       const before = await readdir(world.dataDir);
-      const [found] = await examineSync(await world.patient());
+      const [found] = await checkSync(await world.target());
       expect(found?.text).to.match(/^a synced write takes \d+\.\d\d ms on average, \d+\.\d\d ms at p99/);
       expect(await readdir(world.dataDir)).to.deep.equal(before);
     });
@@ -139,11 +141,11 @@ describe("doctor: the machine", () => {
       const times = (ms: number): number[] => Array.from({ length: 100 }, () => ms);
       expect(judgeSync(times(2)).status).to.equal("ok");
       expect(told([judgeSync([...times(2), 25, 26])], "warn")).to.include("SSD");
-      expect(told([judgeSync(times(0.004))], "warn")).to.include("no disk is so quick");
+      expect(told([judgeSync(times(0.004))], "warn")).to.include("no durable disk is so fast");
     });
 
     it("finds a folder that cannot be written", async () => {
-      const found = told(await examineSync(await world.patient({ dataDir: "/proc" })), "fail");
+      const found = told(await checkSync(await world.target({ dataDir: "/proc" })), "fail");
       expect(found).to.include("`/proc` cannot be written");
     });
   });

@@ -4,15 +4,15 @@ import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
+import type { DoctorCheck } from "../../../../core/cli/doctor/finding.ts";
 import {
-  examineCollector,
-  examineProviders,
-  examineUpstreams,
-  examineWebhooks,
-  examineWitnesses,
+  checkCollector,
+  checkProviders,
+  checkUpstreams,
+  checkWebhooks,
+  checkWitnesses,
   reachProblem,
-} from "../../../../core/cli/doctor/examination.ts";
-import type { Examine } from "../../../../core/cli/doctor/finding.ts";
+} from "../../../../core/cli/doctor/peer.ts";
 import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../../core/config/load.ts";
 import { freePort } from "../../../support/free-port.ts";
@@ -33,12 +33,12 @@ describe("doctor: who has to be there", () => {
   after(() => world.remove());
 
   /** Nobody listens: found. Somebody does: gone. */
-  async function expectMended(look: Examine, config: GatewayConfig, status: "warn" | "fail"): Promise<void> {
-    const patient = await world.patient(config);
-    const found = told(await look(patient), status);
-    expect(found).to.include(`at 127.0.0.1:${port} cannot be reached: nobody listens there`).and.not.include("hidden");
+  async function expectMended(look: DoctorCheck, config: GatewayConfig, status: "warn" | "fail"): Promise<void> {
+    const target = await world.target(config);
+    const found = told(await look(target), status);
+    expect(found).to.include(`at 127.0.0.1:${port} cannot be reached: connection refused`).and.not.include("hidden");
     const server = await listen(createServer(), port);
-    expect(statuses(await look(patient))).to.deep.equal(["ok"]);
+    expect(statuses(await look(target))).to.deep.equal(["ok"]);
     await close(server);
   }
 
@@ -53,31 +53,31 @@ describe("doctor: who has to be there", () => {
       const config = await configured(
         `upstreams: [{name: a, transport: http, url: "http://127.0.0.1:${port}/hidden"}]`,
       );
-      await expectMended(examineUpstreams, config, "fail");
+      await expectMended(checkUpstreams, config, "fail");
     });
 
     it("finds a program that is nowhere, and one that may not be run, until they are there", async () => {
       const config = await configured("upstreams: [{name: a, transport: stdio, command: some-server}]");
       const bin = join(world.folder, "bin");
       const path = join(bin, "some-server");
-      const patient = await world.patient(config, { PATH: `/nowhere:${bin}` });
-      expect(told(await examineUpstreams(patient), "fail")).to.include("`some-server` is nowhere in PATH");
+      const target = await world.target(config, { PATH: `/nowhere:${bin}` });
+      expect(told(await checkUpstreams(target), "fail")).to.include("`some-server` is not in PATH");
       await mkdir(bin);
       await writeFile(path, "#!/bin/sh\n", { mode: 0o644 });
-      expect(statuses(await examineUpstreams(patient))).to.deep.equal(["fail"]);
+      expect(statuses(await checkUpstreams(target))).to.deep.equal(["fail"]);
       await chmod(path, 0o755);
-      expect(told(await examineUpstreams(patient), "ok")).to.include(path);
+      expect(told(await checkUpstreams(target), "ok")).to.include(path);
     });
 
     it("finds a folder that is not there, a path that is none, and that there is no server at all", async () => {
       const config = await configured("upstreams: [{name: a, transport: stdio, command: sh, cwd: gone}]");
-      const patient = await world.patient(config, { PATH: process.env.PATH });
-      expect(told(await examineUpstreams(patient), "fail")).to.include("its `cwd`");
+      const target = await world.target(config, { PATH: process.env.PATH });
+      expect(told(await checkUpstreams(target), "fail")).to.include("its `cwd`");
       await mkdir(join(world.folder, "gone"));
-      expect(statuses(await examineUpstreams(patient))).to.deep.equal(["ok"]);
+      expect(statuses(await checkUpstreams(target))).to.deep.equal(["ok"]);
       const none = await configured("upstreams: [{name: a, transport: stdio, command: ./bin/nothing}]");
-      expect(told(await examineUpstreams(await world.patient(none)), "fail")).to.include("may run");
-      expect(statuses(await examineUpstreams(await world.patient({ upstreams: [] })))).to.deep.equal(["warn"]);
+      expect(told(await checkUpstreams(await world.target(none)), "fail")).to.include("may run");
+      expect(statuses(await checkUpstreams(await world.target({ upstreams: [] })))).to.deep.equal(["warn"]);
     });
   });
 
@@ -86,9 +86,9 @@ describe("doctor: who has to be there", () => {
     const routed = await configured(
       `providers: [${provider}]\nmodel_gateway: {routes: [{model: m, providers: [{name: a}]}]}`,
     );
-    await expectMended(examineProviders, routed, "warn");
+    await expectMended(checkProviders, routed, "warn");
     const unrouted = await configured(`providers: [${provider}]`);
-    expect(statuses(await examineProviders(await world.patient(unrouted)))).to.deep.equal(["ok"]);
+    expect(statuses(await checkProviders(await world.target(unrouted)))).to.deep.equal(["ok"]);
   });
 
   it("finds a webhook that nobody answers, and tells nothing of its URL but the host", async () => {
@@ -96,37 +96,33 @@ describe("doctor: who has to be there", () => {
     const key = `{id: a, tenant: acme, role: admin, key_hash: "sha256:${"0".repeat(64)}"}`;
     const hook = `{name: a, tenant: acme, url: "http://127.0.0.1:${port}/hidden?hidden", secrets_env: [SECRET]}`;
     const config = await configured(`keys: [${key}]\napprovals: {webhooks: [${hook}]}`, { SECRET: secret });
-    await expectMended(examineWebhooks, config, "warn");
+    await expectMended(checkWebhooks, config, "warn");
   });
 
   it("finds a collector of telemetry that nobody answers for", async () => {
     const config = await configured(`telemetry: {endpoint: "http://127.0.0.1:${port}/hidden"}`);
-    await expectMended(examineCollector, config, "warn");
-    expect(statuses(await examineCollector(await world.patient()))).to.deep.equal(["ok"]);
+    await expectMended(checkCollector, config, "warn");
+    expect(statuses(await checkCollector(await world.target()))).to.deep.equal(["ok"]);
   });
 
   describe("witnesses", () => {
     it("finds that there is none, one that nobody answers for, and one on the same disk", async () => {
-      expect(told(await examineWitnesses(await world.patient()), "warn")).to.include("evidence.witnesses");
+      expect(told(await checkWitnesses(await world.target()), "warn")).to.include("evidence.witnesses");
       const http = await configured(
         `evidence: {witnesses: [{name: a, type: http, url: "http://127.0.0.1:${port}/hidden"}]}`,
       );
-      await expectMended(examineWitnesses, http, "fail");
+      await expectMended(checkWitnesses, http, "fail");
       const file = async (path: string): Promise<GatewayConfig> =>
         configured(`data_dir: data\nevidence: {witnesses: [{name: a, type: file, path: ${path}}]}`);
-      expect(told(await examineWitnesses(await world.patient(await file("beside"))), "warn")).to.include(
-        "other storage",
-      );
-      expect(statuses(await examineWitnesses(await world.patient(await file("/dev/shm/beside"))))).to.deep.equal([
-        "ok",
-      ]);
+      expect(told(await checkWitnesses(await world.target(await file("beside"))), "warn")).to.include("other storage");
+      expect(statuses(await checkWitnesses(await world.target(await file("/dev/shm/beside"))))).to.deep.equal(["ok"]);
     });
 
     it("finds a repository that is none, until it is made", async () => {
       const config = await configured("evidence: {witnesses: [{name: a, type: git, repository: notes.git}]}");
-      expect(told(await examineWitnesses(await world.patient(config)), "fail")).to.include("git init --bare");
+      expect(told(await checkWitnesses(await world.target(config)), "fail")).to.include("git init --bare");
       execFileSync("git", ["init", "--quiet", "--bare", join(world.folder, "notes.git")]);
-      expect(statuses(await examineWitnesses(await world.patient(config)))).to.deep.equal(["ok"]);
+      expect(statuses(await checkWitnesses(await world.target(config)))).to.deep.equal(["ok"]);
     });
   });
 

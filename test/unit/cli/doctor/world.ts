@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Finding, Patient, Status } from "../../../../core/cli/doctor/finding.ts";
+import type { DoctorFinding, DoctorTarget, Status } from "../../../../core/cli/doctor/finding.ts";
 import { makeInstallation } from "../../../../core/cli/init.ts";
 import type { GatewayConfig } from "../../../../core/config/gateway-config.ts";
 import { loadConfig } from "../../../../core/config/load.ts";
@@ -12,19 +12,19 @@ export interface DoctorWorld {
   readonly dataDir: string;
   readonly configPath: string;
   /** The configuration as it is in the file now, with these keys in place of its own. */
-  patient(changes?: Partial<GatewayConfig>, env?: NodeJS.ProcessEnv): Promise<Patient>;
+  target(changes?: Partial<GatewayConfig>, env?: NodeJS.ProcessEnv): Promise<DoctorTarget>;
   remove(): Promise<void>;
 }
 
 export async function openDoctorWorld(): Promise<DoctorWorld> {
   const folder = await mkdtemp(join(tmpdir(), "doctor-"));
-  await makeInstallation(folder, { tenant: "acme", firstPort: 0, upstream: null, keepKeys: true });
+  await makeInstallation(folder, { tenant: "acme", firstPort: 0, upstream: null, writesKeys: true });
   const configPath = join(folder, "gateway.yaml");
   return {
     folder,
     dataDir: join(folder, "data"),
     configPath,
-    patient: async (changes = {}, env = {}) => {
+    target: async (changes = {}, env = {}) => {
       const config = { ...(await loadConfig(configPath, {})), ...changes };
       return { config, holder: null, env, admin: "http://127.0.0.1:1" };
     },
@@ -33,14 +33,14 @@ export async function openDoctorWorld(): Promise<DoctorWorld> {
 }
 
 /** The findings of one status, one a line. */
-export function told(findings: readonly Finding[], status: Status): string {
+export function told(findings: readonly DoctorFinding[], status: Status): string {
   return findings
     .filter((finding) => finding.status === status)
-    .map(({ text, mend }) => `${text}; ${mend}`)
+    .map(({ text, fix }) => `${text}; ${fix}`)
     .join("\n");
 }
 
 /** The statuses in their order. */
-export function statuses(findings: readonly Finding[]): readonly Status[] {
+export function statuses(findings: readonly DoctorFinding[]): readonly Status[] {
   return findings.map(({ status }) => status);
 }

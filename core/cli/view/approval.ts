@@ -1,23 +1,84 @@
-import { InvalidArgumentError } from "commander";
-import { type Approval, isFinal } from "../action/approval.ts";
-import { quoteVisible, visibleJson, visibleText } from "../action/visible-text.ts";
-import type { ArgumentChange } from "../approval/argument-diff.ts";
-import { showWord, summarizeAction, summaryLine } from "../approval/summary.ts";
-import type { ApprovalView, ChangeView, RecentAction } from "../approval/view.ts";
+import { type Approval, isFinal } from "../../action/approval.ts";
+import { quoteVisible, visibleJson, visibleText } from "../../action/visible-text.ts";
+import type { ArgumentChange } from "../../approval/argument-diff.ts";
+import { showWord, summarizeAction, summaryLine } from "../../approval/summary.ts";
+import type { ApprovalView, ChangeView, RecentAction } from "../../approval/view.ts";
+import { answerView, listView, type View, wholeListView } from "../admin-view.ts";
+
+export const approvalList: View = listView<Approval>((approval) => approvalLine(approval, Date.now()));
+
+export const approvalDetail: View = answerView<ApprovalView>((view, { adminFlag }) => {
+  return { text: describeApproval(view, Date.now(), adminFlag).trimEnd() };
+});
+
+interface Reviewed {
+  readonly approval: Approval;
+}
+
+export const approvedRequest: View = answerView<Reviewed>(({ approval }, { values }) => {
+  const { id, state, endorsements, required } = approval;
+  if (state === "pending") {
+    return { json: approval, notes: [`${endorsements.length} of ${required} reviewers approved ${id}`] };
+  }
+  const left = timeLeft(approval, Date.now());
+  const notes = [`approved ${id} for one use: the agent has ${left} to repeat exactly the same call`];
+  if (values.break_glass !== undefined) notes.push(`record the post-mortem with \`gateway break-glass close ${id}\``);
+  return { json: approval, notes };
+});
+
+export const deniedRequest: View = answerView<Reviewed>(({ approval }) => {
+  return { json: approval, notes: [`denied ${approval.id}`] };
+});
+
+export const breakGlassList: View = wholeListView<Approval>(({ id, state, action, break_glass: use }) => {
+  return `${id}  ${state}  ${use?.at}  ${actionWords(action)}  ${quoteVisible(use?.reason ?? "")}`;
+});
 
 /**
- * All that a reviewer needs to decide, as text fit for a terminal: the arguments whole, every character that is not
- * seen as itself escaped, whatever an agent wrote. `where`: what the commands to type next need behind them.
+ * Renders all that a reviewer needs to decide for a terminal: the arguments whole, every character that is not seen as
+ * itself escaped, whatever an agent wrote. `adminFlag` is appended to the commands printed as the next step.
  */
-export function describeView(view: ApprovalView, nowMs: number, where: string): string {
+export function describeApproval(view: ApprovalView, nowMs: number, adminFlag: string): string {
   const parts = [
     headOf(view, nowMs),
     argumentsOf(view),
     ...(view.changes === null ? [] : [changesOf(view.changes)]),
     ...(view.recent.length === 0 ? [] : [section("the session's last actions", view.recent.map(recentLine))]),
-    ...nextOf(view, where),
+    ...nextOf(view, adminFlag),
   ];
   return parts.map((lines) => `${lines.join("\n")}\n`).join("\n");
+}
+
+/** Renders an approval on one line: `apr_…  pending  29 min left  ci  write …`. */
+export function approvalLine(approval: Approval, nowMs: number): string {
+  const { id, state, reason, principal, evaluation, tainted, requested_at: requested } = approval;
+  const words = [
+    id,
+    reason === undefined ? state : `${state} (${reason})`,
+    isFinal(state) ? requested : `${timeLeft(approval, nowMs)} left`,
+    visibleText(principal.key_id),
+    actionWords(approval.action),
+    evaluation.rules.map(visibleText).join(", "),
+    tainted === undefined ? "" : `tainted ${tainted.map(visibleText).join(", ")}`,
+    quorumOf(approval),
+  ];
+  return words.filter((word) => word !== "").join("  ");
+}
+
+function quorumOf({ state, required, endorsements }: Approval): string {
+  return state === "pending" && required > 1 ? `${endorsements.length} of ${required} approved` : "";
+}
+
+/** `write write_file on files` */
+function actionWords({ capability, tool, target }: Pick<Approval["action"], "capability" | "tool" | "target">): string {
+  return `${capability} ${showWord(tool)} on ${showWord(target)}`;
+}
+
+/** The time until an approval expires: `29 min`, `40 s`, or `no time`. */
+function timeLeft({ expires_at: expires }: Approval, nowMs: number): string {
+  const seconds = Math.floor((Date.parse(expires) - nowMs) / 1_000);
+  if (seconds <= 0) return "no time";
+  return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
 }
 
 function headOf({ approval, held, session, risk }: ApprovalView, nowMs: number): readonly string[] {
@@ -84,7 +145,7 @@ function reviewOf({
   break_glass: glass,
 }: Approval): readonly string[] {
   return [
-    row("reviewers", `${endorsements.length} of ${required} said yes`),
+    row("reviewers", `${endorsements.length} of ${required} approved`),
     ...endorsements.map(({ key_id: key, at, scope, comment: said }) =>
       row("", `${visibleText(key)} at ${at}, scope ${scope}${said === undefined ? "" : `: ${quoteVisible(said)}`}`),
     ),
@@ -149,51 +210,4 @@ function section(title: string, lines: readonly string[]): readonly string[] {
 
 function row(name: string, text: string): string {
   return `${name.padEnd(12)}${text}`;
-}
-
-/** An approval on one line, fit for a terminal whatever the agent named: `apr_…  pending  29 min left  ci  write …`. */
-export function approvalLine(approval: Approval, nowMs: number): string {
-  const { id, state, principal, evaluation, requested_at: requested } = approval;
-  const when = isFinal(state) ? requested : `${timeLeft(approval, nowMs)} left`;
-  const words = [id, endOf(approval), when, visibleText(principal.key_id), actionWords(approval.action)];
-  const rules = evaluation.rules.map(visibleText).join(", ");
-  return [...words, rules, ...taintsOfApprovalLine(approval), ...quorumOf(approval)]
-    .filter((word) => word !== "")
-    .join("  ");
-}
-
-/** `write write_file on files` */
-export function actionWords({
-  capability,
-  tool,
-  target,
-}: Pick<Approval["action"], "capability" | "tool" | "target">): string {
-  return `${capability} ${showWord(tool)} on ${showWord(target)}`;
-}
-
-/** How long until it expires: `29 min`, `40 s`, or `no time`. */
-export function timeLeft({ expires_at: expires }: Approval, nowMs: number): string {
-  const seconds = Math.floor((Date.parse(expires) - nowMs) / 1_000);
-  if (seconds <= 0) return "no time";
-  return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
-}
-
-function endOf({ state, reason }: Approval): string {
-  return reason === undefined ? state : `${state} (${reason})`;
-}
-
-function taintsOfApprovalLine({ tainted }: Approval): readonly string[] {
-  return tainted === undefined ? [] : [`tainted ${tainted.map(visibleText).join(", ")}`];
-}
-
-function quorumOf({ state, required, endorsements }: Approval): readonly string[] {
-  return state === "pending" && required > 1 ? [`${endorsements.length} of ${required} yes`] : [];
-}
-
-export const approvalsPath = "/admin/v1/approvals";
-
-/** The id of an approval, or a mistake in the command line. */
-export function parseApprovalId(text: string): string {
-  if (/^apr_[0-9a-f]{32}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected an approval's id, like `apr_…`");
 }

@@ -3,12 +3,12 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { askItems, askWhole } from "../../../core/cli/list.ts";
+import { fetchItems, fetchWhole, type Values } from "../../../core/cli/admin-client.ts";
 
 /** What the admin port answers to each question in turn; the last of it for ever. */
 type Answers = readonly (string | object)[];
 
-describe("askItems(options, path, query)", () => {
+describe("fetchItems(options, operation, values, limit)", () => {
   let server: Server;
   let answers: Answers;
   let asked: string[];
@@ -37,11 +37,11 @@ describe("askItems(options, path, query)", () => {
     else process.env.GATEWAY_API_KEY = keyBefore;
   });
 
-  async function collect(given: Answers, query?: Parameters<typeof askItems>[2]): Promise<readonly unknown[] | string> {
+  async function collect(given: Answers, values?: Values, limit?: number): Promise<readonly unknown[] | string> {
     answers = given;
     const items: unknown[] = [];
     try {
-      for await (const item of askItems({ admin }, "/list", query)) items.push(item);
+      for await (const item of fetchItems({ admin }, "GET /list", values, limit)) items.push(item);
       return items;
     } catch (error) {
       const { code, detail } = GatewayError.from(error);
@@ -55,7 +55,7 @@ describe("askItems(options, path, query)", () => {
       { items: [], next: "d" },
       { items: [3], next: null },
     ];
-    expect(await collect(pages, { query: { sort: "risk" } })).to.deep.equal([1, 2, 3]);
+    expect(await collect(pages, { sort: "risk" })).to.deep.equal([1, 2, 3]);
     expect(asked).to.deep.equal([
       "/list?limit=500&sort=risk",
       "/list?limit=500&sort=risk&cursor=a+b%26c",
@@ -68,13 +68,13 @@ describe("askItems(options, path, query)", () => {
       items: Array.from({ length: count }, (_, index) => from + index),
       next: String(from + count),
     });
-    expect(await collect([page(0, 500), page(500, 101)], { most: 601 })).to.have.lengthOf(601);
+    expect(await collect([page(0, 500), page(500, 101)], {}, 601)).to.have.lengthOf(601);
     expect(asked).to.deep.equal(["/list?limit=500", "/list?limit=101&cursor=500"]);
   });
 
   it("asks for no page before it is wanted", async () => {
     answers = [{ items: [1, 2], next: "more" }];
-    for await (const item of askItems({ admin }, "/list")) if (item === 2) break;
+    for await (const item of fetchItems({ admin }, "GET /list")) if (item === 2) break;
     expect(asked).to.have.lengthOf(1);
   });
 
@@ -100,14 +100,14 @@ describe("askItems(options, path, query)", () => {
     });
   }
 
-  describe("askWhole(options, path)", () => {
+  describe("fetchWhole(options, operation)", () => {
     it("takes a list that ends with its first page, and no other", async () => {
       answers = [
         { items: [1], next: null },
         { items: [1], next: "more" },
       ];
-      expect(await askWhole({ admin }, "/list")).to.deep.equal([1]);
-      const error = await askWhole({ admin }, "/list").catch((cause: unknown) => GatewayError.from(cause).code);
+      expect(await fetchWhole({ admin }, "GET /list")).to.deep.equal([1]);
+      const error = await fetchWhole({ admin }, "GET /list").catch((cause: unknown) => GatewayError.from(cause).code);
       expect(error).to.equal("UPSTREAM_INVALID");
       expect(asked).to.deep.equal(["/list", "/list"]);
     });

@@ -1,30 +1,35 @@
-import type { Decision } from "../action/decision.ts";
-import type { ExplainedExpression, ExplainedRule } from "../action/explanation.ts";
-import type { Finding } from "../action/policy.ts";
-import { escapeHidden, showText } from "../action/visible-text.ts";
-import type { ExplainedAction, ExplainedPolicy, Explanation, NearMiss } from "../explain/explained-decision.ts";
+import type { Decision } from "../../action/decision.ts";
+import type { ExplainedExpression, ExplainedRule } from "../../action/explanation.ts";
+import type { Finding } from "../../action/policy.ts";
+import { escapeHidden, showText } from "../../action/visible-text.ts";
+import type { ExplainedAction, ExplainedPolicy, Explanation, NearMiss } from "../../explain/explained-decision.ts";
+import { answerView, type View } from "../admin-view.ts";
 
-/** An evaluation as `POST /admin/v1/test-action` answers it, as far as it is printed. */
-export interface ToldEvaluation {
+export const explanation: View = answerView<Explanation>((explained) => {
+  return { text: describeExplanation(explained).join("\n") };
+});
+
+/** An evaluation in an answer of the admin port, as far as it is printed. */
+export interface EvaluationAnswer {
   readonly decision: Decision;
   readonly by_default: boolean;
   readonly risk: number;
   readonly rules: readonly string[];
-  readonly verdicts: readonly ToldVerdict[];
-  readonly shadow: readonly ToldVerdict[];
-  /** Where it was asked for. */
+  readonly verdicts: readonly VerdictAnswer[];
+  readonly shadow: readonly VerdictAnswer[];
+  /** Present where it was requested. */
   readonly explanation?: Explanation;
 }
 
-interface ToldVerdict {
+interface VerdictAnswer {
   readonly policy: { readonly kind: string; readonly name: string; readonly version: string };
   readonly decision: string;
   readonly findings: readonly Finding[];
   readonly error?: string;
 }
 
-/** `review (risk 40): files.large-write`, and a line for each policy that said something. */
-export function describeEvaluation(evaluation: ToldEvaluation): readonly string[] {
+/** Renders an evaluation: `review (risk 40): files.large-write`, then a line for each policy with a verdict. */
+export function describeEvaluation(evaluation: EvaluationAnswer): readonly string[] {
   const { decision, risk, verdicts, shadow } = evaluation;
   return [
     `${decision} (risk ${risk}): ${reasonOf(evaluation)}`,
@@ -33,13 +38,13 @@ export function describeEvaluation(evaluation: ToldEvaluation): readonly string[
   ];
 }
 
-/** Why, in a few words. */
-export function reasonOf({ by_default: byDefault, rules }: ToldEvaluation): string {
-  if (byDefault) return "by default, no rule speaks of it";
-  return rules.length === 0 ? "a policy could not answer" : rules.join(", ");
+/** The reason of a decision in a few words. */
+export function reasonOf({ by_default: byDefault, rules }: EvaluationAnswer): string {
+  if (byDefault) return "by default, no rule matches";
+  return rules.length === 0 ? "a policy failed" : rules.join(", ");
 }
 
-function describeVerdict({ policy, decision, findings, error }: ToldVerdict, mode: string): readonly string[] {
+function describeVerdict({ policy, decision, findings, error }: VerdictAnswer, mode: string): readonly string[] {
   if (decision === "abstain" && findings.length === 0) return [];
   const failed = error === undefined ? "" : `; ${showText(error)}`;
   return [
@@ -53,17 +58,19 @@ function describeVerdict({ policy, decision, findings, error }: ToldVerdict, mod
 
 const notEvaluated = { skipped: "skipped", budget_exceeded: "work budget exceeded", unavailable: "" } as const;
 
-/** Why something was decided, to be read: what decided first, then each policy that spoke, then what nearly did. */
-export function describeExplanation(told: Explanation): readonly string[] {
-  const speaking = told.policies.filter(
+/** Renders an explanation: the deciding rule, then each policy with a verdict, then the rules that nearly decided. */
+export function describeExplanation(explained: Explanation): readonly string[] {
+  const speaking = explained.policies.filter(
     ({ verdict, findings, rules }) => verdict !== "abstain" || findings.length + rules.length > 0,
   );
   return [
-    `${told.decision} (risk ${told.risk}): ${told.why}`,
-    ...headOf(told),
+    `${explained.decision} (risk ${explained.risk}): ${explained.why}`,
+    ...headOf(explained),
     ...speaking.flatMap((policy) => ["", ...describePolicy(policy)]),
-    ...(told.near.length === 0 ? [] : ["", "nearest rules that did not decide", ...told.near.flatMap(describeNear)]),
-    ...(told.notes.length === 0 ? [] : ["", ...told.notes]),
+    ...(explained.near.length === 0
+      ? []
+      : ["", "nearest rules that did not decide", ...explained.near.flatMap(describeNear)]),
+    ...(explained.notes.length === 0 ? [] : ["", ...explained.notes]),
   ];
 }
 
@@ -105,16 +112,16 @@ function describePolicy({
 
 function describeRule(rule: ExplainedRule): readonly string[] {
   const { rule: id, decision, mode, outcome, file, line, conditions } = rule;
-  const says = outcome === "failed" ? "could not be evaluated, blocks" : `decides ${decision}`;
+  const effect = outcome === "failed" ? "could not be evaluated, blocks" : `decides ${decision}`;
   return [
-    `  ${id} ${says}${mode === "shadow" ? " [shadow]" : ""}  ${file}:${line}`,
+    `  ${id} ${effect}${mode === "shadow" ? " [shadow]" : ""}  ${file}:${line}`,
     ...conditions.flatMap(({ name, expression }) => [`    ${name}`, ...describeExpression(expression, "      ")]),
   ];
 }
 
 function messageOf({ rule }: ExplainedRule, findings: ExplainedPolicy["findings"]): readonly string[] {
   const message = findings.find((each) => each.rule === rule)?.message ?? null;
-  return message === null ? [] : [`    says: ${escapeHidden(message)}`];
+  return message === null ? [] : [`    message: ${escapeHidden(message)}`];
 }
 
 function describeFinding({
@@ -135,12 +142,12 @@ function describeNear({ policy, file, line, rule, decision, mode, why }: NearMis
 }
 
 /** One line a part, those of one another indented: `<part>  <value>`. */
-function describeExpression(told: ExplainedExpression, indent: string): readonly string[] {
-  const { text, outcome, value, parts, more } = told;
-  const came =
+function describeExpression(explained: ExplainedExpression, indent: string): readonly string[] {
+  const { text, outcome, value, parts, more } = explained;
+  const result =
     outcome === "error" ? `error: ${value}` : (value ?? notEvaluated[outcome as keyof typeof notEvaluated] ?? "");
   return [
-    `${indent}${text}${came === "" ? "" : `  → ${came}`}`,
+    `${indent}${text}${result === "" ? "" : `  → ${result}`}`,
     ...parts.flatMap((part) => describeExpression(part, `${indent}  `)),
     ...(more ? [`${indent}  …`] : []),
   ];

@@ -1,0 +1,192 @@
+import { InvalidArgumentError, Option } from "commander";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { VerifyingKey } from "../../action/signing-key.ts";
+import type { UsageDimension } from "../../usage/usage-report.ts";
+
+/** Parsers of arguments and options, and the options that many commands share. Imports nothing that is slow to load. */
+
+export const jsonOption: Option = new Option("--json", "print JSON");
+
+export const adminOption: Option = new Option(
+  "--admin <url>",
+  "admin port of the gateway; the key is read from GATEWAY_API_KEY",
+)
+  .env("GATEWAY_ADMIN_URL")
+  .default("http://127.0.0.1:8081");
+
+/** The data folder of a stopped gateway. */
+export const offlineDataOption: Option = new Option(
+  "-d, --data <folder>",
+  "data folder; no gateway may run on it",
+).makeOptionMandatory();
+
+/** The data folder and the ports of local mode. */
+export const localOptions: readonly Option[] = [
+  new Option("-d, --data <folder>", "local mode: data folder (default: data)")
+    .env("GATEWAY_DATA_DIR")
+    .conflicts("config"),
+  new Option("-p, --port <number>", "local mode: first of three ports in a row (default: 8080)")
+    .conflicts("config")
+    .argParser(parseFirstPort),
+];
+
+export const byOption: Option = new Option(
+  "--by <name>",
+  "person or process that asked for it; recorded (default: the current user)",
+).argParser(parseText);
+
+export const witnessOption: Option = new Option("--witness <place>", "notes of a witness: a folder or URL; repeatable")
+  .argParser(addText)
+  .default([]);
+
+/** A text that goes into a record. */
+export function parseText(text: string): string {
+  if (text.length > 0 && text.length <= maxText && text.isWellFormed()) return text;
+  throw new InvalidArgumentError(`expected 1 to ${maxText} characters`);
+}
+
+const maxText = 1_024;
+
+export function parseSessionId(text: string): string {
+  if (/^[A-Za-z0-9_-]{1,256}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a session's id, like `session-v1-…`");
+}
+
+export function parseApprovalId(text: string): string {
+  if (/^apr_[0-9a-f]{32}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected an approval's id, like `apr_…`");
+}
+
+export function parseTicketId(text: string): string {
+  if (/^tkt_[0-9a-f]{32}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a ticket's id, like `tkt_…`");
+}
+
+export function parseMessageId(text: string): string {
+  if (/^msg_[0-9a-f-]{36}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a webhook's message id, like `msg_…`");
+}
+
+export function parsePrincipal(text: string): string {
+  if (/^principal-v1-[0-9a-f]{64}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a principal's id, like `principal-v1-…`");
+}
+
+/** That of names in the configuration. */
+const namePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/;
+
+export function parseTask(text: string): string {
+  if (namePattern.test(text)) return text;
+  throw new InvalidArgumentError("expected the name of a task: 1 to 64 of `a-z 0-9 . _ -`");
+}
+
+/** A name of the configuration: of a key or a tenant. */
+export function parseName(text: string): string {
+  if (namePattern.test(text)) return text;
+  throw new InvalidArgumentError("expected 1 to 64 of `a-z 0-9 . _ -`, a letter or digit first");
+}
+
+export function parseCount(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 1 && count <= 1_000_000) return count;
+  throw new InvalidArgumentError("expected a whole number from 1 to 1000000");
+}
+
+/** Seconds until something expires. */
+export function parseLifetime(text: string): number {
+  const seconds = Number(text);
+  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxLifetime) return seconds;
+  throw new InvalidArgumentError(`expected a whole number from 1 to ${maxLifetime}`);
+}
+
+const maxLifetime = 31 * 86_400;
+
+export function parseSeconds(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("expected whole seconds");
+}
+
+/** The sequence number of a record. */
+export function parseSeq(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("expected the number of a record");
+}
+
+/** The first of three ports in a row, or 0 for any free ones. */
+export function parseFirstPort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= maxFirstPort) return port;
+  throw new InvalidArgumentError(`expected 1 to ${maxFirstPort}, or 0 for any free ports`);
+}
+
+const maxFirstPort = 65_533;
+
+/** A day in UTC. */
+export function parseDay(text: string): string {
+  const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text)) return text;
+  throw new InvalidArgumentError("expected a day like `2026-11-01`");
+}
+
+/** A time in UTC, to the second, in the form that records have. */
+export function parseTime(text: string): string {
+  const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) throw new InvalidArgumentError("expected a time like `2027-01-01T00:00:00Z`");
+  return new Date(ms).toISOString();
+}
+
+/** A time that is past, in the form that records have. Refuses days that their month does not have: Date shifts them. */
+export function parsePastTime(text: string): string {
+  const [, day = ""] = /^(\d{4}-\d\d-\d\d)[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? [];
+  const ms = Date.parse(text);
+  const isDay = day !== "" && new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
+  if (!isDay || Number.isNaN(ms)) throw new InvalidArgumentError("expected an RFC 3339 time: 2026-01-31T00:00:00Z");
+  if (ms > Date.now()) throw new InvalidArgumentError("expected a past time");
+  return new Date(ms).toISOString();
+}
+
+export const usageDimensions: readonly UsageDimension[] = ["day", "principal", "provider", "model"];
+
+/** Some of the dimensions, in the order in which the gateway sorts by them. */
+export function parseDimensions(text: string): readonly UsageDimension[] {
+  const names = text.split(",");
+  const known = usageDimensions.filter((dimension) => names.includes(dimension));
+  if (known.length === names.length) return known;
+  throw new InvalidArgumentError(`expected some of ${usageDimensions.join(",")}, each once`);
+}
+
+export function parseJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new InvalidArgumentError("expected JSON");
+  }
+}
+
+export function parseJsonObject(text: string): JsonObject {
+  const value = parseJson(text);
+  if (isJsonObject(value)) return value;
+  throw new InvalidArgumentError("expected a JSON object");
+}
+
+export function parsePublicKey(text: string): VerifyingKey {
+  const key = VerifyingKey.parse(text);
+  if (key !== undefined) return key;
+  throw new InvalidArgumentError("expected the base64 of the 32 bytes of an Ed25519 public key");
+}
+
+/** One more of a repeatable public key. */
+export function addPublicKey(text: string, keys: readonly VerifyingKey[]): readonly VerifyingKey[] {
+  return [...keys, parsePublicKey(text)];
+}
+
+/** One more of a repeatable text. */
+export function addText(text: string, texts: readonly string[]): readonly string[] {
+  return [...texts, text];
+}
+
+/** One more pattern of fields to erase. */
+export function addFieldPattern(text: string, patterns: readonly string[] = []): readonly string[] {
+  if (/^(?:\*|(?:arguments|output)\.[^\p{Cc}\p{Cs}]{0,256})$/u.test(text)) return [...patterns, text];
+  throw new InvalidArgumentError("expected `arguments.<name>`, `output.<name>` or `*`");
+}

@@ -1,0 +1,164 @@
+import { Argument, Option } from "commander";
+import { adminCommand } from "./admin-command.ts";
+import {
+  addPublicKey,
+  adminOption,
+  byOption,
+  jsonOption,
+  parseDay,
+  parseDimensions,
+  parseMessageId,
+  parseText,
+  usageDimensions,
+  witnessOption,
+} from "./argument.ts";
+import type { CommandDescription } from "./description.ts";
+
+const backupFile = new Argument("<file>", "backup file, as the gateway wrote it");
+
+/** Commands for those who operate a running gateway. */
+export const operateCommands: readonly CommandDescription[] = [
+  {
+    name: "usage",
+    summary: "Report the model usage of your tenant: requests and tokens",
+    options: [
+      new Option("--from <day>", "first day, like 2026-11-01, in UTC (default: 30 days before the last)").argParser(
+        parseDay,
+      ),
+      new Option("--to <day>", "last day (default: today)").argParser(parseDay),
+      new Option("--by <dimensions>", `group by some of ${usageDimensions.join(",")}`)
+        .argParser(parseDimensions)
+        .default(usageDimensions),
+      adminOption,
+      new Option("--json", "print JSON, all in one object"),
+    ],
+    examples: `
+# November, by model
+gateway usage --from 2026-11-01 --to 2026-11-30 --by model
+# for a bill
+gateway usage --by principal --json`,
+    load: async () => (await import("../usage.ts")).reportUsage,
+  },
+  {
+    name: "upstreams",
+    summary: "Inspect the MCP servers of a running gateway",
+    commands: [
+      adminCommand({
+        name: "list",
+        summary: "List the MCP servers and their health",
+        operation: "GET /admin/v1/upstreams",
+        examples: `
+# every MCP server and its state
+gateway upstreams list`,
+        view: async () => (await import("../view/fleet.ts")).upstreamTable,
+      }),
+    ],
+  },
+  {
+    name: "providers",
+    summary: "Inspect the model providers of a running gateway",
+    commands: [
+      adminCommand({
+        name: "list",
+        summary: "List the model providers, their health and their models",
+        operation: "GET /admin/v1/providers",
+        examples: `
+# every provider and its state
+gateway providers list`,
+        view: async () => (await import("../view/fleet.ts")).providerTable,
+      }),
+    ],
+  },
+  {
+    name: "webhooks",
+    summary: "Inspect and redeliver failed webhook messages",
+    commands: [
+      adminCommand({
+        name: "dead-letters",
+        summary: "List undelivered webhook messages, newest first",
+        operation: "GET /admin/v1/webhooks/dead-letters",
+        examples: `
+# every undelivered message
+gateway webhooks dead-letters`,
+        view: async () => (await import("../view/fleet.ts")).deadLetterList,
+      }),
+      adminCommand({
+        name: "redeliver",
+        summary: "Redeliver a webhook message",
+        operation: "POST /admin/v1/webhooks/dead-letters/{id}/redeliver",
+        arguments: [
+          new Argument("<id>", "id of the message, from `gateway webhooks dead-letters`").argParser(parseMessageId),
+        ],
+        examples: `
+# when the receiver is back
+gateway webhooks redeliver msg_01890a5d-ac96-774b-bcce-b302099a8057`,
+        view: async () => (await import("../view/fleet.ts")).redelivery,
+      }),
+    ],
+  },
+  {
+    name: "backup",
+    summary: "Create, list and verify backups",
+    commands: [
+      {
+        name: "create",
+        summary: "Create a backup of all state but the keys, and wait until it is complete and verified",
+        options: [adminOption, jsonOption],
+        examples: `
+# while the gateway serves
+gateway backup create`,
+        load: async () => (await import("../backup.ts")).createBackup,
+      },
+      adminCommand({
+        name: "list",
+        summary: "List backups, newest first",
+        operation: "GET /admin/v1/resilience/backups",
+        examples: `
+# every backup and its state
+gateway backup list`,
+        view: async () => (await import("../view/fleet.ts")).backupList,
+      }),
+      {
+        name: "verify",
+        summary:
+          "Verify the seal of a backup and every chain in it; exit 1 if the file is not sound, else as `gateway evidence verify`",
+        arguments: [backupFile],
+        options: [
+          new Option("--key <base64>", "public key of the backed-up data folder; repeatable")
+            .argParser(addPublicKey)
+            .default([]),
+          witnessOption,
+          jsonOption,
+        ],
+        examples: `
+# check that it is whole
+gateway backup verify /srv/backups/gateway/backup.jsonl`,
+        load: async () => (await import("../backup.ts")).verifyBackup,
+      },
+    ],
+  },
+  {
+    name: "restore",
+    summary: "Restore a backup into a data folder; on any fault the folder is unchanged",
+    arguments: [backupFile],
+    options: [
+      new Option(
+        "-d, --data <folder>",
+        "data folder with the `keys` folder of the backup's gateway, and no state",
+      ).makeOptionMandatory(),
+      witnessOption,
+      new Option("--accept-rollback <reason>", "restore an older state than a witness has seen; recorded").argParser(
+        parseText,
+      ),
+      new Option("--replace", "move existing state aside; no gateway may run on it"),
+      byOption,
+      jsonOption,
+    ],
+    examples: `
+# into a folder that holds the keys, and no state
+gateway restore /srv/backups/gateway/backup.jsonl --data /var/lib/gateway
+# replacing existing state
+gateway restore /srv/backups/gateway/backup.jsonl --data /var/lib/gateway --replace`,
+    load: async () => (await import("../restore.ts")).restore,
+  },
+];

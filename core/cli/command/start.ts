@@ -1,0 +1,146 @@
+import { Argument, Option } from "commander";
+import { roles } from "../../action/role.ts";
+import { jsonOption, localOptions, parseFirstPort, parseName } from "./argument.ts";
+import type { CommandDescription } from "./description.ts";
+
+const configFile = new Argument("<file>", "configuration file");
+
+/** Commands that set the gateway up and run it. */
+export const startCommands: readonly CommandDescription[] = [
+  {
+    name: "init",
+    summary: "Create an installation: a strict configuration, two keys, signed policy packs and a trust policy",
+    arguments: [new Argument("[folder]", "target folder; existing files are kept").default(".")],
+    options: [
+      new Option("--tenant <name>", "tenant of the keys").argParser(parseName).default("default"),
+      new Option(
+        "--upstream <server>",
+        "MCP server: its URL, or a program and its arguments (default: a demo server that keeps notes)",
+      ),
+      new Option("--port <number>", "first of three ports in a row").argParser(parseFirstPort).default(8080),
+      new Option("--print-keys", "print the two keys once instead of writing them to files"),
+      jsonOption,
+    ],
+    examples: `
+# in a new folder, with a demo server
+gateway init gateway
+# with your own MCP server
+gateway init gateway --tenant acme --upstream https://tools.example.com/mcp
+gateway init gateway --tenant acme --upstream "npx -y @modelcontextprotocol/server-filesystem /srv/projects"`,
+    load: async () => (await import("../init.ts")).init,
+  },
+  {
+    name: "doctor",
+    summary: "Check an installation for common mistakes and print a fix for each; exit 1 if a check failed",
+    options: [
+      new Option("-c, --config <file>", "configuration file (default: local mode, as `gateway serve`)"),
+      ...localOptions,
+      new Option("--admin <url>", "admin port of a running gateway (default: as configured)").env("GATEWAY_ADMIN_URL"),
+      jsonOption,
+    ],
+    examples: `
+# before the first start, and when something is wrong
+gateway doctor --config gateway.yaml
+# include the evidence of a running gateway
+GATEWAY_API_KEY=$(cat admin.key) gateway doctor --config gateway.yaml --json`,
+    load: async () => (await import("../doctor/doctor.ts")).doctor,
+  },
+  {
+    name: "serve",
+    summary: "Run the gateway; without --config in local mode: a demo upstream, the shipped packs, two generated keys",
+    options: [
+      new Option("-c, --config <file>", "configuration file (gateway.yaml)"),
+      ...localOptions,
+      new Option("--json", "print readiness and logs as JSON on a terminal too"),
+    ],
+    examples: `
+# on this machine: a demo server, the shipped policy packs, two keys
+gateway serve
+# as it runs in production
+gateway serve --config /etc/gateway/gateway.yaml`,
+    load: async () => (await import("../serve.ts")).serve,
+  },
+  {
+    name: "keys",
+    summary: "Create API keys",
+    commands: [
+      {
+        name: "new",
+        summary: "Create an API key and its configuration entry",
+        options: [
+          new Option("--id <name>", "name of the key (default: derived from its hash)").argParser(parseName),
+          new Option("--tenant <name>", "tenant of the key").argParser(parseName).default("default"),
+          new Option("--role <role>", "role of the key").choices(roles).default("viewer"),
+          jsonOption,
+        ],
+        examples: `
+# for an agent, which cannot review
+gateway keys new --id agent --tenant acme
+# for a reviewer
+gateway keys new --id reviewer --tenant acme --role operator`,
+        load: async () => (await import("../keys.ts")).createKey,
+      },
+    ],
+  },
+  {
+    name: "config",
+    summary: "Check, show and document the configuration file",
+    commands: [
+      {
+        name: "check",
+        summary: "Check a configuration file and the variables it names; exit 1 if it has faults",
+        arguments: [configFile],
+        options: [jsonOption],
+        examples: `
+# every fault of a file, with its line
+gateway config check gateway.yaml`,
+        load: async () => (await import("../config.ts")).checkConfig,
+      },
+      {
+        name: "show",
+        summary: "Print a configuration file with every default filled in and secrets hidden",
+        arguments: [configFile],
+        options: [jsonOption],
+        examples: `
+# the effective configuration, safe to share
+gateway config show gateway.yaml`,
+        load: async () => (await import("../config.ts")).showConfig,
+      },
+      {
+        name: "schema",
+        summary: "Print the JSON Schema of the configuration file, for editors",
+        options: [
+          new Option("--trust", "the schema of the trust policy instead"),
+          new Option("--json", "print it on one line"),
+        ],
+        examples: `
+# for an editor that completes and checks YAML
+gateway config schema > gateway.schema.json`,
+        load: async () => (await import("../config.ts")).printSchema,
+      },
+      {
+        name: "reference",
+        summary: "Print every key with its type, default and meaning, as Markdown",
+        options: [jsonOption],
+        examples: `
+# every setting
+gateway config reference | less`,
+        load: async () => (await import("../config.ts")).printReference,
+      },
+    ],
+  },
+  {
+    name: "completion",
+    summary: "Print a shell completion script",
+    arguments: [new Argument("<shell>", "shell to complete in").choices(["bash", "zsh", "fish"])],
+    options: [new Option("--json", "print JSON, with the script in it")],
+    examples: `
+# in this shell, for now
+source <(gateway completion bash)
+# from the next start of each shell
+gateway completion bash > ~/.local/share/bash-completion/completions/gateway
+gateway completion zsh > ~/.zfunc/_gateway
+gateway completion fish > ~/.config/fish/completions/gateway.fish`,
+    load: async () => (await import("../completion.ts")).printCompletion,
+  },
+];

@@ -1,0 +1,147 @@
+import { access, constants, stat } from "node:fs/promises";
+import { connect as connectTcp, isIP } from "node:net";
+import { delimiter, dirname, join } from "node:path";
+import { connect as connectTls } from "node:tls";
+import type { UpstreamConfig, WitnessConfig } from "../../config/gateway-config.ts";
+import { type DoctorCheck, type DoctorFinding, fail, ok, warn } from "./finding.ts";
+
+/** Checks the connection to the collector of traces and metrics. */
+export const checkCollector: DoctorCheck = async ({ config: { telemetry } }) => {
+  if (telemetry.endpoint === null) return [ok("no telemetry endpoint is configured")];
+  return [await checkHost("telemetry", telemetry.endpoint, warn)];
+};
+
+/** Checks the connection to each webhook receiver. */
+export const checkWebhooks: DoctorCheck = async ({ config: { approvals } }) => {
+  if (approvals.webhooks.length === 0) return [ok("no webhook is configured")];
+  return Promise.all(approvals.webhooks.map(({ name, url }) => checkHost(name, url, warn)));
+};
+
+/** Checks the connection to each model provider of a route. Keys were read with the configuration. */
+export const checkProviders: DoctorCheck = async ({ config: { providers, modelGateway } }) => {
+  const steps = modelGateway.routes.flatMap((route) => [
+    ...route.steps,
+    ...(route.canary === null ? [] : [route.canary]),
+  ]);
+  const routed = new Set(steps.map(({ provider }) => provider));
+  const used = providers.filter(({ name }) => routed.has(name));
+  if (used.length === 0) return [ok("no route names one: no model is offered")];
+  return Promise.all(
+    used.map(async (provider) =>
+      provider.type === "mock"
+        ? ok(`\`${provider.name}\` is built in`)
+        : checkHost(provider.name, provider.baseUrl, warn),
+    ),
+  );
+};
+
+/** Checks that each MCP server can be connected to, or its program run. Starts none. */
+export const checkUpstreams: DoctorCheck = async ({ config: { upstreams }, env }) => {
+  if (upstreams.length === 0)
+    return [warn("none is configured: agents are offered no tool", "name an MCP server in `upstreams`")];
+  return Promise.all(upstreams.map((upstream) => checkUpstream(upstream, env)));
+};
+
+async function checkUpstream(upstream: UpstreamConfig, env: NodeJS.ProcessEnv): Promise<DoctorFinding> {
+  const { name } = upstream;
+  if (upstream.transport !== "stdio") return checkHost(name, upstream.url, fail);
+  const { command, cwd } = upstream;
+  if (cwd !== undefined && !(await stat(cwd).catch(() => undefined))?.isDirectory()) {
+    return fail(`\`${name}\`: its folder \`${cwd}\` does not exist`, "create it, or correct its `cwd`");
+  }
+  const found = await findProgram(command, upstream.env.PATH ?? env.PATH ?? "");
+  if (found !== undefined) return ok(`\`${name}\` runs ${found}`);
+  const fault = command.includes("/") ? "is no program that this user may run" : "is not in PATH";
+  return fail(`\`${name}\`: \`${command}\` ${fault}`, "install it, or correct its `command`");
+}
+
+async function findProgram(command: string, path: string): Promise<string | undefined> {
+  const places = command.includes("/") ? [command] : path.split(delimiter).map((folder) => join(folder, command));
+  for (const place of places) if (await isProgram(place)) return place;
+  return undefined;
+}
+
+async function isProgram(path: string): Promise<boolean> {
+  if (!(await stat(path).catch(() => undefined))?.isFile()) return false;
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Checks that each witness is reachable, and on other storage than the data folder. */
+export const checkWitnesses: DoctorCheck = async ({ config: { evidence, dataDir } }) => {
+  if (evidence.witnesses.length > 0)
+    return Promise.all(evidence.witnesses.map((witness) => checkWitness(witness, dataDir)));
+  const fix = "name one in `evidence.witnesses`: a folder on other storage is enough";
+  return [warn("none is configured: replacing the whole data folder by an older copy goes unnoticed", fix)];
+};
+
+async function checkWitness(witness: WitnessConfig, dataDir: string): Promise<DoctorFinding> {
+  const { name } = witness;
+  if (witness.type === "http") return checkHost(name, witness.url, fail);
+  if (witness.type === "git") {
+    const heads = [join(witness.repository, "HEAD"), join(witness.repository, ".git")];
+    const exists = (await Promise.all(heads.map((path) => stat(path).catch(() => undefined)))).some((found) => found);
+    if (exists) return ok(`\`${name}\` is a repository`);
+    return fail(`\`${name}\`: \`${witness.repository}\` is no repository`, `\`git init --bare\` creates one`);
+  }
+  const [own, other] = await Promise.all([deviceOf(dataDir), deviceOf(witness.path)]);
+  if (own !== other) return ok(`\`${name}\` is on other storage`);
+  const fix = "set its `path` to other storage: both could be replaced at once";
+  return warn(`\`${name}\` is on the disk of the data folder`, fix);
+}
+
+/** Returns the device of a folder, or of its nearest existing parent. */
+async function deviceOf(path: string): Promise<number> {
+  const found = await stat(path).catch(() => undefined);
+  return found === undefined && dirname(path) !== path ? deviceOf(dirname(path)) : (found?.dev ?? -1);
+}
+
+const connectTimeoutMs = 3_000;
+
+/** Texts for error codes of the system; others are printed as they are. */
+const reasons: Readonly<Record<string, string>> = {
+  ENOTFOUND: "no such host",
+  EAI_AGAIN: "the host name cannot be resolved now",
+  ECONNREFUSED: "connection refused",
+  EHOSTUNREACH: "no route to the host",
+  ENETUNREACH: "no route to the network",
+  ECONNRESET: "connection reset",
+};
+
+/** Returns why the host of a URL cannot be connected to, its certificate included; undefined where it can. Sends nothing. */
+export function reachProblem(url: string): Promise<string | undefined> {
+  const { protocol, hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  const isTls = protocol === "https:";
+  const place = { host, port: port === "" ? (isTls ? 443 : 80) : Number(port) };
+  return new Promise((resolve) => {
+    const socket = isTls
+      ? connectTls({ ...place, ...(isIP(host) === 0 ? { servername: host } : {}) })
+      : connectTcp(place);
+    const end = (problem: string | undefined): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(problem);
+    };
+    const timer = setTimeout(() => end(`no answer within ${connectTimeoutMs / 1_000} s`), connectTimeoutMs);
+    socket.once(isTls ? "secureConnect" : "connect", () => end(undefined));
+    socket.once("error", ({ code, message }: NodeJS.ErrnoException) => end(reasons[code ?? ""] ?? code ?? message));
+  });
+}
+
+/** Checks the connection to a URL; `unreachable` makes the finding where it fails. Prints only the host of the URL. */
+async function checkHost(
+  name: string,
+  url: string,
+  unreachable: (text: string, fix: string) => DoctorFinding,
+): Promise<DoctorFinding> {
+  const { host } = new URL(url);
+  const problem = await reachProblem(url);
+  if (problem === undefined) return ok(`\`${name}\` at ${host} is reachable`);
+  return unreachable(
+    `\`${name}\` at ${host} cannot be reached: ${problem}`,
+    "start it, or correct its URL or the network",
+  );
+}

@@ -1,0 +1,42 @@
+import { writeFile } from "node:fs/promises";
+import { contentDigest } from "../action/canonical-json.ts";
+import { GatewayError } from "../action/error.ts";
+import { asciiJson } from "../action/json.ts";
+import { type AdminOptions, fetchBytes, type Values } from "./admin-client.ts";
+import { print, say } from "./print.ts";
+
+interface ExportOptions extends AdminOptions {
+  readonly file: string;
+  readonly redact: readonly string[];
+  readonly json?: true;
+}
+
+interface ReportOptions extends ExportOptions {
+  readonly format: "md" | "html" | "json";
+}
+
+/** `gateway evidence export`. */
+export function exportSession(session: string, options: ExportOptions): Promise<void> {
+  const values = { id: session, redact: options.redact };
+  return save(session, "GET /admin/v1/evidence/sessions/{id}/export", values, options);
+}
+
+/** `gateway evidence report`. */
+export function reportSession(session: string, options: ReportOptions): Promise<void> {
+  const values = { id: session, format: options.format, redact: options.redact };
+  return save(session, "GET /admin/v1/evidence/sessions/{id}/report", values, options);
+}
+
+/** Writes what an operation answers to a new file that only this user may read: it may hold what agents sent and received. */
+async function save(session: string, operation: string, values: Values, options: ExportOptions): Promise<void> {
+  const { file, json } = options;
+  const content = await fetchBytes(options, operation, values);
+  try {
+    await writeFile(file, content, { flag: "wx", mode: 0o600 });
+  } catch (cause) {
+    const fault = (cause as NodeJS.ErrnoException).code === "EEXIST" ? "exists already" : "cannot be written";
+    throw new GatewayError("INVALID_REQUEST", `\`${file}\` ${fault}; choose another --file`, { cause });
+  }
+  if (json) print(asciiJson({ session, file, bytes: content.length, digest: contentDigest(content) }));
+  say(`wrote ${file}, ${content.length} bytes`);
+}

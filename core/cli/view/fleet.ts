@@ -1,0 +1,42 @@
+import type { BackupView } from "../../backup/backups.ts";
+import type { DeadLetterView } from "../../notify/dead-letter.ts";
+import type { ProviderView } from "../../provider/view.ts";
+import type { UpstreamHealth } from "../../upstream/connection.ts";
+import { answerView, listView, tableView, type View } from "../admin-view.ts";
+
+export const upstreamTable: View = tableView<UpstreamHealth>([
+  { title: "upstream", of: ({ name }) => name },
+  { title: "state", of: ({ state }) => state },
+  { title: "transport", of: ({ transport }) => transport },
+  { title: "connections", isNumber: true, of: ({ connections }) => connections },
+  { title: "failures", isNumber: true, of: ({ failures }) => failures },
+  { title: "why", of: ({ reason = "" }) => reason },
+]);
+
+export const providerTable: View = tableView<ProviderView>([
+  { title: "provider", of: ({ name }) => name },
+  { title: "state", of: providerState },
+  { title: "type", of: ({ type }) => type },
+  { title: "in flight", isNumber: true, of: (provider) => provider.requests_in_flight },
+  { title: "failures", isNumber: true, of: ({ failures }) => failures },
+  { title: "models", of: ({ models }) => models.join(" ") },
+  { title: "why", of: ({ last_fault: fault }) => fault ?? "" },
+]);
+
+function providerState({ enabled, breaker, rests_for_ms: restMs }: ProviderView): string {
+  if (!enabled) return "disabled";
+  if (breaker === "closed") return "up";
+  return breaker === "half_open" ? "probing" : `paused for ${Math.ceil(restMs / 1_000)} s`;
+}
+
+export const deadLetterList: View = listView<DeadLetterView>((letter) => {
+  const { id, given_up_at: at, webhook, type, reason, attempts, status } = letter;
+  const last = status === null ? "no answer" : `status ${status}`;
+  return `${id}  ${at}  ${webhook}  ${type}  ${reason} after ${attempts} attempts, last ${last}`;
+});
+
+export const redelivery: View = answerView((_, { values }) => ({ notes: [`queued ${values.id} for redelivery`] }));
+
+export const backupList: View = listView<BackupView>(({ name, state, made_at: at, bytes }) => {
+  return `${name}  ${state}  ${at}  ${bytes} bytes`;
+});
