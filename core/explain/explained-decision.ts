@@ -5,17 +5,17 @@ import type { ExplainedRule } from "../action/explanation.ts";
 import type { Finding, Mode, PolicyRef, Verdict } from "../action/policy.ts";
 import type { ActionRecord, RecordedPolicy } from "../evidence/record/record.ts";
 
-/** A decision that is to be explained, with what is left of what it was about. */
+/** A decision to be explained, with what is kept of its action. */
 export interface DecisionSubject {
   readonly source: ExplanationSource;
   readonly time: string;
   readonly evaluation: DescribedEvaluation;
   readonly summary: ExplainedAction;
-  /** As policy saw it; null where that is kept no more. */
+  /** The action as evaluated; null where it is no longer kept. */
   readonly action: ActionEnvelope | null;
 }
 
-/** An evaluation, or what its record says of one. */
+/** An evaluation, or the record of one. */
 export interface DescribedEvaluation {
   readonly id: string;
   readonly phase: Phase;
@@ -32,11 +32,11 @@ export interface DescribedVerdict {
   readonly mode: Mode;
   readonly decision: Verdict["decision"];
   readonly error: string | null;
-  /** Null: the record does not say. */
+  /** Null where the record does not have them. */
   readonly findings: readonly Finding[] | null;
 }
 
-/** What was decided since the start. Of an answer only what was found is told: what it said is kept nowhere. */
+/** A decision since the start. Outputs are not kept, so an output's evaluation has no action. */
 export function subjectOf(source: ExplanationSource, action: ActionEnvelope, evaluation: Evaluation): DecisionSubject {
   const isWhole = evaluation.phase === action.phase && (action.phase !== "output" || action.output !== undefined);
   const described: DescribedEvaluation = {
@@ -64,7 +64,10 @@ function describeVerdict({ policy, decision, error, findings }: PolicyVerdict, m
   return { policy, mode, decision, error: error ?? null, findings };
 }
 
-/** What a record says; undefined for one of no evaluation. `held`: the action itself, where it waits for a reviewer. */
+/**
+ * A recorded decision; undefined for a record without an evaluation. `held` is the action itself, where it is pending
+ * approval.
+ */
 export function recordedSubject(record: ActionRecord, held: ActionEnvelope | undefined): DecisionSubject | undefined {
   const { evaluation, action, time, kind } = record;
   if (evaluation === undefined) return undefined;
@@ -127,23 +130,23 @@ function summarizeRecord({ action, principal, session, ticket }: ActionRecord): 
 }
 
 /**
- * Where the action comes from that is explained. `request`: whoever asks described it. `memory`: it was decided since the
- * start, and not long ago. `approval`: it waits for a reviewer, or for its use. `evidence`: only its record is left.
+ * The source of the explained action. `request`: described by the caller. `memory`: decided recently by this process.
+ * `approval`: pending approval or use. `evidence`: only its record is left.
  */
 type ExplanationSource = "request" | "memory" | "approval" | "evidence";
 
 /**
- * Whether values are told. `redacted`: of the action as it is without what a policy would redact. `withheld`: none is, for
- * a policy that redacts could not say what is to be hidden. `unavailable`: what it was about is nowhere any more.
+ * The visibility of values. `redacted`: without those that a policy would redact. `withheld`: none, because a policy
+ * that redacts failed. `unavailable`: the action is no longer kept.
  */
 export type ExplainedValues = "shown" | "redacted" | "withheld" | "unavailable";
 
-/** Whether a policy is loaded as it was when it answered. */
+/** The loaded policy compared with the one that gave the verdict. */
 export type PolicyStatus = "same" | "changed" | "gone";
 
-/** Why something was decided about an action, as far as that is known. */
+/** The explanation of a decision about an action. */
 export interface Explanation {
-  /** Of the decision. */
+  /** The decision's id. */
   readonly id: string;
   readonly time: string;
   readonly phase: Phase;
@@ -152,25 +155,25 @@ export interface Explanation {
   readonly risk: number;
   /** The rules that made the decision. */
   readonly rules: readonly string[];
-  /** In a sentence, fit for a terminal. */
+  /** One sentence, safe for a terminal. */
   readonly why: string;
   readonly source: ExplanationSource;
   readonly values: ExplainedValues;
   readonly action: ExplainedAction;
   /** In the order of the chain, those in shadow mode last. The strictest enforced one that does not abstain decides. */
   readonly policies: readonly ExplainedPolicy[];
-  /** The nearest rules, of all packs, that did not decide; the nearest first. */
+  /** The nearest rules, of all packs, that did not decide; nearest first. */
   readonly near: readonly NearMiss[];
-  /** What a reader should know beside this. */
+  /** Limits of this explanation. */
   readonly notes: readonly string[];
 }
 
-/** What is told of an action itself. */
+/** The description of the action. */
 export interface ExplainedAction
   extends Pick<ActionEnvelope, "id" | "protocol" | "tool" | "target" | "capability" | "task"> {
   readonly principal: string;
   readonly session: string;
-  /** How its session stood; null where that is not known. */
+  /** The state of its session; null where unknown. */
   readonly session_state: {
     readonly risk: number;
     readonly actions: number;
@@ -183,17 +186,17 @@ export interface ExplainedPolicy {
   readonly policy: PolicyRef;
   readonly mode: Mode;
   readonly verdict: Verdict["decision"];
-  /** Whether this verdict is the decision; so may be those of several. */
+  /** True where this verdict equals the decision; several may. */
   readonly decided: boolean;
-  /** Why it could not answer. */
+  /** The reason why it failed. */
   readonly error: string | null;
   readonly standing: PolicyStatus;
   readonly findings: readonly ExplainedFinding[];
-  /** Its rules that said something, where it has rules that can be read and they are the same as then. */
+  /** Its rules with findings, where the policy has readable rules and is unchanged. */
   readonly rules: readonly ExplainedRule[];
 }
 
-/** `message`: null where it is not kept, or may hold what a policy would redact. */
+/** `message` is null where it is not kept, or may contain what a policy would redact. */
 export interface ExplainedFinding extends Pick<Finding, "rule" | "decision" | "severity" | "mode" | "pointer"> {
   readonly message: string | null;
 }

@@ -22,13 +22,16 @@ import { renderAction } from "./rendered-action.ts";
 
 interface ExplainerParts {
   readonly chain: Evaluator & { find(ref: Pick<PolicyRef, "kind" | "name">): Policy | undefined };
-  /** What was decided lately. */
+  /** The recent decisions. */
   readonly recent: { find(tenant: string, id: string): RecentDecision | undefined };
-  /** The record of a decision; undefined where there is none. */
+  /** Returns the record of a decision. */
   readonly recorded: (tenant: string, id: string) => Promise<ActionRecord | undefined>;
-  /** The action that this evaluation held for the approval of that id; undefined where it is not kept whole any more. */
+  /**
+   * Returns the action that this evaluation held for the approval of that id; undefined where it is no longer kept
+   * whole.
+   */
   readonly held: (tenant: string, approval: string, evaluation: string) => Promise<ActionEnvelope | undefined>;
-  /** The action without what is never kept of it; the action itself where that is nothing. */
+  /** Returns the action without the members that are never kept; the same object where there are none. */
   readonly hide: (action: ActionEnvelope) => ActionEnvelope;
   readonly newId: () => string;
 }
@@ -39,8 +42,8 @@ interface RecentDecision {
 }
 
 /**
- * Says why something was decided, from what is left of it: nothing is dispatched, held or counted of a session. What is
- * told of the action is what those may see who may see its private fields.
+ * Explains decisions from what is kept of them, without side effects on sessions or dispatch. Shows values of the
+ * action to callers who may read its private fields.
  */
 export class Explainer {
   readonly #parts: ExplainerParts;
@@ -49,7 +52,10 @@ export class Explainer {
     this.#parts = parts;
   }
 
-  /** `id`: of a decision of the tenant, or of its action. Rejects with NOT_FOUND for a foreign id as for an unknown one. */
+  /**
+   * Explains a decision by its id or its action's. Rejects with NOT_FOUND for an id of another tenant as for an unknown
+   * one.
+   */
   async explain(tenant: string, id: string): Promise<Explanation> {
     const known = this.#parts.recent.find(tenant, id);
     if (known !== undefined) return this.#explain(subjectOf("memory", known.action, known.evaluation));
@@ -66,7 +72,7 @@ export class Explainer {
     return recordedSubject(record, held);
   }
 
-  /** Why policy says that of an action which is only described. */
+  /** Explains the evaluation of a described action. */
   explainRequest(action: ActionEnvelope, evaluation: Evaluation): Promise<Explanation> {
     return this.#explain(subjectOf("request", action, evaluation));
   }
@@ -95,7 +101,7 @@ export class Explainer {
 
   async #look({ action, evaluation }: DecisionSubject): Promise<Sight & { readonly values: ExplainedValues }> {
     const { chain, newId } = this.#parts;
-    // What was found in an answer may quote it.
+    // Findings about an output may quote it.
     if (action === null)
       return { shown: null, said: evaluation.phase === "output" ? null : undefined, values: "unavailable" };
     const seen = await renderAction(this.#parts, action);
@@ -115,13 +121,13 @@ function nearestOf(verdicts: readonly ExplainedVerdict[]): Explanation["near"] {
     .map(({ rule, policy }) => ({ ...rule, policy }));
 }
 
-/** What of a decision's action may be seen. */
+/** The visible part of a decision's action. */
 interface Sight {
-  /** Null: no value. */
+  /** Null where no value may be shown. */
   readonly shown: ActionEnvelope | null;
   /**
-   * What policies say where what is hidden is not there: a message that is the same then holds nothing of it. Undefined
-   * where nothing is hidden, null where nobody can say what is.
+   * The evaluation of the visible action: a message that is the same there contains no hidden value. Undefined where
+   * nothing is hidden, null where the hidden parts are unknown.
    */
   readonly said: Evaluation | null | undefined;
 }
@@ -131,7 +137,7 @@ interface ExplainedVerdict {
   readonly near: readonly NearRule[];
 }
 
-/** Why one policy said what it said, by `loaded`, the policy of its kind and name that is in force now. */
+/** Explains the verdict of one policy by `loaded`, the policy of its kind and name that is active now. */
 async function explainVerdict(
   verdict: DescribedVerdict,
   loaded: Policy | undefined,
@@ -169,8 +175,8 @@ function explainRules(
 }
 
 /**
- * Whether the policy in force is the one that answered. Its files may be the same and its settings others: where the
- * action is there, it has to say the same of it again.
+ * Compares the active policy with the one that gave the verdict. Files may be equal and settings changed: where the
+ * action is kept, it must return the same verdict again.
  */
 async function findStanding(
   verdict: DescribedVerdict,
@@ -193,7 +199,7 @@ function digestOf(findings: readonly Finding[]): string {
   return JSON.stringify(findings.map(({ rule, decision, mode }) => [rule, decision, mode]));
 }
 
-/** Policies may quote what they judged, and so may what they fail with. */
+/** Policies may quote their input in errors. */
 function hideError({ error, policy }: DescribedVerdict, { said }: Sight): string | null {
   if (error === null || said === undefined) return error;
   return verdictIn(said, policy)?.error === error ? error : "[redacted]";
@@ -214,7 +220,7 @@ function verdictIn(said: Evaluation | null, { kind, name }: PolicyRef): PolicyVe
   return verdicts.find(({ policy }) => policy.kind === kind && policy.name === name);
 }
 
-/** Why a decision is what it is, in a sentence: the first rule that made it, the policy that failed, or the default. */
+/** Summarises a decision in one sentence: the first determining rule, the policy that failed, or the default. */
 function describeDecision(told: DescribedEvaluation, policies: readonly ExplainedPolicy[]): string {
   const { byDefault, decision, phase } = told;
   if (byDefault) return `no rule that counts speaks of it, so phase ${phase} takes its default: ${decision}`;
@@ -230,7 +236,7 @@ function describeDecision(told: DescribedEvaluation, policies: readonly Explaine
   return deciding === undefined ? named : `${named} (${nameOf(deciding)})`;
 }
 
-/** What limits an explanation, each a sentence. */
+/** The limits of an explanation, one sentence each. */
 function notesOf(
   { source, evaluation }: DecisionSubject,
   values: ExplainedValues,

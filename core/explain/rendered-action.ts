@@ -7,13 +7,13 @@ import { namesOfPointer, valueAt } from "../action/json-pointer.ts";
 import { mergeRedactions, redactOutput } from "../action/redaction.ts";
 import { type Evaluator, evaluateOrBlock } from "../road/run.ts";
 
-/** A detector tells of so many places and no more: what is left is looked at again, at most so often. */
+/** The rounds of searching for values to hide: a detector reports a limited number of places at once. */
 const maxRounds = 6;
 
-/** The members of an action that a policy may find something in which nobody is to see. */
+/** The members of an action in which policies search for values to hide. */
 type Told = Readonly<Record<"arguments" | "continuation" | "output", Json>>;
 
-/** What of an action may be seen, and whether that is less than it says. */
+/** The visible version of an action. */
 export interface RenderedAction {
   readonly action: ActionEnvelope;
   readonly isRedacted: boolean;
@@ -21,15 +21,15 @@ export interface RenderedAction {
 
 interface ShowParts {
   readonly chain: Evaluator;
-  /** The action without what is never kept of it; the action itself where that is nothing. */
+  /** Returns the action without the members that are never kept; the same object where there are none. */
   readonly hide: (action: ActionEnvelope) => ActionEnvelope;
   readonly newId: () => string;
 }
 
 /**
- * The action without its session's past, without what is never kept, without what plugins point at in it, and without what they would redact were it
- * an upstream's answer; those in shadow mode too. Null where nobody can say what is to be hidden: a plugin could not
- * answer, would withhold it and does not say where, or finds more each time it is asked.
+ * Hides the session's earlier actions, the members that are never kept, the places that plugins point at, and the spans
+ * they would redact in an output; also those of plugins in shadow mode. Returns null where it is unknown what to hide:
+ * a plugin failed, would withhold an output without naming a place, or finds more in every round.
  */
 export async function renderAction(parts: ShowParts, action: ActionEnvelope): Promise<RenderedAction | null> {
   const whole = action.history === undefined ? action : withoutHistory(action);
@@ -43,7 +43,7 @@ export async function renderAction(parts: ShowParts, action: ActionEnvelope): Pr
   return null;
 }
 
-/** The same action where nothing was found that is not hidden yet. */
+/** Returns the same action where nothing more has to be hidden. */
 async function hideFound({ chain, newId }: ShowParts, action: ActionEnvelope): Promise<ActionEnvelope | null> {
   const { output = null, ...attempt } = action;
   const told: Told = { arguments: action.arguments, continuation: action.continuation ?? null, output };
@@ -61,19 +61,19 @@ async function hideFound({ chain, newId }: ShowParts, action: ActionEnvelope): P
   return isNew ? replaceTold(action, left as Told) : action;
 }
 
-/** Packs, and what watches sessions, look for nothing that must not be seen. */
+/** Packs and session policies never search for values to hide. */
 function pluginVerdicts({ verdicts, shadow }: Evaluation): readonly PolicyVerdict[] {
   return [...verdicts, ...shadow].filter(({ policy }) => policy.kind !== "pack" && policy.kind !== "session");
 }
 
-/** Whether it could not answer, or would withhold an answer like this and does not say where. */
+/** Returns true where the plugin failed, or would withhold an output without naming a place. */
 function isSilent(verdict: PolicyVerdict): boolean {
   if (verdict.error !== undefined) return true;
   const isStopped = verdict.findings.some(({ decision }) => decision !== "allow");
   return isStopped && placesIn(verdict).length === 0;
 }
 
-/** Where it points at what it would hold or block, as a pointer into what is told. */
+/** The places of findings that review or block, as pointers into the searched members. */
 function placesIn({ findings }: PolicyVerdict): readonly string[] {
   return findings.flatMap(({ decision, pointer }) => {
     const place = pointer?.replace(/^\/output(?=\/)/, "") ?? "";
@@ -81,10 +81,10 @@ function placesIn({ findings }: PolicyVerdict): readonly string[] {
   });
 }
 
-/** What stands in the place of what is not to be seen. */
+/** The replacement of a hidden value. */
 const hiddenValue = "[redacted]";
 
-/** The same value with another in one place, which is there. */
+/** Replaces the value at one existing place. */
 function hideAt(value: Json, [name, ...below]: readonly string[]): Json {
   if (name === undefined) return hiddenValue;
   if (Array.isArray(value)) return value.map((item: Json, at) => (String(at) === name ? hideAt(item, below) : item));

@@ -1,18 +1,18 @@
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
 import { PluginBreach } from "./breach.ts";
 
-/** The module that the plugin's imports name. */
+/** The module name of the plugin's imports. */
 export const abiModule = "extism:host/env";
 
 type ValueName = "i32" | "i64";
 
-/** One function a plugin may import: the types it takes and answers with. */
+/** The signature of a function that a plugin may import. */
 interface AbiFunction {
   readonly params: readonly ValueName[];
   readonly results: readonly ValueName[];
 }
 
-/** What the host's side of the ABI is written against. */
+/** The names of the functions that the host implements. */
 export type AbiName =
   | "input_length"
   | "input_load_u8"
@@ -35,8 +35,8 @@ const offset = ["i64"] as const;
 const none = [] as const;
 
 /**
- * Everything a plugin without capabilities may call: its input, its output, and memory that the host lends it for one
- * call. No clock, no randomness, no variables that outlive a call, no network.
+ * The functions that a plugin may import: input, output and memory of the host for one call. No clock, no randomness,
+ * no state across calls, no network.
  */
 export const abiFunctions: Readonly<Record<AbiName, AbiFunction>> = {
   input_length: { params: none, results: offset },
@@ -57,27 +57,27 @@ export const abiFunctions: Readonly<Record<AbiName, AbiFunction>> = {
   log_error: { params: offset, results: none },
 };
 
-/** The function of the ABI by its name, or undefined for a name that is not of it. */
+/** Returns the ABI function of this name; undefined for unknown names. */
 export function abiFunction(name: string): AbiFunction | undefined {
   return Object.hasOwn(abiFunctions, name) ? abiFunctions[name as AbiName] : undefined;
 }
 
-/** What a plugin exports: `evaluate`, without parameters, answering 0 where it answered at all. */
+/** The export called for each action: no parameters, returns 0 on success. */
 export const entryPoint = "evaluate";
-/** Run once at load, where the module has it. */
+/** An optional export called once at load. */
 export const initializer = "_initialize";
-/** Asked once at load whether the settings fit together, where the module has it; without parameters, answering 0. */
+/** An optional export that validates the settings once at load; no parameters, returns 0 on success. */
 export const settingsCheck = "validate_settings";
-/** All that the host calls. */
+/** The exports that the host calls. */
 export const entries: readonly string[] = [entryPoint, initializer, settingsCheck];
 
 const maxInput = 4_194_304;
 const encoder = new TextEncoder();
 
-/** The JSON of the action that is judged now: every plugin is asked with the same, in one turn. Actions do not change. */
+/** The JSON of the latest action: several plugins evaluate the same immutable action in turn. */
 let written: { readonly action: ActionEnvelope; readonly json: string } | undefined;
 
-/** What a plugin is asked with: its settings, which are JSON already, and the action. In memory of its own. */
+/** Encodes the input of a call, the settings (JSON already) and the action, into memory of its own. */
 export function encodeInput(settings: string, action: ActionEnvelope): Uint8Array {
   if (written?.action !== action) written = { action, json: JSON.stringify(withoutHistory(action)) };
   const input = encoder.encode(`{"settings":${settings},"action":${written.json}}`);

@@ -1,4 +1,4 @@
-/** Every way a plugin fails to answer. The list is closed: evidence and metrics say these words and no others. */
+/** The ways in which a plugin fails. Closed: metrics and messages use these words only. */
 const breachReasons = [
   "fuel_exhausted",
   "call_depth",
@@ -18,12 +18,15 @@ const breachReasons = [
 ] as const;
 export type BreachReason = (typeof breachReasons)[number];
 
-/** A plugin that did not answer within its bounds. The chain makes `block` of it, and the verdict's `error` says why. */
+/**
+ * A plugin call that failed or exceeded its limits. The chain turns it into `block`, with the reason in the verdict's
+ * `error`.
+ */
 export class PluginBreach extends Error {
   readonly reason: BreachReason;
   readonly detail: string;
 
-  /** `detail` is in our words: it never quotes the plugin or its input. `cause` is the engine's own error, if there is one. */
+  /** `detail` never quotes the plugin or its input. `cause` is the engine's own error, if there is one. */
   constructor(reason: BreachReason, detail: string, options: ErrorOptions = {}) {
     super(`${reason}: ${detail}`, options);
     this.name = "PluginBreach";

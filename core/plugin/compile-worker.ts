@@ -10,12 +10,12 @@ parentPort?.postMessage(compile(workerData as CompileOrder));
 
 function compile({ bytes, memoryPages, fuel, settings }: CompileOrder): CompileAnswer {
   try {
-    // Our bounds come first: what could be too much for the engine never reaches it.
+    // Checks our own limits first: an oversized module never reaches the engine.
     const metered = meterModule(parseModule(bytes), memoryPages);
-    // The engine judges the module as it came, without what was added, so nothing of it can name that.
+    // The engine validates the original module, so that the module cannot name what metering adds.
     if (!WebAssembly.validate(bytes)) return { fault: "expected a valid module: the engine refuses it" };
     const module = new WebAssembly.Module(metered.bytes);
-    const compiled = { module, state: metered.state, snapshot: begin(module, metered, fuel) };
+    const compiled = { module, state: metered.state, snapshot: initialize(module, metered, fuel) };
     if (metered.checksSettings) runSettingsCheck(compiled, settings, fuel);
     return compiled;
   } catch (error) {
@@ -25,10 +25,10 @@ function compile({ bytes, memoryPages, fuel, settings }: CompileOrder): CompileA
   }
 }
 
-/** Runs what the module does before its first call. */
-function begin(module: WebAssembly.Module, { state, beginnings }: MeteredModule, fuel: number): Snapshot {
+/** Runs the module's start functions. */
+function initialize(module: WebAssembly.Module, { state, initializers }: MeteredModule, fuel: number): Snapshot {
   const instance = new PluginInstance(module, state);
   instance.refill(fuel);
-  for (const name of beginnings) instance.run(name);
+  for (const name of initializers) instance.run(name);
   return takeSnapshot(instance.state);
 }

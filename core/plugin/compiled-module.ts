@@ -9,19 +9,19 @@ import { PluginMachine, type Snapshot } from "./plugin-machine.ts";
 import { ModuleFault } from "./wasm/binary.ts";
 import type { MeteredModule } from "./wasm/meter.ts";
 
-/** A module that was checked, metered and compiled, and did what it does before its first call. Threads can share it. */
+/** A checked, metered, compiled and initialised module. Can be shared between threads. */
 export interface CompiledModule extends Pick<MeteredModule, "state"> {
   readonly module: WebAssembly.Module;
   readonly snapshot: Snapshot;
 }
 
-/** What the worker is given, and what it answers with. */
+/** The input of the compile worker. */
 export interface CompileOrder {
   readonly bytes: Uint8Array;
   readonly memoryPages: number;
-  /** What the module may spend before its first call, and again on its settings. */
+  /** The fuel for initialisation, and again for validating the settings. */
   readonly fuel: number;
-  /** What a module that checks its settings is asked about. */
+  /** The settings passed to `validate_settings`. */
   readonly settings: JsonObject;
 }
 export type CompileAnswer = CompiledModule | { readonly fault: string };
@@ -30,8 +30,8 @@ const compileMs = 10_000;
 const heapMegabytes = 128;
 
 /**
- * Checks, meters, compiles and begins a module, and has it check its settings, in a thread of its own, which is given up
- * where it takes too long or too much memory: a module is input, and reading it is work. Rejects with ModuleFault.
+ * Checks, meters, compiles and initialises a module and lets it validate its settings, in a thread that is terminated
+ * if it takes too much time or memory: a module is untrusted input. Rejects with ModuleFault.
  */
 export function compileModule(order: CompileOrder): Promise<CompiledModule> {
   const worker = new Worker(new URL("./compile-worker.js", import.meta.url), {
@@ -57,8 +57,8 @@ export function compileModule(order: CompileOrder): Promise<CompiledModule> {
 const bounds = { depth: 2, nodes: 8, stringLength: 512, reader: "exact" } as const;
 
 /**
- * Asks a plugin's `validate_settings` about settings that its schema lets through. Throws ModuleFault with the plugin's own
- * message where it refuses them, and where it does not answer `{"valid": true}` or `{"valid": false, "message": …}`.
+ * Calls a plugin's `validate_settings` with settings that fit its schema. Throws ModuleFault with the plugin's message
+ * where it refuses them, and where it returns neither `{"valid": true}` nor `{"valid": false, "message": …}`.
  */
 export function runSettingsCheck(compiled: CompiledModule, settings: JsonObject, fuel: number): void {
   const { valid, message } = ask(compiled, settings, fuel);

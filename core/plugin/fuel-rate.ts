@@ -4,7 +4,10 @@ import { PluginInstance } from "./plugin-machine.ts";
 import { meterModule } from "./wasm/meter.ts";
 import { parseModule } from "./wasm/module-parser.ts";
 
-/** `(loop (i64.store (i32.const 8) (i64.load (i32.const 5))) (br 0))`: each turn reads a part of what the last wrote. */
+/**
+ * `(loop (i64.store (i32.const 8) (i64.load (i32.const 5))) (br 0))`: each iteration reads a part of what the last one
+ * wrote.
+ */
 const loop = [0x03, 0x40, 0x41, 8, 0x41, 5, 0x29, 0, 0, 0x37, 0, 0, 0x0c, 0, 0x0b];
 const body = [0, ...loop, 0x41, 0, 0x0b];
 const sample = Uint8Array.from([
@@ -18,7 +21,9 @@ const sample = Uint8Array.from([
 const runs = 5;
 const runFuel = 500_000;
 
-/** Units of fuel that a millisecond of dear code is worth on this machine, now. Takes about a millisecond. */
+/**
+ * Measures the units of fuel that a millisecond of expensive code consumes on this machine. Takes about a millisecond.
+ */
 export function measureFuelRate(elapsedMs: () => number): number {
   const { bytes, state } = meterModule(parseModule(sample), 1);
   const instance = new PluginInstance(new WebAssembly.Module(bytes), state);
@@ -27,7 +32,7 @@ export function measureFuelRate(elapsedMs: () => number): number {
     exhaust(instance);
     return runFuel / Math.max(elapsedMs() - started, 0.001);
   });
-  // What else the machine did meanwhile makes a run slower, never quicker.
+  // Other load can only slow a run down, so the fastest run counts.
   return Math.round(Math.max(...rates));
 }
 

@@ -5,12 +5,12 @@ const maxOutput = 262_144;
 const maxLogBytes = 4_096;
 const none = new Uint8Array();
 
-/** Takes fuel from the call under way; throws where none is left. */
+/** Deducts fuel from the current call; throws when none is left. */
 type Charge = (fuel: number) => void;
 
 /**
- * The host's side of the ABI for one instance: what the guest reads as input, writes as output and borrows between.
- * Offsets come as 64-bit numbers from the guest; none is believed.
+ * The host's side of the ABI for one instance: the guest's input, output and host memory. Every offset from the guest
+ * is checked.
  */
 export class HostCall {
   readonly functions: Readonly<Record<AbiName, (...values: never[]) => unknown>>;
@@ -53,14 +53,14 @@ export class HostCall {
     this.#view = new DataView(input.buffer, input.byteOffset, input.byteLength);
   }
 
-  /** What the guest answered, its own copy; a PluginBreach where it gave up or said nothing. */
+  /** Returns a copy of the guest's output. Throws PluginBreach where it reported an error or set no output. */
   answer(): Uint8Array {
     if (this.#failed) throw new PluginBreach("plugin_error", "the plugin reported an error of its own");
     if (this.#output === undefined) throw new PluginBreach("missing_output", "the plugin set no output");
     return this.#output;
   }
 
-  /** Forgets the call. */
+  /** Clears everything of this call. */
   end(): void {
     this.begin(none);
     this.#output = undefined;
@@ -87,7 +87,7 @@ export class HostCall {
     this.#output = this.#memory.copy(offset, length);
   }
 
-  /** Counted, and not kept: a plugin sees secrets, so nothing it logs may reach a log. */
+  /** Counts logged bytes and discards them: a plugin sees secrets, so its log must not reach ours. */
   #log(offset: number): void {
     this.#logged += this.#memory.lengthOf(offset);
     if (this.#logged > maxLogBytes) {
@@ -96,15 +96,15 @@ export class HostCall {
   }
 }
 
-/** What one call may have the host hold for it: its output, and what it builds the output from. */
+/** The host memory of one call: its output, and the buffers it is built from. */
 const maxBytes = 1_048_576;
 const maxBlocks = 4_096;
-/** What is held between calls; more is taken where a call asks for it. */
+/** The memory kept between calls; a call that needs more makes it grow. */
 const usualBytes = 16_384;
-/** No block begins at 0, which stands for "none". */
+/** No block starts at 0, which means "none". */
 const firstOffset = 8;
 
-/** Memory that the host lends a plugin for one call. Every access is checked; at the end of the call all of it is 0. */
+/** Host memory for one call of a plugin. Every access is checked; all of it is zeroed after the call. */
 class HostMemory {
   #bytes = new Uint8Array(usualBytes);
   #view = new DataView(this.#bytes.buffer);
@@ -118,13 +118,13 @@ class HostMemory {
     if (length === 0) return 0;
     const offset = this.#used;
     this.#lengths.set(offset, length);
-    // Blocks begin at multiples of 8.
+    // Blocks start at multiples of 8.
     this.#used = Math.min(maxBytes, offset + Math.ceil(length / 8) * 8);
     if (this.#used > this.#bytes.length) this.#grow();
     return offset;
   }
 
-  /** The length of the block that begins at an offset, 0 where none does. */
+  /** The length of the block at an offset, or 0. */
   lengthOf(offset: number): number {
     return this.#lengths.get(offset) ?? 0;
   }
@@ -145,13 +145,13 @@ class HostMemory {
     this.#view.setBigUint64(this.#check(offset, 8), value, true);
   }
 
-  /** A copy of a span. */
+  /** Returns a copy of a range. */
   copy(offset: number, length: number): Uint8Array {
     if (length === 0) return new Uint8Array();
     return this.#bytes.slice(this.#check(offset, length), offset + length);
   }
 
-  /** Forgets everything: nothing of this call is left for the next. */
+  /** Zeroes everything, so that nothing of this call remains for the next. */
   clear(): void {
     if (this.#bytes.length > usualBytes) this.#replace(new Uint8Array(usualBytes));
     else this.#bytes.fill(0, 0, this.#used);

@@ -6,7 +6,7 @@ import { hostExports, stackBytes } from "./wasm/meter.ts";
 
 const pageBytes = 65_536;
 
-/** Answers calls of one plugin, one after the other. Whatever a call did, the next begins from the same state. */
+/** Runs calls of one plugin, one at a time. Every call starts from the same state, whatever the previous one did. */
 export class PluginMachine {
   readonly #compiled: CompiledModule;
   readonly #snapshot: Snapshot;
@@ -15,15 +15,15 @@ export class PluginMachine {
   /** Throws PluginBreach where the module cannot be instantiated. */
   constructor(compiled: CompiledModule) {
     this.#compiled = compiled;
-    // A copy of its own: shared memory is dear to copy from.
+    // A private copy: copying from shared memory is slow.
     this.#snapshot = { ...compiled.snapshot, bytes: compiled.snapshot.bytes.slice() };
     this.#instance = this.#newInstance();
   }
 
-  /** The bytes that an export of the plugin answered with, a copy. Throws PluginBreach. */
+  /** Calls an export of the plugin and returns a copy of its output. Throws PluginBreach. */
   call(input: Uint8Array, fuelLimit: number, entry: string = entryPoint): Uint8Array {
     const instance = this.#instance ?? this.#newInstance();
-    // Only an instance that was put back is asked again.
+    // An instance is reused only after it was reset.
     this.#instance = undefined;
     try {
       instance.refill(fuelLimit);
@@ -38,7 +38,7 @@ export class PluginMachine {
     }
   }
 
-  /** Fuel the last call took: more than it was given where that ran out. */
+  /** Fuel used by the last call; more than its limit where that ran out. */
   get fuelUsed(): number {
     return this.#fuelUsed;
   }
@@ -46,7 +46,7 @@ export class PluginMachine {
 
   #reset(instance: PluginInstance): void {
     instance.host.end();
-    // Memory cannot shrink, and its size can be seen.
+    // Memory cannot shrink and its size is visible, so a grown instance is dropped.
     if ((instance.state.memory?.buffer.byteLength ?? 0) > this.#snapshot.memoryBytes) return;
     restoreSnapshot(this.#snapshot, instance.state);
     this.#instance = instance;
@@ -56,14 +56,14 @@ export class PluginMachine {
     const { module, state } = this.#compiled;
     const instance = new PluginInstance(module, state);
     const { memory } = instance.state;
-    // Its beginnings, which do not run again, may have grown it.
+    // Initialisation, which does not run again, may have grown the memory.
     memory?.grow((this.#snapshot.memoryBytes - memory.buffer.byteLength) / pageBytes);
     restoreSnapshot(this.#snapshot, instance.state);
     return instance;
   }
 }
 
-/** One instance of a metered module: runs its exports on fuel, and tells how they ended. */
+/** One instance of a metered module: runs its exports with fuel and classifies their failures. */
 export class PluginInstance {
   readonly host: HostCall;
   readonly state: InstanceState;
@@ -73,7 +73,7 @@ export class PluginInstance {
   readonly #refused: WebAssembly.Global;
   #fuelLimit = 0;
 
-  /** `state` names the exports of the globals that can change. Nothing of the module runs yet. Throws PluginBreach. */
+  /** `state` names the exports of the mutable globals. Runs nothing of the module yet. Throws PluginBreach. */
   constructor(module: WebAssembly.Module, state: readonly string[]) {
     this.host = new HostCall((fuel) => this.#charge(fuel));
     this.#instance = instantiate(module, { host: this.host.functions });
@@ -87,7 +87,7 @@ export class PluginInstance {
     };
   }
 
-  /** What runs from now on has so much fuel, the whole stack, and was refused nothing. */
+  /** Resets fuel, stack and the refused-growth flag for the next run. */
   refill(fuelLimit: number): void {
     this.#fuelLimit = fuelLimit;
     this.#fuel.value = BigInt(fuelLimit);
@@ -95,12 +95,12 @@ export class PluginInstance {
     this.#refused.value = 0;
   }
 
-  /** Fuel taken since it was refilled. */
+  /** Fuel used since the last refill. */
   get fuelUsed(): number {
     return this.#fuelLimit - Number(this.#fuel.value);
   }
 
-  /** What an export answers. Throws PluginBreach where it does not end by itself. */
+  /** Calls an export and returns its result. Throws PluginBreach where it traps or exceeds a limit. */
   run(name: string): unknown {
     const entry = this.#instance.exports[name];
     if (typeof entry !== "function") throw new TypeError("PluginInstance: expected a metered module");
@@ -121,11 +121,11 @@ export class PluginInstance {
     return new PluginBreach("fuel_exhausted", `expected an answer within ${this.#fuelLimit} units of fuel`, { cause });
   }
 
-  /** The meter's own globals tell its traps from the module's. */
+  /** The meter's globals distinguish its traps from the module's. */
   #breachOf(error: unknown): unknown {
     if (error instanceof PluginBreach) return error;
     if (BigInt(this.#fuel.value) < 0n) return this.#exhausted(error);
-    // The engine's own limit is a RangeError; the meter's is reached first.
+    // The engine's own limit is a RangeError; the meter's limit is reached first.
     if (Number(this.#stack.value) < 0 || error instanceof RangeError) {
       return new PluginBreach("call_depth", `expected calls within ${stackBytes} bytes of stack`, { cause: error });
     }
@@ -143,7 +143,7 @@ export class PluginInstance {
   }
 }
 
-/** The module's segments are copied here. */
+/** Instantiates the module, which copies its segments. */
 function instantiate(...parts: ConstructorParameters<typeof WebAssembly.Instance>): WebAssembly.Instance {
   try {
     return new WebAssembly.Instance(...parts);
@@ -153,26 +153,26 @@ function instantiate(...parts: ConstructorParameters<typeof WebAssembly.Instance
   }
 }
 
-const grainBytes = 4_096;
+const chunkBytes = 4_096;
 
-/** A stretch of memory, as it is before each call: bytes that are kept from `from` on, or nothing but 0. */
-interface Stretch {
+/** A range of memory before each call: bytes stored in the snapshot at `from`, or zeros where `from` is undefined. */
+interface MemoryRange {
   readonly at: number;
   readonly length: number;
   readonly from: number | undefined;
 }
 
-/** The state of an instance before each call: plain data, whose bytes threads share. */
+/** The state of an instance before each call: plain data whose bytes threads share. */
 export interface Snapshot {
-  /** In the order in which the globals were given. */
+  /** In the order of the instance's globals. */
   readonly globals: readonly (number | bigint)[];
   readonly memoryBytes: number;
-  /** All of the memory, from its beginning to its end. */
-  readonly stretches: readonly Stretch[];
+  /** Covers the whole memory. */
+  readonly ranges: readonly MemoryRange[];
   readonly bytes: Uint8Array;
 }
 
-/** What the snapshot is of: an instance's memory, where it has one, and its globals that can change. */
+/** The mutable state of an instance: its memory, if it has one, and its mutable globals. */
 interface InstanceState {
   readonly memory: WebAssembly.Memory | undefined;
   readonly globals: readonly WebAssembly.Global[];
@@ -180,15 +180,15 @@ interface InstanceState {
 
 export function takeSnapshot({ memory, globals }: InstanceState): Snapshot {
   const now = new Uint8Array(memory?.buffer ?? new ArrayBuffer(0));
-  const stretches = stretchesOf(now);
-  const kept = stretches.filter(({ from }) => from !== undefined);
+  const ranges = rangesOf(now);
+  const kept = ranges.filter(({ from }) => from !== undefined);
   const bytes = new Uint8Array(new SharedArrayBuffer(kept.reduce((sum, { length }) => sum + length, 0)));
   for (const { at, length, from } of kept) bytes.set(now.subarray(at, at + length), from);
-  return { globals: globals.map(({ value }) => value), memoryBytes: now.length, stretches, bytes };
+  return { globals: globals.map(({ value }) => value), memoryBytes: now.length, ranges, bytes };
 }
 
-/** Puts an instance's globals and as much memory as there was before each call back to what they were. */
-function restoreSnapshot({ globals, stretches, bytes }: Snapshot, state: InstanceState): void {
+/** Restores an instance's globals and the snapshot's memory. */
+function restoreSnapshot({ globals, ranges, bytes }: Snapshot, state: InstanceState): void {
   for (let index = 0; index < globals.length; index++) {
     const global = state.globals[index];
     const value = globals[index];
@@ -196,24 +196,24 @@ function restoreSnapshot({ globals, stretches, bytes }: Snapshot, state: Instanc
   }
   if (state.memory === undefined) return;
   const memory = new Uint8Array(state.memory.buffer);
-  for (const { at, length, from } of stretches) {
+  for (const { at, length, from } of ranges) {
     if (from === undefined) memory.fill(0, at, at + length);
     else memory.set(bytes.subarray(from, from + length), at);
   }
 }
 
-function stretchesOf(memory: Uint8Array): Stretch[] {
-  const stretches: Stretch[] = [];
+function rangesOf(memory: Uint8Array): MemoryRange[] {
+  const ranges: MemoryRange[] = [];
   let kept = 0;
-  for (let at = 0; at < memory.length; at += grainBytes) {
-    const isKept = memory.subarray(at, at + grainBytes).some((byte) => byte !== 0);
-    const last = stretches.at(-1);
+  for (let at = 0; at < memory.length; at += chunkBytes) {
+    const isKept = memory.subarray(at, at + chunkBytes).some((byte) => byte !== 0);
+    const last = ranges.at(-1);
     if (last !== undefined && (last.from !== undefined) === isKept) {
-      stretches[stretches.length - 1] = { ...last, length: last.length + grainBytes };
+      ranges[ranges.length - 1] = { ...last, length: last.length + chunkBytes };
     } else {
-      stretches.push({ at, length: grainBytes, from: isKept ? kept : undefined });
+      ranges.push({ at, length: chunkBytes, from: isKept ? kept : undefined });
     }
-    if (isKept) kept += grainBytes;
+    if (isKept) kept += chunkBytes;
   }
-  return stretches;
+  return ranges;
 }

@@ -3,9 +3,9 @@ import { PluginBreach } from "./breach.ts";
 import type { PoolOrder, PoolReply } from "./pool-order.ts";
 
 interface PluginPoolOptions {
-  /** Threads, all of them kept warm. */
+  /** The number of threads, all started in advance. */
   readonly threads: number;
-  /** For a call in all, and again for its run on a thread, which is stopped then. */
+  /** The deadline of a call, and of its run on a thread, which is then terminated. */
   readonly deadlineMs: number;
   readonly observer: PoolObserver;
 }
@@ -25,15 +25,15 @@ interface Job extends Claim {
 interface Slot {
   readonly thread: PoolThread;
   isReady: boolean;
-  /** It is being stopped: what it still says is heard, and nothing more is sent. */
+  /** Set while the thread is being stopped: replies still count, but no order is sent. */
   isStopping: boolean;
   job: Job | undefined;
   backstop: NodeJS.Timeout | undefined;
 }
 
 /**
- * Threads for calls that are too long for the one that serves. What waits is bounded; with two threads or more, no
- * plugin and no tenant holds them all. Fuel ends a call; the clock is the wall behind it.
+ * Threads for calls that are too long for the main thread. The queue is bounded; with two threads or more, no plugin
+ * and no tenant occupies all of them. Fuel normally ends a call; the deadline is the backstop.
  */
 export class PluginPool {
   readonly #options: PluginPoolOptions;
@@ -45,12 +45,15 @@ export class PluginPool {
     this.#options = options;
   }
 
-  /** Starts the threads, so that no call waits for it. */
+  /** Starts the threads in advance. */
   warm(): void {
     while (!this.#isClosed && this.#slots.size < this.#options.threads) this.#startThread();
   }
 
-  /** What the plugin answered, or how it failed. Rejects with PluginBreach where it was not run to its end. */
+  /**
+   * Runs a call and returns the plugin's output or its failure. Rejects with PluginBreach where the call did not run to
+   * its end.
+   */
   call({ plugin, tenant, ...order }: PoolCall): Promise<PoolReply> {
     this.warm();
     return new Promise((resolve, reject) => {
@@ -67,7 +70,7 @@ export class PluginPool {
     });
   }
 
-  /** Stops every thread; calls under way and calls that wait fail. */
+  /** Stops every thread; running and queued calls fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const stopped = [...this.#slots].map(({ thread }) => thread.stop());
@@ -90,11 +93,11 @@ export class PluginPool {
   }
 
   #mayRun({ plugin, tenant }: Claim): boolean {
-    const most = Math.max(1, this.#options.threads - 1);
+    const limit = Math.max(1, this.#options.threads - 1);
     const running = [...this.#slots].flatMap(({ job }) => job ?? []);
     return (
-      running.filter((job) => job.plugin === plugin).length < most &&
-      running.filter((job) => job.tenant === tenant).length < most
+      running.filter((job) => job.plugin === plugin).length < limit &&
+      running.filter((job) => job.tenant === tenant).length < limit
     );
   }
 
@@ -111,7 +114,7 @@ export class PluginPool {
     const thread = new PoolThread({
       ready: () => {
         slot.isReady = true;
-        this.#tellThreads();
+        this.#reportThreads();
         this.#runNext();
       },
       replied: (reply) => {
@@ -120,9 +123,9 @@ export class PluginPool {
       },
       gone: () => {
         this.#slots.delete(slot);
-        this.#tellThreads();
+        this.#reportThreads();
         this.#end(slot, new PluginBreach("thread_lost", "the thread that ran the plugin ended"));
-        // One that never came up is tried again with the next call, not in a circle.
+        // A thread that never started is retried with the next call, not at once.
         if (slot.isReady) this.warm();
       },
     });
@@ -136,7 +139,7 @@ export class PluginPool {
     slot.job = undefined;
   }
 
-  #tellThreads(): void {
+  #reportThreads(): void {
     this.#options.observer.threads([...this.#slots].filter(({ isReady }) => isReady).length);
   }
 }
@@ -150,30 +153,30 @@ function overloaded(detail: string): PluginBreach {
   return new PluginBreach("overloaded", detail);
 }
 
-/** Whose work it is, and what it holds while it waits. */
+/** The owner of a queued call, and the bytes it holds. */
 export interface Claim {
   readonly plugin: string;
   readonly tenant: string;
   readonly bytes: number;
 }
 
-/** Whom a turn goes to: first a plugin, then a tenant there. */
+/** The lanes of a queued call: turns go to a plugin first, then to a tenant of it. */
 interface Lanes {
   readonly plugin: string;
   readonly tenant: string;
 }
 
-const most = { claims: 256, bytes: 67_108_864 } as const;
+const maxQueued = { claims: 256, bytes: 67_108_864 } as const;
 const maxLanes = 1_024;
 
 /**
- * Work that waits for a thread. Bounded in all, for a plugin, for a tenant, and for a tenant at a plugin, so that none
- * fills it for the others. The next is of the plugin that was served longest ago; among its work, of the tenant that
- * was; then the oldest.
+ * The queue of calls waiting for a thread. Bounded in total, per plugin, per tenant and per tenant of a plugin, so that
+ * none starves the others. The next call is of the least recently served plugin, then of its least recently served
+ * tenant; then the oldest.
  */
 export class FairQueue<Work extends Claim> {
   readonly #waiting = new Map<Work, Lanes>();
-  /** When each lane was last served, as a count of turns. */
+  /** The turn in which each lane was last served. */
   readonly #served = new Map<string, number>();
   #turn = 0;
 
@@ -181,18 +184,18 @@ export class FairQueue<Work extends Claim> {
     return this.#waiting.size;
   }
 
-  /** False, and it does not wait, where that would be more than its share. */
+  /** Queues a call; returns false where it exceeds a share of the queue. */
   push(work: Work): boolean {
     if (!this.#fits(work)) return false;
     const { plugin, tenant } = work;
     const lanes = { plugin, tenant: JSON.stringify([plugin, tenant]) };
     this.#waiting.set(work, lanes);
-    // Who is new comes after who waits already: else coming and going would be a way to the front.
+    // A new lane comes after the waiting ones: otherwise leaving and returning would be a way to the front.
     for (const lane of Object.values(lanes)) if (!this.#served.has(lane)) this.#serve(lane);
     return true;
   }
 
-  /** Takes out whose turn it is among the work that may be done now. */
+  /** Removes and returns the next call among those that may run now. */
   take(isAllowed: (work: Work) => boolean): Work | undefined {
     let next: { readonly work: Work; readonly lanes: Lanes } | undefined;
     for (const [work, lanes] of this.#waiting) {
@@ -217,7 +220,7 @@ export class FairQueue<Work extends Claim> {
       if (other.plugin === plugin && other.tenant === tenant) held.both = add(held.both, other.bytes);
     }
     const isWithin = (held: Held, share: number): boolean =>
-      held.claims < most.claims * share && held.bytes + bytes <= most.bytes * share;
+      held.claims < maxQueued.claims * share && held.bytes + bytes <= maxQueued.bytes * share;
     return (
       isWithin(held.all, 1) &&
       isWithin(held.plugin, 1 / 2) &&
@@ -253,14 +256,14 @@ function add({ claims, bytes }: Held, more: number): Held {
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 } as const;
 
 interface PoolThreadListener {
-  /** It can be sent orders. */
+  /** Called once the thread accepts orders. */
   readonly ready: () => void;
   readonly replied: (reply: PoolReply) => void;
-  /** It ended, by itself or stopped; nothing more comes from it. */
+  /** Called once the thread has ended; the last event. */
   readonly gone: () => void;
 }
 
-/** A thread that runs one call at a time. Nothing of it keeps the process alive. */
+/** A thread that runs one call at a time. Does not keep the process alive. */
 class PoolThread {
   readonly #worker: Worker;
 
@@ -269,7 +272,7 @@ class PoolThread {
     this.#worker.unref();
     this.#worker.once("online", listener.ready);
     this.#worker.on("message", listener.replied);
-    // `exit` follows, with or without an error before it.
+    // `exit` follows every `error`.
     this.#worker.once("error", () => undefined);
     this.#worker.once("exit", listener.gone);
   }
@@ -278,7 +281,7 @@ class PoolThread {
     this.#worker.postMessage(order, [order.input.buffer as ArrayBuffer]);
   }
 
-  /** Stops it in the middle of whatever it runs. */
+  /** Terminates the thread, also during a call. */
   async stop(): Promise<void> {
     await this.#worker.terminate();
   }

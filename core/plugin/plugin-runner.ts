@@ -7,24 +7,24 @@ import type { PoolReply } from "./pool-order.ts";
 export interface PluginRunnerOptions {
   readonly plugin: string;
   readonly compiled: CompiledModule;
-  /** Units one call may spend. */
+  /** The fuel limit of a call. */
   readonly fuel: number;
-  /** Units the thread that serves may spend on one call before the pool has it. */
+  /** The fuel that the main thread may spend on a call before the pool runs it. */
   readonly sliceFuel: number;
   readonly pool: Pick<PluginPool, "call">;
   /** Monotonic. */
   readonly elapsedMs: () => number;
-  /** Hears of the share of its fuel that a call took, from 0 to 1. */
+  /** Called with the share of its fuel that a call used, from 0 to 1. */
   readonly onSpent: (share: number) => void;
 }
 
-/** Beyond this much memory, putting it back after a call takes too long for the thread that serves. */
+/** Above this much memory, resetting an instance takes too long for the main thread. */
 const maxMemoryHere = 1_048_576;
 let lastKey = 0;
 
 /**
- * Runs calls of one plugin: here, at once, as far as a slice of fuel goes; from their beginning in the pool, with all of
- * their fuel, where the slice was not enough. The answer is the same wherever it was found.
+ * Runs calls of one plugin: on this thread, up to a slice of fuel; where that runs out, again from the start in the
+ * pool with the whole fuel. The result does not depend on where the call runs.
  */
 export class PluginRunner {
   readonly #options: PluginRunnerOptions;
@@ -39,7 +39,10 @@ export class PluginRunner {
     if (options.compiled.snapshot.memoryBytes <= maxMemoryHere) this.#machine = new PluginMachine(options.compiled);
   }
 
-  /** What the plugin answered. Fails with PluginBreach: at once where the slice was enough, else by rejecting. */
+  /**
+   * Runs a call and returns the plugin's output. Throws PluginBreach synchronously where the slice sufficed, else
+   * rejects with it.
+   */
   run(input: Uint8Array, tenant: string): Uint8Array | Promise<Uint8Array> {
     if (this.#machine === undefined) return this.#runInPool(input, tenant);
     const { fuel, elapsedMs } = this.#options;
@@ -48,14 +51,14 @@ export class PluginRunner {
     try {
       const answer = this.#machine.call(input, slice);
       this.#slices.answered(tenant);
-      this.#tellSpent(this.#machine.fuelUsed);
+      this.#reportFuel(this.#machine.fuelUsed);
       return answer;
     } catch (error) {
       if (slice < fuel && error instanceof PluginBreach && error.reason === "fuel_exhausted") {
         this.#slices.usedUp(tenant, elapsedMs() - started);
         return this.#runInPool(input, tenant);
       }
-      this.#tellSpent(this.#machine.fuelUsed);
+      this.#reportFuel(this.#machine.fuelUsed);
       throw error;
     }
   }
@@ -63,28 +66,28 @@ export class PluginRunner {
   async #runInPool(input: Uint8Array, tenant: string): Promise<Uint8Array> {
     const { plugin, compiled, fuel, pool } = this.#options;
     const reply: PoolReply = await pool.call({ plugin, tenant, compiled, machine: this.#key, fuel, input });
-    this.#tellSpent(reply.fuelUsed);
+    this.#reportFuel(reply.fuelUsed);
     if ("answer" in reply) return reply.answer;
     throw new PluginBreach(reply.reason, reply.detail);
   }
 
-  #tellSpent(fuelUsed: number): void {
+  #reportFuel(fuelUsed: number): void {
     this.#options.onSpent(Math.min(1, fuelUsed / this.#options.fuel));
   }
 }
 
 const smallest = 8;
-/** How long a whole slice should take at most. */
+/** The longest duration of a whole slice. */
 const wholeMs = 1;
-/** How far one slice that took too long makes the next shorter, how far all of them can, and how they grow again. */
+/** Bounds on shortening the slice, at once and in total, and the factor by which it grows again. */
 const maxAtOnce = 8;
 const maxInAll = 256;
 const growth = 1.25;
 
 /**
- * How much of a call the thread that serves may try, in fuel: about a millisecond, as it was reckoned, and less where the
- * plugin's code turns out dearer than that. A tenant whose calls use it up in vain has less of it, down to an eighth, and
- * more again with each call that was answered within. Where a call runs does not change its verdict.
+ * The fuel that the main thread may spend on a call: about a millisecond as measured, less where the plugin's code
+ * turns out more expensive. A tenant whose calls exhaust it without an answer gets less, down to an eighth, and more
+ * again with each call answered within it. Does not affect verdicts.
  */
 export class Slices {
   readonly #reckoned: number;
@@ -107,14 +110,14 @@ export class Slices {
     else this.#divisors.delete(tenant);
   }
 
-  /** `tookMs` is how long it was tried. */
+  /** `tookMs` is the duration of the failed attempt. */
   usedUp(tenant: string, tookMs: number): void {
     const divisor = this.#divisors.get(tenant) ?? 1;
     this.#divisors.set(tenant, Math.min(smallest, divisor * 2));
     this.#learn((tookMs * divisor) / wholeMs);
   }
 
-  /** Only slices that were used up tell: what answers within cannot make them longer again. */
+  /** Adjusts the whole slice. Only exhausted slices are measured; short calls cannot lengthen it again. */
   #learn(share: number): void {
     if (share > 1) {
       this.#whole = Math.max(this.#reckoned / maxInAll, this.#whole / Math.min(maxAtOnce, share));

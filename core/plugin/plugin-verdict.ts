@@ -10,18 +10,18 @@ import { PluginBreach } from "./breach.ts";
 
 const bounds = { depth: 8, nodes: 4_096, stringLength: 1_024, reader: "exact" } as const;
 const maxFindings = 256;
-const longest = { rule: 128, message: 512, pointer: 1_024 } as const;
+const maxLengths = { rule: 128, message: 512, pointer: 1_024 } as const;
 const rulePattern = /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+$/;
-/** One way to match each text: what a plugin wrote must not take longer the longer it is. */
+/** Unambiguous, so that matching is linear in text from a plugin. */
 const pointerPattern = /^\/(?:[^~]|~[01])*$/s;
 const ownRules = "rules that begin with the plugin's name";
 const verdictMembers = ["decision", "findings", "redactions"];
 const findingMembers = ["rule", "decision", "message", "severity", "risk", "pointer", "approvals"];
 
 /**
- * A plugin's answer as a Verdict. Its members are closed, its texts bounded and printable, its rules its own
- * (`<name>.…`), its decision is that of its strictest finding, and redactions come in phase `output` only. Findings that
- * allow may come with `abstain`. Anything else is the breach `malformed_verdict`.
+ * Parses a plugin's output into a Verdict. Requires known members, bounded and printable texts, rules that begin with
+ * the plugin's name (`<name>.…`), the decision of the strictest finding, and redactions in phase `output` only.
+ * `abstain` may have findings that allow. Anything else is the breach `malformed_verdict`.
  */
 export function readPluginVerdict(answer: Uint8Array, name: string, phase: Phase): Verdict {
   const value = parse(answer);
@@ -45,7 +45,7 @@ export function readPluginVerdict(answer: Uint8Array, name: string, phase: Phase
   });
 }
 
-/** Without a finding, or with findings that only allow, a plugin may abstain: it saw something, and permits nothing. */
+/** A plugin may abstain without a finding or with findings that only allow: those permit nothing. */
 function isDecisionOf(decision: Verdict["decision"], strongest: Decision | undefined): boolean {
   if (strongest === undefined) return decision === "abstain" || decision === "allow";
   return decision === strongest || (decision === "abstain" && strongest === "allow");
@@ -79,9 +79,9 @@ function readOwnRedaction(value: Json, name: string): Redaction {
 function readFinding(value: Json, name: string): Finding {
   if (!isJsonObject(value) || !hasOnly(value, findingMembers)) throw malformed("findings of known members");
   const { rule, decision, message, severity, risk, pointer, approvals } = value;
-  if (!isText(rule, longest.rule) || !isOwnRule(rule, name)) throw malformed(ownRules);
+  if (!isText(rule, maxLengths.rule) || !isOwnRule(rule, name)) throw malformed(ownRules);
   if (!isDecision(decision)) throw malformed("a known decision in each finding");
-  if (!isText(message, longest.message) || escapeHidden(message) !== message) throw malformed("printable messages");
+  if (!isText(message, maxLengths.message) || escapeHidden(message) !== message) throw malformed("printable messages");
   const known = severities.find((each) => each === severity);
   if (known === undefined) throw malformed("a known severity");
   if (!isWhole(risk, 0, 100)) throw malformed("a whole risk from 0 to 100");
@@ -91,7 +91,7 @@ function readFinding(value: Json, name: string): Finding {
 
 function readPointer(pointer: Json | undefined): Pick<Finding, "pointer"> {
   if (pointer === undefined) return {};
-  if (!isText(pointer, longest.pointer) || !pointerPattern.test(pointer)) throw malformed("a JSON Pointer");
+  if (!isText(pointer, maxLengths.pointer) || !pointerPattern.test(pointer)) throw malformed("a JSON Pointer");
   return { pointer };
 }
 
@@ -105,12 +105,12 @@ function isOwnRule(rule: string, name: string): boolean {
   return rulePattern.test(rule) && rule.startsWith(`${name}.`);
 }
 
-function isText(value: Json | undefined, most: number): value is string {
-  return typeof value === "string" && value.length > 0 && value.length <= most && value.isWellFormed();
+function isText(value: Json | undefined, maxLength: number): value is string {
+  return typeof value === "string" && value.length > 0 && value.length <= maxLength && value.isWellFormed();
 }
 
-function isWhole(value: Json | undefined, least: number, most: number): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= least && value <= most;
+function isWhole(value: Json | undefined, min: number, max: number): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= min && value <= max;
 }
 
 function hasOnly(value: JsonObject, members: readonly string[]): boolean {

@@ -11,17 +11,17 @@ import { readPluginVerdict } from "./plugin-verdict.ts";
 import { ModuleFault } from "./wasm/binary.ts";
 
 export interface PluginOptions extends Omit<PluginPolicyOptions, "compiled"> {
-  /** The module as its author built it. */
+  /** The module as built by its author. */
   readonly module: Uint8Array;
   /** Pages of 64 KiB. */
   readonly memoryPages: number;
-  /** Tries what was compiled before it becomes a policy; where it rejects, it becomes none. */
+  /** Called with the compiled module before the policy is created; where it rejects, none is. */
   readonly onCompiled?: (compiled: CompiledModule) => Promise<void>;
 }
 
-/** Checks, meters and compiles a plugin's module and makes a policy of it. Rejects with PLUGIN_INVALID. */
+/** Checks, meters and compiles a plugin's module into a policy. Rejects with PLUGIN_INVALID. */
 export function compilePlugin({ module, memoryPages, onCompiled, ...options }: PluginOptions): Promise<PluginPolicy> {
-  return tellFaults(options.ref.name, async () => {
+  return asPluginInvalid(options.ref.name, async () => {
     const compiled = await compileModule({
       bytes: module,
       memoryPages,
@@ -34,20 +34,20 @@ export function compilePlugin({ module, memoryPages, onCompiled, ...options }: P
 }
 
 interface AdmissionOptions extends Pick<PluginOptions, "module" | "memoryPages" | "fuel" | "settings"> {
-  /** What faults call the plugin. */
+  /** The plugin's name in faults. */
   readonly name: string;
 }
 
-/** A module that the sandbox takes and that has one instance at least, for trials. Rejects with PLUGIN_INVALID. */
+/** Compiles a module and instantiates it once, for tests. Rejects with PLUGIN_INVALID. */
 export function admitModule({ name, module, ...order }: AdmissionOptions): Promise<CompiledModule> {
-  return tellFaults(name, async () => {
+  return asPluginInvalid(name, async () => {
     const compiled = await compileModule({ bytes: module, ...order });
     new PluginMachine(compiled);
     return compiled;
   });
 }
 
-async function tellFaults<T>(name: string, work: () => Promise<T>): Promise<T> {
+async function asPluginInvalid<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
@@ -59,30 +59,30 @@ async function tellFaults<T>(name: string, work: () => Promise<T>): Promise<T> {
 export interface PluginPolicyOptions extends Omit<PluginRunnerOptions, "plugin" | "onSpent"> {
   readonly ref: PolicyRef;
   readonly mode: Mode;
-  /** Where the plugin is asked; elsewhere it abstains. */
+  /** The phases in which the plugin is called; it abstains in the others. */
   readonly phases: readonly Phase[];
-  /** What each of its findings taints the session with; nothing unless told. */
+  /** The taints of each of its findings; none by default. */
   readonly taints?: readonly string[];
   readonly settings: JsonObject;
   readonly observer: PluginObserver;
 }
 
 interface PluginObserver {
-  /** The share of its fuel that a call took, from 0 to 1. */
+  /** Called with the share of its fuel that a call used, from 0 to 1. */
   readonly spent: (share: number) => void;
   readonly breached: (ref: PolicyRef, reason: BreachReason) => void;
-  /** The circuit opened: for `openMs` every action of this tenant is blocked without calling the plugin. */
+  /** Called when the circuit opens: for `openMs` every action of this tenant is blocked without calling the plugin. */
   readonly circuitOpened: (ref: PolicyRef, tenant: string, openMs: number) => void;
 }
 
-const nothing: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
-/** Breaches that are not the plugin's doing. */
-const blameless: ReadonlySet<BreachReason> = new Set(["circuit_open", "overloaded", "thread_lost"]);
+const abstained: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
+/** Breaches that the plugin did not cause. */
+const externalReasons: ReadonlySet<BreachReason> = new Set(["circuit_open", "overloaded", "thread_lost"]);
 
 /**
- * A loaded plugin as a policy: but for its rests a pure function of the envelope. Its budget is fuel, not time, so a
- * verdict does not depend on how busy the machine is. Short calls are answered at once, long ones by a promise. A plugin
- * that does not answer within its bounds fails with PluginBreach, of which the chain makes `block`.
+ * A loaded plugin as a policy: a pure function of the envelope while its circuit is closed. Its budget is fuel, not
+ * time, so a verdict does not depend on the load of the machine. Short calls return at once, long ones return a
+ * promise. A failed call throws PluginBreach, which the chain turns into `block`.
  */
 export class PluginPolicy implements Policy {
   readonly ref: PolicyRef;
@@ -113,55 +113,55 @@ export class PluginPolicy implements Policy {
   }
 
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict> {
-    if (!this.#options.phases.includes(action.phase)) return nothing;
+    if (!this.#options.phases.includes(action.phase)) return abstained;
     const { tenant } = action;
     try {
-      if (this.#breaker.isResting(tenant)) {
+      if (this.#breaker.isOpen(tenant)) {
         throw new PluginBreach("circuit_open", `plugin circuit open: blocking without calling it for ${openMs} ms`);
       }
       const answer = this.#runner.run(encodeInput(this.#settings, action), tenant);
-      return answer instanceof Promise ? this.#readLater(answer, action) : this.#read(answer, action);
+      return answer instanceof Promise ? this.#readAsync(answer, action) : this.#read(answer, action);
     } catch (error) {
-      this.#note(tenant, error);
+      this.#countBreach(tenant, error);
       throw error;
     }
   }
 
-  async #readLater(answer: Promise<Uint8Array>, action: ActionEnvelope): Promise<Verdict> {
+  async #readAsync(answer: Promise<Uint8Array>, action: ActionEnvelope): Promise<Verdict> {
     try {
       return this.#read(await answer, action);
     } catch (error) {
-      this.#note(action.tenant, error);
+      this.#countBreach(action.tenant, error);
       throw error;
     }
   }
 
   #read(answer: Uint8Array, { tenant, phase }: ActionEnvelope): Verdict {
     const verdict = readPluginVerdict(answer, this.ref.name, phase);
-    this.#breaker.answered(tenant);
+    this.#breaker.recordSuccess(tenant);
     return verdict;
   }
 
-  #note(tenant: string, error: unknown): void {
+  #countBreach(tenant: string, error: unknown): void {
     if (!(error instanceof PluginBreach)) return;
     this.#options.observer.breached(this.ref, error.reason);
-    if (blameless.has(error.reason) || !this.#breaker.failed(tenant)) return;
+    if (externalReasons.has(error.reason) || !this.#breaker.recordFailure(tenant)) return;
     this.#options.observer.circuitOpened(this.ref, tenant, openMs);
   }
 }
 
-/** How many breaches in a row make a plugin rest, and for how long. */
+/** The consecutive breaches that open the circuit, and the time until it closes. */
 const maxInARow = 5;
 const openMs = 30_000;
 
 interface Count {
   inARow: number;
-  restsUntilMs: number;
+  openUntilMs: number;
 }
 
 /**
- * Stops asking a plugin that keeps failing. While it rests the answer is `block`: nothing passes unjudged.
- * Counted by tenant, so that one tenant's hostile arguments cannot make it rest for the others.
+ * A circuit breaker: stops calling a plugin that keeps failing. While it is open every action is blocked. Counts per
+ * tenant, so that one tenant's hostile arguments cannot open it for the others.
  */
 class Breaker {
   readonly #elapsedMs: () => number;
@@ -171,22 +171,22 @@ class Breaker {
     this.#elapsedMs = elapsedMs;
   }
 
-  isResting(tenant: string): boolean {
+  isOpen(tenant: string): boolean {
     const count = this.#counts.get(tenant);
-    return count !== undefined && this.#elapsedMs() < count.restsUntilMs;
+    return count !== undefined && this.#elapsedMs() < count.openUntilMs;
   }
 
-  /** Begins to count anew. An answer to a question from before the rest does not end it. */
-  answered(tenant: string): void {
-    if (!this.isResting(tenant)) this.#counts.delete(tenant);
+  /** Resets the count. The answer to a call from before the circuit opened does not close it. */
+  recordSuccess(tenant: string): void {
+    if (!this.isOpen(tenant)) this.#counts.delete(tenant);
   }
 
-  /** Counts a breach; true where the plugin rests from now on. One breach after a rest is enough for the next. */
-  failed(tenant: string): boolean {
-    if (this.isResting(tenant)) return false;
+  /** Counts a breach; returns true where that opens the circuit. After it closes, one breach opens it again. */
+  recordFailure(tenant: string): boolean {
+    if (this.isOpen(tenant)) return false;
     const inARow = (this.#counts.get(tenant)?.inARow ?? 0) + 1;
-    const rests = inARow >= maxInARow;
-    this.#counts.set(tenant, { inARow, restsUntilMs: rests ? this.#elapsedMs() + openMs : 0 });
-    return rests;
+    const opens = inARow >= maxInARow;
+    this.#counts.set(tenant, { inARow, openUntilMs: opens ? this.#elapsedMs() + openMs : 0 });
+    return opens;
   }
 }

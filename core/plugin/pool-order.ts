@@ -1,17 +1,17 @@
 import type { BreachReason } from "./breach.ts";
 import type { CompiledModule } from "./compiled-module.ts";
 
-/** One call of a plugin, as a thread of the pool is told. */
+/** The order to a pool thread to run one call. */
 export interface PoolOrder {
   readonly compiled: CompiledModule;
-  /** The same for the same compiled module, and for no other. */
+  /** The id of the compiled module, for reusing its machine. */
   readonly machine: number;
   readonly fuel: number;
-  /** Given away: the thread that asks cannot read it any more. */
+  /** Transferred: the sender can no longer read it. */
   readonly input: Uint8Array;
 }
 
-/** What the thread says to it. */
+/** The thread's reply to an order. */
 export type PoolReply = {
   readonly fuelUsed: number;
 } & ({ readonly answer: Uint8Array } | { readonly reason: BreachReason; readonly detail: string });

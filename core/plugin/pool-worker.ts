@@ -6,10 +6,10 @@ import type { PoolOrder, PoolReply } from "./pool-order.ts";
 
 const maxMachines = 8;
 
-// On Linux this is the thread's own priority, elsewhere that of the whole process: there it stays as it is.
+// Linux has a priority per thread; elsewhere this would change the whole process.
 if (process.platform === "linux") setPriority(Math.min(19, getPriority() + 10));
 
-/** Machines that answered here, the one that was asked longest ago first. */
+/** The machines of this thread, least recently used first. */
 const machines = new Map<number, PluginMachine>();
 
 parentPort?.on("message", (order: PoolOrder) => parentPort?.postMessage(answer(order)));

@@ -28,15 +28,15 @@ interface PackPlace {
 interface PolicyLoadOptions extends PluginPorts {
   readonly packs: readonly PackPlace[];
   readonly plugins: readonly PluginPlace[];
-  /** What is not trusted is refused; then there is a trust policy. */
+  /** True where untrusted extensions are refused; requires a trust policy. */
   readonly strict: boolean;
-  /** Null: nothing is trusted. */
+  /** Null where nothing is trusted. */
   readonly trustPolicy: TrustPolicy | null;
   readonly lookUp: SeenLookup;
   readonly clock: Clock;
-  /** Hears of an extension that is loaded although the trust policy does not trust it. */
+  /** Called for each extension that is loaded although the trust policy does not trust it. */
   readonly onUntrusted: (path: string, refused: TrustRefusal) => void;
-  /** Hears of all that was refused, before this rejects. */
+  /** Called with all refused extensions before the load rejects. */
   readonly onRefused: (refused: readonly RefusedExtension[]) => Promise<void>;
 }
 
@@ -46,8 +46,8 @@ export interface LoadedPolicies {
 }
 
 /**
- * Loads the packs and plugins that a configuration names: reads each folder once, asks who vouches for it, compiles
- * those bytes and runs a pack's own tests. All or nothing: rejects with the first GatewayError that says why not, telling of them all.
+ * Loads the packs and plugins of a configuration: reads each folder once, verifies its signatures, compiles those bytes
+ * and runs its own tests. All or nothing: rejects with the first GatewayError, whose detail lists all failures.
  */
 export async function loadExtensions(options: PolicyLoadOptions): Promise<LoadedPolicies> {
   const packs: LoadedPack[] = [];
@@ -85,7 +85,7 @@ function sort<T extends object>(result: T | Failure, loaded: T[], failures: Fail
   else loaded.push(result);
 }
 
-/** A plugin's rules begin with its name, so that is a namespace too. */
+/** A plugin's name is the namespace of its rules, so it must differ from all namespaces. */
 function refuseDuplicatePlugins(plugins: readonly LoadedPolicy[], packs: readonly LoadedPack[]): void {
   const taken = new Set(packs.map(({ namespace }) => namespace));
   for (const { ref } of plugins) {
@@ -99,7 +99,7 @@ interface Failure {
   readonly refused: RefusedExtension;
 }
 
-/** What is wrong with an extension whoever signed it; anything else is a fault of the gateway. */
+/** Faults of an extension itself, whoever signed it; any other error is a fault of the gateway. */
 const contentChecks: Partial<Readonly<Record<ErrorCode, string>>> = {
   EXTENSION_INVALID: "folder_invalid",
   PACK_INVALID: "content_invalid",
@@ -117,18 +117,18 @@ async function loadPlace<T>(
     folder = await readExtensionFolder(path, kind);
     const admitted = await admit(folder, options);
     if (isRefused(admitted)) {
-      return { error: trustError(path, admitted), refused: tellRefused(kind, folder, admitted.check) };
+      return { error: trustError(path, admitted), refused: describeRefused(kind, folder, admitted.check) };
     }
     return await compile(admitted);
   } catch (cause) {
     const error = GatewayError.from(cause);
     const check = contentChecks[error.code];
     if (check === undefined) throw error;
-    return { error, refused: tellRefused(kind, folder, check) };
+    return { error, refused: describeRefused(kind, folder, check) };
   }
 }
 
-/** The one place that decides whether an extension which nobody vouches for may still be loaded. */
+/** Decides whether an extension without a trusted signature may be loaded; the only place that does. */
 async function admit(folder: ExtensionFolder, options: PolicyLoadOptions): Promise<VerifiedExtension | TrustRefusal> {
   const { strict, trustPolicy, lookUp, clock, onUntrusted } = options;
   if (trustPolicy === null) {
@@ -141,7 +141,7 @@ async function admit(folder: ExtensionFolder, options: PolicyLoadOptions): Promi
   return acceptUnverified(folder, result);
 }
 
-function tellRefused(kind: ExtensionKind, folder: ExtensionFolder | undefined, check: string): RefusedExtension {
+function describeRefused(kind: ExtensionKind, folder: ExtensionFolder | undefined, check: string): RefusedExtension {
   const known = { kind, name: null, version: null, check };
   if (folder === undefined) return { ...known, digest: null, bundleDigest: null };
   const { digest, signature } = folder;
@@ -159,17 +159,17 @@ function joinErrors(errors: readonly GatewayError[]): GatewayError {
   return new GatewayError(first.code, detail, { cause: first });
 }
 
-/** An extension in force: what was vouched for, under the name and version it was compiled as. */
+/** A loaded extension, with the name and version of its manifest. */
 export interface LoadedExtension {
   readonly extension: VerifiedExtension;
   readonly name: string;
   readonly version: string;
 }
 
-/** An extension that was not loaded. What is null could not be read. */
+/** A refused extension. Null members could not be read. */
 interface RefusedExtension {
   readonly kind: ExtensionKind;
-  /** As its signature claims; anybody can sign. */
+  /** The unverified name in its signature; anybody can sign. */
   readonly name: string | null;
   readonly version: string | null;
   readonly digest: string | null;
@@ -178,7 +178,7 @@ interface RefusedExtension {
   readonly check: string;
 }
 
-/** The records of a change: what goes out of force, then what comes into it. What stays as it was is in none. */
+/** The records of a reload: unloaded extensions, then loaded ones. Unchanged extensions have none. */
 export function extensionEvents(
   before: readonly LoadedExtension[],
   after: readonly LoadedExtension[],
@@ -200,8 +200,8 @@ export function refusalEvent({ kind, name, version, digest, bundleDigest, check 
 function loadedEvent(event: "loaded" | "unloaded", { extension, name, version }: LoadedExtension): SharedEvent {
   const { kind, digest, signers, bundleDigest, trust, check } = extension;
   const known = { event, kind, name, version, digest, signers, bundle_digest: bundleDigest, trust };
-  const told = { ...known, ...provenanceOf(extension) };
-  return { kind: "extension", detail: check === null ? told : { ...told, check } };
+  const detail = { ...known, ...provenanceOf(extension) };
+  return { kind: "extension", detail: check === null ? detail : { ...detail, check } };
 }
 
 function provenanceOf({ identities, build }: VerifiedExtension): JsonObject {
@@ -219,7 +219,7 @@ export function renderBuild({ digest, predicateType, builder }: BuildStatement):
   return { digest, predicate_type: predicateType, builder };
 }
 
-/** All that evidence says of it: a new signature under the same bytes is a load of its own. */
+/** The recorded members as a key: the same bytes with a new signature count as a new load. */
 function keyOf(loaded: LoadedExtension): string {
   return JSON.stringify(loadedEvent("loaded", loaded).detail);
 }

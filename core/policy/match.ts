@@ -23,21 +23,21 @@ export type NameKey = (typeof nameKeys)[number];
 
 const matchKeys = ["protocol", "phase", "capability", "principal.role", "session.transport", ...nameKeys] as const;
 
-/** Which actions a rule is about, before any expression. Every key must agree. */
+/** The `match` of a rule, tested before any expression. Every key must agree. */
 export interface Match {
   readonly phases: readonly Phase[];
   readonly protocols: readonly Protocol[];
   readonly capabilities: readonly Capability[];
   readonly roles: readonly Role[];
   readonly transports: readonly Transport[];
-  /** Globs by name; a name without an entry may be anything. */
+  /** Globs by name; a name without an entry matches anything. */
   readonly names: ReadonlyMap<NameKey, readonly Glob[]>;
-  /** Equal for two matches that say the same. */
+  /** Equal for two matches with the same meaning. */
   readonly identity: string;
 }
 
 const maxGlob = 256;
-/** Of what a key expects, so much is told. */
+/** The expected values of a key that a mismatch lists. */
 const maxNamed = 8;
 
 /**
@@ -110,7 +110,7 @@ function identify(parts: object, names: Match["names"]): string {
   return JSON.stringify([parts, globs]);
 }
 
-/** The action's own name for a key of `match`. */
+/** The action's value of a name key of `match`. */
 export function nameOf(action: ActionEnvelope, key: NameKey): string {
   if (key === "principal.key_id") return action.principal.keyId;
   return action[key];
@@ -127,7 +127,7 @@ export function matches(match: Match, action: ActionEnvelope): boolean {
   return true;
 }
 
-/** The keys of a match that do not agree with an action; none where all agree. */
+/** The keys of a match that do not agree with an action; empty where all agree. */
 export function mismatches(match: Match, action: ActionEnvelope): readonly Mismatch[] {
   const choices = [
     ["phase", match.phases, action.phase],

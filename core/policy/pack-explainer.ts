@@ -19,19 +19,19 @@ import { ExpressionTracer, untraced } from "./cel/tracer.ts";
 import { matches, mismatches } from "./match.ts";
 import type { Rule } from "./rule.ts";
 
-/** Rules that are looked into, those that may have decided first; and rules that are told because they did. */
+/** The rules that are evaluated, and the findings that are explained. */
 const maxTraced = 200;
-const maxTold = 32;
+const maxExplained = 32;
 
 interface PackExplainerOptions {
   readonly engine: CelEngine;
   readonly rules: readonly Rule[];
   readonly variables: PackVariables;
-  /** Whether an `allow` of this pack is only recorded. */
+  /** True where an `allow` of this pack is recorded and never counts. */
   readonly tightenOnly: boolean;
 }
 
-/** The rules of a loaded pack, to be asked why. Takes one evaluation's budget of work at most, whatever is asked. */
+/** Explains the verdicts of a loaded pack. Each explanation costs one evaluation's work budget at most. */
 export class PackExplainer implements RuleExplainer {
   readonly #options: PackExplainerOptions;
 
@@ -39,27 +39,27 @@ export class PackExplainer implements RuleExplainer {
     this.#options = options;
   }
 
-  explain(action: ActionEnvelope, shown: ActionEnvelope | null): PolicyExplanation {
+  explain(action: ActionEnvelope, visible: ActionEnvelope | null): PolicyExplanation {
     const { engine, rules } = this.#options;
     engine.refill();
     const real = this.#bind(action);
-    const seen = shown === action ? real : shown === null ? null : this.#bind(shown);
-    const tracer = new ExpressionTracer(engine, { real, shown: seen });
-    const traced = byMatch(rules, action).map((rule) => this.#counted(traceRule(rule, action, tracer)));
-    const told = traced.filter(saysSomething).slice(0, maxTold);
-    const near = traced.filter((each) => !saysSomething(each)).map((rule) => ({ distance: distanceOf(rule), rule }));
-    return { rules: told, near: near.sort(byDistance).slice(0, maxNear) };
+    const seen = visible === action ? real : visible === null ? null : this.#bind(visible);
+    const tracer = new ExpressionTracer(engine, { real, visible: seen });
+    const traced = orderByMatch(rules, action).map((rule) => this.#counted(traceRule(rule, action, tracer)));
+    const decided = traced.filter(hasFinding).slice(0, maxExplained);
+    const near = traced.filter((each) => !hasFinding(each)).map((rule) => ({ distance: distanceOf(rule), rule }));
+    return { rules: decided, near: near.sort(byDistance).slice(0, maxNear) };
   }
 
   describeRules(ids: readonly string[]): readonly ExplainedRule[] {
     return this.#options.rules
       .filter(({ id }) => ids.includes(id))
-      .slice(0, maxTold)
+      .slice(0, maxExplained)
       .map((rule) => this.#counted(recallRule(rule)));
   }
 
-  #counted(told: ExplainedRule): ExplainedRule {
-    return this.#options.tightenOnly && told.decision === "allow" ? { ...told, mode: "shadow" } : told;
+  #counted(traced: ExplainedRule): ExplainedRule {
+    return this.#options.tightenOnly && traced.decision === "allow" ? { ...traced, mode: "shadow" } : traced;
   }
 
   #bind(action: ActionEnvelope): ReturnType<typeof bindVariables> {
@@ -69,7 +69,7 @@ export class PackExplainer implements RuleExplainer {
 }
 
 /** The rules of the action's phase and protocol, those whose whole `match` agrees first. */
-function byMatch(rules: readonly Rule[], action: ActionEnvelope): readonly Rule[] {
+function orderByMatch(rules: readonly Rule[], action: ActionEnvelope): readonly Rule[] {
   const own = rules.filter(
     ({ match }) => match.phases.includes(action.phase) && match.protocols.includes(action.protocol),
   );
@@ -77,12 +77,15 @@ function byMatch(rules: readonly Rule[], action: ActionEnvelope): readonly Rule[
   return [...agreeing, ...own.filter(({ match }) => !matches(match, action))].slice(0, maxTraced);
 }
 
-/** Whether a rule's finding stands in the verdict; what lifts a rule is recorded too, but is no reason for a decision. */
-function saysSomething({ outcome }: ExplainedRule): boolean {
+/** Returns true where the rule contributed a finding to the decision; a lifted rule is recorded but decides nothing. */
+function hasFinding({ outcome }: ExplainedRule): boolean {
   return outcome === "held" || outcome === "failed";
 }
 
-/** 0 for what was lifted; for a `when`, the share of its operands that did not hold; then the keys that differ. */
+/**
+ * The distance from deciding: 0 for a lifted rule; the share of false operands for a `when`; then the number of keys
+ * that differ.
+ */
 function distanceOf({ outcome, mismatches, conditions }: ExplainedRule): number {
   if (outcome === "match") return 1 + mismatches.length;
   if (outcome === "budget_exceeded") return 1;
@@ -96,75 +99,72 @@ function shareUnmet({ parts }: ExplainedExpression): number {
   return asked.length === 0 ? 1 : 1 - held / asked.length;
 }
 
-/** The nearest first; of two as near, the stricter. */
+/** Orders by distance, then the stricter decision first. */
 function byDistance(a: NearRule, b: NearRule): number {
   if (a.distance !== b.distance) return a.distance - b.distance;
   if (a.rule.decision === b.rule.decision) return 0;
   return strictest(a.rule.decision, b.rule.decision) === a.rule.decision ? -1 : 1;
 }
 
-/**
- * Goes through what a rule asks of an action in the order in which the pack's policy does, to the answer that settles it,
- * and says what each part came to.
- */
+/** Evaluates a rule in the order of the pack's policy up to the step that settles it, and explains each step. */
 function traceRule(rule: Rule, action: ActionEnvelope, tracer: ExpressionTracer): ExplainedRule {
   const differing = mismatches(rule.match, action);
   if (differing.length > 0) {
     const settled = { outcome: "match", why: describeMismatches(differing) } as const;
-    return { ...tell(rule, settled), mismatches: differing };
+    return { ...explainRule(rule, settled), mismatches: differing };
   }
   const conditions: ExplainedCondition[] = [];
-  const ask: Ask = (name, { text }) => {
+  const evaluate: EvaluateCondition = (name, { text }) => {
     const expression = tracer.trace(text);
     conditions.push({ name, expression });
     return expression;
   };
-  return { ...tell(rule, settle(rule, action, ask)), conditions };
+  return { ...explainRule(rule, settle(rule, action, evaluate)), conditions };
 }
 
-/** A rule of which nobody knows any more what it was asked about. */
+/** A rule that decided about an action which is no longer kept. */
 function recallRule(rule: Rule): ExplainedRule {
   const conditions = (["when", "unless"] as const).flatMap((name): ExplainedCondition[] => {
     const { [name]: condition } = rule;
     return condition === undefined ? [] : [{ name, expression: untraced(condition.text) }];
   });
-  return { ...tell(rule, { outcome: "held", why: "the evidence says so" }), conditions };
+  return { ...explainRule(rule, { outcome: "held", why: "the evidence says so" }), conditions };
 }
 
 type Settled = Pick<ExplainedRule, "outcome" | "why">;
-type Ask = (name: string, condition: Expression) => ExplainedExpression;
+type EvaluateCondition = (name: string, condition: Expression) => ExplainedExpression;
 
-/** INVARIANT: the same steps in the same order as `PackPolicy` takes them; a property test compares the two. */
-function settle(rule: Rule, action: ActionEnvelope, ask: Ask): Settled {
+/** INVARIANT: the same steps in the same order as in `PackPolicy`; a property test compares the two. */
+function settle(rule: Rule, action: ActionEnvelope, evaluate: EvaluateCondition): Settled {
   const { expires, when, unless } = rule;
   if (expires !== undefined && expires <= action.time) return { outcome: "expired", why: `it expired at ${expires}` };
-  const told = when === undefined ? undefined : ask("when", when);
-  if (told !== undefined && told.outcome !== "true") return stop("when", told);
-  const against = unless === undefined ? undefined : ask("unless", unless);
+  const traced = when === undefined ? undefined : evaluate("when", when);
+  if (traced !== undefined && traced.outcome !== "true") return stop("when", traced);
+  const against = unless === undefined ? undefined : evaluate("unless", unless);
   if (against !== undefined && against.outcome !== "false") return stop("unless", against);
-  const lifted = settleExceptions(rule, action, ask);
+  const lifted = settleExceptions(rule, action, evaluate);
   if (lifted !== undefined) return lifted;
   if (rule.requireTicket && isCovered(action.ticket))
     return { outcome: "ticket", why: `ticket \`${action.ticket.id}\` lifts it` };
-  return { outcome: "held", why: told === undefined ? "its `match` agrees" : describeCondition("when", told) };
+  return { outcome: "held", why: traced === undefined ? "its `match` agrees" : describeCondition("when", traced) };
 }
 
-function settleExceptions(rule: Rule, action: ActionEnvelope, ask: Ask): Settled | undefined {
+function settleExceptions(rule: Rule, action: ActionEnvelope, evaluate: EvaluateCondition): Settled | undefined {
   for (const { id, expires, when } of rule.exceptions) {
     if (expires <= action.time) continue;
     const name = `exception ${id}`;
-    const told = when === undefined ? undefined : ask(name, when);
-    if (told === undefined || told.outcome === "true")
+    const traced = when === undefined ? undefined : evaluate(name, when);
+    if (traced === undefined || traced.outcome === "true")
       return { outcome: "exception", why: `exception \`${id}\` lifts it` };
-    if (told.outcome !== "false") return stop(name, told);
+    if (traced.outcome !== "false") return stop(name, traced);
   }
   return undefined;
 }
 
-/** Why a condition ended it: it was not as it must be, or nobody can tell. */
-function stop(name: string, told: ExplainedExpression): Settled {
-  const why = describeCondition(name, told);
-  return { outcome: stopOutcome(name, told), why };
+/** Explains the condition that settled the rule: it had the wrong value or could not be evaluated. */
+function stop(name: string, traced: ExplainedExpression): Settled {
+  const why = describeCondition(name, traced);
+  return { outcome: stopOutcome(name, traced), why };
 }
 
 function stopOutcome(name: string, { outcome }: ExplainedExpression): RuleOutcome {
@@ -173,35 +173,35 @@ function stopOutcome(name: string, { outcome }: ExplainedExpression): RuleOutcom
   return "failed";
 }
 
-function tell(rule: Rule, settled: Settled): ExplainedRule {
+function explainRule(rule: Rule, settled: Settled): ExplainedRule {
   const { id, title, decision, severity, mode, place } = rule;
   const { file, line } = place;
   return { rule: id, title, decision, severity, mode, file, line, ...settled, mismatches: [], conditions: [] };
 }
 
-/** Values of the deciding part that are told in a sentence. */
+/** The values of the deciding part that a sentence quotes. */
 const maxValues = 3;
 
-/** Why a condition came to what it came to: the innermost part that decided it, and the values of what that asks. */
-function describeCondition(name: string, told: ExplainedExpression): string {
-  if (told.outcome === "budget_exceeded")
+/** Explains a condition by its innermost deciding part and the values it reads. */
+function describeCondition(name: string, traced: ExplainedExpression): string {
+  if (traced.outcome === "budget_exceeded")
     return `\`${name}\` was not asked: one explanation may take so much work and no more`;
-  if (told.outcome === "error") return `\`${name}\` could not be evaluated: ${told.value ?? "no reason is known"}`;
-  if (told.outcome === "value") return `\`${name}\` is neither true nor false: ${told.value ?? ""}`;
-  const deciding = decidingPart(told);
-  // The whole of it stands beside this anyway.
-  if (deciding === told && told.outcome === "true") return `\`${name}\` is true`;
+  if (traced.outcome === "error") return `\`${name}\` could not be evaluated: ${traced.value ?? "no reason is known"}`;
+  if (traced.outcome === "value") return `\`${name}\` is neither true nor false: ${traced.value ?? ""}`;
+  const deciding = decidingPart(traced);
+  // The whole expression is shown beside the sentence.
+  if (deciding === traced && traced.outcome === "true") return `\`${name}\` is true`;
   const { text, parts } = deciding;
   const values = parts.filter(({ value }) => value !== null).map(({ text: of, value }) => `\`${of}\` is ${value}`);
-  const shown = values.length === 0 ? "" : ` (${values.slice(0, maxValues).join(", ")})`;
-  return `\`${name}\` is ${told.outcome}: \`${text}\` is ${told.outcome}${shown}`;
+  const quoted = values.length === 0 ? "" : ` (${values.slice(0, maxValues).join(", ")})`;
+  return `\`${name}\` is ${traced.outcome}: \`${text}\` is ${traced.outcome}${quoted}`;
 }
 
-/** Down to where more than one part, or none, came to the same: there it was decided. */
-function decidingPart(told: ExplainedExpression): ExplainedExpression {
-  const same = told.parts.filter(({ outcome }) => outcome === told.outcome);
+/** Descends to the part where more than one operand, or none, has the same outcome. */
+function decidingPart(traced: ExplainedExpression): ExplainedExpression {
+  const same = traced.parts.filter(({ outcome }) => outcome === traced.outcome);
   const [only] = same;
-  return only === undefined || same.length > 1 ? told : decidingPart(only);
+  return only === undefined || same.length > 1 ? traced : decidingPart(only);
 }
 
 /** `tool` is `read`, not one of `write*`, `delete`. */

@@ -119,7 +119,7 @@ function isTrue(condition: Expression, variables: Variables): boolean {
   throw new ExpressionError(`expected \`${showText(condition.text)}\` to be true or false, got another value`);
 }
 
-/** Where the exception's own condition fails it does not lift the rule: the error becomes the rule's. */
+/** Returns true where the exception lifts the rule. An exception whose condition fails does not: the error is the rule's. */
 function lifts(exception: RuleException, action: ActionEnvelope, variables: Variables): boolean {
   if (exception.expires <= action.time) return false;
   return exception.when === undefined || isTrue(exception.when, variables);

@@ -19,20 +19,20 @@ import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./t
 import { readItems, readYamlFile, startOf } from "./yaml/file.ts";
 
 export interface PackOptions {
-  /** The pack's files, as they were verified or accepted: nothing else is read. */
+  /** The pack's verified or accepted files; nothing else is read. */
   readonly extension: VerifiedExtension;
-  /** What faults call the pack: its folder as the operator named it. */
+  /** The pack's folder as the operator wrote it; named in faults. */
   readonly path: string;
   readonly mode: Mode;
-  /** The operator's values for the pack's settings. */
+  /** The operator's settings of the pack. */
   readonly settings: JsonObject;
-  /** Globs of the rules that the operator tries out: what they say is recorded, and never counts. */
+  /** Globs of the rules that run in shadow mode: recorded, never counted. */
   readonly shadowRules: readonly string[];
-  /** Tells what has expired. */
+  /** Decides what has expired. */
   readonly clock: Clock;
 }
 
-/** What a reviewer or an operator may want to know of a rule; the policy itself does not need it. */
+/** The description of a rule for reviewers and operators; not used in evaluation. */
 type RuleSummary = Pick<
   Rule,
   "id" | "title" | "decision" | "severity" | "risk" | "mode" | "remediation" | "references" | "expires"
@@ -51,16 +51,16 @@ export interface LoadedPack {
   readonly expiresAt: string | undefined;
 }
 
-/** A pack that was read and compiled, but not tried yet. */
+/** A compiled pack whose tests have not run. */
 export interface CompiledPack {
   readonly pack: LoadedPack;
-  /** Runs the pack's own tests, with its own defaults for settings and every rule in force: they are the author's statement. */
+  /** Runs the pack's own tests, with its default settings and every rule enforced: they are the author's statement. */
   test(): Promise<readonly TestResult[]>;
 }
 
 /**
- * Reads a pack, compiles it and runs its own tests.
- * Throws PACK_INVALID with every fault found, or with every test that failed; nothing of such a pack is used.
+ * Reads a pack, compiles it and runs its own tests. Throws PACK_INVALID with every fault found, or with every failed
+ * test; nothing of such a pack is used.
  */
 export async function loadPack(options: PackOptions): Promise<LoadedPack> {
   const compiled = await compilePack(options);
@@ -68,7 +68,7 @@ export async function loadPack(options: PackOptions): Promise<LoadedPack> {
   return compiled.pack;
 }
 
-/** Packs work side by side: two of one name or one namespace are PACK_INVALID. */
+/** Refuses two packs of one name or one namespace with PACK_INVALID. */
 export function refuseDuplicatePacks(packs: readonly LoadedPack[]): void {
   packs.forEach((pack, index) => {
     const twin = packs.slice(0, index).find((other) => isTwin(pack, other));
@@ -84,7 +84,7 @@ function isTwin(pack: LoadedPack, other: LoadedPack): boolean {
   return other.namespace === pack.namespace || other.ref.name === pack.ref.name;
 }
 
-/** Compiles a pack from the bytes that were vouched for. Throws PACK_INVALID with every fault. */
+/** Compiles a pack from its verified bytes. Throws PACK_INVALID with every fault. */
 export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   const faults = new Faults();
   const now = new Date(options.clock()).toISOString();
@@ -168,7 +168,7 @@ function describe(
   };
 }
 
-/** Everything a pack's files say. */
+/** The parsed files of a pack. */
 interface PackSource {
   readonly manifest: PackManifest;
   readonly engine: CelEngine;
@@ -183,8 +183,8 @@ const dataBounds = { depth: 32, nodes: 100_000, stringLength: 65_536, reader: "e
 type Files = ReadonlyMap<string, Buffer>;
 
 /**
- * Reads a pack's files. What is wrong goes to `faults`, and with a fault nothing read may be used; undefined where there
- * is no manifest to begin with.
+ * Reads a pack's files and adds every fault to `faults`; with a fault nothing of the result may be used. Returns
+ * undefined without a manifest.
  */
 export async function readSource(
   extension: VerifiedExtension,
@@ -228,7 +228,7 @@ async function readRules(files: Files, manifest: PackManifest, context: RuleCont
       const nodes = await readItems(file, bytes, "rules", context.faults);
       for (const node of nodes) rules.push(parseRule(node, rules.length, context));
     } else if (file.startsWith("rules/")) {
-      // A rule nobody reads would look like protection.
+      // A rule file that is not read would look like protection.
       context.faults.add(
         startOf(file),
         `expected a file named by ${manifest.rules.join(", ")}; this one would be ignored`,
@@ -244,7 +244,7 @@ async function readRules(files: Files, manifest: PackManifest, context: RuleCont
   return rules;
 }
 
-/** `data/<name>.json` by name. */
+/** Reads `data/<name>.json` by name. */
 function readData(files: Files, faults: Faults): JsonObject {
   const data: Record<string, Json> = {};
   for (const [file, bytes] of files) {
@@ -267,7 +267,7 @@ function dataShape(data: JsonObject): Shape {
   return recordShape(Object.fromEntries(Object.keys(data).map((name) => [name, shapes.json])));
 }
 
-/** What a manifest says of itself. */
+/** The identity in a manifest. */
 interface Claimed {
   readonly name: string;
   readonly version: string;
@@ -275,7 +275,7 @@ interface Claimed {
   readonly place: Place;
 }
 
-/** What was signed under one name must not be loaded under another: signers and sequences go by it. */
+/** Refuses a manifest that differs from its signed claim: signers and sequences are bound to the name. */
 export function checkClaim(manifest: Claimed, { claim }: VerifiedExtension, faults: Faults): void {
   if (claim === null) return;
   for (const key of ["name", "version", "sequence"] as const) {

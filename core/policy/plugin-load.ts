@@ -16,7 +16,7 @@ export interface PluginPlace {
   readonly settings: JsonObject;
 }
 
-/** What plugins run with, and who hears of it. */
+/** The services that plugins need. */
 export type PluginPorts = Pick<PluginPolicyOptions, "elapsedMs" | "observer" | "sliceFuel" | "pool">;
 
 interface LoadedPlugin {
@@ -26,8 +26,8 @@ interface LoadedPlugin {
 }
 
 /**
- * Compiles a plugin from the bytes that were vouched for and runs its own tests. Rejects with PLUGIN_INVALID with every
- * fault, or with every test that failed.
+ * Compiles a plugin from its verified bytes and runs its own tests. Rejects with PLUGIN_INVALID with every fault, or
+ * with every failed test.
  */
 export async function loadPluginPolicy(
   place: PluginPlace,
@@ -47,7 +47,7 @@ export async function loadPluginPolicy(
   return { extension, ref, policy: extension.tightenOnly ? tightenPolicy(policy) : policy };
 }
 
-/** The same policy, of which `allow` counts as abstaining: what it allows is recorded, and has no effect. */
+/** Wraps a policy so that its `allow` counts as abstain: recorded, without effect. */
 export function tightenPolicy(policy: Policy): Policy {
   const { ref, mode, taints = [] } = policy;
   const readsOutput = (protocol: Protocol): boolean => policy.readsOutput?.(protocol) ?? true;

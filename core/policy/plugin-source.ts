@@ -11,22 +11,22 @@ import { mergeTestSettings, type ReadyTest, readTests } from "./test-file.ts";
 import { parseYaml, startOf } from "./yaml/file.ts";
 import { MapReader } from "./yaml/reader.ts";
 
-/** What one call of a plugin may spend. */
+/** The limits of one call of a plugin. */
 interface PluginLimits {
-  /** Units of work; a simple instruction is one. */
+  /** Units of fuel; a simple instruction costs one. */
   readonly fuel: number;
   /** Pages of 64 KiB. */
   readonly memoryPages: number;
 }
 
-/** A plugin's files, read; its module was not looked into. */
+/** The parsed files of a plugin; its module is not checked yet. */
 export interface PluginSource {
   readonly name: string;
   readonly version: string;
-  /** Rises with each release; 0 where it is not stated. */
+  /** Increases with each release; 0 by default. */
   readonly sequence: number;
   readonly module: Uint8Array;
-  /** The author's defaults with the operator's values in their place. */
+  /** The author's defaults with the operator's values applied. */
   readonly settings: JsonObject;
   readonly settingsSchema: SettingsSchema;
   readonly limits: PluginLimits;
@@ -52,8 +52,8 @@ const maxTests = 10_000;
 const pageBounds = { min: 1, max: 256, usual: 64 } as const;
 
 /**
- * Reads `plugin.yaml` and finds the module it names, out of the files that were vouched for. Throws PLUGIN_INVALID with every
- * fault: also where the module is not the one of the manifest's digest.
+ * Reads `plugin.yaml` and the module it names from the verified files. Throws PLUGIN_INVALID with every fault, also
+ * where the module does not have the manifest's digest.
  */
 export function readPlugin(path: string, extension: VerifiedExtension, settings: JsonObject): PluginSource {
   const faults = new Faults();
@@ -76,7 +76,9 @@ export function readPlugin(path: string, extension: VerifiedExtension, settings:
   return { ...source, settings: merged, settingsSchema };
 }
 
-/** The plugin's own tests, each with its settings; at most 10,000. Rejects with PLUGIN_INVALID with every fault. */
+/**
+ * Reads the plugin's own tests, each with its settings; at most 10,000. Rejects with PLUGIN_INVALID with every fault.
+ */
 export async function readPluginTests(
   path: string,
   extension: VerifiedExtension,

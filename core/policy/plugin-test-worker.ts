@@ -1,11 +1,11 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
-import { runPluginOnce, type TrialOrder } from "./plugin-test.ts";
+import { type PluginTestOrder, runPluginOnce } from "./plugin-test.ts";
 
 const niceness = 10;
 
 // On Linux this is the thread's own priority, elsewhere that of the whole process: there it stays as it is.
 if (process.platform === "linux") setPriority(niceness);
 
-const { plugin, cases } = workerData as TrialOrder;
+const { plugin, cases } = workerData as PluginTestOrder;
 for (const each of cases) parentPort?.postMessage(runPluginOnce(plugin, each));

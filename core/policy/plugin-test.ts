@@ -13,35 +13,35 @@ import type { PluginSource } from "./plugin-source.ts";
 import { judgeCase, type TestResult } from "./test-case.ts";
 import type { ReadyTest } from "./test-file.ts";
 
-/** A plugin to try. */
-interface TrialPlugin {
+/** The plugin under test. */
+interface TestedPlugin {
   readonly compiled: CompiledModule;
-  /** Its rules begin with it. */
+  /** The prefix of its rules. */
   readonly name: string;
-  /** Units one call may spend. */
+  /** The fuel limit of a call. */
   readonly fuel: number;
 }
 
-/** What it is asked. */
-interface TrialCase {
+/** One input of the plugin. */
+interface TestInput {
   readonly settings: JsonObject;
   readonly action: ActionEnvelope;
 }
 
-/** What one call of a plugin came to. */
-interface Trial {
-  /** `block` with an error where the plugin did not answer, as in the chain. */
+/** The result of one call of a plugin. */
+interface PluginRun {
+  /** `block` with an error where the plugin failed, as in the chain. */
   readonly verdict: Verdict;
-  /** Units of fuel the call took; all of them, where it ran out. */
+  /** Fuel used by the call; the limit where it ran out. */
   readonly fuelUsed: number;
-  /** Where it broke off, in the engine's words; undefined where it answered. */
+  /** The engine's stack trace of a failure; undefined otherwise. */
   readonly stack: string | undefined;
 }
 
-/** Asks a plugin once, from its fresh state, for those who test it: no breaker counts, nothing is observed. */
-export function runPluginOnce({ compiled, name, fuel }: TrialPlugin, { settings, action }: TrialCase): Trial {
+/** Calls a plugin once from its fresh state, for tests: without breaker and observer. */
+export function runPluginOnce({ compiled, name, fuel }: TestedPlugin, { settings, action }: TestInput): PluginRun {
   const machine = new PluginMachine(compiled);
-  const end = (verdict: Verdict, stack?: string): Trial => {
+  const end = (verdict: Verdict, stack?: string): PluginRun => {
     return { verdict, fuelUsed: Math.min(fuel, machine.fuelUsed), stack };
   };
   try {
@@ -60,22 +60,22 @@ function blocked(error: string): Verdict {
   return { decision: "block", findings: [], risk: 0, error };
 }
 
-/** What the thread is given. */
-export interface TrialOrder {
-  readonly plugin: TrialPlugin;
-  readonly cases: readonly TrialCase[];
+/** The input of the test thread. */
+export interface PluginTestOrder {
+  readonly plugin: TestedPlugin;
+  readonly cases: readonly TestInput[];
 }
 
-/** Units that all cases of a plugin may spend together: ten calls of the dearest plugin, about 200 ms. */
+/** The fuel of all cases of a plugin together: ten calls with the highest limit, about 200 ms. */
 export const testFuel = 500_000_000;
-const trialMs = 10_000;
+const deadlineMs = 10_000;
 const heapMegabytes = 128;
 
 /**
- * Asks a plugin about each case in a thread of its own, so that nobody else waits; answers with what each came to, in
- * order, and tells it as it comes. Rejects with PLUGIN_INVALID where they spend more than `testFuel` together, or take 10 s.
+ * Runs each case in a thread of its own and returns the results in order; `onRun` receives each as it ends. Rejects
+ * with PLUGIN_INVALID where the cases use more than `testFuel` together, or take 10 s.
  */
-async function tryInThread(order: TrialOrder, onTrial?: (trial: Trial) => void): Promise<readonly Trial[]> {
+async function runInThread(order: PluginTestOrder, onRun?: (run: PluginRun) => void): Promise<readonly PluginRun[]> {
   const { plugin, cases } = order;
   if (cases.length === 0) return [];
   const worker = new Worker(new URL("./plugin-test-worker.js", import.meta.url), {
@@ -83,19 +83,19 @@ async function tryInThread(order: TrialOrder, onTrial?: (trial: Trial) => void):
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: heapMegabytes },
   });
-  const trials: Trial[] = [];
+  const runs: PluginRun[] = [];
   let spent = 0;
-  return new Promise<readonly Trial[]>((resolve, reject) => {
+  return new Promise<readonly PluginRun[]>((resolve, reject) => {
     const fail = (detail: string): void => {
       reject(new GatewayError("PLUGIN_INVALID", `\`${plugin.name}\`: expected tests ${detail}`));
     };
-    const timer = setTimeout(() => fail(`that end within ${trialMs} ms`), trialMs);
-    worker.on("message", (trial: Trial) => {
-      spent += trial.fuelUsed;
+    const timer = setTimeout(() => fail(`that end within ${deadlineMs} ms`), deadlineMs);
+    worker.on("message", (run: PluginRun) => {
+      spent += run.fuelUsed;
       if (spent > testFuel) return fail(`of at most ${testFuel} units of fuel in all`);
-      trials.push(trial);
-      onTrial?.(trial);
-      if (trials.length === cases.length) resolve(trials);
+      runs.push(run);
+      onRun?.(run);
+      if (runs.length === cases.length) resolve(runs);
     });
     worker.once("error", () => fail("that run within bounds"));
     worker.once("exit", () => {
@@ -105,30 +105,30 @@ async function tryInThread(order: TrialOrder, onTrial?: (trial: Trial) => void):
   }).finally(() => void worker.terminate());
 }
 
-/** What one case of a plugin's own tests came to. */
-export type PluginTestResult = TestResult & Trial;
+/** The result of one case of a plugin's own tests. */
+export type PluginTestResult = TestResult & PluginRun;
 
 interface PluginTestOptions {
   readonly source: Pick<PluginSource, "name" | "limits">;
   readonly compiled: CompiledModule;
   readonly tests: readonly ReadyTest[];
-  /** Hears of each as it ends. */
+  /** Called with each result as it ends. */
   readonly onResult?: (result: PluginTestResult) => void;
 }
 
 /**
- * Runs a plugin's own tests in the sandbox, each from its fresh state. Rejects with PLUGIN_INVALID where they take more
- * than a load of the plugin may.
+ * Runs a plugin's own tests in the sandbox, each from a fresh state. Rejects with PLUGIN_INVALID where they exceed the
+ * limits of a load.
  */
 export async function runPluginTests(options: PluginTestOptions): Promise<readonly PluginTestResult[]> {
   const { source, compiled, tests, onResult } = options;
   const plugin = { compiled, name: source.name, fuel: source.limits.fuel };
   const cases = tests.map(({ test, settings }) => ({ settings, action: test.envelope }));
   const results: PluginTestResult[] = [];
-  await tryInThread({ plugin, cases }, (trial) => {
+  await runInThread({ plugin, cases }, (run) => {
     const ready = tests[results.length];
-    if (ready === undefined) throw new TypeError("runPluginTests: expected one trial a case");
-    const result = { ...judgeCase(ready.test, trial.verdict), ...trial };
+    if (ready === undefined) throw new TypeError("runPluginTests: expected one run a case");
+    const result = { ...judgeCase(ready.test, run.verdict), ...run };
     results.push(result);
     onResult?.(result);
   });

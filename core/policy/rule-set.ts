@@ -2,7 +2,7 @@ import { strictest } from "../action/decision.ts";
 import type { Faults } from "./fault.ts";
 import type { Rule } from "./rule.ts";
 
-/** Finds the rules of a pack that can never make a difference; each is a fault, for each looks like protection. */
+/** Reports rules of a pack that can never have an effect: each looks like protection and is none. */
 export function checkRuleSet(rules: readonly Rule[], now: string, faults: Faults): void {
   checkIds(rules, faults);
   for (const rule of rules) {
@@ -13,7 +13,7 @@ export function checkRuleSet(rules: readonly Rule[], now: string, faults: Faults
     const repeated = ids.find((id, index) => ids.indexOf(id) !== index);
     if (repeated !== undefined) faults.add(rule.place, `rule \`${rule.id}\` has two exceptions \`${repeated}\``);
   }
-  // What was not understood would be compared as if it were not there.
+  // Malformed rules would be compared as if parts were missing.
   if (faults.count > 0) return;
   checkRepeats(rules, faults);
   checkShadowed(rules, faults);
@@ -39,7 +39,7 @@ function checkRepeats(rules: readonly Rule[], faults: Faults): void {
   }
 }
 
-/** An unconditional rule of the same match that is stricter leaves nothing to decide. */
+/** Reports rules behind an unconditional, stricter rule of the same match. */
 function checkShadowed(rules: readonly Rule[], faults: Faults): void {
   const always = new Map<string, Rule>();
   for (const rule of rules) {

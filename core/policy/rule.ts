@@ -18,12 +18,12 @@ import { type Match, parseMatch } from "./match.ts";
 import type { YamlNode, YamlScalar } from "./yaml/node.ts";
 import { MapReader, type TextRule } from "./yaml/reader.ts";
 
-/** A named, dated permission that lifts one rule for the actions it is about. */
+/** A named permission with an expiry that lifts one rule for some actions. */
 export interface RuleException {
   readonly id: string;
   readonly reason: string;
   readonly approvedBy: string;
-  /** `YYYY-MM-DDTHH:MM:SS.mmmZ`; from then on it lifts nothing. */
+  /** `YYYY-MM-DDTHH:MM:SS.mmmZ`; without effect from then on. */
   readonly expires: string;
   readonly when: Expression | undefined;
 }
@@ -36,13 +36,13 @@ export interface Rule {
   readonly decision: Decision;
   readonly severity: Severity;
   readonly risk: number;
-  /** How many reviewers must approve; 1 on rules that do not review. */
+  /** The number of reviewers who must approve; 1 on rules that do not review. */
   readonly approvals: number;
-  /** What it adds to the risk of the session, where the rule says so. */
+  /** The points it adds to the session's risk, where given. */
   readonly sessionRisk: number | undefined;
-  /** What the session is tainted with where it holds. */
+  /** The taints it adds to the session where it matches. */
   readonly taints: readonly string[];
-  /** Whether a capability ticket that covers the action lifts it. */
+  /** True where a capability ticket that covers the action lifts it. */
   readonly requireTicket: boolean;
   readonly match: Match;
   readonly when: Expression | undefined;
@@ -51,13 +51,13 @@ export interface Rule {
   readonly remediation: string | undefined;
   readonly references: readonly string[];
   readonly mode: Mode;
-  /** `YYYY-MM-DDTHH:MM:SS.mmmZ`; from then on it is about nothing. */
+  /** `YYYY-MM-DDTHH:MM:SS.mmmZ`; matches nothing from then on. */
   readonly expires: string | undefined;
   readonly exceptions: readonly RuleException[];
   readonly place: Place;
 }
 
-/** What the rules of one pack are compiled with. */
+/** The context for compiling the rules of one pack. */
 export interface RuleContext {
   readonly namespace: string;
   readonly engine: CelEngine;
@@ -95,13 +95,13 @@ const idRule = {
   shape: "words of a–z, 0–9 and `-`, joined by `.`",
 } as const;
 const sentence = { max: 1_024 } as const;
-/** A word that a session is tainted with. */
+/** A taint. */
 export const taintRule: TextRule = { max: 64, pattern: /^[a-z][a-z0-9-]*$/, shape: "a word of a–z, 0–9 and `-`" };
 
 const usualSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
 const usualRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
 
-/** Reads and compiles one rule; what is wrong with it goes to `context.faults`. */
+/** Reads and compiles one rule; adds its faults to `context.faults`. */
 export function parseRule(node: YamlNode, position: number, context: RuleContext): Rule {
   const reader = new MapReader(node, "a rule", ruleKeys, context.faults);
   const id = reader.text("id", idRule);
@@ -137,7 +137,7 @@ export function parseRule(node: YamlNode, position: number, context: RuleContext
   };
 }
 
-/** On a rule that allows or blocks, a quorum would look like protection and be none. */
+/** Refuses a quorum on rules that allow or block: it would look like protection and be none. */
 function parseApprovals(rule: MapReader, decision: Decision, faults: Faults): number {
   const node = rule.get("approvals");
   if (node === undefined) return 1;
@@ -149,7 +149,7 @@ function parseApprovals(rule: MapReader, decision: Decision, faults: Faults): nu
   return reader.integer("required", 1, maxApprovals, 1);
 }
 
-/** What a tool's name tells taints nobody: only what is asked, or what comes back. */
+/** Refuses taints in phase `list`: only calls and outputs taint a session. */
 function parseTaints(rule: MapReader, { phases }: Match): readonly string[] {
   const taints = rule.texts("taints", taintRule);
   if (taints.length > maxTaints) rule.fault("taints", `expected at most ${maxTaints} taints, got ${taints.length}`);
@@ -158,7 +158,7 @@ function parseTaints(rule: MapReader, { phases }: Match): readonly string[] {
   return taints;
 }
 
-/** A ticket lets an action run: where it is seen, answered or allowed anyway, asking for one would protect nothing. */
+/** Allows `require_ticket` only where a ticket has an effect: on rules of phase `input` that review or block. */
 function parseRequireTicket(rule: MapReader, decision: Decision, { phases }: Match): boolean {
   const isRequired = rule.flag("require_ticket", false);
   if (!isRequired) return false;
@@ -180,7 +180,7 @@ function parseException(node: YamlNode, compiler: ExpressionCompiler, faults: Fa
   };
 }
 
-/** Compiles what stands under a rule's keys, and places the faults. */
+/** Compiles the expressions of a rule and places their faults. */
 class ExpressionCompiler {
   readonly #context: RuleContext;
   readonly #scope: Scope;
@@ -223,7 +223,7 @@ class ExpressionCompiler {
   }
 }
 
-/** The finding a rule makes when it holds. */
+/** The finding of a rule that matches. */
 export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
   const { id, decision, severity, risk, approvals, sessionRisk, taints } = rule;
   return {
@@ -239,7 +239,10 @@ export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
   };
 }
 
-/** The finding of a rule that could not be evaluated: it blocks, whatever the rule would have decided, and taints as if it held. */
+/**
+ * The finding of a rule that could not be evaluated: it blocks, whatever the rule would have decided, and taints as if
+ * it matched.
+ */
 export function failureOf(rule: Rule): Finding {
   const message = `rule \`${rule.id}\` could not be evaluated, so the action is blocked`;
   const { id, severity, risk, mode, taints } = rule;
@@ -249,9 +252,12 @@ export function failureOf(rule: Rule): Finding {
 const maxInterpolations = 16;
 const unevaluated = "[this message could not be evaluated]";
 
-/** A rule's message: fixed text around values of the action. */
+/** A rule's message: text with interpolated values of the action. */
 interface Message {
-  /** The message for one action; where a value cannot be had, the text as written with a marker, never an error. */
+  /**
+   * Renders the message for one action; where a value cannot be evaluated, the text as written with a marker, never an
+   * error.
+   */
   render(variables: Variables): string;
 }
 

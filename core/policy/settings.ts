@@ -3,20 +3,20 @@ import { isJsonObject, type JsonObject } from "../action/json.ts";
 import { compilePattern } from "./cel/pattern.ts";
 import { recordShape, type Shape, shapes } from "./cel/syntax.ts";
 
-/** What a pack lets its operator tune. */
+/** The settings of a pack or plugin. */
 export interface SettingsSchema {
   readonly shape: Shape;
-  /** The defaults with the operator's values in their place, member by member. Throws RangeError with every fault. */
+  /** Applies the operator's values to the defaults, member by member. Throws RangeError with every fault. */
   merge(settings: JsonObject): JsonObject;
 }
 
-/** Patterns of a schema run on RE2 as well: a pack brings no other regular expression. */
+/** Runs a schema's patterns on RE2: packs may use no other regular expressions. */
 const regExp = Object.assign((source: string) => compilePattern(source, false), { code: "compilePattern" });
 
 /**
- * Compiles a pack's settings schema and checks its defaults. The schema must be of `type: object` with
- * `additionalProperties: false`, so that a misspelt setting is refused; remote references are never fetched.
- * Throws RangeError that says what is wrong.
+ * Compiles a settings schema and checks its defaults. The schema must have `type: object` and `additionalProperties:
+ * false`, so that a misspelt setting is refused; remote references are never fetched. Throws RangeError with the
+ * reason.
  */
 export function compileSettings(schema: JsonObject, defaults: JsonObject): SettingsSchema {
   if (schema.type !== "object" || schema.additionalProperties !== false) {
@@ -34,7 +34,7 @@ export function compileSettings(schema: JsonObject, defaults: JsonObject): Setti
   return { shape: recordShape(Object.fromEntries(fields)), merge };
 }
 
-/** A pack without settings takes none. */
+/** The schema of a pack without settings. */
 export function noSettings(): SettingsSchema {
   return compileSettings({ type: "object", additionalProperties: false }, {});
 }

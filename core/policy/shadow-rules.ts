@@ -4,8 +4,8 @@ import type { Faults, Place } from "./fault.ts";
 import type { Rule } from "./rule.ts";
 
 /**
- * The rules of a pack, those that its operator tries out in shadow mode: `globs` of their ids. One that fits no rule is a
- * fault, for it would be enforced against the operator's word; so is a trial of every rule, which leaves nothing in force.
+ * Applies the operator's globs of rules that run in shadow mode. A glob that matches no rule is a fault: the rule would
+ * be enforced against the operator's intent. So are globs that match every rule.
  */
 export function applyShadowRules(
   rules: readonly Rule[],

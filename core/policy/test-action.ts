@@ -40,12 +40,12 @@ const actionKeys = [
 ] as const;
 const name = { max: 256 } as const;
 
-/** What a case calls the action it is about: as rules of a pack see it, and as a plugin is given it. */
+/** The name of a case's action: `envelope` in packs, `action` in plugins. */
 export type Subject = "envelope" | "action";
 
 /**
- * An action of which only the interesting part was written: an operator's MCP call at the start of 2026. Rules are shown
- * the last actions of its session, plugins are not.
+ * Parses a partial action: an operator's MCP call at the start of 2026 by default. Rules see the session's earlier
+ * actions, plugins do not.
  */
 export function parseTestAction(node: YamlNode, called: Subject, faults: Faults): ActionEnvelope {
   const keys = called === "envelope" ? [...actionKeys, "history"] : actionKeys;
@@ -132,8 +132,8 @@ const oldest = 31_536_000;
 const maxTaints = 64;
 
 /**
- * What a case says of the session before its action: ages are whole seconds before the action's `time`. What it does not
- * say is a session that begins; facts are found in the arguments, as they are in those of a call.
+ * Parses the session state of a case: ages are whole seconds before the action's `time`. The default is a new session;
+ * facts are derived from the arguments as for a real call.
  */
 function parseTestSession(reader: MapReader, action: ActionEnvelope, faults: Faults): Seen {
   const now = Date.parse(action.time);

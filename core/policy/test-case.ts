@@ -9,34 +9,34 @@ import { determiningFindings, requiredApprovals } from "./verdict.ts";
 import type { YamlMap, YamlNode } from "./yaml/node.ts";
 import { MapReader } from "./yaml/reader.ts";
 
-/** One action an author states the verdict of. */
+/** One test: an action and its expected verdict. */
 export interface TestCase {
   readonly name: string;
   readonly place: Place;
   readonly envelope: ActionEnvelope;
-  /** Settings in place of the defaults, member by member. */
+  /** Settings that replace the defaults, member by member. */
   readonly settings: JsonObject;
   readonly expect: Expectation;
 }
 
 interface Expectation {
   readonly decision: Decision | "abstain";
-  /** Rules with a finding, and rules without one. */
+  /** Rules that must have a finding, and rules that must have none. */
   readonly rules: readonly string[];
   readonly notRules: readonly string[];
   readonly errors: number;
-  /** How many reviewers a review asks for. */
+  /** The number of reviewers that a review requires. */
   readonly approvals: number | undefined;
-  /** A part of some finding's message. */
+  /** Text that some finding's message must contain. */
   readonly message: string | undefined;
-  /** All of them; undefined where the author does not say. */
+  /** All expected redactions; undefined where the author gives none. */
   readonly redactions: readonly ExpectedRedaction[] | undefined;
 }
 
 export interface TestResult {
   readonly name: string;
   readonly place: Place;
-  /** What was not as expected; empty where the case passed. */
+  /** The differences from the expectation; empty where the case passed. */
   readonly failures: readonly string[];
 }
 
@@ -45,7 +45,7 @@ const expectKeys = ["decision", "rules", "not_rules", "errors", "message", "appr
 const verdicts = [...decisions, "abstain"] as const;
 const name = { max: 256 } as const;
 
-/** Reads one case; `each` makes one of every row, the row's members taking the place of those of the case's action. */
+/** Reads one case; `each` makes one case per row, whose members replace those of the case's action. */
 export function parseCase(node: YamlNode, subject: Subject, faults: Faults): readonly TestCase[] {
   const keys = ["name", subject, "each", "settings", "expect"];
   const reader = new MapReader(node, "a case", keys, faults);
@@ -92,12 +92,12 @@ function mergeMaps(base: YamlNode | undefined, row: YamlNode | undefined, place:
   return { kind: "map", members, place: row?.place ?? base?.place ?? place } satisfies YamlMap;
 }
 
-/** Asks the policy about the case's action, and says what differs from what its author expects. */
+/** Evaluates the case's action and compares the verdict with the expectation. */
 export async function runCase(test: TestCase, policy: Policy): Promise<TestResult> {
   return judgeCase(test, await policy.evaluate(test.envelope));
 }
 
-/** Says what of a verdict differs from what the case's author expects. */
+/** Compares a verdict with the case's expectation. */
 export function judgeCase({ name, place, expect, envelope }: TestCase, verdict: Verdict): TestResult {
   const { redactions } = expect;
   const misplaced = redactions === undefined ? [] : compareRedactions(redactions, verdict, envelope);
@@ -130,7 +130,7 @@ function list(words: readonly string[]): string {
   return words.length === 0 ? "none" : words.map((word) => `\`${word}\``).join(", ");
 }
 
-/** One place that an author expects to be redacted: each member that is given must hold. */
+/** One expected redaction: every given member must match. */
 interface ExpectedRedaction {
   readonly rule: string | undefined;
   readonly pointer: string | undefined;
@@ -156,7 +156,7 @@ function parseExpectedRedaction(node: YamlNode, faults: Faults): ExpectedRedacti
   return expected;
 }
 
-/** What differs: the expected redactions are all there are, each once, in whatever order. */
+/** Returns the differences between the expected redactions and the verdict's, in any order. */
 function compareRedactions(
   expected: readonly ExpectedRedaction[],
   { redactions = [] }: Verdict,

@@ -5,15 +5,15 @@ import type { Subject } from "./test-action.ts";
 import { parseCase, type TestCase, type TestResult } from "./test-case.ts";
 import { readItems, startOf } from "./yaml/file.ts";
 
-/** A case and the settings it runs with: the author's defaults with the case's own in their place. */
+/** A case with its settings: the author's defaults with the case's own applied. */
 export interface ReadyTest {
   readonly test: TestCase;
   readonly settings: JsonObject;
 }
 
 /**
- * The cases of an extension's `tests/*.yaml`, in the order of files and lines; what lies in `tests/data/` of a plugin is
- * its author's own. What is wrong goes to `faults`.
+ * Reads the cases of an extension's `tests/*.yaml`, in the order of files and lines; a plugin's `tests/data/` is
+ * skipped. Adds every fault to `faults`.
  */
 export async function readTests(
   files: ReadonlyMap<string, Buffer>,
@@ -46,7 +46,7 @@ export function mergeTestSettings(
   });
 }
 
-/** Throws `code` with every test that failed, each with its place. */
+/** Throws `code` with every failed test and its place. */
 export function requirePassed(path: string, results: readonly TestResult[], code: FaultCode): void {
   const faults = new Faults();
   for (const { name, place, failures } of results) {

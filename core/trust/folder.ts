@@ -11,15 +11,15 @@ const maxBytes = 16_777_216;
 const maxFolder = 8;
 const maxPath = 512;
 
-/** Where the signatures of an extension lie, at the top of its folder. */
+/** The file at the top of an extension's folder that holds its signatures. */
 export const signatureFiles: Readonly<Record<ExtensionKind, string>> = {
   pack: "pack.sigstore.json",
   plugin: "plugin.sigstore.json",
 };
 
 /**
- * What at the top of a folder is its author's workplace: never read, so it is neither signed nor loaded, and counts for no
- * digest. A pack has none: its manifest may name any file as one of rules.
+ * The author's working folders at the top of an extension: never read, so neither signed nor loaded, and not part of
+ * the digest. A pack has none: its manifest may name any file as a rule file.
  */
 const workplaces: Readonly<Record<ExtensionKind, readonly string[]>> = {
   pack: [],
@@ -28,18 +28,18 @@ const workplaces: Readonly<Record<ExtensionKind, readonly string[]>> = {
 
 /** One reading of an extension's folder. */
 export interface ExtensionFolder extends ExtensionFiles {
-  /** As the operator named it. */
+  /** The path as the operator wrote it. */
   readonly path: string;
   /** SHA-256 in hex by path, of every file but the signature. */
   readonly fileDigests: ReadonlyMap<string, string>;
-  /** The signature is about the other files, so it is none of them. */
+  /** The signature file; undefined where there is none. It covers the other files. */
   readonly signature: Buffer | undefined;
 }
 
 /**
- * Reads every file of a folder once, but for the workplace of a plugin's author (`.git`, `build`, `node_modules`); what is judged and compiled later is this reading. At most 256 files, each at most
- * 1 MiB and all 16 MiB, 8 folders deep, no symbolic links (the folder itself may be one), nothing that is neither file
- * nor folder. Throws EXTENSION_INVALID with all that does not fit.
+ * Reads every file of a folder once, except a plugin author's working folders (`.git`, `build`, `node_modules`); later
+ * checks and the compiler use these bytes. At most 256 files, each at most 1 MiB and 16 MiB in all, 8 folders deep, no
+ * symbolic links (the folder itself may be one), only files and folders. Throws EXTENSION_INVALID with every fault.
  */
 export async function readExtensionFolder(path: string, kind: ExtensionKind): Promise<ExtensionFolder> {
   const faults: string[] = [];
@@ -114,12 +114,12 @@ async function listFiles(
   return names;
 }
 
-/** A name that is shown as it is, and that a statement can carry: bytes that are no UTF-8 arrive as U+FFFD. */
+/** Returns true for a name that displays as written and fits into a statement: invalid UTF-8 arrives as U+FFFD. */
 function isPlainPath(name: string): boolean {
   return name.length <= maxPath && !/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\ufffd`]/u.test(name);
 }
 
-/** Opened without following links or waiting for a pipe: the entry may have changed since it was listed. */
+/** Opens without following links or blocking on a pipe: the entry may have changed since it was listed. */
 async function readBounded(path: string, name: string, faults: string[]): Promise<Buffer | undefined> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {

@@ -15,7 +15,10 @@ import type { JsonObject } from "../action/json.ts";
 import type { TrustedIdentity } from "../config/trust-policy.ts";
 import { type TrustCheck, type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 
-/** Whom a certificate names, and who said so. Both are printable ASCII without backticks, at most 1024 characters. */
+/**
+ * The subject of a certificate and the issuer that vouches for it. Both are printable ASCII without backticks, at most
+ * 1024 characters.
+ */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
@@ -23,7 +26,7 @@ export interface Identity {
 }
 
 const subjectAltName = "2.5.29.17";
-/** The issuer of the identity, as Fulcio writes it: bare text in the first, a DER UTF8String in the second. */
+/** The issuer extensions of Fulcio: plain text in the first, a DER UTF8String in the second. */
 const bareIssuer = "1.3.6.1.4.1.57264.1.1";
 const wrappedIssuer = "1.3.6.1.4.1.57264.1.8";
 const utf8String = 0x0c;
@@ -34,8 +37,8 @@ const nameTags: ReadonlyMap<number, Identity["kind"]> = new Map([
 const plainText = /^[\x21-\x5f\x61-\x7e]{1,1024}$/;
 
 /**
- * The one identity that a certificate gives its holder. Refuses a certificate that names none or several, one of another
- * kind than URI and e-mail address, or two issuers: readers could differ over which one counts.
+ * Reads the one identity of a certificate. Refuses a certificate with none or several, with another kind than URI and
+ * e-mail address, or with two issuers: readers could disagree about which one counts.
  */
 function readIdentity(certificate: X509Certificate): Identity {
   const name = only(only(certificate.extension(subjectAltName)?.valueObj.subs)?.subs);
@@ -47,18 +50,18 @@ function readIdentity(certificate: X509Certificate): Identity {
   return { issuer, subject, kind };
 }
 
-/** Whether the policy means this identity. Compares texts, never by a pattern. */
-export function isOf(identity: Identity, { issuer, subject }: TrustedIdentity): boolean {
+/** Returns true if the policy names this identity. Compares text, never by a pattern. */
+export function matchesIdentity(identity: Identity, { issuer, subject }: TrustedIdentity): boolean {
   return identity.issuer === issuer && hasSubject(identity, subject);
 }
 
-/** The same, whoever the issuer is. */
+/** Compares the subject only. */
 export function hasSubject({ kind, subject }: Identity, trusted: TrustedIdentity["subject"]): boolean {
   if (kind !== trusted.kind) return false;
   return "equal" in trusted ? subject === trusted.equal : subject.startsWith(trusted.prefix) && isOneSpelling(subject);
 }
 
-/** `/team/../other` begins with `/team/` and is elsewhere. */
+/** Refuses URIs with a second spelling: `/team/../other` begins with `/team/` and is elsewhere. */
 function isOneSpelling(uri: string): boolean {
   return URL.canParse(uri) && new URL(uri).href === uri;
 }
@@ -81,7 +84,7 @@ function plain(value: Buffer | undefined): string | undefined {
   return isPlainText(text) ? text : undefined;
 }
 
-/** What is told as it is, in backticks: printable ASCII without white space. */
+/** Returns true for text that messages may quote unescaped: printable ASCII without white space. */
 export function isPlainText(value: unknown): value is string {
   return typeof value === "string" && plainText.test(value);
 }
@@ -90,13 +93,14 @@ function only<T>(items: readonly T[] | undefined): T | undefined {
   return items?.length === 1 ? items[0] : undefined;
 }
 
-/** Times at which a signature was there (RFC 3339, milliseconds, UTC; in order, at least one), each proven. */
+/** Proven times of signing (RFC 3339, milliseconds, UTC; in order, at least one). */
 type SigningTimes = readonly [string, ...string[]];
 
 /**
- * Proves that the holder of a certificate signed: an authority of the trusted root issued it, it was valid at each time
- * that is proven, and there is such a time. What the root names is asked for: with logs an entry, with certificate logs
- * the receipt of one. Nothing that rests on a revoked key (`sha256:<hex>` of its SubjectPublicKeyInfo) counts.
+ * Proves that the holder of a certificate signed: an authority of the trusted root issued it, it was valid at each
+ * proven time, and there is such a time. Requires what the root names: where it has logs, a log entry; where it has
+ * certificate logs, a receipt of one. Proofs that depend on a revoked key (`sha256:<hex>` of its SubjectPublicKeyInfo)
+ * do not count.
  */
 export function proveIdentity(
   bundle: Bundle,
@@ -112,18 +116,18 @@ export function proveIdentity(
     const dates = claimedTimes(entity);
     const [first, ...others] = dates.map((date) => date.toISOString()).toSorted();
     if (first === undefined) return refuse("time_unproven");
-    const standing = withoutKeys(root, new Set(revokedKeys));
-    if (verify(entity, standing, root, dates) === undefined) return [first, ...others];
+    const usable = withoutKeys(root, new Set(revokedKeys));
+    if (verify(entity, usable, root, dates) === undefined) return [first, ...others];
     const fault = verify(entity, root, root, dates) ?? "key_revoked";
     const expired = fault === "certificate_untrusted" && !dates.every((date) => certificate.parsed.validForDate(date));
     return refuse(expired ? "certificate_expired" : fault);
   } catch {
-    // Whatever the library trips over in bytes that anybody can write.
+    // Any error of the library: anybody can write these bytes.
     return refuse("proof_malformed");
   }
 }
 
-/** The times that the verifier would take up; none is proven before it has. */
+/** The times that the bundle claims; unproven until the verifier has checked them. */
 function claimedTimes({ timestamps }: SignedEntity): readonly Date[] {
   return timestamps.flatMap((each) => {
     if (each.$case === "timestamp-authority") return [each.timestamp.signingTime];
@@ -143,10 +147,10 @@ const checks: Partial<Readonly<Record<VerificationError["code"], TrustCheck>>> =
   SIGNATURE_ERROR: "signature_invalid",
 };
 
-/** Undefined where all holds. What `root` names is asked for, what `standing` names can give it. */
+/** Verifies with the keys of `usable`, by the thresholds of `root`. Returns the failed check, or undefined. */
 function verify(
   entity: SignedEntity,
-  standing: TrustMaterial,
+  usable: TrustMaterial,
   root: TrustMaterial,
   dates: readonly Date[],
 ): TrustCheck | undefined {
@@ -155,12 +159,12 @@ function verify(
     tlogThreshold: root.tlogs.length > 0 ? 1 : 0,
     ctlogThreshold: root.ctlogs.length > 0 ? 1 : 0,
   };
-  // The library holds a log's key to its validity only where the entry has a time of its own.
-  const tlogs = standing.tlogs.filter(({ validFor }) =>
+  // The library checks the validity of a log's key only where the entry has a time of its own.
+  const tlogs = usable.tlogs.filter(({ validFor }) =>
     dates.every((date) => validFor.start <= date && date <= validFor.end),
   );
   try {
-    new Verifier({ ...standing, tlogs }, thresholds).verify(entity);
+    new Verifier({ ...usable, tlogs }, thresholds).verify(entity);
     return undefined;
   } catch (cause) {
     const code = cause instanceof VerificationError ? cause.code : undefined;
@@ -169,11 +173,11 @@ function verify(
 }
 
 function withoutKeys(material: TrustMaterial, revoked: ReadonlySet<string>): TrustMaterial {
-  const stands = (spki: Buffer): boolean => !revoked.has(contentDigest(spki));
+  const isUsable = (spki: Buffer): boolean => !revoked.has(contentDigest(spki));
   const authority = ({ certChain }: TrustMaterial["certificateAuthorities"][number]): boolean =>
-    certChain.every(({ publicKey }) => stands(publicKey));
+    certChain.every(({ publicKey }) => isUsable(publicKey));
   const log = ({ publicKey }: TrustMaterial["tlogs"][number]): boolean =>
-    stands(publicKey.export({ format: "der", type: "spki" }));
+    isUsable(publicKey.export({ format: "der", type: "spki" }));
   return {
     ...material,
     certificateAuthorities: material.certificateAuthorities.filter(authority),
@@ -183,22 +187,22 @@ function withoutKeys(material: TrustMaterial, revoked: ReadonlySet<string>): Tru
   };
 }
 
-/** The certificate of a signer, read; nobody has vouched for it yet. */
+/** A parsed certificate of a signer; not verified yet. */
 export interface SignerCertificate {
   readonly identity: Identity;
   /** `sha256:<hex>` of the SubjectPublicKeyInfo. */
   readonly keyId: string;
   readonly parsed: X509Certificate;
-  /** Whether it says that its holder may sign code, is no authority, and has no limit that nobody here reads. */
+  /** True for a code-signing certificate that is no authority and has no critical extension unknown here. */
   readonly signsCode: boolean;
 }
 
 const maxBytes = 16_384;
 const codeSigning = "1.3.6.1.5.5.7.3.3";
-/** Key usage, names, basic constraints, extended key usage. */
+/** The critical extensions that are read: key usage, names, basic constraints, extended key usage. */
 const readWhereCritical: ReadonlySet<string> = new Set(["2.5.29.15", "2.5.29.17", "2.5.29.19", "2.5.29.37"]);
 
-/** Reads DER of at most 16 KiB that two parsers take for one certificate, each extension given once. */
+/** Reads DER of at most 16 KiB that two parsers read as the same certificate, with each extension given once. */
 export function readCertificate(der: Buffer): SignerCertificate {
   const read = der.length > maxBytes ? undefined : parse(der);
   if (read === undefined) throw new TrustRefusalError("certificate_malformed");

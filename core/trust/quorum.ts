@@ -1,39 +1,42 @@
 import { canonicalJson } from "../action/canonical-json.ts";
 import type { TrustedSigner, TrustPolicy } from "../config/trust-policy.ts";
-import { hasSubject, type Identity, isOf } from "./identity.ts";
+import { hasSubject, type Identity, matchesIdentity } from "./identity.ts";
 import { type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 import type { Statement } from "./statement.ts";
 import type { ProvenIdentity } from "./verified-extension.ts";
 
-/** One bundle, its signature checked; nothing is decided. */
+/** One bundle with its signature checked; not yet judged by the policy. */
 export interface CheckedSignature {
-  /** The signer's key, or the one of the certificate. */
+  /** The id of the signer's key or of the certificate's key. */
   readonly keyId: string;
-  /** Whom the certificate names; null: no certificate. */
+  /** The identity in the certificate; null without a certificate. */
   readonly identity: Identity | null;
   /** Proven times of signing (RFC 3339, milliseconds, UTC; in order); none without a certificate. */
   readonly times: readonly string[];
-  /** `unknown`: by nobody whom the policy names, and not looked into. */
+  /** `unknown`: the policy does not name the signer, so the signature was not checked. */
   readonly proof: "valid" | "unknown" | TrustRefusal;
 }
 
-/** Who vouches for an extension. */
+/** The trusted signers of an extension. */
 interface Trusted {
-  /** Names out of the policy, in order, each once. */
+  /** Names from the policy, sorted and unique. */
   readonly signers: readonly string[];
-  /** Those of them who signed by an identity, in the order of their names, and of the earliest time for each. */
+  /** The signers with an identity, sorted by name, each with its earliest time. */
   readonly identities: readonly ProvenIdentity[];
-  /** Whether all of them may only tighten. */
+  /** True where all of them may only tighten. */
   readonly tightenOnly: boolean;
 }
 
-/** The signers that the policy asks for, out of signatures of which none is bad. Throws Refusal where they are too few. */
+/**
+ * Returns the signers that the policy requires, from signatures of which none is invalid. Throws where they are too
+ * few.
+ */
 function requireSigners(signatures: readonly CheckedSignature[], policy: TrustPolicy, now: string): Trusted {
   const discounted: TrustRefusal[] = [];
   const counted: Counted[] = [];
-  // A signer counts once, however often and however the signer signed: a policy lists each once.
+  // A signer counts once, however many signatures or keys the signer has: a policy lists each once.
   const counts = (signer: TrustedSigner): boolean => {
-    const own = signatures.filter((signature) => isBy(signature, signer));
+    const own = signatures.filter((signature) => isSignedBySigner(signature, signer));
     const reasons = own.map((signature) => reasonAgainst(signature, signer, policy, now));
     const good = own.filter((_, index) => reasons[index] === undefined);
     if (good.length > 0) counted.push({ signer, signatures: good });
@@ -44,7 +47,7 @@ function requireSigners(signatures: readonly CheckedSignature[], policy: TrustPo
   const any = policy.anyOf?.signers.filter(counts) ?? [];
   const minimum = policy.anyOf?.minimum ?? 0;
   if (all.length === policy.allOf.length && any.length >= minimum && counted.length > 0) return trustedBy(counted);
-  const [first] = [...discounted, ...strangers(signatures, policy)];
+  const [first] = [...discounted, ...unnamedIdentities(signatures, policy)];
   if (first !== undefined) throw new TrustRefusalError(first.check, first.detail);
   const absent = policy.allOf.filter((signer) => !all.includes(signer)).map(({ name }) => `\`${name}\` did not sign`);
   const few = any.length < minimum ? [`${any.length} of the ${minimum} that \`any_of\` asks for`] : [];
@@ -77,16 +80,18 @@ function trustedBy(counted: readonly Counted[]): Trusted {
   };
 }
 
-/** Whether the policy means this signer; a certificate counts by whom it names, not by its key. */
-export function isBy(
+/** Returns true if a signature is by this signer. A certificate counts by its identity, not by its key. */
+export function isSignedBySigner(
   { keyId, identity }: Pick<CheckedSignature, "keyId" | "identity">,
   signer: TrustedSigner,
 ): boolean {
   if (identity === null) return signer.key?.keyId === keyId;
-  return signer.identity !== null && isOf(identity, signer.identity);
+  return signer.identity !== null && matchesIdentity(identity, signer.identity);
 }
 
-/** There is no trusted time of a key's signature, so a key counts by the time at which it is asked. */
+/**
+ * Returns why a signature does not count. A key has no trusted time of signing, so it is judged by the current time.
+ */
 function reasonAgainst(
   { keyId, identity, times, proof }: CheckedSignature,
   { name, notBefore, notAfter }: TrustedSigner,
@@ -105,8 +110,11 @@ function reasonAgainst(
   return undefined;
 }
 
-/** Identities that the policy does not name: where somebody is missing, what they are says most. */
-function strangers(signatures: readonly CheckedSignature[], { allOf, anyOf }: TrustPolicy): readonly TrustRefusal[] {
+/** The identities that the policy does not name: the best reason to report where a signer is missing. */
+function unnamedIdentities(
+  signatures: readonly CheckedSignature[],
+  { allOf, anyOf }: TrustPolicy,
+): readonly TrustRefusal[] {
   const known = [...allOf, ...(anyOf?.signers ?? [])].flatMap(({ identity }) => identity ?? []);
   return signatures.flatMap(({ identity, proof }): readonly TrustRefusal[] => {
     if (identity === null || proof !== "unknown") return [];
@@ -117,7 +125,7 @@ function strangers(signatures: readonly CheckedSignature[], { allOf, anyOf }: Tr
   });
 }
 
-/** What was found out about an extension; the signatures are checked, nothing is decided. */
+/** The statement, digests and checked signatures of an extension; not yet judged by the policy. */
 export interface CheckedExtension {
   readonly statement: Statement;
   /** `sha256:<hex>` of the extension, its files, its signature file and its statement. */
@@ -127,15 +135,15 @@ export interface CheckedExtension {
   readonly signatures: readonly CheckedSignature[];
 }
 
-/** The highest sequence of a name that was trusted before, and what it was. */
+/** The highest sequence trusted under a name, and the digest it had. */
 export interface SeenSequence {
   readonly sequence: number;
   readonly digest: string;
 }
 
 /**
- * Decides whether an extension is trusted, and by whom. `now` is RFC 3339,
- * milliseconds, UTC; `seen` undefined where nothing of this kind and name was trusted before. Pure. Throws Refusal.
+ * Decides whether an extension is trusted, and by whom. `now` is RFC 3339, milliseconds, UTC; `seen` is undefined where
+ * nothing of this kind and name was trusted before. Pure. Throws TrustRefusalError.
  */
 export function judgeTrust(
   finding: CheckedExtension,

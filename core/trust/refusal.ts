@@ -1,9 +1,6 @@
 import { type ErrorOptions, GatewayError } from "../action/error.ts";
 
-/**
- * Everything that can be wrong with what vouches for an extension, each with its one sentence. Closed: evidence, log and
- * command line name these and no others.
- */
+/** Every check that can fail, with its sentence. Closed: evidence, log and command line use these names only. */
 const trustChecks = {
   unsigned: "expected a signature file, got none",
   bundle_malformed: "expected lines of Sigstore bundles v0.3 with a DSSE envelope and a public key or a certificate",
@@ -44,13 +41,13 @@ const trustChecks = {
 
 export type TrustCheck = keyof typeof trustChecks;
 
-/** A check that failed; `detail` says of what, in backticks where it was input. */
+/** A failed check; `detail` names the file, key or time, with input in backticks. */
 export interface TrustRefusal {
   readonly check: TrustCheck;
   readonly detail: string | undefined;
 }
 
-/** Carries a failed check out of the verifier's steps; never leaves this folder. */
+/** Signals a failed check inside the verifier; never leaves this folder. */
 export class TrustRefusalError extends Error implements TrustRefusal {
   readonly check: TrustCheck;
   readonly detail: string | undefined;

@@ -4,13 +4,13 @@ import { isJsonObject } from "../action/json.ts";
 import type { SeenSequence } from "./quorum.ts";
 import type { VerifiedExtension } from "./verified-extension.ts";
 
-/** The database as this folder uses it. */
+/** The part of the database interface that is used here. */
 type SequenceStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
 
-/** The abstract interface does not name `sync`; both engines take it. */
+/** The abstract interface lacks `sync`; both engines support it. */
 const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
 
-/** Remembers the highest sequence of each extension that was trusted, over restarts: older releases do not come back. */
+/** Stores the highest sequence of each trusted extension across restarts, so that older releases are refused. */
 export class SeenSequences {
   readonly #store: SequenceStore;
 
@@ -18,7 +18,7 @@ export class SeenSequences {
     this.#store = store;
   }
 
-  /** Undefined where nothing was trusted under this name. Throws STATE_UNUSABLE for an entry that cannot be read. */
+  /** Returns undefined where nothing was trusted under this name. Throws STATE_UNUSABLE for an unreadable entry. */
   async lookUp({ kind, name }: { readonly kind: string; readonly name: string }): Promise<SeenSequence | undefined> {
     const text = await this.#store.get(keyOf(kind, name));
     if (text === undefined) return undefined;
@@ -27,7 +27,9 @@ export class SeenSequences {
     throw new GatewayError("STATE_UNUSABLE", `the highest sequence of \`${name}\` cannot be read`);
   }
 
-  /** Durable when it resolves, all or none. What is not trusted teaches nothing: anybody could set it high. */
+  /**
+   * Stores all or none; durable when it resolves. Skips untrusted extensions: anybody could set their sequence high.
+   */
   async remember(extensions: readonly VerifiedExtension[]): Promise<void> {
     const entries: { type: "put"; key: string; value: string }[] = [];
     for (const { claim, digest, trust } of extensions) {
@@ -41,7 +43,7 @@ export class SeenSequences {
   }
 }
 
-/** Without `/`: what has one belongs to the tenant before it. */
+/** Contains no `/`: keys with one belong to the tenant before it. */
 function keyOf(kind: string, name: string): string {
   return `extension-sequence-${kind}-${encodeURIComponent(name)}`;
 }

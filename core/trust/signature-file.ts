@@ -13,11 +13,11 @@ import { readCertificate, type SignerCertificate } from "./identity.ts";
 import { TrustRefusalError } from "./refusal.ts";
 import { payloadType } from "./statement.ts";
 
-/** What one signer left: a statement, and a signature that was not checked yet. */
+/** One signer's statement and signature, not verified yet. */
 export interface SignatureBundle {
-  /** The key that the signer says it is; only a look-up. */
+  /** The id of the key that the signer claims; used for look-up only. */
   readonly keyId: string;
-  /** What says whose key it is; null: the trust policy does. */
+  /** The certificate of the key; null where the trust policy names the key. */
   readonly certificate: SignerCertificate | null;
   readonly payload: Buffer;
   readonly bundle: Bundle;
@@ -28,8 +28,8 @@ const bounds = { depth: 10, nodes: 512, stringLength: 1_048_576, reader: "exact"
 const newline = 0x0a;
 
 /**
- * Reads a signature file: JSON Lines, one Sigstore bundle for each signer, 16 at most; one bundle on one line is an
- * ordinary bundle file. Every bundle must say nothing beyond what is checked, and all hold the same statement.
+ * Reads a signature file: JSON Lines, one Sigstore bundle per signer, at most 16; a file with one bundle on one line is
+ * an ordinary bundle. Refuses bundles with members that are not checked, and bundles of different statements.
  */
 export function readSignatureFile(bytes: Buffer): readonly [SignatureBundle, ...SignatureBundle[]] {
   const lines = splitLines(bytes);
@@ -41,8 +41,8 @@ export function readSignatureFile(bytes: Buffer): readonly [SignatureBundle, ...
 }
 
 /**
- * One line of a signature file, its newline included, out of a bundle that another tool wrote, spaced and ordered in any
- * way. Undefined for what is no bundle; nothing else is looked into.
+ * Converts a bundle written by another tool, in any layout, to one line of a signature file with its newline. Returns
+ * undefined for anything but a bundle; verifies nothing.
  */
 export function toSignatureLine(text: string): string | undefined {
   try {
@@ -79,7 +79,7 @@ function readBundle(line: Buffer, index: number): SignatureBundle {
 
 type Signer = Pick<SignatureBundle, "keyId" | "certificate">;
 
-/** Undefined where a proof comes with it that nobody checks, or one that nobody should. */
+/** Returns undefined where the bundle brings a proof that is not checked here. */
 function readSigner(bundle: BundleWithDsseEnvelope): Signer | undefined {
   const { content } = bundle.verificationMaterial;
   if (content.$case === "publicKey") {
@@ -90,14 +90,17 @@ function readSigner(bundle: BundleWithDsseEnvelope): Signer | undefined {
   return { keyId: certificate.keyId, certificate };
 }
 
-/** The library's reader skips what it does not know and bends base64: what it read must be all that was written. */
+/**
+ * Reads a bundle and refuses everything the library would ignore: it skips unknown members and accepts irregular
+ * base64.
+ */
 function parseBundle(line: Buffer, where: string): Bundle {
   try {
     const json = parseStrictJson(line, bounds);
     const bundle = bundleFromJSON(json);
     if (canonicalJson(bundleToJSON(bundle) as unknown as Json) === canonicalJson(json)) return bundle;
   } catch {
-    // The same answer for every way in which it is none; the library's words quote the file.
+    // The same refusal for every malformed bundle; the library's messages quote the file.
   }
   throw new TrustRefusalError("bundle_malformed", where);
 }
@@ -105,16 +108,16 @@ function parseBundle(line: Buffer, where: string): Bundle {
 const maxProofs = 4;
 const maxBytes = 16_384;
 const maxEntryBytes = 65_536;
-/** The library looks for this name in a log's address as a regular expression: with these characters it is none. */
+/** The library uses this name as a regular expression; these characters have no special meaning there. */
 const plainOrigin = /^[A-Za-z0-9._:/-]{1,256}$/;
 const checkpointSigner = /\u2014 (\S+) /g;
 
-/** Whether a bundle brings a time stamp or the entry of a log. */
+/** Returns true where a bundle has a time stamp or a log entry. */
 function hasProofs({ verificationMaterial: { tlogEntries, timestampVerificationData } }: Bundle): boolean {
   return tlogEntries.length > 0 || (timestampVerificationData?.rfc3161Timestamps.length ?? 0) > 0;
 }
 
-/** Whether its time stamps and log entries are few and small enough to be looked into. */
+/** Returns true where time stamps and log entries are few and small enough to be verified. */
 function areBounded({ verificationMaterial: { tlogEntries, timestampVerificationData } }: Bundle): boolean {
   const stamps = timestampVerificationData?.rfc3161Timestamps ?? [];
   if (stamps.length > maxProofs || tlogEntries.length > maxProofs) return false;

@@ -8,11 +8,11 @@ import { payloadType } from "./statement.ts";
 /** A private key that signs extensions. */
 export interface ExtensionSigner {
   readonly public: PublicKey;
-  /** One line of a signature file, its newline included. */
+  /** Returns one line of a signature file with its newline. */
   sign(payload: Buffer): string;
 }
 
-/** From PKCS#8 or SEC 1 PEM, unencrypted. Throws KEY_UNUSABLE, which quotes nothing of the text. */
+/** Reads unencrypted PKCS#8 or SEC 1 PEM. Throws KEY_UNUSABLE, which never quotes the text. */
 export function readSigner(pem: string): ExtensionSigner {
   let key: KeyObject;
   try {
@@ -25,7 +25,7 @@ export function readSigner(pem: string): ExtensionSigner {
   return { public: publicKey, sign: (payload) => signLine(payload, key, publicKey.id) };
 }
 
-/** A new Ed25519 key: PKCS#8 PEM of the private half, a secret, and the public half. */
+/** Generates an Ed25519 key: PKCS#8 PEM of the private key, a secret, and the public key. */
 export function generateSigner(): { readonly pem: string; readonly public: PublicKey } {
   const { privateKey, publicKey } = generateKeyPairSync("ed25519");
   const known = publicKeyOf(publicKey);

@@ -9,13 +9,13 @@ export const payloadType = "application/vnd.in-toto+json";
 export const statementType = "https://in-toto.io/Statement/v1";
 const predicateType = "urn:agent-governance-gateway:extension:v1";
 
-/** What signers vouch for: these files, under this name, from then to then. */
+/** The signed claim about an extension: its files, its name and its validity. */
 export interface Statement extends ExtensionClaim {
   /** SHA-256 in hex by path. */
   readonly subjects: ReadonlyMap<string, string>;
   /** RFC 3339, milliseconds, UTC. */
   readonly issuedAt: string;
-  /** Null: it does not expire. */
+  /** Null where it does not expire. */
   readonly expiresAt: string | null;
 }
 
@@ -25,7 +25,7 @@ const hexDigest = /^[0-9a-f]{64}$/;
 const plainName = /^[a-z0-9][a-z0-9-]{0,63}$/;
 const plainVersion = /^[0-9A-Za-z.+-]{1,64}$/;
 
-/** The bytes to sign: an in-toto Statement in RFC 8785 JSON, its subjects in the order of their names. */
+/** Encodes the statement to be signed: an in-toto Statement in RFC 8785 JSON, subjects sorted by name. */
 export function statementBytes(statement: Statement): Buffer {
   const { kind, name, version, sequence, issuedAt, expiresAt, subjects } = statement;
   const predicate = { kind, name, version, sequence, issued_at: issuedAt, expires_at: expiresAt };
@@ -33,16 +33,16 @@ export function statementBytes(statement: Statement): Buffer {
   return Buffer.from(canonicalJson({ _type: statementType, subject, predicateType, predicate }));
 }
 
-/** Reads what was signed. There is one spelling of each statement, and no member that is not understood. */
+/** Reads a signed statement. Only its canonical encoding with exactly the known members is accepted. */
 export function readStatement(payload: Buffer): Statement {
   const root = readObject(payload);
-  demand(hasExactly(root, ["_type", "predicate", "predicateType", "subject"]), "its members");
-  demand(root._type === statementType, "`_type`");
+  require(hasExactly(root, ["_type", "predicate", "predicateType", "subject"]), "its members");
+  require(root._type === statementType, "`_type`");
   if (root.predicateType !== predicateType) throw new TrustRefusalError("predicate_type");
   return { ...readPredicate(root.predicate), subjects: readSubjects(root.subject) };
 }
 
-/** Exactly the files that were signed, and each with the bytes that were signed. */
+/** Requires exactly the signed files, each with the signed bytes. */
 export function compareSubjects({ subjects, kind }: Statement, folder: ExtensionFolder): void {
   if (kind !== folder.kind)
     throw new TrustRefusalError("kind_mismatch", `expected \`${folder.kind}\`, got \`${kind}\``);
@@ -63,7 +63,7 @@ function readObject(payload: Buffer): JsonObject {
   } catch {
     throw new TrustRefusalError("statement_malformed", "its JSON");
   }
-  // Two readers of other bytes could see two statements under one signature.
+  // Other encodings could be read differently under the same signature.
   if (!isJsonObject(value) || canonicalJson(value) !== payload.toString("utf8")) {
     throw new TrustRefusalError("statement_malformed", "its JSON");
   }
@@ -72,28 +72,28 @@ function readObject(payload: Buffer): JsonObject {
 
 function readPredicate(value: Json | undefined): Omit<Statement, "subjects"> {
   const members = ["expires_at", "issued_at", "kind", "name", "sequence", "version"];
-  demand(isJsonObject(value) && hasExactly(value, members), "`predicate`");
+  require(isJsonObject(value) && hasExactly(value, members), "`predicate`");
   const { kind, name, version, sequence, issued_at: issuedAt, expires_at: expiresAt } = value as JsonObject;
   const known = extensionKinds.find((each) => each === kind);
-  demand(known !== undefined, "`kind`");
-  demand(typeof name === "string" && plainName.test(name), "`name`");
-  demand(typeof version === "string" && plainVersion.test(version), "`version`");
-  demand(typeof sequence === "number" && Number.isSafeInteger(sequence) && sequence >= 0, "`sequence`");
-  demand(isInstant(issuedAt), "`issued_at`");
-  demand(expiresAt === null || isInstant(expiresAt), "`expires_at`");
+  require(known !== undefined, "`kind`");
+  require(typeof name === "string" && plainName.test(name), "`name`");
+  require(typeof version === "string" && plainVersion.test(version), "`version`");
+  require(typeof sequence === "number" && Number.isSafeInteger(sequence) && sequence >= 0, "`sequence`");
+  require(isInstant(issuedAt), "`issued_at`");
+  require(expiresAt === null || isInstant(expiresAt), "`expires_at`");
   return { kind: known, name, version, sequence, issuedAt, expiresAt };
 }
 
 function readSubjects(value: Json | undefined): ReadonlyMap<string, string> {
-  demand(Array.isArray(value) && value.length > 0, "`subject`");
+  require(Array.isArray(value) && value.length > 0, "`subject`");
   const subjects = new Map<string, string>();
   let before = "";
   for (const each of value as readonly Json[]) {
-    demand(isJsonObject(each) && hasExactly(each, ["digest", "name"]), "`subject`");
+    require(isJsonObject(each) && hasExactly(each, ["digest", "name"]), "`subject`");
     const { name, digest } = each;
-    demand(isJsonObject(digest) && hasExactly(digest, ["sha256"]), "`subject`");
-    demand(typeof digest.sha256 === "string" && hexDigest.test(digest.sha256), "`subject`");
-    demand(typeof name === "string" && name > before, "the order of `subject`");
+    require(isJsonObject(digest) && hasExactly(digest, ["sha256"]), "`subject`");
+    require(typeof digest.sha256 === "string" && hexDigest.test(digest.sha256), "`subject`");
+    require(typeof name === "string" && name > before, "the order of `subject`");
     before = name;
     subjects.set(name, digest.sha256);
   }
@@ -104,11 +104,11 @@ function isInstant(value: Json | undefined): value is string {
   return typeof value === "string" && instant.test(value) && !Number.isNaN(Date.parse(value));
 }
 
-/** `members` are in order; so are the keys of canonical JSON. */
+/** `members` are sorted, as are the keys of canonical JSON. */
 function hasExactly(value: JsonObject, members: readonly string[]): boolean {
   return Object.keys(value).join(" ") === members.join(" ");
 }
 
-function demand(held: boolean, what: string): asserts held {
+function require(held: boolean, what: string): asserts held {
   if (!held) throw new TrustRefusalError("statement_malformed", what);
 }

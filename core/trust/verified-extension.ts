@@ -5,16 +5,16 @@ import type { TrustRefusal } from "./refusal.ts";
 export const extensionKinds = ["pack", "plugin"] as const;
 export type ExtensionKind = (typeof extensionKinds)[number];
 
-/** What the signers say the extension is. Whoever compiles it holds the manifest to it. */
+/** The signers' claim about the extension. The compiler compares the manifest with it. */
 export interface ExtensionClaim {
   readonly kind: ExtensionKind;
   readonly name: string;
   readonly version: string;
-  /** Rises with each release. */
+  /** Increases with each release. */
   readonly sequence: number;
 }
 
-/** One reading of a folder: paths with `/` between their parts, in the order of their code units, and their bytes. */
+/** The files of an extension as read once: paths separated by `/`, sorted by code unit, with their bytes. */
 export interface ExtensionFiles {
   readonly kind: ExtensionKind;
   readonly files: ReadonlyMap<string, Buffer>;
@@ -22,55 +22,55 @@ export interface ExtensionFiles {
   readonly digest: string;
 }
 
-/** A signer whom an identity provider named. */
+/** A signer known by an identity. */
 export interface ProvenIdentity {
-  /** As the trust policy calls the signer. */
+  /** The signer's name in the trust policy. */
   readonly signer: string;
   readonly issuer: string;
   readonly subject: string;
-  /** A trusted time at which the signature was there: RFC 3339, milliseconds, UTC. */
+  /** The proven time of signing: RFC 3339, milliseconds, UTC. */
   readonly signedAt: string;
 }
 
-/** What an extension says of how it was built, signed with it. */
+/** The extension's build provenance, signed with it. */
 export interface BuildStatement {
   /** `sha256:<hex>` of the file. */
   readonly digest: string;
   readonly predicateType: string;
-  /** Who built it, where the predicate is SLSA provenance that says so. */
+  /** The builder's id in SLSA provenance; null elsewhere. */
   readonly builder: string | null;
 }
 
-/** What vouched for an extension: `untrusted` has a signature that did not do. */
-interface Vouching {
+/** The result of judging an extension's signatures. `untrusted`: signed, but refused. */
+interface TrustResult {
   readonly trust: "trusted" | "untrusted" | "unsigned";
-  /** Names of the trusted signers, in order; none unless `trusted`. */
+  /** The names of the trusted signers, sorted; empty unless `trusted`. */
   readonly signers: readonly string[];
-  /** How those of them are known who did not sign by a key of their own. */
+  /** The identities of the signers who did not use a key of their own. */
   readonly identities: readonly ProvenIdentity[];
-  /** Null: none that a trusted signer signed. */
+  /** Null where no trusted signer signed one. */
   readonly build: BuildStatement | null;
-  /** Whether its `allow` counts as abstaining, whatever its manifest says. */
+  /** True where its `allow` counts as abstain, whatever its manifest says. */
   readonly tightenOnly: boolean;
-  /** `sha256:<hex>` of the signature file; null where there is none. */
+  /** `sha256:<hex>` of the signature file; null without one. */
   readonly bundleDigest: string | null;
   readonly claim: ExtensionClaim | null;
-  /** The check that failed; null where none did or none was made. */
+  /** The failed check; null where none failed or none was made. */
   readonly check: string | null;
 }
 
 /**
- * An extension that may be compiled. Whoever compiles one takes nothing else, and reads nothing but these bytes.
+ * An extension that may be compiled. Compilers accept nothing else and read only these bytes.
  *
- * INVARIANT: one exists only where the verifier trusted exactly these bytes, or where an operator who does not insist on
- * signatures accepted them, marked as such. `core/trust/verifier.ts` and `core/trust/verified-extension.ts` are the only
- * callers of the two methods; the architecture test holds that.
+ * INVARIANT: one exists only where the verifier trusted exactly these bytes, or where an operator who does not require
+ * signatures accepted them, marked as such. `core/trust/verifier.ts` and `core/trust/verified-extension.ts` are the
+ * only callers of the two factories; the architecture test checks that.
  */
-export class VerifiedExtension implements ExtensionFiles, Vouching {
+export class VerifiedExtension implements ExtensionFiles, TrustResult {
   readonly kind: ExtensionKind;
   readonly files: ReadonlyMap<string, Buffer>;
   readonly digest: string;
-  readonly trust: Vouching["trust"];
+  readonly trust: TrustResult["trust"];
   readonly signers: readonly string[];
   readonly identities: readonly ProvenIdentity[];
   readonly build: BuildStatement | null;
@@ -80,46 +80,46 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
   readonly check: string | null;
   readonly #genuine = true;
 
-  private constructor({ kind, files, digest }: ExtensionFiles, vouching: Vouching) {
+  private constructor({ kind, files, digest }: ExtensionFiles, result: TrustResult) {
     this.kind = kind;
     this.files = files;
     this.digest = digest;
-    this.trust = vouching.trust;
-    this.signers = vouching.signers;
-    this.identities = vouching.identities;
-    this.build = vouching.build;
-    this.tightenOnly = vouching.tightenOnly;
-    this.bundleDigest = vouching.bundleDigest;
-    this.claim = vouching.claim;
-    this.check = vouching.check;
+    this.trust = result.trust;
+    this.signers = result.signers;
+    this.identities = result.identities;
+    this.build = result.build;
+    this.tightenOnly = result.tightenOnly;
+    this.bundleDigest = result.bundleDigest;
+    this.claim = result.claim;
+    this.check = result.check;
     Object.freeze(this);
   }
 
   static admitTrusted(
     files: ExtensionFiles,
-    vouching: Pick<Vouching, "signers" | "identities" | "build" | "tightenOnly"> & {
+    result: Pick<TrustResult, "signers" | "identities" | "build" | "tightenOnly"> & {
       readonly bundleDigest: string;
       readonly claim: ExtensionClaim;
     },
   ): VerifiedExtension {
-    if (vouching.signers.length === 0) throw new TypeError("admitTrusted: expected at least one signer, got none");
-    return new VerifiedExtension(files, { ...vouching, trust: "trusted", check: null });
+    if (result.signers.length === 0) throw new TypeError("admitTrusted: expected at least one signer, got none");
+    return new VerifiedExtension(files, { ...result, trust: "trusted", check: null });
   }
 
   static admitUnverified(
     files: ExtensionFiles,
-    vouching: Pick<Vouching, "bundleDigest" | "check"> & { readonly trust: "untrusted" | "unsigned" },
+    result: Pick<TrustResult, "bundleDigest" | "check"> & { readonly trust: "untrusted" | "unsigned" },
   ): VerifiedExtension {
-    const nobody = { signers: [], identities: [], build: null, tightenOnly: false, claim: null };
-    return new VerifiedExtension(files, { ...vouching, ...nobody });
+    const unsigned = { signers: [], identities: [], build: null, tightenOnly: false, claim: null };
+    return new VerifiedExtension(files, { ...result, ...unsigned });
   }
 
-  /** How evidence names who signed; null unless trusted. */
+  /** The signers as evidence names them; null unless trusted. */
   get signer(): string | null {
     return this.signers.length === 0 ? null : this.signers.join(", ");
   }
 
-  /** The bytes by path. Throws TypeError for a look-alike. */
+  /** Returns the bytes by path. Throws TypeError for anything but a genuine VerifiedExtension. */
   static open(extension: VerifiedExtension): ReadonlyMap<string, Buffer> {
     if (!(#genuine in extension)) throw new TypeError("open: expected a VerifiedExtension");
     return extension.files;
@@ -127,8 +127,8 @@ export class VerifiedExtension implements ExtensionFiles, Vouching {
 }
 
 /**
- * An extension that nobody vouches for, marked as such: for an operator who does not insist on signatures, and for tools
- * that only look. `refused` is the check that failed; null where none was made.
+ * Accepts an extension without a trusted signature, marked as such: for operators who do not require signatures, and
+ * for tools that only inspect. `refused` is the failed check; null where none was made.
  */
 export function acceptUnverified(folder: ExtensionFolder, refused: TrustRefusal | null): VerifiedExtension {
   const bundleDigest = folder.signature === undefined ? null : contentDigest(folder.signature);

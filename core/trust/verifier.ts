@@ -6,29 +6,29 @@ import { parseStrictJson } from "../action/strict-json.ts";
 import type { TrustedKey, TrustPolicy } from "../config/trust-policy.ts";
 import type { ExtensionFolder } from "./folder.ts";
 import { isPlainText, proveIdentity } from "./identity.ts";
-import { type CheckedSignature, isBy, judgeTrust, type SeenSequence } from "./quorum.ts";
+import { type CheckedSignature, isSignedBySigner, judgeTrust, type SeenSequence } from "./quorum.ts";
 import { type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 import { readSignatureFile, type SignatureBundle } from "./signature-file.ts";
 import { compareSubjects, readStatement, type Statement, statementType } from "./statement.ts";
 import { type BuildStatement, VerifiedExtension } from "./verified-extension.ts";
 
-/** What an extension's signature file says of it. Nothing is decided: anybody can sign. */
+/** The contents of a signature file; not verified, since anybody can sign. */
 interface SignedFolder {
   readonly statement: Statement;
   readonly bundles: readonly [SignatureBundle, ...SignatureBundle[]];
-  /** Null: the extension brings none. */
+  /** Null where the extension has none. */
   readonly build: BuildStatement | null;
   /** `sha256:<hex>` of the signature file. */
   readonly bundleDigest: string;
   readonly statementDigest: string;
 }
 
-/** Finds what was trusted before under the name that a statement claims. */
+/** Looks up the highest sequence trusted under a statement's name. */
 export type SeenLookup = (statement: Statement) => Promise<SeenSequence | undefined>;
 
 /**
- * Reads what is signed, and holds the folder to it: every file listed, none missing, each as it was. The failed check
- * comes back as `Refused`.
+ * Reads the signed statement and compares the folder with it: every file listed, none missing, none changed. Returns
+ * the failed check as TrustRefusal.
  */
 export function readSigned(folder: ExtensionFolder): SignedFolder | TrustRefusal {
   return refusedOr(() => {
@@ -44,8 +44,8 @@ export function readSigned(folder: ExtensionFolder): SignedFolder | TrustRefusal
 }
 
 /**
- * The extension, trusted by this policy at this time (RFC 3339, milliseconds, UTC), or the check that failed.
- * The only maker of a trusted VerifiedExtension.
+ * Verifies an extension by the policy at this time (RFC 3339, milliseconds, UTC). Returns the trusted extension or the
+ * failed check. The only maker of a trusted VerifiedExtension.
  */
 export async function verifyExtension(
   folder: ExtensionFolder,
@@ -84,13 +84,13 @@ function refusedOr<T>(read: () => T): T | TrustRefusal {
   }
 }
 
-/** Every signature of those whom the policy names, against the key it trusts or the authorities of its root. */
+/** Checks every signature of a signer in the policy, against the trusted key or the authorities of the root. */
 function checkSignatures(bundles: readonly SignatureBundle[], policy: TrustPolicy): readonly CheckedSignature[] {
   const signers = [...policy.allOf, ...(policy.anyOf?.signers ?? [])];
   return bundles.map((signed): CheckedSignature => {
     const { keyId, certificate, bundle } = signed;
     const claim = { keyId, identity: certificate?.identity ?? null, times: [] };
-    const signer = signers.find((each) => isBy(claim, each));
+    const signer = signers.find((each) => isSignedBySigner(claim, each));
     if (signer === undefined) return { ...claim, proof: "unknown" };
     if (certificate === null) {
       const valid = signer.key !== null && isSignedBy(signed, signer.key);
@@ -104,7 +104,7 @@ function checkSignatures(bundles: readonly SignatureBundle[], policy: TrustPolic
 
 function isSignedBy({ bundle }: SignatureBundle, key: TrustedKey): boolean {
   try {
-    // Time stamps and logs belong to keys that live for minutes; these keys have their own validity, judged apart.
+    // Time stamps and logs are for short-lived keys; these keys have a validity of their own, judged separately.
     const thresholds = { tlogThreshold: 0, ctlogThreshold: 0, timestampThreshold: 0 };
     new Verifier(trustMaterial(key), thresholds).verify(toSignedEntity(bundle));
     return true;
@@ -130,14 +130,15 @@ function digestsOf(folder: ExtensionFolder, signed: SignedFolder): ReadonlySet<s
   return new Set([folder.digest, signed.bundleDigest, signed.statementDigest, ...files]);
 }
 
-/** Where an extension says how it was built. A file like any other: whoever signs the extension signs it too. */
+/** The file with the build provenance; signed like every other file. */
 export const buildFile = "build.intoto.json";
 const slsaProvenance = "https://slsa.dev/provenance/v1";
 const bounds = { depth: 32, nodes: 16_384, stringLength: 65_536, reader: "exact" } as const;
 
 /**
- * Reads an in-toto Statement v1, SLSA provenance or another; null where there is none. It must name every module of the
- * extension, or a file where there is no module, by digest. What else it says is the builder's word, and not judged.
+ * Reads an in-toto Statement v1, SLSA provenance or another; null without one. Its subjects must include the digest of
+ * every module of the extension, or of one file where there is no module. The rest is the builder's claim and is not
+ * judged.
  */
 export function readBuildStatement({ files, fileDigests }: ExtensionFolder): BuildStatement | null {
   const bytes = files.get(buildFile);
@@ -166,7 +167,7 @@ function parse(bytes: Buffer): JsonObject {
   return value;
 }
 
-/** Null where the predicate does not say; then there is nothing to tell. */
+/** Returns null where the predicate does not name a builder. */
 function builderOf(predicate: Json | undefined): Json {
   return member(member(member(predicate, "runDetails"), "builder"), "id") ?? null;
 }

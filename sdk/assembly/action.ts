@@ -1,26 +1,26 @@
 import { Value } from "./value";
 
-/** The action to judge: what an agent attempts, or, in phase `output`, what came of it. */
+/** The action to judge: the attempt, or, in phase `output`, its outcome. */
 export class Action {
   /** `value` is the action as a whole. */
   constructor(public value: Value) {}
 
-  /** What stands at a JSON Pointer in the action: `get("/session/id")`. */
+  /** The value at a JSON Pointer in the action: `get("/session/id")`. */
   get(pointer: string): Value {
     return this.value.get(pointer);
   }
 
-  /** Whether a call is about to be made. */
+  /** True in phase `input`: the call has not been made. */
   get isInput(): bool {
     return this.get("/phase").is("input");
   }
 
-  /** Whether there is an answer, in `output`. */
+  /** True in phase `output`: `output` holds the answer. */
   get isOutput(): bool {
     return this.get("/phase").is("output");
   }
 
-  /** Whether it is asked if a tool may be seen. */
+  /** True in phase `list`: may the tool be listed. */
   get isList(): bool {
     return this.get("/phase").is("list");
   }
@@ -53,7 +53,7 @@ export class Action {
     return this.get("/tenant").text();
   }
 
-  /** The role of whoever attempts it. */
+  /** The role of the principal. */
   get role(): string {
     return this.get("/principal/role").text();
   }
@@ -62,7 +62,7 @@ export class Action {
     return this.get("/arguments");
   }
 
-  /** What continues an interrupted request; mostly none. */
+  /** The continuation of an interrupted request; usually absent. */
   get continuation(): Value {
     return this.get("/continuation");
   }

@@ -6,7 +6,10 @@ let written: i32 = 0;
 /** Bytes that a character that has begun still needs. */
 let continuations: i32 = 0;
 
-/** Where a run of base64 or base64url that begins at `from` ends, with its padding and the line breaks of a long one. */
+/**
+ * Returns the end of a run of base64 or base64url that begins at `from`, with its padding and the line breaks of a long
+ * one.
+ */
 export function base64End(from: i32, to: i32): i32 {
   let line = from;
   let at = from;
@@ -27,7 +30,7 @@ function breakWidth(at: i32, to: i32): i32 {
   return at + 1 < to && byteAt(at) === 0x0d && byteAt(at + 1) === 0x0a ? 2 : 0;
 }
 
-/** What a run of base64 says, up to the first byte that no text for readers has; nothing where it is no text. */
+/** Decodes a run of base64 up to the first byte that is not readable text; empty where it is no text. */
 export function decodeBase64(from: i32, to: i32): Span {
   const start = <i32>heap.alloc(<usize>(to - from + slack));
   written = start;
@@ -58,7 +61,7 @@ function put(block: u32, bytes: u32): bool {
   return true;
 }
 
-/** Whether a byte may come next in a UTF-8 text. */
+/** Returns true if a byte may come next in a UTF-8 text. */
 function isText(byte: u8): bool {
   if (continuations > 0) {
     continuations--;

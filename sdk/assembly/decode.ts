@@ -4,13 +4,13 @@ import { Span, slack } from "./span";
 import { writeCode } from "./utf8";
 
 /**
- * What a JSON text says, in UTF-8, without its escapes: the text itself where it has none. A surrogate
- * that stands alone is U+FFFD, as in every encoder of UTF-8.
+ * Decodes a JSON text to UTF-8 without its escapes: the text itself where it has none. A lone surrogate becomes U+FFFD,
+ * as in every encoder of UTF-8.
  */
 export function decode(from: i32, to: i32): Span {
   let next = nextEscape(from, to);
   if (next === to) return new Span(from, to);
-  // No escape says more bytes than it is written with.
+  // No escape decodes to more bytes than it is written with.
   const start = <i32>heap.alloc(<usize>(to - from + slack));
   let end = start;
   let at = from;

@@ -2,16 +2,16 @@ import { Decision, Finding } from "./finding";
 import { Span } from "./span";
 import { Writer } from "./writer";
 
-/** What the gateway takes in one verdict. */
+/** The limit of one verdict. */
 const most: i32 = 256;
 
 /**
- * The findings of a verdict. Where there are more than the gateway takes, the strictest stay, and one stands for the
- * others: as strict as they are, with their highest risk and the most reviewers that one of them asks for.
+ * The findings of a verdict. Where there are more than the gateway accepts, the strictest are kept and one stands for
+ * the others: as strict as they are, with their highest risk and number of reviewers.
  */
 export class FindingList {
   private kept: Finding[] = [];
-  /** How many of each decision are kept. */
+  /** The number of findings kept per decision. */
   private counts: StaticArray<i32> = new StaticArray<i32>(Decision.block + 1);
   private dropped: i32 = 0;
   private strictestDropped: Decision = Decision.abstain;
@@ -19,7 +19,7 @@ export class FindingList {
   private mostApprovalsDropped: i32 = 1;
 
   add(finding: Finding): void {
-    // The last may still be told its risk; it is weighed when the next one comes.
+    // The risk of the last finding may still change; it is compared when the next one is added.
     if (this.kept.length > most) this.drop();
     this.kept.push(finding);
     this.counts[finding.decision]++;
@@ -30,7 +30,7 @@ export class FindingList {
     return this.kept[this.kept.length - 1];
   }
 
-  /** That of the strictest finding, `abstain` where there is none. */
+  /** The decision of the strictest finding; `abstain` without findings. */
   get decision(): Decision {
     for (let decision = Decision.block; decision > Decision.abstain; decision--) {
       if (this.counts[decision] > 0) return decision;
@@ -42,7 +42,7 @@ export class FindingList {
   write(writer: Writer, name: string, mostBytes: i32): void {
     if (this.kept.length > most) this.drop();
     const written: Span[] = [];
-    // Room for the one that says that others were left out.
+    // Reserves a place for the finding about the others.
     let left = mostBytes - 512;
     for (let index = 0; index < this.kept.length; index++) {
       written.push(writtenOf(this.kept[index], name));
@@ -63,7 +63,7 @@ export class FindingList {
     return remark;
   }
 
-  /** Leaves out the last of the least strict; answers with the place that it had. */
+  /** Drops the last of the least strict findings; returns its position. */
   private drop(): i32 {
     let least = Decision.allow;
     while (this.counts[least] === 0) least++;

@@ -1,6 +1,6 @@
 import { Writer } from "./writer";
 
-/** What an action gets; a stricter one has a greater number. */
+/** A decision; a stricter one has a greater number. */
 export enum Decision {
   abstain,
   allow,
@@ -8,7 +8,7 @@ export enum Decision {
   block,
 }
 
-/** How bad it is, whatever the decision. */
+/** The severity, independent of the decision. */
 export enum Severity {
   info,
   low,
@@ -30,9 +30,9 @@ export class Finding {
   severity: Severity;
   /** 0 to 100. */
   risk: i32;
-  /** JSON Pointer into the action; empty where the finding is about no one place. */
+  /** JSON Pointer into the action; empty where the finding is not about one place. */
   pointer: string = "";
-  /** How many reviewers a review needs, 1 to 10. */
+  /** The number of reviewers of a review, 1 to 10. */
   approvals: i32 = 1;
 
   constructor(
@@ -45,7 +45,7 @@ export class Finding {
     this.risk = decision === Decision.block ? 80 : decision === Decision.review ? 40 : 0;
   }
 
-  /** As the gateway reads it; `name` is the plugin's. */
+  /** Writes it as the gateway expects it; `name` is the plugin's. */
   write(writer: Writer, name: string): void {
     writer.raw('{"rule":').text(`${name}.${this.rule}`).raw(',"decision":"').raw(decisionName(this.decision));
     writer.raw('","message":').message(this.message).raw(',"severity":"').raw(severities[this.severity]);
@@ -59,7 +59,7 @@ export class Finding {
   }
 }
 
-/** A pointer that is too long names what holds the place. */
+/** A pointer that is too long is cut to the enclosing value. */
 function within(pointer: string): string {
   let length = pointer.length;
   while (length > longestPointer) length = pointer.lastIndexOf("/", length - 1);

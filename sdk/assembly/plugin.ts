@@ -10,18 +10,18 @@ export type Judge = (action: Action, settings: Value) => Verdict;
 let pluginName: string = "";
 let pluginJudge: Judge | null = null;
 
-/** Says which plugin this module is, by the name in its manifest, and how it judges. Once, at the top of `index.ts`. */
+/** Registers the plugin, with the name in its manifest, and its judge. Call once, at the top of `index.ts`. */
 export function definePlugin(name: string, judge: Judge): void {
   pluginName = name;
   pluginJudge = judge;
 }
 
-/** What the gateway calls, once for each action: `export { evaluate } from "agent-governance-sdk/assembly"`. */
+/** The export called for each action: `export { evaluate } from "agent-governance-sdk/assembly"`. */
 export function evaluate(): i32 {
   const input = readInput();
   const root = new Value(input.from, input.to, "");
   const judge = pluginJudge;
-  // A trap, and a trap blocks.
+  // A trap, which blocks the action.
   if (judge === null) return unreachable();
   const action = root.get("/action");
   action.pointer = "";

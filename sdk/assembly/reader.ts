@@ -6,7 +6,7 @@ import { byteAt, isWord, Span } from "./span";
 const deepest: i32 = 256;
 const usualDepth: i32 = 16;
 
-/** What a reader stands at. */
+/** The kind of token that a reader is at. */
 export enum Token {
   /** The name of a member; its value comes next. */
   name,
@@ -16,8 +16,8 @@ export enum Token {
 }
 
 /**
- * Reads a JSON value once, from its beginning to its end, and stops at each name, text and literal in it. Builds
- * nothing: `from` and `to` are places in the input.
+ * Reads a JSON value once, from start to end, and stops at each name, text and literal. Builds nothing: `from` and
+ * `to` are positions in the input.
  *
  *     while (reader.next()) if (reader.token === Token.text) look(reader.decoded(), reader.pointer());
  */
@@ -72,7 +72,7 @@ export class Reader {
     }
   }
 
-  /** Whether a step of the way is a member of this name, which is ASCII. */
+  /** Returns true if a step of the path is a member of this name, which is ASCII. */
   stepIs(step: i32, name: string): bool {
     return step < this.depth && this.starts[step] >= 0 && isWord(this.starts[step], this.ends[step], name);
   }
@@ -94,7 +94,7 @@ export class Reader {
     return pointer;
   }
 
-  /** What the name or text says, in UTF-8: where places in it are counted from. */
+  /** The decoded name or text in UTF-8; redactions count its bytes. */
   decoded(): Span {
     return decode(this.from, this.to);
   }

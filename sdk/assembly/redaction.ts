@@ -1,10 +1,10 @@
 import { Writer } from "./writer";
 
-/** What the gateway takes in one verdict. */
+/** The limit of one verdict. */
 const most: i32 = 256;
 const longestPointer: i32 = 1_024;
 
-/** A place in the answer that shall not be read by whoever asked. */
+/** A span of the answer that the caller must not read. */
 class Redaction {
   constructor(
     public rule: string,
@@ -20,10 +20,10 @@ class Redaction {
   }
 }
 
-/** The redactions of a verdict. None is left out in silence: what is more than the gateway takes has to block. */
+/** The redactions of a verdict. None is dropped silently: more than the gateway accepts block the answer. */
 export class RedactionList {
   private kept: Redaction[] = [];
-  /** Whether there were more than fit. */
+  /** True where there were more than fit. */
   overflow: bool = false;
 
   get length(): i32 {
@@ -35,7 +35,7 @@ export class RedactionList {
     else this.kept.push(new Redaction(rule, pointer, start, end, replacement));
   }
 
-  /** Writes them as a list of at most so many bytes; where they are more, writes nothing and overflows. */
+  /** Writes them as a list of at most so many bytes; overflows and writes nothing where they need more. */
   write(writer: Writer, name: string, mostBytes: i32): void {
     const list = new Writer();
     for (let index = 0; index < this.kept.length; index++) {

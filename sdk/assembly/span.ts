@@ -1,6 +1,6 @@
 // Places are addresses in the plugin's memory: `from` is the first byte of a text, `to` the one behind its last.
 
-/** Bytes that may be read behind the end of a text; what they hold says nothing. */
+/** Bytes that may be read past the end of a text; their contents are undefined. */
 export const slack: i32 = 16;
 
 /** A run of UTF-8 bytes. */
@@ -28,7 +28,9 @@ export function textBetween(from: i32, to: i32): string {
   return String.UTF8.decodeUnsafe(<usize>from, <usize>(to - from));
 }
 
-/** Whether a span begins with a word, which is ASCII in lower case; ASCII letters of the span may be in either. */
+/**
+ * Returns true if a span begins with a word, given in lower-case ASCII; ASCII letters of the span match in either case.
+ */
 export function hasWord(at: i32, to: i32, word: string): bool {
   if (at + word.length > to) return false;
   for (let index = 0; index < word.length; index++) {
@@ -37,7 +39,7 @@ export function hasWord(at: i32, to: i32, word: string): bool {
   return true;
 }
 
-/** Whether a span begins with this ASCII text. */
+/** Returns true if a span begins with this ASCII text. */
 export function hasPrefix(at: i32, to: i32, prefix: string): bool {
   if (at + prefix.length > to) return false;
   for (let index = 0; index < prefix.length; index++) {
@@ -46,7 +48,7 @@ export function hasPrefix(at: i32, to: i32, prefix: string): bool {
   return true;
 }
 
-/** Whether a span is this ASCII text. */
+/** Returns true if a span equals this ASCII text. */
 export function isWord(from: i32, to: i32, word: string): bool {
   return to - from === word.length && hasPrefix(from, to, word);
 }

@@ -3,8 +3,8 @@ import { byteAt, Span, slack } from "./span";
 import { writeCode } from "./utf8";
 
 /**
- * What a text says whose escapes are those of JSON, such as JSON inside a JSON text, and the way back to where it stood.
- * What is no escape stays as it is.
+ * Undoes the JSON escapes of a text, such as JSON inside a JSON text, and maps positions back to the source. Keeps
+ * anything that is not an escape.
  */
 export class Unescaped {
   text: Span;
@@ -32,7 +32,7 @@ export class Unescaped {
     this.written = start;
   }
 
-  /** Whether an escape was undone. */
+  /** True where an escape was undone. */
   get isOther(): bool {
     return this.text.length !== this.to - this.from;
   }

@@ -1,4 +1,4 @@
-/** Writes a code point at a place, and answers with the place behind it. What is none becomes U+FFFD. */
+/** Writes a code point at a position and returns the position after it. An invalid one becomes U+FFFD. */
 export function writeCode(at: i32, code: i32): i32 {
   if (code >= 0xd800 && code < 0xe000) return writeCode(at, 0xfffd);
   if (code < 0x80) {

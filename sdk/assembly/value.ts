@@ -4,9 +4,8 @@ import { closingQuote, endOfLiteral, endOfValue } from "./scan";
 import { byteAt, isDigit, Span, textBetween } from "./span";
 
 /**
- * A JSON value of the input, or none: what `get` finds nothing at. Whoever asks a value for what it is not, such as
- * `text()` of a number, ends the plugin with a trap, and the gateway blocks: ask `isText` first, or name what to take
- * in its place.
+ * A JSON value of the input, or none: the result of a `get` without a match. Reading a value as another type, such as
+ * `text()` of a number, traps, and the gateway blocks: check `isText` first, or pass a fallback.
  */
 export class Value {
   /** `at` is where the value begins in the input, 0 for none. */
@@ -45,7 +44,7 @@ export class Value {
     return this.exists && (this.begins(0x2d) || isDigit(byteAt(this.at)));
   }
 
-  /** Whether the value is this text. */
+  /** Returns true if the value is this text. */
   is(text: string): bool {
     return this.isText && this.text() === text;
   }
@@ -58,7 +57,7 @@ export class Value {
     return this.isText ? this.text() : otherwise;
   }
 
-  /** The text in UTF-8: where places in it are counted from. */
+  /** The text in UTF-8; redactions count its bytes. */
   decoded(): Span {
     if (!this.isText) unreachable();
     return decode(this.at + 1, closingQuote(this.at + 1, this.end));
@@ -101,7 +100,7 @@ export class Value {
     return items;
   }
 
-  /** What stands at a JSON Pointer (RFC 6901) in this value: `get("/rows/0/name")`. */
+  /** The value at a JSON Pointer (RFC 6901) in this value: `get("/rows/0/name")`. */
   get(pointer: string): Value {
     if (pointer.length > 0 && pointer.charCodeAt(0) !== 0x2f) unreachable();
     let at = this.at;
@@ -129,7 +128,7 @@ export class Value {
   }
 }
 
-/** Where the value begins that one step of a pointer leads to, 0 where it leads to none. */
+/** The start of the value that one step of a pointer leads to; 0 where there is none. */
 function stepTo(at: i32, end: i32, pointer: string, from: i32, to: i32): i32 {
   const first = byteAt(at);
   if (first === 0x7b) return memberOf(at, end, pointer, from, to);
@@ -146,7 +145,7 @@ function memberOf(object: i32, end: i32, pointer: string, from: i32, to: i32): i
   return 0;
 }
 
-/** Whether the name of a member is this step of a pointer: by its bytes where both are plain, else by what they say. */
+/** Returns true if a member's name equals this step of a pointer: by its bytes where both are plain, else decoded. */
 function isNamed(start: i32, close: i32, pointer: string, from: i32, to: i32): bool {
   const length = to - from;
   let index = 0;

@@ -7,9 +7,9 @@ const mostFindingBytes: i32 = 130_000;
 const mostRedactionBytes: i32 = 130_000;
 
 /**
- * A plugin's answer: its findings, of which the strictest decides, and what to redact. Each of `allow`, `review` and
- * `block` adds a finding; `at`, `severity`, `risk` and `approvals` say more of the one that was added last. A rule is
- * named without the plugin's name before it.
+ * A plugin's verdict: its findings, of which the strictest decides, and its redactions. Each of `allow`, `review` and
+ * `block` adds a finding; `at`, `severity`, `risk` and `approvals` describe the last one added. Rules are named without
+ * the plugin's name.
  */
 export class Verdict {
   private findings: FindingList = new FindingList();
@@ -24,7 +24,7 @@ export class Verdict {
     return this.add(new Finding(rule, Decision.allow, message));
   }
 
-  /** Says what was seen, and permits nothing: where nobody else allows the action, it is not allowed. */
+  /** Adds a finding that permits nothing: unless another policy allows the action, it is not allowed. */
   note(rule: string, message: string): Verdict {
     return this.add(new Finding(rule, Decision.allow, message));
   }
@@ -37,52 +37,52 @@ export class Verdict {
     return this.add(new Finding(rule, Decision.block, message));
   }
 
-  /** The same with a decision that the settings choose: `allow`, `review` or `block`; another traps. */
+  /** Adds a finding with a decision chosen by the settings: `allow`, `review` or `block`; another traps. */
   decide(decision: string, rule: string, message: string): Verdict {
     if (decision === "block") return this.block(rule, message);
     if (decision === "review") return this.review(rule, message);
     return decision === "allow" ? this.allow(rule, message) : unreachable();
   }
 
-  /** Where: a JSON Pointer into the action. */
+  /** Sets the place: a JSON Pointer into the action. */
   at(pointer: string): Verdict {
     this.findings.last.pointer = pointer;
     return this;
   }
 
-  /** Unless told: high for a block, medium for a review, info for an allow. */
+  /** Sets the severity. Default: high for a block, medium for a review, info for an allow. */
   severity(severity: Severity): Verdict {
     this.findings.last.severity = severity;
     return this;
   }
 
-  /** From 0 to 100. Unless told: 80 for a block, 40 for a review, 0 for an allow. */
+  /** Sets the risk, 0 to 100. Default: 80 for a block, 40 for a review, 0 for an allow. */
   risk(risk: i32): Verdict {
     this.findings.last.risk = risk;
     return this;
   }
 
-  /** How many reviewers a review needs, 1 to 10. */
+  /** The number of reviewers of a review, 1 to 10. */
   approvals(approvals: i32): Verdict {
     this.findings.last.approvals = approvals;
     return this;
   }
 
   /**
-   * Replaces bytes of the answer, from `start` to before `end`, counted in what the text at `pointer` says in UTF-8.
-   * `replacement` is of 64 printable ASCII characters at most. In phase `output` only. More than 256 block the answer.
+   * Replaces bytes of the answer, from `start` to before `end`, counted in the decoded UTF-8 of the text at `pointer`.
+   * `replacement` is at most 64 printable ASCII characters. In phase `output` only. More than 256 block the answer.
    */
   redact(rule: string, pointer: string, start: i32, end: i32, replacement: string): Verdict {
     this.redactions.add(rule, pointer, start, end, replacement);
     return this;
   }
 
-  /** Whether a finding or a redaction was added. */
+  /** True where a finding or a redaction was added. */
   get isSilent(): bool {
     return this.findings.decision === Decision.abstain && this.redactions.length === 0;
   }
 
-  /** As the gateway reads it; `name` is the plugin's. */
+  /** Writes it as the gateway expects it; `name` is the plugin's. */
   write(writer: Writer, name: string): void {
     const redactions = new Writer();
     if (this.redactions.length > 0) this.redactions.write(redactions.raw(',"redactions":'), name, mostRedactionBytes);
@@ -103,7 +103,7 @@ export class Verdict {
   }
 }
 
-/** A verdict that says nothing, until something is added: no rule of this plugin is about the action. */
+/** An empty verdict that abstains until something is added: no rule of this plugin is about the action. */
 export function abstain(): Verdict {
   return new Verdict(Decision.abstain);
 }

@@ -11,7 +11,7 @@ export class Writer {
   private at: i32 = 0;
   private end: i32 = 0;
 
-  /** What was written since, until more is written. */
+  /** The bytes written so far; valid until the next write. */
   get written(): Span {
     return new Span(this.from, this.at);
   }
@@ -39,8 +39,8 @@ export class Writer {
   }
 
   /**
-   * The same for a message as the gateway takes it: of characters that show as themselves, 512 at most. What a reader
-   * might not see, or take for something else, is shown as U+FFFD.
+   * Writes a message as the gateway accepts it: printable characters, at most 512. Characters that are invisible or
+   * misleading become U+FFFD.
    */
   message(text: string): Writer {
     return this.quote(text, min(text.length, longestMessage), true);

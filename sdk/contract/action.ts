@@ -6,7 +6,7 @@ export type Phase = "list" | "input" | "output";
 export type Capability = "read" | "generate" | "network" | "write" | "execute" | "approve" | "deploy" | "delete";
 export type Role = "admin" | "operator" | "viewer";
 
-/** Whether a ticket permits the action it came with; all but `valid` are reasons why not. */
+/** The status of the ticket presented with an action; all but `valid` are reasons for refusing it. */
 export type TicketStanding =
   | "valid"
   | "forged"
@@ -38,21 +38,21 @@ export interface ActionEnvelope {
   readonly target: string;
   readonly capability: Capability;
   readonly arguments: Json;
-  /** What a client sends to continue an interrupted request. */
+  /** The client's continuation of an interrupted request. */
   readonly continuation?: JsonObject;
   /** The upstream's answer; in phase `output` only. */
   readonly output?: Json;
   /** The tool as its upstream described it. */
   readonly tool_definition?: { readonly digest: string; readonly annotations: JsonObject };
-  /** Whether the operator says that this tool brings in what strangers wrote. */
+  /** True where the operator marked the tool as a source of untrusted content. */
   readonly untrusted?: true;
   /** The capability ticket that came with it. */
   readonly ticket?: { readonly id: string | null; readonly standing: TicketStanding };
-  /** What the client says of itself, and where it came from. */
+  /** The client's self-declared name and version, and its address. */
   readonly client: { readonly name: string; readonly version: string; readonly address: string };
-  /** Where its arguments reach to. Absent for model requests, which reach nowhere by themselves. */
+  /** The hosts and paths that its arguments reach. Absent for model requests, which reach nowhere by themselves. */
   readonly facts?: ActionFacts;
-  /** What its session did and met before it. */
+  /** The state of its session before it. */
   readonly session_state?: SessionState;
 }
 
@@ -72,13 +72,13 @@ export interface SessionState {
   readonly actions: number;
   /** New reviews it asked for. */
   readonly reviews: number;
-  /** Different tools it used, and whether this action's is not among them. */
+  /** The number of different tools it used; `new_tool`: this action's is not among them. */
   readonly tools: number;
   readonly new_tool: boolean;
   readonly taints: readonly Taint[];
 }
 
-/** Something a session met that everything it does afterwards may be due to. */
+/** Content that the session read, which may influence everything after it. */
 export interface Taint {
   /** `untrusted`, or the word of the rule that found it. */
   readonly name: string;
@@ -90,9 +90,9 @@ export interface Taint {
   readonly at: number;
 }
 
-/** What `evaluate` reads. */
+/** The input of `evaluate`. */
 export interface PluginInput {
-  /** The author's defaults with the operator's values in their place. */
+  /** The author's defaults with the operator's values applied. */
   readonly settings: JsonObject;
   readonly action: ActionEnvelope;
 }

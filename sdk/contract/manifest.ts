@@ -26,12 +26,12 @@ export interface PluginManifest {
   };
   /** Rises with each release. */
   readonly sequence?: number;
-  /** There are none to ask for. */
+  /** Must be empty: there are none yet. */
   readonly capabilities?: readonly never[];
   readonly limits?: {
-    /** 10,000 to 50,000,000; 5,000,000 where it is not told. */
+    /** 10,000 to 50,000,000; default 5,000,000. */
     readonly fuel?: number;
-    /** Of 64 KiB: 1 to 256; 64 where it is not told. */
+    /** Pages of 64 KiB: 1 to 256; default 64. */
     readonly memory_pages?: number;
   };
 }

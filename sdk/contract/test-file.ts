@@ -9,7 +9,7 @@ export interface TestFile {
 
 export interface TestCase {
   readonly name: string;
-  /** What is not told is an operator's MCP call. */
+  /** Omitted members default to an operator's MCP call. */
   readonly action?: TestAction;
   /** One case of each row, the row's members in place of the action's; 1 to 1,000. */
   readonly each?: readonly TestAction[];
@@ -18,7 +18,7 @@ export interface TestCase {
   readonly expect: Expectation;
 }
 
-/** As much of an action as a case is about; identifiers in snake_case. */
+/** A partial action; identifiers in snake_case. */
 export interface TestAction {
   /** RFC 3339 with a zone. */
   readonly time?: string;
@@ -37,9 +37,9 @@ export interface TestAction {
   readonly tool_definition?: Partial<NonNullable<ActionEnvelope["tool_definition"]>>;
   readonly untrusted?: boolean;
   readonly client?: Partial<ActionEnvelope["client"]>;
-  /** Found in the arguments unless told. */
+  /** Derived from the arguments by default. */
   readonly facts?: Partial<ActionFacts>;
-  /** A session that begins unless told. */
+  /** A new session by default. */
   readonly session_state?: Partial<Omit<SessionState, "taints">> & { readonly taints?: readonly TestTaint[] };
 }
 
@@ -63,9 +63,9 @@ export interface Expectation {
   readonly errors?: 0 | 1;
   /** A part of some finding's message. */
   readonly message?: string;
-  /** How many reviewers a review asks for, 1 to 10. */
+  /** The number of reviewers that a review requires, 1 to 10. */
   readonly approvals?: number;
-  /** All of them, in any order: of each, what is told must hold. */
+  /** All redactions, in any order; every given member must match. */
   readonly redactions?: readonly ExpectedRedaction[];
 }
 
@@ -73,7 +73,7 @@ export interface Expectation {
 export interface ExpectedRedaction {
   readonly rule?: string;
   readonly pointer?: string;
-  /** What stands there. */
+  /** The redacted text. */
   readonly text?: string;
   readonly replacement?: string;
 }

@@ -1,6 +1,6 @@
 import type { ActionEnvelope } from "../contract/index.ts";
 
-/** A plausible call of an MCP tool, with what a test changes about it. */
+/** A sample call of an MCP tool, with the given changes. */
 export function exampleAction(changed: Partial<ActionEnvelope> = {}): ActionEnvelope {
   return {
     version: 1,

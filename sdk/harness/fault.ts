@@ -1,4 +1,4 @@
-/** Why a plugin gave no verdict; the gateway blocks, and says the same word in its evidence. */
+/** The reason why a plugin failed; the gateway blocks and reports the same word. */
 export type FaultReason =
   | "trap"
   | "plugin_error"
@@ -9,7 +9,7 @@ export type FaultReason =
   | "log_cap"
   | "input_cap";
 
-/** A plugin that did not answer as the contract says. */
+/** A plugin that violated the contract. */
 export class PluginFault extends Error {
   readonly reason: FaultReason;
 

@@ -7,10 +7,10 @@ const maxLogBytes = 4_096;
 /** The module that a plugin's imports name. */
 export const abiModule = "extism:host/env";
 
-/** Hears what a plugin logs. The gateway throws it away. */
+/** Receives the plugin's log. The gateway discards it. */
 export type Log = (level: "debug" | "info" | "warn" | "error", text: string) => void;
 
-/** The host's side of the ABI for one call: functions to import, and what was answered. */
+/** The host's side of the ABI for one call: the functions to import, and the output. */
 export class Host {
   readonly functions: Readonly<Record<string, (...values: never[]) => unknown>>;
   readonly #memory = new LentMemory();
@@ -48,7 +48,7 @@ export class Host {
     };
   }
 
-  /** Throws PluginFault where the plugin gave up or said nothing. */
+  /** Throws PluginFault where the plugin reported an error or set no output. */
   answer(): Uint8Array {
     if (this.#failed) throw new PluginFault("plugin_error", "the plugin reported an error of its own");
     if (this.#output === undefined) throw new PluginFault("missing_output", "the plugin set no output");

@@ -2,10 +2,10 @@ import { PluginFault } from "./fault.ts";
 
 const maxBytes = 1_048_576;
 const maxBlocks = 4_096;
-/** No block begins at 0, which stands for "none". */
+/** No block starts at 0, which means "none". */
 const firstOffset = 8;
 
-/** Memory that the host lends a plugin for one call, in blocks that begin at multiples of 8. */
+/** Host memory for one call of a plugin, in blocks that start at multiples of 8. */
 export class LentMemory {
   readonly bytes: Uint8Array = new Uint8Array(maxBytes);
   readonly view: DataView = new DataView(this.bytes.buffer);
@@ -29,7 +29,7 @@ export class LentMemory {
     return this.#lengths.get(offset) ?? 0;
   }
 
-  /** The offset, where so many bytes from it on were lent. */
+  /** Returns the offset where that many bytes from it on are allocated. */
   check(offset: number, length: number): number {
     if (offset >= firstOffset && length >= 0 && offset + length <= this.#end) return offset;
     throw new PluginFault("host_call", "expected an offset inside the memory that was allocated");

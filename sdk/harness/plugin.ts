@@ -21,9 +21,9 @@ export interface LoadedPlugin {
 const maxInput = 4_194_304;
 
 /**
- * Loads a plugin out of its folder, or a module by itself, which then has the name of its file. Rejects where the module
- * lacks `evaluate`, imports what no gateway gives, fails before its first call, or refuses its settings. It runs without
- * the gateway's meter: a plugin that never ends never ends here either.
+ * Loads a plugin from its folder, or a module by itself, named after its file. Rejects where the module lacks
+ * `evaluate`, imports unknown functions, fails before its first call, or refuses its settings. Runs without the
+ * gateway's meter: an endless plugin never ends here.
  */
 export async function loadPlugin(
   path: string,
@@ -43,7 +43,7 @@ export async function loadPlugin(
   };
 }
 
-/** What one export answers, in a new instance. */
+/** Calls one export in a new instance and returns its output. */
 function callOnce(module: WebAssembly.Module, entry: string, input: Partial<PluginInput>, log: Log): Uint8Array {
   const bytes = new TextEncoder().encode(JSON.stringify(input));
   if (bytes.length > maxInput) throw new PluginFault("input_cap", `expected at most ${maxInput} bytes`);
@@ -54,7 +54,7 @@ function callOnce(module: WebAssembly.Module, entry: string, input: Partial<Plug
   return host.answer();
 }
 
-/** The exports of a new instance, its beginning behind it. */
+/** The exports of a new, initialised instance. */
 function begin(module: WebAssembly.Module, host: Host): WebAssembly.Instance["exports"] {
   return trapping(() => {
     const { exports } = new WebAssembly.Instance(module, { [abiModule]: host.functions });

@@ -1,6 +1,8 @@
 import { PluginFault } from "./fault.ts";
 
-/** Reads what `validate_settings` answered. Throws RangeError with the plugin's own words where it refuses its settings. */
+/**
+ * Reads the output of `validate_settings`. Throws RangeError with the plugin's message where it refuses its settings.
+ */
 export function checkSettings(answer: Uint8Array): void {
   const { valid, message } = parse(answer);
   if (valid === true && message === undefined) return;

@@ -5,7 +5,7 @@ const most = 256;
 const rulePattern = /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+$/;
 const pointerPattern = /^\/(?:[^~\0]|~[01])*$/s;
 const outputPattern = /^\/output\/(?:[^~\0]|~[01])*$/s;
-/** What shows as itself; a backslash before `u{` is how the gateway writes what does not. */
+/** Printable characters; a backslash before `u{` is how the gateway escapes others. */
 const printablePattern = /^(?:[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\\]| |\\(?!u\{))+$/u;
 /** From the weakest to the strictest. */
 const decisions: readonly Decision[] = ["allow", "review", "block"];
@@ -15,7 +15,10 @@ const redactionMembers = ["rule", "pointer", "start", "end", "replacement"];
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A plugin's answer, by the rules of the gateway. Throws PluginFault (`malformed_verdict`) that says which was broken. */
+/**
+ * Checks a plugin's output by the rules of the gateway. Throws PluginFault (`malformed_verdict`) that names the
+ * violated one.
+ */
 export function readVerdict(answer: Uint8Array, name: string, phase: Phase): Verdict {
   const verdict = parse(answer);
   expect(isClosed(verdict, ["decision", "findings", "redactions"]), "`decision`, `findings` and maybe `redactions`");
@@ -23,7 +26,7 @@ export function readVerdict(answer: Uint8Array, name: string, phase: Phase): Ver
   expect(Array.isArray(findings) && findings.length <= most, `a list of at most ${most} findings`);
   for (const finding of findings) checkFinding(finding, name);
   const strictest = decisions.findLast((each) => findings.some((finding: Members) => finding.decision === each));
-  // What only allows may also abstain: it saw something, and permits nothing.
+  // A plugin with findings that only allow may abstain: that permits nothing.
   const allowed = strictest === undefined || strictest === "allow" ? ["allow", "abstain"] : [strictest];
   expect(allowed.includes(decision as Decision), `the decision ${allowed.join(" or ")}`);
   if (redactions !== undefined) checkRedactions(redactions, name, phase);
@@ -34,7 +37,7 @@ function parse(answer: Uint8Array): Members {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(answer);
     const value: unknown = JSON.parse(text);
-    // Each member has a colon outside of texts: where there are more, one was written twice.
+    // Each member has one colon outside of texts: more colons than members mean a repeated member.
     const colons = text.replace(/"(?:[^"\\]|\\.)*"/gs, "").split(":").length - 1;
     if (colons === membersIn(value)) return value as Members;
   } catch (cause) {

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 
 const maxName = 256;
 
-/** Reads a span of a WASM binary. Whatever leaves the span or its encoding throws ModuleFault with the offset. */
+/** Reads a range of a WASM binary. Anything outside the range or the encoding throws ModuleFault with the offset. */
 export class BinaryReader {
   readonly #bytes: Uint8Array;
   readonly #end: number;
@@ -54,7 +54,7 @@ export class BinaryReader {
     throw this.fault(`a signed number of ${bits} bits`, "a longer one");
   }
 
-  /** A count of items that follow, each at least one byte long. */
+  /** The count of the items that follow, each at least one byte long. */
   count(what: string, most: number): number {
     const count = this.u32();
     if (count > most) throw this.fault(`at most ${most} ${what}`, String(count));
@@ -75,14 +75,14 @@ export class BinaryReader {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
-  /** A reader of the next `length` bytes alone. */
+  /** Returns a reader of the next `length` bytes. */
   span(length: number): BinaryReader {
     const start = this.#at;
     this.take(length);
     return new BinaryReader(this.#bytes, start, start + length);
   }
 
-  /** What was read since an offset, not copied. */
+  /** The bytes read since an offset, not copied. */
   since(offset: number): Uint8Array {
     return this.#bytes.subarray(offset, this.#at);
   }
@@ -101,7 +101,7 @@ export class BinaryReader {
   }
 }
 
-/** Whether the last byte of a signed number repeats its sign in every bit it has to spare. */
+/** Returns true where the last byte of a signed number repeats its sign in all unused bits. */
 function isSignExtension(byte: number, bits: number): boolean {
   if (byte > 0x7f) return false;
   const spare = byte >> (bits - 1);
@@ -112,7 +112,7 @@ export function hex(byte: number): string {
   return `0x${byte.toString(16).padStart(2, "0")}`;
 }
 
-/** Bytes of a WASM binary that grow as they are written. */
+/** Writes a WASM binary into a growing buffer. */
 export class BinaryWriter {
   #bytes = new Uint8Array(1_024);
   #length = 0;
@@ -121,7 +121,7 @@ export class BinaryWriter {
     return this.#length;
   }
 
-  /** What was written; a view, good until the next write. */
+  /** The written bytes; a view, valid until the next write. */
   get bytes(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -141,18 +141,18 @@ export class BinaryWriter {
     this.write(unsigned(value));
   }
 
-  /** A signed constant whose value is known later; answers with its place. */
+  /** Reserves a signed constant to be filled in later; returns its position. */
   reserve(): number {
     this.write(padded(0));
     return this.#length - padding;
   }
 
-  /** Fills in what was reserved; below 2^31. */
+  /** Fills in a reserved constant; below 2^31. */
   fill(at: number, value: number): void {
     this.#bytes.set(padded(value), at);
   }
 
-  /** The length of the bytes, then the bytes. */
+  /** Writes the length of the bytes, then the bytes. */
   sized(bytes: Uint8Array): void {
     this.u32(bytes.length);
     this.write(bytes);
@@ -181,7 +181,7 @@ function unsigned(value: number): number[] {
   return bytes;
 }
 
-/** A number of up to 31 bits, not negative, as five bytes of signed LEB128. */
+/** Encodes a non-negative number of up to 31 bits as five bytes of signed LEB128. */
 function padded(value: number): number[] {
   return Array.from({ length: padding }, (_, index) => {
     const low = Math.floor(value / 2 ** (7 * index)) & 0x7f;
@@ -189,7 +189,7 @@ function padded(value: number): number[] {
   });
 }
 
-/** What is wrong with a module, in words for its author. Nothing of such a module is used. */
+/** A fault of a module, worded for its author. Nothing of such a module is used. */
 export class ModuleFault extends Error {
   constructor(message: string) {
     super(message);

@@ -3,25 +3,28 @@ import { type Body, type FunctionType, type ParsedModule, readIndex, readValueTy
 import { bulk, type Opcode, op, opcodeOf, prefixedOpcodeOf } from "./opcode.ts";
 
 const maxBlocks = 128;
-/** The engine compiles anew what runs often, beside the threads that serve: with tens of thousands it takes seconds. */
+/**
+ * The largest number of functions: the engine recompiles hot ones in background threads, which takes seconds with tens
+ * of thousands.
+ */
 const maxLoops = 4_096;
-/** Values on the operand stack at once: with the locals it bounds what a frame takes of the engine's stack. */
+/** The operand stack's limit: with the locals it bounds the engine's stack frame. */
 const maxOperands = 1_024;
-/** One call of a host function, whatever it moves. */
+/** The price of one call of a host function. */
 const hostCallCost = 192;
-/** A new page is dear when it is first written to: the system finds it then. */
+/** The price of a new page: the system allocates it when it is first written to. */
 const pageCharge = { shift: 0, price: 32_768 };
 const byteCharge = { shift: 3, price: 1 };
-/** A unit more at each charge for each 64 KiB of a metered function. */
+/** One more unit at each charge for each 64 KiB of a metered function. */
 const lengthShift = 16;
 
-/** Byte offsets of one instruction: in what the meter wrote, and in the module as its author built it. */
+/** Byte offsets of one instruction: in the metered code and in the original module. */
 export interface Origin {
   metered: number;
   readonly original: number;
 }
 
-/** A place where fuel is charged for the instructions that count on it. */
+/** A charge: fuel taken at one position for the instructions that follow it. */
 interface Charge {
   readonly place: number;
   cost: number;
@@ -30,20 +33,20 @@ interface Charge {
 interface Block {
   readonly kind: "function" | "block" | "loop" | "if";
   readonly type: FunctionType;
-  /** How many operands lie below those the block takes. */
+  /** The operands below those of the block. */
   readonly base: number;
-  /** What the code around the block counts on. */
+  /** The charge of the code around the block. */
   readonly around: Charge;
-  /** Whether a branch may lead to its end, or one of its arms leave it for elsewhere. */
+  /** True where a branch may lead to its end or an arm may leave it. */
   forked: boolean;
 }
 
 /**
- * Rewrites one function so that it pays for what it does.
+ * Rewrites one function so that it pays for its work.
  *
- * INVARIANT: between two passes of the place where an instruction is charged, it runs at most once, and never before the
- * first: places are the function's beginning, each loop's, both arms of an `if`, and where the ways of a fork part or
- * meet. What lies between forks is charged at once, whichever way out of it is taken.
+ * INVARIANT: between two executions of a charge, each instruction charged there runs at most once, and never before the
+ * first: charges stand at the function's start, each loop's, both arms of an `if`, and where paths part or meet. The
+ * code between forks is charged at once, whichever way out of it is taken.
  */
 export class BodyMeter {
   readonly #module: ParsedModule;
@@ -72,17 +75,17 @@ export class BodyMeter {
     this.#charge = this.#startCharge();
   }
 
-  /** The function's locals and code, metered. Throws ModuleFault at an instruction this sandbox does not know. */
+  /** Meters the function's locals and code. Throws ModuleFault at an unknown instruction. */
   meter(): Uint8Array {
     this.#open("function", { params: [], results: this.#type.results });
     // Locals are zeroed when the function is entered.
     this.#charge.cost += 2 + this.#locals;
     while (this.#blocks.length > 0) this.#step();
     this.#body.code.expectEnd("a function");
-    // Code that is too long for the processor's caches is slow wherever it goes.
+    // Code that exceeds the processor's caches is slow everywhere.
     const length = this.#out.length >> lengthShift;
     for (const { place, cost } of this.#charges) this.#out.fill(place, cost + length);
-    // A slot takes eight bytes of the engine's stack; twice that, and something for the frame itself.
+    // A slot takes eight bytes of the engine's stack; doubled, and with a surcharge for the frame.
     for (const place of this.#frames) this.#out.fill(place, 128 + 16 * (this.#locals + this.#highest));
     return this.#withScratch();
   }
@@ -92,7 +95,7 @@ export class BodyMeter {
     return this.#out.length;
   }
 
-  /** The local after the function's own is ours, for `chargeByLength`. */
+  /** The local after the function's own is used by `chargeByLength`. */
   #withScratch(): Uint8Array {
     const writer = new BinaryWriter();
     writer.u32(this.#body.localGroups + 1);
@@ -141,13 +144,13 @@ export class BodyMeter {
     else if (first === op.brIf) this.#charge = this.#startCharge();
   }
 
-  /** What follows cannot be reached before the block ends; its operands are not there. */
+  /** Marks code that is unreachable until the block ends; its operands do not exist. */
   #leave(): void {
     this.#dead = true;
     this.#height = this.#block.base + this.#block.type.params.length;
   }
 
-  /** A branch to the label so many blocks out. */
+  /** Branches to the label that many blocks out. */
   #fork(depth: number): void {
     const target = this.#blocks[this.#blocks.length - 1 - depth];
     if (target !== undefined) target.forked = true;
@@ -186,7 +189,7 @@ export class BodyMeter {
 
   #readBlockType(): FunctionType {
     const index = this.#body.code.signed(33);
-    // One byte below zero: nothing, or one value.
+    // A negative byte: no result, or one value.
     if (index === -64) return { params: [], results: [] };
     if (index < 0 && index >= -4) return { params: [], results: [128 + index] };
     const type = index < 0 ? undefined : this.#module.types[index];
@@ -219,7 +222,7 @@ export class BodyMeter {
 
   #chargeAfter(first: number, { kind, around, forked }: Block): void {
     if (first === op.else || (forked && kind !== "loop")) this.#charge = this.#startCharge();
-    // A block that nothing leaves early goes on where it ends; the others, where they began.
+    // A block that nothing leaves early keeps the charge at its end; others begin a new one.
     else if (kind !== "block") this.#charge = around;
   }
 
@@ -229,7 +232,7 @@ export class BodyMeter {
   }
 }
 
-/** How many of each thing an instruction may name where it stands. */
+/** The number of items of each kind that an instruction may refer to. */
 interface Scope {
   readonly labels: number;
   readonly locals: number;
@@ -240,10 +243,7 @@ const maxLabels = 4_096;
 
 const none: readonly number[] = [];
 
-/**
- * Reads what follows an instruction's code, and answers with the labels it names. Throws ModuleFault where it names what
- * is not there.
- */
+/** Reads an instruction's immediates and returns the labels it names. Throws ModuleFault for an index out of range. */
 function readImmediate(code: BinaryReader, opcode: Opcode, scope: Scope): readonly number[] {
   if (opcode.immediate === "label") return [readIndex(code, scope.labels, "a label")];
   if (opcode.immediate === "labels") return readLabels(code, scope.labels);
@@ -267,7 +267,7 @@ function skipImmediate(code: BinaryReader, { immediate, width }: Opcode, scope: 
   }
 }
 
-/** The labels of a table, the default last. */
+/** Reads the labels of a branch table, the default last. */
 function readLabels(code: BinaryReader, labels: number): readonly number[] {
   const count = code.count("labels", maxLabels);
   return Array.from({ length: count + 1 }, () => readIndex(code, labels, "a label"));
@@ -279,19 +279,19 @@ function skipAccess(code: BinaryReader, width: number): void {
   code.u32();
 }
 
-/** Indices of the globals that only injected code knows: they come after the module's own. */
+/** Indices of the globals that only injected code uses; they follow the module's own. */
 export interface MeterGlobals {
-  /** i64; below 0 the fuel is gone. */
+  /** i64; negative once the fuel is spent. */
   readonly fuel: number;
-  /** i32; bytes of call stack left, below 0 the calls are too deep. */
+  /** i32; bytes of call stack left, negative where calls are too deep. */
   readonly stack: number;
-  /** i32; 1 once the memory was refused more pages. */
+  /** i32; 1 once the memory was refused to grow. */
   readonly refused: number;
 }
 
 const emptyBlock = 0x40;
 
-/** Takes a constant from the fuel and traps where none is left. Answers with the place of the constant. */
+/** Deducts a constant from the fuel and traps where none is left. Returns the constant's position. */
 function chargeFuel(writer: BinaryWriter, { fuel }: MeterGlobals): number {
   global(writer, op.globalGet, fuel);
   writer.write([op.i64Const]);
@@ -302,7 +302,7 @@ function chargeFuel(writer: BinaryWriter, { fuel }: MeterGlobals): number {
   return place;
 }
 
-/** Takes `(n >> shift) * price` from the fuel, n being the unsigned i32 on top of the stack, which stays there. */
+/** Deducts `(n >> shift) * price` from the fuel, n being the unsigned i32 on top of the stack, which stays there. */
 function chargeByLength(
   writer: BinaryWriter,
   { fuel }: MeterGlobals,
@@ -320,7 +320,7 @@ function chargeByLength(
   local(writer, op.localGet, scratch);
 }
 
-/** Takes a frame from the call stack and traps where none is left. Answers with the place of the frame's size. */
+/** Deducts a frame from the call stack and traps where none is left. Returns the position of the frame's size. */
 function enterFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
   const place = moveStack(writer, stack, op.i32Sub);
   global(writer, op.globalGet, stack);
@@ -328,12 +328,12 @@ function enterFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
   return place;
 }
 
-/** Gives the frame back. Nothing else returns from a call: a trap ends them all. */
+/** Returns the frame. Nothing else returns from a call: a trap ends all of them. */
 function leaveFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
   return moveStack(writer, stack, op.i32Add);
 }
 
-/** Notes that the memory did not grow. Leaves what `memory.grow` answered on the stack. */
+/** Records that the memory did not grow. Leaves the result of `memory.grow` on the stack. */
 function noteRefusal(writer: BinaryWriter, { refused }: MeterGlobals, scratch: number): void {
   local(writer, op.localTee, scratch);
   writer.write([op.i32Const, 0x7f, op.i32Eq, op.if, emptyBlock, op.i32Const, 1]);

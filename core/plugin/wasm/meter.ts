@@ -4,27 +4,27 @@ import { BodyMeter, type MeterGlobals, type Origin } from "./body-meter.ts";
 import { type ModuleGlobal, type ParsedModule, valueTypes } from "./module.ts";
 import { op } from "./opcode.ts";
 
-/** A module that pays for what it does, and what of it the host may reach. */
+/** A metered module, and the exports that the host uses. */
 export interface MeteredModule {
   readonly bytes: Uint8Array;
-  /** Exports of the module's own globals that can change. */
+  /** Exports of the module's mutable globals. */
   readonly state: readonly string[];
   /** Exports to run once, in this order, before the first call. */
-  readonly beginnings: readonly string[];
-  /** Whether it can be asked about settings. */
+  readonly initializers: readonly string[];
+  /** True where it exports `validate_settings`. */
   readonly checksSettings: boolean;
 }
 
-/** Names of the exports that the host reads. The module's own exports are not kept, so none can take their place. */
+/** The exports that the host reads. The module's own exports are dropped, so none can shadow them. */
 export const hostExports = { memory: "memory", fuel: "fuel", stack: "stack", refused: "refused" } as const;
 
-/** Bytes of call stack, as frames are reckoned; the engine has about 980,000. */
+/** Bytes of call stack by the computed frame sizes; the engine has about 980,000. */
 export const stackBytes = 262_144;
 
 /**
- * Writes a parsed module anew: each function metered, the memory's maximum at most `memoryPages`, the table fixed, the
- * start function an export that the host calls on fuel, and the meter's globals after those the module can name.
- * `origins`, where given, is filled with every instruction, in order.
+ * Rewrites a parsed module: each function metered, the memory's maximum at most `memoryPages`, the table fixed, the
+ * start function an export that the host calls with fuel, and the meter's globals after those that the module can name.
+ * Fills `origins`, where given, with every instruction in order.
  */
 export function meterModule(module: ParsedModule, memoryPages: number, origins?: Origin[]): MeteredModule {
   const own = module.globals.length;
@@ -37,8 +37,8 @@ export function meterModule(module: ParsedModule, memoryPages: number, origins?:
   if (module.tableSize !== undefined) writer.section(4, tableSection(module.tableSize));
   if (module.memory !== undefined) writer.section(5, memorySection(module.memory, memoryPages));
   writer.section(6, globalSection(module.globals));
-  const beginnings = module.start === undefined ? [] : ["start"];
-  if (module.entries.has(initializer)) beginnings.push(initializer);
+  const initializers = module.start === undefined ? [] : ["start"];
+  if (module.entries.has(initializer)) initializers.push(initializer);
   writer.section(7, exportSection(module, globals));
   if (module.elements.length > 0) writer.section(9, raw(module.elements));
   const code = codeSection(module, globals, origins);
@@ -47,7 +47,7 @@ export function meterModule(module: ParsedModule, memoryPages: number, origins?:
   if (module.data.length > 0) writer.section(11, raw(module.data));
   const state = stateOf(module.globals).map(([name]) => name);
   const checksSettings = module.entries.has(settingsCheck);
-  return { bytes: writer.bytes.slice(), state, beginnings, checksSettings };
+  return { bytes: writer.bytes.slice(), state, initializers, checksSettings };
 }
 
 function raw(bytes: Uint8Array): BinaryWriter {
@@ -157,7 +157,7 @@ function codeSection(module: ParsedModule, globals: MeterGlobals, origins: Origi
   return writer;
 }
 
-/** What was counted from the beginning of a part is counted from that of the whole. */
+/** Offsets within a part become offsets within the whole. */
 function shift(origins: Origin[] | undefined, first: number, by: number): void {
   for (const origin of origins?.slice(first) ?? []) origin.metered += by;
 }

@@ -15,17 +15,17 @@ import {
 } from "./module.ts";
 
 const magic = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
-/** The sections in their order; number 12 stands before the code it counts data for. */
+/** The sections in order; number 12 precedes the code for which it counts data. */
 const order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 10, 11];
 const names = "custom type import function table memory global export start element code data data-count".split(" ");
 const maxModule = 1_048_576;
 
-/** Module under construction. */
+/** The module being read. */
 type Draft = { -readonly [Key in keyof ParsedModule]: ParsedModule[Key] };
 
 /**
- * Reads a module strictly: known sections once and in order, imports of the ABI alone, everything within bounds. Custom
- * sections are dropped. Throws ModuleFault; what the engine checks too (types of operands) is left to it.
+ * Reads a module strictly: known sections once and in order, imports of the ABI only, all counts bounded. Drops custom
+ * sections. Throws ModuleFault. Leaves checks that the engine also makes (types of operands) to it.
  */
 export function parseModule(bytes: Uint8Array): ParsedModule {
   checkBound("bytes in a module", bytes.length, maxModule);
@@ -102,7 +102,7 @@ const sectionReaders: Readonly<Record<number, SectionReader>> = {
     draft.data = readData(section);
   },
   12: (section) => {
-    // How many data segments there are: only instructions that this sandbox refuses need it.
+    // The number of data segments: needed only by instructions that are refused here.
     section.u32();
   },
 };

@@ -23,16 +23,16 @@ export interface Body {
   readonly code: BinaryReader;
 }
 
-/** A module as this sandbox understands it; whatever else the binary held was refused. */
+/** A parsed module; anything else in the binary was refused or dropped. */
 export interface ParsedModule {
   readonly types: readonly FunctionType[];
   readonly imports: readonly { readonly name: string; readonly type: number }[];
-  /** Type index by function index: what is imported first, then what is defined. */
+  /** Type index by function index: imported functions first, then defined ones. */
   readonly functions: readonly number[];
   readonly tableSize: number | undefined;
   readonly memory: { readonly min: number; readonly max: number | undefined } | undefined;
   readonly globals: readonly ModuleGlobal[];
-  /** Function index by name, of the exports that the ABI knows. */
+  /** Function index by name, for the exports of the ABI. */
   readonly entries: ReadonlyMap<string, number>;
   readonly start: number | undefined;
   readonly elements: Uint8Array;
@@ -70,7 +70,7 @@ export function readValueType(reader: BinaryReader): number {
   return type;
 }
 
-/** Functions of the ABI alone, with the ABI's types: the engine itself would convert whatever a module declares. */
+/** Allows functions of the ABI only, with the ABI's types: the engine would convert other declarations. */
 export function readImports(reader: BinaryReader, types: readonly FunctionType[]): ParsedModule["imports"] {
   return readList(reader, "imports", most.imports, () => {
     const module = reader.name();
@@ -101,7 +101,7 @@ export function readFunctions(reader: BinaryReader, types: readonly FunctionType
   return readList(reader, "functions", most.functions, () => readIndex(reader, types.length, "a type"));
 }
 
-/** One table of functions at most, which cannot change: its size is its size for good. */
+/** Allows at most one table of functions, of fixed size. */
 export function readTable(reader: BinaryReader): number | undefined {
   if (reader.count("tables", 1) === 0) return undefined;
   reader.expect(0x70, "a table of functions");
@@ -129,7 +129,7 @@ export function readGlobals(reader: BinaryReader): ModuleGlobal[] {
   });
 }
 
-/** A constant: a literal and `end`. Nothing else is needed, since no global can be imported. */
+/** Reads a constant: a literal and `end`. Nothing else is needed, since no global can be imported. */
 function readConstant(reader: BinaryReader): Uint8Array {
   const from = reader.at;
   const code = reader.byte();
@@ -142,7 +142,7 @@ function readConstant(reader: BinaryReader): Uint8Array {
   return reader.since(from);
 }
 
-/** The exports the ABI knows; the others cannot be reached from anywhere and are dropped. */
+/** Keeps the exports of the ABI; others cannot be reached and are dropped. */
 export function readExports(reader: BinaryReader, functions: number): Map<string, number> {
   const seen = new Set<string>();
   const entries = new Map<string, number>();
@@ -160,7 +160,7 @@ export function readExports(reader: BinaryReader, functions: number): Map<string
   return entries;
 }
 
-/** Active segments of functions, checked and given back as they were. */
+/** Checks active element segments of functions and returns them unchanged. */
 export function readElements(reader: BinaryReader, functions: number): Uint8Array {
   const from = reader.at;
   readList(reader, "element segments", most.segments, () => {

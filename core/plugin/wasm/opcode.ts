@@ -1,4 +1,4 @@
-/** What follows an instruction's code. */
+/** The immediates of an instruction. */
 type Immediate =
   | "none"
   | "block"
@@ -17,13 +17,13 @@ type Immediate =
   | "select"
   | "memories";
 
-/** One instruction: what follows it, how many values it takes and leaves, and what one execution costs in fuel. */
+/** One instruction: its immediates, the operands it pops and pushes, and its price in fuel. */
 export interface Opcode {
   readonly immediate: Immediate;
   readonly pops: number;
   readonly pushes: number;
   readonly cost: number;
-  /** Alignment may be at most this power of two. */
+  /** The largest alignment, as a power of two. */
   readonly width: number;
 }
 
@@ -82,7 +82,7 @@ add([0x0d], "label", 1, 0);
 add([0x0e], "labels", 1, 0, 3);
 add([0x0f], "none", 0, 0);
 add([0x10], "function", 0, 0, 8);
-// As dear as the dearest it may reach: a table can hold what the host offers.
+// Priced like the most expensive target: a table can hold host functions.
 add([0x11], "indirect", 1, 0, 200);
 add([0x1a], "none", 1, 0);
 add([0x1b], "none", 3, 1);
@@ -119,17 +119,17 @@ for (const first of [0x8b, 0x99]) {
 add(range(0xa7, 0xbf), "none", 1, 1, 2);
 add(range(0xc0, 0xc4), "none", 1, 1);
 
-/** The instruction of a one-byte code, or undefined for one this sandbox does not know. */
+/** Returns the instruction of a one-byte code; undefined for unknown ones. */
 export function opcodeOf(code: number): Opcode | undefined {
   return table.get(code);
 }
 
 const conversion: Opcode = { immediate: "none", pops: 1, pushes: 1, cost: 4, width: 0 };
 const copy: Opcode = { immediate: "memories", pops: 3, pushes: 0, cost: 16, width: 0 };
-// Filling nothing is what processors are slowest at.
+// Processors are slowest at filling nothing.
 const fill: Opcode = { ...copy, immediate: "memory", cost: 256 };
 
-/** The instruction of a code after the prefix 0xfc: saturating conversions, `memory.copy`, `memory.fill`. */
+/** Returns the instruction of a code after the prefix 0xfc: saturating conversions, `memory.copy`, `memory.fill`. */
 export function prefixedOpcodeOf(code: number): Opcode | undefined {
   if (code <= bulk.lastConversion) return conversion;
   if (code === bulk.copy) return copy;

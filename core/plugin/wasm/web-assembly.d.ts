@@ -1,4 +1,4 @@
-/** The part of the engine's interface that this folder uses; the compiler's own declaration of it comes with the whole DOM. */
+/** The part of the engine's interface used here; the compiler's own declaration needs the whole DOM. */
 declare namespace WebAssembly {
   type Exported = Global | Memory | ((...values: readonly unknown[]) => unknown);
 

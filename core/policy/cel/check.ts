@@ -19,13 +19,13 @@ const comparisons: ReadonlySet<string> = new Set(["_==_", "_!=_", "_<_", "_<=_",
 
 interface CheckResult {
   readonly faults: readonly ExpressionFault[];
-  /** What the whole expression gives. */
+  /** The shape of the whole expression. */
   readonly shape: Shape;
 }
 
 /**
- * Finds what would only fail when an action comes: unknown names, fields and functions, bad patterns, mixed arithmetic.
- * Patterns that stand in the expression are compiled and kept.
+ * Finds faults that would otherwise appear only at evaluation: unknown names, fields and functions, bad patterns, mixed
+ * arithmetic. Compiles and keeps literal patterns.
  */
 export function checkExpression(parsed: ParsedExpression, scope: Scope, patterns: PatternCache): CheckResult {
   const checker = new Checker(parsed, scope, patterns);
@@ -164,7 +164,7 @@ class Checker {
     return this.#fault(node, `expected a list or a map before \`[\`, got ${operand.kind}`);
   }
 
-  /** CEL converts nothing: `args.count + 1` adds an int to a double and fails on every action. */
+  /** CEL converts no numbers: `args.count + 1` adds an int to a double and would fail on every action. */
   #arithmetic(node: Expr, name: string, left: Shape, right: Shape): Shape {
     const kinds = [left.kind, right.kind];
     const symbol = name.slice(1, -1);
@@ -205,7 +205,7 @@ function resultOf(name: string, target: Shape | undefined): Shape {
   return ["timestamp", "duration"].includes(name) ? shapes.time : shapes.string;
 }
 
-/** What the items of a list of lists, or of other things, are once it is flat. */
+/** The items of a list of lists, or of another list, after flattening. */
 function flatElement(element: Shape | undefined): Shape {
   if (element?.kind === "list") return element.element ?? shapes.unknown;
   return element?.kind === "json" ? shapes.json : shapes.unknown;
@@ -220,8 +220,8 @@ const leafShape: Shape = {
 };
 
 /**
- * The functions a pack may call, with how many arguments each takes (a method's receiver not counted).
- * Everything else is refused at load: what is not here is not metered.
+ * The functions that a pack may call, with their numbers of arguments (without a method's receiver). All others are
+ * refused at load, because they are not metered.
  */
 export const functionArity: Readonly<Record<string, readonly number[]>> = {
   size: [1],
@@ -265,10 +265,10 @@ export const methodArity: Readonly<Record<string, readonly number[]>> = {
   getMilliseconds: [0, 1],
 };
 
-/** Macros the parser expands; named for "did you mean". */
+/** The macros that the parser expands; listed for "did you mean". */
 const macros = ["all", "exists", "exists_one", "filter", "map"] as const;
 
-/** Operators whose calls need no look-up. */
+/** Operators, which need no look-up. */
 const operators: ReadonlySet<string> = new Set([
   "!_",
   "-_",

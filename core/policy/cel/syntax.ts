@@ -11,11 +11,11 @@ export interface ParsedExpression {
   readonly root: Expr;
   /** The offset in the text where a node begins. */
   offsetOf(node: Expr): number;
-  /** A node as its author could have written it. */
+  /** The source text of a node, normalised. */
   textOf(node: Expr): string;
 }
 
-/** Something wrong with an expression, at an offset of its text. */
+/** A fault of an expression, at an offset of its text. */
 export interface ExpressionFault {
   readonly offset: number;
   readonly message: string;
@@ -66,7 +66,7 @@ function syntaxFault(error: unknown): ExpressionFault {
   );
 }
 
-/** Where brackets go too deep, texts skipped. Told before parsing: the parser recurses. */
+/** Finds brackets nested too deep, strings skipped. Checked before parsing: the parser recurses. */
 function deepBracket(text: string): number | undefined {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
@@ -85,7 +85,7 @@ function closingQuote(text: string, start: number): number {
   return at;
 }
 
-/** The nodes directly below one. */
+/** The child nodes. */
 function children(node: Expr): readonly Expr[] {
   const { exprKind: kind } = node;
   if (kind.case === "selectExpr") return present([kind.value.operand]);
@@ -115,19 +115,19 @@ function treeDepth(root: Expr): number {
   return depth;
 }
 
-/** The number of nodes below and including one: what evaluating it once costs. */
+/** Counts the nodes of an expression: the cost of evaluating it once. */
 export function countNodes(root: Expr): number {
   return 1 + children(root).reduce((count, node) => count + countNodes(node), 0);
 }
 
-/** What is known before a rule runs about the value of an expression. `json` is any JSON value: its numbers are doubles. */
+/** The kind of an expression's value as known before evaluation. `json` is any JSON value; its numbers are doubles. */
 type Kind = "bool" | "int" | "double" | "string" | "null" | "time" | "list" | "map" | "json" | "unknown";
 
 export interface Shape {
   readonly kind: Kind;
-  /** The only fields there are, where that is known. */
+  /** The only fields, where they are known. */
   readonly fields?: ReadonlyMap<string, Shape>;
-  /** What the items of a list (or the names in a map) are. */
+  /** The items of a list, or the names in a map. */
   readonly element?: Shape;
 }
 
@@ -144,7 +144,7 @@ export const shapes: Readonly<Record<Kind, Shape>> = {
   unknown: { kind: "unknown" },
 };
 
-/** A map with these fields and no others. */
+/** A map with exactly these fields. */
 export function recordShape(fields: Readonly<Record<string, Shape>>): Shape {
   return { kind: "map", fields: new Map(Object.entries(fields)), element: shapes.string };
 }

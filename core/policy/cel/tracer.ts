@@ -5,26 +5,28 @@ import { type CelEngine, ExpressionError } from "./engine.ts";
 import type { Variables } from "./scope.ts";
 import { type Comprehension, type Expr, isExpressionFault, type ParsedExpression, parseExpression } from "./syntax.ts";
 
-/** Parts told of one expression, and how deep they lie in one another. */
+/** The number of parts of one expression that are explained, and their depth. */
 const maxParts = 64;
 const maxPart = 12;
-/** Items of a loop's range that are tried to find the one that decided it. */
+/** Items of a loop's range that are searched for the deciding one. */
 const maxItems = 1_000;
 
-/** One action, and what of it may be seen. */
+/** An action, and its visible version. */
 interface TracedVariables {
   readonly real: Variables;
-  /** The same where nothing is hidden; null where no value may be seen. */
-  readonly shown: Variables | null;
+  /**
+   * The action without its hidden values; the same object where nothing is hidden, null where no value may be shown.
+   */
+  readonly visible: Variables | null;
 }
 
-/** What an evaluation gave: a value, or the reason why there is none. */
-type Asked = { readonly value: CelValue } | { readonly error: string; readonly spent: boolean };
+/** The result of an evaluation: a value, or the reason why there is none. */
+type EvaluatedPart = { readonly value: CelValue } | { readonly error: string; readonly spent: boolean };
 
 /**
- * Evaluates expressions part by part, each as the engine evaluates it inside the whole, and says what every part came to.
- * Whether something is true is told of the real action. Every other value is told only where it would be the same of the
- * action that may be seen: so none can hold, or be made of, what is hidden. Takes what is left of the engine's budget, and stops where that is spent.
+ * Evaluates an expression part by part, as the engine evaluates it, and reports the outcome of every part. Whether a
+ * condition is true is reported for the real action. Any other value is shown only where the visible action has the
+ * same: so none contains or depends on a hidden value. Spends what is left of the engine's budget and stops there.
  */
 export class ExpressionTracer {
   readonly #engine: CelEngine;
@@ -35,13 +37,13 @@ export class ExpressionTracer {
     this.#variables = variables;
   }
 
-  /** `text`: of an expression that compiled on this engine. */
+  /** `text` is that of an expression that compiled on this engine. */
   trace(text: string): ExplainedExpression {
-    return new Trace(this.#engine, parseAgain(text)).tell(this.#variables);
+    return new Trace(this.#engine, parseAgain(text)).run(this.#variables);
   }
 }
 
-/** The text of an expression, told of no action. */
+/** An expression without an action to evaluate it for. */
 export function untraced(text: string): ExplainedExpression {
   return { ...nothing, text: showText(text), outcome: "unavailable" };
 }
@@ -65,44 +67,44 @@ class Trace {
     this.#parsed = parsed;
   }
 
-  tell(variables: TracedVariables): ExplainedExpression {
-    return this.#tell(this.#parsed.root, variables, 0);
+  run(variables: TracedVariables): ExplainedExpression {
+    return this.#trace(this.#parsed.root, variables, 0);
   }
 
-  #tell(node: Expr, variables: TracedVariables, depth: number): ExplainedExpression {
+  #trace(node: Expr, variables: TracedVariables, depth: number): ExplainedExpression {
     this.#left--;
-    const answer = this.#answer(node, variables);
-    const told = { text: showText(this.#parsed.textOf(node)), ...answer };
-    if (answer.outcome === "budget_exceeded") return told;
+    const outcome = this.#outcome(node, variables);
+    const traced = { text: showText(this.#parsed.textOf(node)), ...outcome };
+    if (outcome.outcome === "budget_exceeded") return traced;
     const { parts, more } = this.#parts(node, variables, depth + 1);
-    return { ...told, parts, more };
+    return { ...traced, parts, more };
   }
 
-  /** What a node came to, without its parts. */
-  #answer(node: Expr, { real, shown }: TracedVariables): Omit<ExplainedExpression, "text"> {
-    const asked = this.#ask(node, real);
-    if ("value" in asked && typeof asked.value === "boolean")
-      return { ...nothing, outcome: asked.value ? "true" : "false", value: String(asked.value) };
-    if ("spent" in asked && asked.spent) return { ...nothing, outcome: "budget_exceeded" };
-    const outcome = "value" in asked ? "value" : "error";
-    const value = textOf(asked);
-    const isSame = shown === real || (shown !== null && textOf(this.#ask(node, shown)) === value);
+  /** The outcome of a node, without its parts. */
+  #outcome(node: Expr, { real, visible }: TracedVariables): Omit<ExplainedExpression, "text"> {
+    const result = this.#evaluate(node, real);
+    if ("value" in result && typeof result.value === "boolean")
+      return { ...nothing, outcome: result.value ? "true" : "false", value: String(result.value) };
+    if ("spent" in result && result.spent) return { ...nothing, outcome: "budget_exceeded" };
+    const outcome = "value" in result ? "value" : "error";
+    const value = textOf(result);
+    const isSame = visible === real || (visible !== null && textOf(this.#evaluate(node, visible)) === value);
     return { ...nothing, outcome, value: isSame ? value : hidden };
   }
 
   #parts(node: Expr, variables: TracedVariables, depth: number): Pick<ExplainedExpression, "parts" | "more"> {
-    const { parts, isAsked } = partsOf(node);
+    const { parts, isEvaluated } = partsOf(node);
     const loop = loopOf(node);
     if (parts.length === 0 && loop === undefined) return nothing;
     if (depth > maxPart) return { parts: [], more: true };
-    const told: ExplainedExpression[] = [];
+    const traced: ExplainedExpression[] = [];
     for (const part of parts) {
-      if (this.#left <= 0) return { parts: told, more: true };
-      const isNext = isAsked(told.map(({ outcome }) => outcome));
-      told.push(isNext ? this.#tell(part, variables, depth) : this.#skip(part));
+      if (this.#left <= 0) return { parts: traced, more: true };
+      const isNext = isEvaluated(traced.map(({ outcome }) => outcome));
+      traced.push(isNext ? this.#trace(part, variables, depth) : this.#skip(part));
     }
-    const turn = loop === undefined ? undefined : this.#turn(loop, variables, depth);
-    return { parts: turn === undefined ? told : [...told, turn], more: false };
+    const iteration = loop === undefined ? undefined : this.#iteration(loop, variables, depth);
+    return { parts: iteration === undefined ? traced : [...traced, iteration], more: false };
   }
 
   #skip(node: Expr): ExplainedExpression {
@@ -110,35 +112,38 @@ class Trace {
     return { ...nothing, text: showText(this.#parsed.textOf(node)), outcome: "skipped" };
   }
 
-  /** The turn of a loop that decided it: the first whose condition is as `loop` says; else the first of all. */
-  #turn(loop: Loop, variables: TracedVariables, depth: number): ExplainedExpression | undefined {
+  /**
+   * Explains the iteration that decided a loop: the first whose condition has the deciding value, else the first of
+   * all.
+   */
+  #iteration(loop: Loop, variables: TracedVariables, depth: number): ExplainedExpression | undefined {
     const items = this.#itemsOf(loop, variables.real);
     if (items.length === 0 || this.#left <= 0) return undefined;
     const found = items.findIndex((item) => this.#isDecisive(loop, bind(variables.real, loop.variable, item)));
     const at = Math.max(found, 0);
-    const inside = this.#bindTurn(loop, variables, items[at] as CelValue, at);
+    const inside = this.#bindIteration(loop, variables, items[at] as CelValue, at);
     this.#left--;
-    const item = this.#answer(loop.item, inside);
-    return { ...item, text: loop.variable, parts: [this.#tell(loop.condition, inside, depth + 1)] };
+    const item = this.#outcome(loop.item, inside);
+    return { ...item, text: loop.variable, parts: [this.#trace(loop.condition, inside, depth + 1)] };
   }
 
   #isDecisive({ condition, decisive }: Loop, variables: Variables): boolean {
-    const asked = this.#ask(condition, variables);
-    return "value" in asked && asked.value === decisive;
+    const result = this.#evaluate(condition, variables);
+    return "value" in result && result.value === decisive;
   }
 
-  /** The loop's variable for both actions: what is hidden in one may be another value in the other, or none. */
-  #bindTurn(loop: Loop, { real, shown }: TracedVariables, item: CelValue, at: number): TracedVariables {
+  /** Binds the loop's variable for both actions: a value hidden in one may differ or be missing in the other. */
+  #bindIteration(loop: Loop, { real, visible }: TracedVariables, item: CelValue, at: number): TracedVariables {
     const bound = bind(real, loop.variable, item);
-    if (shown === real) return { real: bound, shown: bound };
-    const seen = shown === null ? undefined : this.#itemsOf(loop, shown)[at];
-    return { real: bound, shown: shown === null || seen === undefined ? null : bind(shown, loop.variable, seen) };
+    if (visible === real) return { real: bound, visible: bound };
+    const seen = visible === null ? undefined : this.#itemsOf(loop, visible)[at];
+    return { real: bound, visible: visible === null || seen === undefined ? null : bind(visible, loop.variable, seen) };
   }
 
   #itemsOf({ range }: Loop, variables: Variables): readonly CelValue[] {
-    const asked = this.#ask(range, variables);
-    if (!("value" in asked)) return [];
-    const { value } = asked;
+    const result = this.#evaluate(range, variables);
+    if (!("value" in result)) return [];
+    const { value } = result;
     const all: Iterable<CelValue> = isCelList(value) ? value : isCelMap(value) ? value.keys() : [];
     const items: CelValue[] = [];
     for (const item of all) {
@@ -148,7 +153,7 @@ class Trace {
     return items;
   }
 
-  #ask(node: Expr, variables: Variables): Asked {
+  #evaluate(node: Expr, variables: Variables): EvaluatedPart {
     try {
       return { value: this.#engine.prepare(node)(variables) };
     } catch (error) {
@@ -158,52 +163,52 @@ class Trace {
   }
 }
 
-function textOf(asked: Asked): string {
-  return "value" in asked ? showText(writeValue(asked.value)) : asked.error;
+function textOf(result: EvaluatedPart): string {
+  return "value" in result ? showText(writeValue(result.value)) : result.error;
 }
 
-/** The same variables and one more, which may hide another of its name. */
+/** The variables with one more, which may shadow another. */
 function bind(variables: Variables, name: string, value: CelValue): Variables {
   return Object.create(variables, { [name]: { value, enumerable: true } }) as Variables;
 }
 
-/** What an expression was decided by, and when the rest is not asked. */
+/** The parts of an expression, and the rule for skipping some. */
 interface Parts {
   readonly parts: readonly Expr[];
-  /** Whether the next part is asked, after those that came to `before`. */
-  readonly isAsked: (before: readonly ExpressionOutcome[]) => boolean;
+  /** Returns whether the next part is evaluated, given the outcomes before it. */
+  readonly isEvaluated: (before: readonly ExpressionOutcome[]) => boolean;
 }
 
-/** A loop that ends as soon as one turn decides it: `exists`, `all`. */
+/** A loop that ends with the iteration that decides it: `exists`, `all`. */
 interface Loop {
   readonly variable: string;
   readonly range: Expr;
-  /** The variable itself, as an expression. */
+  /** The loop variable as an expression. */
   readonly item: Expr;
   readonly condition: Expr;
-  /** What the condition of the turn that decides it comes to. */
+  /** The condition's value that ends the loop. */
   readonly decisive: boolean;
 }
 
 const always = (): boolean => true;
 
 /**
- * The parts of an expression that a reader needs: operands of `&&`, `||` and `!`, the branches of a choice, receivers and
- * arguments. A name, the path from it, and what stands in the rule as it is have none.
+ * The parts of an expression that explain it: operands of `&&`, `||` and `!`, the branches of a choice, receivers and
+ * arguments. Names, paths and literals have none.
  */
 function partsOf(node: Expr): Parts {
   const { exprKind: kind } = node;
-  if (kind.case === "comprehensionExpr") return { parts: present([kind.value.iterRange]), isAsked: always };
-  if (kind.case !== "callExpr") return { parts: [], isAsked: always };
+  if (kind.case === "comprehensionExpr") return { parts: present([kind.value.iterRange]), isEvaluated: always };
+  if (kind.case !== "callExpr") return { parts: [], isEvaluated: always };
   const { function: name, target, args } = kind.value;
-  if (name === "_&&_") return { parts: operandsOf(node, name), isAsked: (before) => !before.includes("false") };
-  if (name === "_||_") return { parts: operandsOf(node, name), isAsked: (before) => !before.includes("true") };
+  if (name === "_&&_") return { parts: operandsOf(node, name), isEvaluated: (before) => !before.includes("false") };
+  if (name === "_||_") return { parts: operandsOf(node, name), isEvaluated: (before) => !before.includes("true") };
   if (name === "_?_:_") return choice(args);
   const from = name === "_[_]" ? args.slice(1) : [target, ...args];
-  return { parts: present(from).filter((part) => !isLiteral(part)), isAsked: always };
+  return { parts: present(from).filter((part) => !isLiteral(part)), isEvaluated: always };
 }
 
-/** The turns of a loop that stops where it is decided; undefined for every other expression. */
+/** The loop of an expression that stops at the deciding iteration; undefined for others. */
 function loopOf(node: Expr): Loop | undefined {
   if (node.exprKind.case !== "comprehensionExpr") return undefined;
   const loop = node.exprKind.value;
@@ -225,7 +230,7 @@ function conditionOf({ loopStep, accuVar }: Comprehension): Pick<Loop, "conditio
   return { condition, decisive: name === "_||_" };
 }
 
-/** `a && b && c` as three: the parser nests them. */
+/** Flattens `a && b && c`, which the parser nests. */
 function operandsOf(node: Expr, name: string): readonly Expr[] {
   const { exprKind: kind } = node;
   if (kind.case !== "callExpr" || kind.value.function !== name) return [node];
@@ -235,7 +240,7 @@ function operandsOf(node: Expr, name: string): readonly Expr[] {
 /** The condition, then the branch it chose. */
 function choice(args: readonly Expr[]): Parts {
   const chosen = [undefined, "true", "false"] as const;
-  return { parts: args, isAsked: (before) => before.length === 0 || before[0] === chosen[before.length] };
+  return { parts: args, isEvaluated: (before) => before.length === 0 || before[0] === chosen[before.length] };
 }
 
 function isLiteral({ exprKind: kind }: Expr): boolean {
@@ -247,19 +252,19 @@ function present(nodes: readonly (Expr | undefined)[]): readonly Expr[] {
   return nodes.filter((node) => node !== undefined);
 }
 
-/** UTF-16 code units after which nothing more is written; `showText` cuts before that. */
+/** UTF-16 code units after which writing stops; `showText` cuts shorter. */
 const maxWritten = 1_024;
-/** Items and members of one list or map. */
-const maxItemsValueText = 64;
-const deepest = 3;
+/** The items of one list, or members of one map, that are written. */
+const maxWrittenItems = 64;
+const maxDepth = 3;
 
 /**
- * A value as text: lists and maps three levels deep, texts in them between quotes. Stops where a reader is shown no more
- * of it anyway, so a vast value costs no more than a large one. To be passed through `showText`.
+ * Formats a value as text: lists and maps three levels deep, nested texts in quotes. Stops at the length that is shown
+ * anyway, so that a huge value is cheap. To be passed through `showText`.
  */
 export function writeValue(value: CelValue): string {
   const writer = new ValueWriter();
-  writer.write(value, deepest);
+  writer.write(value, maxDepth);
   return writer.text;
 }
 
@@ -294,7 +299,7 @@ class ValueWriter {
     let count = 0;
     for (const item of items) {
       if (count > 0) this.text += ", ";
-      if (count === maxItemsValueText || this.text.length > maxWritten) {
+      if (count === maxWrittenItems || this.text.length > maxWritten) {
         this.text += "…";
         break;
       }

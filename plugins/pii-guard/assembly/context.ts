@@ -1,6 +1,6 @@
 import { byteAt, floorNow, hasWord, isDigit, isWordAt, openSpan, raiseFloor, spanEnd, spanStart } from "./span";
 
-// Words that say what the number behind them is. Some numbers are personal data only there.
+// Words that name the number behind them. Some numbers are personal data only then.
 
 const reach: i32 = 24;
 const longestName: i32 = 64;
@@ -21,7 +21,7 @@ export function setName(start: usize, length: i32): void {
   named = -1;
 }
 
-/** What the name says, as a set; read once, and only where a number asks for it. */
+/** The words in the name, as a set; read once, and only when a number needs it. */
 function saidByName(): i32 {
   if (named >= 0) return named;
   named = 0;
@@ -35,7 +35,7 @@ function saidByName(): i32 {
   return named;
 }
 
-/** Whether the value's name, or a word shortly before a place and no number between, says so. */
+/** Returns true if the value's name, or a word shortly before a position without a number between, says so. */
 export function saysBefore(at: i32, context: i32): bool {
   if ((saidByName() & context) !== 0) return true;
   for (let place = at - 1; place >= 0 && at - place <= reach && !isDigit(byteAt(place)); place--) {

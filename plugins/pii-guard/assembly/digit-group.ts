@@ -14,7 +14,7 @@ let count: i32 = 0;
 let total: i32 = 0;
 /** The sizes of all groups, a byte each, the last one lowest. */
 let sizes: u64 = 0;
-/** How many groups at the beginning have the same mark between them. */
+/** The number of leading groups with the same mark between them. */
 let alike: i32 = 0;
 
 /** Reads the groups that begin here; a group beyond the bounds is left out. What was read already is not read again. */
@@ -89,7 +89,7 @@ export function groupSize(index: i32): i32 {
   return unchecked(ends[index]) - unchecked(starts[index]);
 }
 
-/** What stands behind a group and before the next; 0 behind the last. Every blank is a space. */
+/** The mark behind a group; 0 behind the last. Every blank is a space. */
 export function markAfter(index: i32): u8 {
   return unchecked(marks[index]);
 }
@@ -114,8 +114,8 @@ export function digitsIn(groups: i32): i32 {
 }
 
 /**
- * Whether the groups begin with groups of these sizes, a byte each (`0x030304` is 3, 3 and 4 digits), with one mark
- * throughout, and neither a letter nor more of the same stands at either end.
+ * Returns true if the groups begin with groups of these sizes, a byte each (`0x030304` is 3, 3 and 4 digits), with one
+ * mark throughout, and neither a letter nor more of the same at either end.
  */
 export function hasShape(shape: u64, groups: i32): bool {
   if (count < groups || (groups > 2 && alike < groups)) return false;
@@ -123,8 +123,7 @@ export function hasShape(shape: u64, groups: i32): bool {
 }
 
 /**
- * Whether anything that is looked for may begin with these groups, where no word says what they are: a matter of the
- * first two, and quick.
+ * Returns true if a known number may begin with these groups without a word that names it: quick, reads the first two.
  */
 export function mayBegin(): bool {
   const first = groupSize(0);
@@ -139,7 +138,7 @@ export function mayBegin(): bool {
   return first === 4 ? second === 4 || second === 6 : first >= 6;
 }
 
-/** Whether the first groups are a number of their own, and not a piece of a longer name, number or sequence. */
+/** Returns true if the first groups are a whole number, not a piece of a longer name, number or sequence. */
 export function standsAlone(groups: i32): bool {
   const from = groupStart(0);
   const to = groupEnd(groups - 1);
@@ -152,7 +151,7 @@ function isJoined(from: i32, to: i32, mark: u8): bool {
   return (byteAt(from - 1) === mark && isWordAt(from - 2)) || (byteAt(to) === mark && isWordAt(to + 1));
 }
 
-/** Whether another number and a blank stand before the groups: they are a piece of a row, as of a table. */
+/** Returns true if another number and a blank precede the groups: they are a piece of a row, as of a table. */
 export function isInRow(): bool {
   return byteAt(groupStart(0) - 1) === 0x20 && isDigit(byteAt(groupStart(0) - 2));
 }

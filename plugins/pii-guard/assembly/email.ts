@@ -5,7 +5,7 @@ import { Bits, bitsAt, byteAt, floorNow, hasWord, isDigit, isWordAt, spanEnd } f
 const longestLocal: i32 = 64;
 const longestDomain: i32 = 253;
 
-/** An address around a sign `@`, or `%40`, that is `width` bytes long. Answers where to read on. */
+/** Finds an address around an `@` or `%40` of `width` bytes. Returns where to continue. */
 export function emailAt(at: i32, width: i32): i32 {
   const from = localStart(at);
   if (from === at || isRepository(from, at)) return at + width;
@@ -43,7 +43,7 @@ function isLetterPair(lead: u8, trail: u8): bool {
   return lead >= 0xc3 && lead <= 0xdf && (trail & 0xc0) === 0x80;
 }
 
-/** Where a host name that begins here ends, 0 where none does: two labels or more, the last of letters. */
+/** Returns the end of a host name that begins here, or 0: two labels or more, the last of letters. */
 function domainEnd(from: i32): i32 {
   let to = 0;
   let numbers = 0;

@@ -1,6 +1,6 @@
 import { raiseFloor } from "./span";
 
-/** Hears of each find, in the order of the text; finds of one text do not overlap. */
+/** Receives each find, in the order of the text; finds of one text do not overlap. */
 export type Sink = (kind: i32, from: i32, to: i32) => void;
 
 let wanted: i32 = 0;
@@ -15,14 +15,14 @@ export function isWanted(kind: i32): bool {
   return (wanted & (1 << kind)) !== 0;
 }
 
-/** Says who hears from now on, and answers who heard so far. */
+/** Sets the receiver of finds and returns the previous one. */
 export function changeSink(next: Sink): Sink {
   const before = sink;
   sink = next;
   return before;
 }
 
-/** Tells of a find, where its kind is asked for. Answers where to read on. */
+/** Reports a find of a requested kind. Returns where to continue. */
 export function found(kind: i32, from: i32, to: i32): i32 {
   if (!isWanted(kind)) return to;
   raiseFloor(to);

@@ -7,7 +7,7 @@ import { findEnd, findKind, findStart, search } from "./text-search";
 
 export { evaluate } from "agent-governance-sdk/assembly";
 
-/** What happens to each kind: `redact`, `review`, `block` or `ignore`. */
+/** The action for each kind: `redact`, `review`, `block` or `ignore`. */
 const manners = new StaticArray<string>(Kind.count);
 
 /** Personal data in an answer; in what is sent, where the settings ask for it. */
@@ -37,19 +37,19 @@ function readManners(settings: Value, instead: string): void {
 }
 
 function look(reader: Reader, verdict: Verdict, mayRedact: bool): void {
-  /** Below this depth a name is personal data itself, and no pointer may tell it. */
+  /** Below this depth a name is personal data itself, so no pointer may contain it. */
   let sealedDepth: i32 = i32.MAX_VALUE;
   while (reader.next()) {
     const isName = reader.token === Token.name;
     const above = reader.depth - 1;
-    // A new name at this level: what was sealed here or below is behind us.
+    // A new name at this level: what was sealed here or below is done.
     if (isName && sealedDepth >= above) sealedDepth = i32.MAX_VALUE;
     const isText = reader.token === Token.text;
     const found = searchAt(reader, isName);
     if (found === 0) continue;
     if (isName) sealedDepth = above;
     const pointer = reader.pointer(min(reader.depth, sealedDepth));
-    // Redactions say where they are below the top of the answer, and a sealed place cannot be told.
+    // A redaction names its place below the answer, and a sealed place cannot be named.
     if (isText && reader.depth > 0 && sealedDepth === i32.MAX_VALUE) noteTexts(verdict, found, pointer, mayRedact);
     else for (let index = 0; index < found; index++) countFixed(findKind(index), pointer);
   }
@@ -61,7 +61,7 @@ function searchAt(reader: Reader, isName: bool): i32 {
   else setName(<usize>name.from, name.length);
   if (reader.token === Token.literal) return search(reader.from, reader.to, false);
   const text = reader.decoded();
-  // A text whose JSON has no escape says no backslash.
+  // A text without JSON escapes contains no backslash.
   return search(text.from, text.to, text.from !== reader.from);
 }
 

@@ -1,4 +1,4 @@
-/** Kinds of personal data; the number is the place in every table of kinds. */
+/** Kinds of personal data; the number is the index in every table of kinds. */
 export namespace Kind {
   export const email: i32 = 0;
   export const phone: i32 = 1;
@@ -29,12 +29,12 @@ export function ruleOf(kind: i32): string {
   return names[kind];
 }
 
-/** What a person calls it. */
+/** The name for people. */
 export function wordOf(kind: i32): string {
   return words[kind];
 }
 
-/** What stands in its place. */
+/** The replacement. */
 export function labelOf(kind: i32): string {
   return labels[kind];
 }
@@ -43,7 +43,7 @@ export function riskOf(kind: i32): i32 {
   return risks[kind];
 }
 
-/** The setting that says what happens to a kind. */
+/** The setting that chooses the action for a kind. */
 export function settingOf(kind: i32): string {
   return settings[kind];
 }

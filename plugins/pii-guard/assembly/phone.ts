@@ -26,7 +26,7 @@ export function phoneAt(): i32 {
   return groups === 0 ? saidPhoneAt() : found(Kind.phone, groupStart(0), groupEnd(groups - 1));
 }
 
-/** The same of any form, where a word like `phone` stands before it or is its name. */
+/** Finds one of any form, where a word like `phone` precedes it or is its name. */
 export function saidPhoneAt(): i32 {
   if (!isWanted(Kind.phone) || !saysBefore(groupStart(0), Context.phone)) return 0;
   const groups = saidGroups();

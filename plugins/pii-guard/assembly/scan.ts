@@ -14,12 +14,12 @@ import { travelDocumentAt } from "./travel-document";
 const shortestEncodedWord: i32 = 8;
 const shortestRun: i32 = 16;
 
-/** Where the run of base64 that was looked into last ends. */
+/** The end of the run of base64 that was decoded last. */
 let decodedTo: i32 = 0;
 let insideRun: bool = false;
 let foundInside: i32 = -1;
 
-/** Finds personal data in the span that is open, and tells of it. Reads each byte a bounded number of times. */
+/** Finds and reports personal data in the open span. Reads each byte a bounded number of times. */
 export function scan(): void {
   decodedTo = 0;
   scanWords();
@@ -34,7 +34,7 @@ function scanWords(): void {
   }
 }
 
-/** What begins with a mark. Answers where to read on. */
+/** Handles what begins with a mark. Returns where to continue. */
 function markAt(at: i32): i32 {
   switch (byteAt(at)) {
     case 0x40: // @
@@ -48,7 +48,7 @@ function markAt(at: i32): i32 {
   }
 }
 
-/** What begins with a word of letters and digits. Answers where to read on. */
+/** Handles what begins with a word of letters and digits. Returns where to continue. */
 function wordAt(at: i32): i32 {
   let end = at;
   let bits: u8 = 0;

@@ -59,12 +59,12 @@ export function isDigit(byte: u8): bool {
   return byte >= 0x30 && byte <= 0x39;
 }
 
-/** Whether an ASCII letter or digit stands here. */
+/** Returns true for an ASCII letter or digit here. */
 export function isWordAt(at: i32): bool {
   return (bitsAt(at) & (Bits.digit | Bits.letter)) !== 0;
 }
 
-/** How many bytes a blank has that stands here, a no-break space being one; 0 where none does. */
+/** The bytes of a blank here, a no-break space being one; 0 without one. */
 export function blankAt(at: i32): i32 {
   const byte = byteAt(at);
   if (byte === 0x20) return 1;
@@ -72,7 +72,7 @@ export function blankAt(at: i32): i32 {
   return byte === 0xe2 && byteAt(at + 1) === 0x80 && byteAt(at + 2) === 0xaf ? 3 : 0;
 }
 
-/** Whether a word in lower case stands here, whatever the case of the text. */
+/** Returns true if a word, given in lower case, is here in any case. */
 export function hasWord(at: i32, word: string): bool {
   if (at < 0 || at + word.length > end) return false;
   for (let index = 0; index < word.length; index++) {

@@ -1,7 +1,7 @@
 import { Severity, Verdict } from "agent-governance-sdk/assembly";
 import { Kind, riskOf, ruleOf, wordOf } from "./kind";
 
-/** What was found of each kind, and where first: one finding each, however often. */
+/** The finds of each kind and the first place of each: one finding per kind. */
 class Tally {
   count: i32 = 0;
   pointer: string = "";
@@ -23,12 +23,12 @@ export function countText(kind: i32, pointer: string): void {
   inTexts[kind].add(pointer);
 }
 
-/** What cannot be redacted: the name of a member, or a number. */
+/** Finds that cannot be redacted: the name of a member, or a number. */
 export function countFixed(kind: i32, pointer: string): void {
   inFixed[kind].add(pointer);
 }
 
-/** Says what was found of a kind, and what the settings make of it. */
+/** Adds the finding of a kind, as the settings decide. */
 export function tell(verdict: Verdict, kind: i32, manner: string): void {
   const isRedacted = manner === "redact";
   const texts = inTexts[kind];

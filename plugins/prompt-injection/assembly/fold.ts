@@ -1,13 +1,13 @@
 import { isAlphanumeric, lower } from "agent-governance-sdk/assembly";
 
-// Letters as they are compared: in lower case, without accents, without a disguise.
+// Folds letters for comparison: lower case, without accents and disguises.
 
 /** From U+00C0 and from U+0100; a blank is no letter. */
 const latin: string =
   "aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty" +
   "aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiijjjjkkkllllllllllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs";
 
-/** What cannot be seen, stands between letters, and does not part them. */
+/** Invisible characters between letters that do not separate them. */
 export function isInvisible(code: i32): bool {
   if (code === 0xad || code === 0x180e || code === 0xfeff) return true;
   return (code >= 0x200b && code <= 0x200f) || (code >= 0x2060 && code <= 0x2064) || isBidi(code) || isSelector(code);

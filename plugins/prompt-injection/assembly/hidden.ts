@@ -39,7 +39,7 @@ function hearTag(): void {
   if (++tags === 4) hear(Signal.hiddenText, 60);
 }
 
-/** What is forced into another direction reads otherwise than it looks; what is set apart is ordinary. */
+/** Text forced into another direction reads differently than it looks; isolated text is ordinary. */
 function hearTurn(isForced: bool): void {
   if (isForced && !isTurned) hear(Signal.hiddenText, 30);
   isTurned = isTurned || isForced;

@@ -6,7 +6,7 @@ import { learn } from "./vocabulary";
 
 export { evaluate } from "agent-governance-sdk/assembly";
 
-/** Where each text stood that was read, by its number. */
+/** The place of each text that was read, by its number. */
 const pointers: string[] = [];
 
 learn();
@@ -21,7 +21,7 @@ definePlugin("prompt-injection", (action: Action, settings: Value): Verdict => {
   return verdict;
 });
 
-/** What tools said in a conversation: messages of a tool, and blocks that are a tool's result. */
+/** Tool output in a conversation: messages of a tool, and blocks that are a tool's result. */
 function readConversation(messages: Value[]): void {
   for (let index = 0; index < messages.length; index++) {
     const role = messages[index].get("/role");

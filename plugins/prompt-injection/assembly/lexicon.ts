@@ -1,4 +1,4 @@
-/** What words and phrases are about; each is a bit of a set. */
+/** Topics of words and phrases; each is a bit of a set. */
 export namespace Word {
   export const none: u32 = 0;
   export const ignore: u32 = 1 << 0;
@@ -26,7 +26,7 @@ export namespace Word {
   export const urgent: u32 = 1 << 22;
   export const ending: u32 = 1 << 23;
   export const count: i32 = 24;
-  /** What is no phrase yet and may become one. */
+  /** The hashes of the beginnings of phrases. */
   export const beginning: u32 = 1 << 31;
 }
 
@@ -109,7 +109,7 @@ const slots: i32 = 4_096;
 const hashes = new StaticArray<u32>(slots);
 const sets = new StaticArray<u32>(slots);
 
-/** What a word or phrase is about, by its hash. */
+/** The topics of a word or phrase, by its hash. */
 export function setOf(hash: u32): u32 {
   let slot: i32 = hash & (slots - 1);
   while (unchecked(sets[slot]) !== Word.none && unchecked(hashes[slot]) !== hash) slot = (slot + 1) & (slots - 1);

@@ -5,14 +5,14 @@ import { Signal } from "./signal";
 const longestPhrase: i32 = 5;
 const longAgo: i32 = -1_000;
 const lasts = new StaticArray<i32>(Word.count);
-/** What was read last that phrases begin with. */
+/** The words read last that begin phrases. */
 const openPhrases = new StaticArray<u32>(longestPhrase);
 let openCount: i32 = 0;
 let lastLink: i32 = longAgo;
 
 for (let bit = 0; bit < Word.count; bit++) lasts[bit] = longAgo;
 
-/** Of the phrase that is learned, its words so far; 0 where none was read. */
+/** The hash of the learned phrase's words so far; 0 without one. */
 let learned: u32 = 0;
 let isLearning: bool = true;
 
@@ -47,7 +47,7 @@ function hearWord(hash: u32): void {
   countWord();
   let known: u32 = Word.none;
   let count = 0;
-  // What may still become a phrase is never more than the words of the longest one.
+  // Unfinished phrases are never longer than the longest one.
   for (let index = 0; index < openCount; index++) {
     const phrase = joinHash(unchecked(openPhrases[index]), hash);
     const set = setOf(phrase);
@@ -57,7 +57,7 @@ function hearWord(hash: u32): void {
   const own = setOf(hash);
   if ((own & Word.beginning) !== 0 && count < longestPhrase) openPhrases[count++] = hash;
   openCount = count;
-  // Whoever says "do not forget" asks for nothing to be forgotten.
+  // "Do not forget" asks for nothing to be forgotten.
   known |= near(Word.not, 1) ? own & ~Word.ignore : own;
   known &= ~Word.beginning;
   if (known !== Word.none) weigh(known);
@@ -119,12 +119,12 @@ function weighToolUse(): void {
   if (near(Word.before, 10) || near(Word.must, 8)) hear(Signal.toolUse, 20);
 }
 
-/** Whether a word of this one bit was among the last. */
+/** Returns true if a word of this bit was among the last. */
 function near(bit: u32, words: i32): bool {
   return wordCount() - unchecked(lasts[ctz(bit)]) <= words;
 }
 
-/** Whether the last word of a bit came at most so many words before the last one of another. */
+/** Returns true if the last word of a bit came at most that many words before the last one of another. */
 function follows(first: u32, then: u32, words: i32): bool {
   const distance = unchecked(lasts[ctz(then)]) - unchecked(lasts[ctz(first)]);
   return distance > 0 && distance <= words;

@@ -1,6 +1,6 @@
 import { Signal } from "./signal";
 
-/** How many words on a signal still adds to the next one. */
+/** The number of words over which a signal still adds to the next one. */
 const reach: i32 = 300;
 const longAgo: i32 = -1_000_000;
 
@@ -17,7 +17,7 @@ let wordNow: i32 = 0;
 
 for (let signal = 0; signal < Signal.count; signal++) places[signal] = longAgo;
 
-/** What is read from now on is the text of this number; a phrase does not go from one to the next. */
+/** Starts the text of this number; a phrase does not continue from one to the next. */
 export function enterText(number: i32): void {
   textNow = number;
   heardInText = false;
@@ -32,7 +32,7 @@ export function wordCount(): i32 {
   return wordNow;
 }
 
-/** Hears of a signal. Those that lie close together add up, each once, by its greatest weight. */
+/** Records a signal. Signals close together add up, each once, by its greatest weight. */
 export function hear(signal: i32, weight: i32): void {
   if (wordNow - places[signal] > reach || weight > weights[signal]) {
     weights[signal] = weight;
@@ -52,7 +52,7 @@ export function hear(signal: i32, weight: i32): void {
   peakSignals = signals;
 }
 
-/** Whether this text holds what was heard of a signal. */
+/** Returns true if the signal was found in this text. */
 export function isHeard(): bool {
   return heardInText;
 }
@@ -62,12 +62,12 @@ export function score(): i32 {
   return peak;
 }
 
-/** Whether a signal is part of that sum. */
+/** Returns true if a signal is part of that sum. */
 export function counts(signal: i32): bool {
   return (peakSignals & (1 << signal)) !== 0;
 }
 
-/** The number of the text where a signal was heard. */
+/** The number of the text where a signal was found. */
 export function textOf(signal: i32): i32 {
   return texts[signal];
 }

@@ -1,4 +1,4 @@
-/** What speaks for instructions in a text that should hold none; each is a place in the tables. */
+/** Signals of instructions in a text that should contain none; each is an index in the tables. */
 export namespace Signal {
   export const ignoring: i32 = 0;
   export const persona: i32 = 1;

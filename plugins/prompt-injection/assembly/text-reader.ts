@@ -11,12 +11,12 @@ const shortestEncodedWord: i32 = 8;
 const shortestRun: i32 = 24;
 const shortestMessage: i32 = 16;
 
-/** How a text came to be read. */
+/** The encoding from which a text was decoded. */
 enum Layer {
   plain,
-  /** What escapes of JSON in it say; what cannot be seen was looked for already. */
+  /** Decoded from JSON escapes; invisible characters were checked before. */
   unescaped,
-  /** What base64 in it says. */
+  /** Decoded from base64. */
   encoded,
 }
 
@@ -113,14 +113,14 @@ function feedWide(code: i32, at: i32): void {
   hearPlace(before, at);
 }
 
-/** What was just heard weighs more where it was hidden. */
+/** A signal weighs more where it was hidden. */
 function hearPlace(before: i32, at: i32): void {
   if (score() === before) return;
   if (layer === Layer.encoded) hear(Signal.encoded, 30);
   if (isUnseen(at)) hear(Signal.unseenPlace, 25);
 }
 
-/** Reads what base64 that begins here says. */
+/** Decodes and reads base64 that begins here. */
 function readEncoded(from: i32): void {
   decodedTo = base64End(from, end);
   if (decodedTo - from < shortestRun) return;

@@ -1,21 +1,21 @@
 import { isWide, unmask } from "./fold";
 import { takeWord } from "./phrase";
 
-// Makes words out of letters, and tells of each by its hash: of a run of letters, or of two neighbours of a script without
+// Builds words from letters and reports each by its hash: a run of letters, or two neighbours of a script without
 // blanks.
 
 const offset: u32 = 0x811c9dc5;
 const prime: u32 = 0x01000193;
 
 let hash: u32 = offset;
-/** The same as if every letter were the Latin one that it looks like. */
+/** Like `hash`, with every letter replaced by the Latin one that it resembles. */
 let unmasked: u32 = offset;
 let length: i32 = 0;
 let hasLatin: bool = false;
 let hasOther: bool = false;
 let wideBefore: i32 = 0;
 
-/** Whether a word has begun. */
+/** True inside a word. */
 export function isInWord(): bool {
   return length > 0;
 }

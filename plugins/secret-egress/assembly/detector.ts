@@ -9,7 +9,7 @@ import {
 } from "agent-governance-sdk/assembly";
 import { longestValue, looksRandom } from "./random-value";
 
-/** What may be found; numbers are bits of a set. */
+/** The kinds of finds; numbers are bits of a set. */
 export namespace Kind {
   export const none: i32 = 0;
   export const aws: i32 = 1;
@@ -23,7 +23,7 @@ export namespace Kind {
 
 const longestName: i32 = 32;
 
-/** Where the detector has read to; always beyond where it began, so that a text is read once. */
+/** The position that the detector has read to; always past its start, so that a text is read once. */
 let next: i32 = 0;
 
 /** Up to here a value was judged: it holds shapes, but no keyword that would be judged again. */
@@ -64,7 +64,7 @@ export function detect(from: i32, to: i32, wanted: i32): i32 {
   return found;
 }
 
-/** What begins here. Before a letter stands no other, and no digit. */
+/** Detects the credential that begins here. No letter or digit precedes a letter. */
 function kindAt(at: i32, from: i32, to: i32): i32 {
   const byte = byteAt(at);
   if (byte === 0x5c) {
@@ -95,7 +95,7 @@ function shapeAt(at: i32, to: i32): i32 {
   }
 }
 
-/** How many letters and digits follow; with `joined`, `_` and `-` too. */
+/** The number of letters and digits that follow; with `joined`, `_` and `-` too. */
 function runOf(at: i32, to: i32, joined: bool): i32 {
   let end = at;
   while (end < to && end - at < 4_096 && (joined ? isWordByte(byteAt(end)) : isAlphanumeric(byteAt(end)))) end++;
@@ -126,7 +126,7 @@ function isSlackHook(at: i32, to: i32): bool {
   return hasPrefix(at, to, "hooks.slack.com/services/T") && runOf(at + 25, to, true) >= 8;
 }
 
-/** Takes a run as read, and says whether it was long enough. */
+/** Consumes a run and returns true if it was long enough. */
 function skip(at: i32, run: i32, least: i32): bool {
   next = max(next, at + run);
   return run >= least;
@@ -166,7 +166,7 @@ function keywordAt(at: i32, to: i32): i32 {
   return looksRandom(value, valueEnd) ? Kind.keyword : Kind.none;
 }
 
-/** Whether the name of a member says that its value is secret. */
+/** Returns true if the name of a member marks its value as secret. */
 export function isSecretName(from: i32, to: i32): bool {
   for (let at = from; at < to && at - from < 128; at++) if (keywordLength(at, to) > 0) return true;
   return false;

@@ -25,12 +25,12 @@ definePlugin("secret-egress", (action: Action, settings: Value): Verdict => {
 });
 
 function judge(reader: Reader, verdict: Verdict): void {
-  /** Below this depth a name is a credential itself, and the pointer must not tell it. */
+  /** Below this depth a name is a credential itself, so the pointer must not contain it. */
   let sealedDepth: i32 = i32.MAX_VALUE;
   while (count < mostFindings && reader.next()) {
     const isName = reader.token === Token.name;
     const above = reader.depth - 1;
-    // A new name at this level: what was sealed here or below is behind us.
+    // A new name at this level: what was sealed here or below is done.
     if (isName && sealedDepth >= above) sealedDepth = i32.MAX_VALUE;
     const kinds = kindsAt(reader, isName);
     if (isName && kinds !== Kind.none) sealedDepth = above;

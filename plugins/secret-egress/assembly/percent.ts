@@ -8,7 +8,7 @@ const ones: u64 = u64.MAX_VALUE / 0xff;
 /** The detector reads so far behind the end of a text. */
 const slack: i32 = 16;
 
-/** What a text says whose bytes are written as in a URL or a form, `%20` and `+` for a blank; nothing where no `%` is. */
+/** Decodes a text encoded as in a URL or a form, `%20` and `+` for a blank; empty without a `%`. */
 export function decodePercent(from: i32, to: i32): Span | null {
   const first = nextPercent(from, to);
   if (first === to) return null;

@@ -3,7 +3,7 @@ import { byteAt } from "agent-governance-sdk/assembly";
 export const longestValue: i32 = 512;
 const shortestValue: i32 = 16;
 
-/** How often each byte comes in the value that is weighed; zeros between two values. */
+/** The count of each byte in the value being weighed; zeros between two values. */
 const counts = new StaticArray<i32>(256);
 
 /** Tenths of a bit a character. */
@@ -23,7 +23,7 @@ export function looksRandom(from: i32, to: i32): bool {
     if (byte <= 0x20) return false;
     if (byte >= 0x30 && byte <= 0x39) digits++;
   }
-  // Words joined by marks are mixed too; what is drawn at random has digits.
+  // Words joined by marks are mixed too; random values contain digits.
   return digits >= 2 && entropyOf(from, to) * 10.0 >= <f64>leastEntropy;
 }
 
@@ -42,7 +42,7 @@ function entropyOf(from: i32, to: i32): f64 {
   return bits;
 }
 
-/** `${NAME}`, `<your-token>`, `{{ token }}`: what stands for a value is none. */
+/** `${NAME}`, `<your-token>`, `{{ token }}`: a placeholder is no value. */
 function isPlaceholder(from: i32, to: i32): bool {
   const first = byteAt(from);
   const last = byteAt(to - 1);

@@ -11,14 +11,14 @@ import { detect } from "./detector";
 import { decodePercent } from "./percent";
 
 const shortestCredential: i32 = 20;
-/** What base64 makes of it. */
+/** The prefix in base64. */
 const shortestRun: i32 = 27;
 
-/** Up to this length, what a run says may begin at a mark inside it. */
+/** Up to this length, the decoded text of a run may begin at a mark inside it. */
 const longestPath: i32 = 8_192;
 const mostTries: i32 = 8;
 
-/** Whether a byte may stand in a run of base64 or base64url. */
+/** Returns true for a byte of base64 or base64url. */
 const inRun = new StaticArray<bool>(256);
 
 for (let byte = 0; byte < 256; byte++) inRun[byte] = isWordByte(<u8>byte) || byte === 0x2b || byte === 0x2f;

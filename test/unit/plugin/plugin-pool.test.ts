@@ -93,7 +93,7 @@ describe("PluginPool", () => {
   it("[S35] stops a call at the deadline that its fuel does not stop, and has a thread again", async () => {
     const { pool, threads } = openPool(1, 300);
     const started = performance.now();
-    expect(await reasonOf(call(pool, spinning, { fuel: endless }))).to.equal("late");
+    expect(await reasonOf(call(pool, spinning, { fuel: endless }))).to.equal("timeout");
     expect(performance.now() - started).to.be.within(295, 5_000);
     while (threads.length < 3) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(threads).to.deep.equal([1, 0, 1]);
@@ -120,7 +120,7 @@ describe("PluginPool", () => {
       return first;
     };
     expect(await oneOf(3)).to.equal("short");
-    expect(await oneOf(1)).to.equal("late");
+    expect(await oneOf(1)).to.equal("timeout");
   });
 
   it("[S35] refuses what is more than may wait, at once", async () => {

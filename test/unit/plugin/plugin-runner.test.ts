@@ -136,7 +136,7 @@ describe("a plugin whose calls may run in the pool", () => {
     const { decision, verdicts } = await chain.evaluate(long);
     await hurried.close();
     expect(decision).to.equal("block");
-    expect(verdicts[0]?.error).to.match(/^PluginBreach: late/);
+    expect(verdicts[0]?.error).to.match(/^PluginBreach: timeout/);
   });
 
   it("does not blame the plugin where the pool has no room", async () => {

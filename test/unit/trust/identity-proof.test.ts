@@ -9,7 +9,7 @@ import {
 } from "@sigstore/verify";
 import { expect } from "chai";
 import type { JsonObject } from "../../../core/action/json.ts";
-import { isOf, proveIdentity, readCertificate } from "../../../core/trust/identity.ts";
+import { matchesIdentity, proveIdentity, readCertificate } from "../../../core/trust/identity.ts";
 import { extension, timeStamping } from "../../support/sigstore/authority.ts";
 import { sequence } from "../../support/sigstore/der.ts";
 import {
@@ -94,7 +94,7 @@ describe("proveIdentity(bundle, certificate, trustedRoot, revokedKeys)", () => {
       const how = { subject: `${subject}-evil` };
       expect(libraryTrusts(how, {}, {}, { subjectAlternativeName: subject, extensions: { issuer } })).to.equal(true);
       const [, { identity }] = signed(how, {});
-      expect(isOf(identity, { issuer, subject: { kind: "uri", equal: subject } })).to.equal(false);
+      expect(matchesIdentity(identity, { issuer, subject: { kind: "uri", equal: subject } })).to.equal(false);
     });
   });
 });
