@@ -1,7 +1,8 @@
 import { canonicalJson } from "./canonical-json.ts";
+import type { Capability } from "./capability.ts";
 import type { BatchOperation } from "./commit-hook.ts";
-import type { Evaluation } from "./decision.ts";
-import type { ActionEnvelope, Capability, Protocol } from "./envelope.ts";
+import type { ActionEnvelope, Protocol } from "./envelope.ts";
+import type { Evaluation } from "./evaluation.ts";
 import type { Finding } from "./policy.ts";
 import type { Transport } from "./principal.ts";
 import type { Role } from "./role.ts";

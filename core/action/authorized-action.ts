@@ -1,6 +1,6 @@
 import { ApprovalGrant } from "./approval.ts";
-import type { Evaluation } from "./decision.ts";
 import type { ActionEnvelope } from "./envelope.ts";
+import type { Evaluation } from "./evaluation.ts";
 
 /** What the evidence store hands out once a decision is on disk. */
 export interface DurableDecision {

@@ -1,3 +1,4 @@
+import type { Capability } from "./capability.ts";
 import type { PresentedTicket } from "./capability-ticket.ts";
 import { GatewayError } from "./error.ts";
 import { deepFreeze, type Json, type JsonObject } from "./json.ts";
@@ -122,39 +123,3 @@ export function withoutHistory(action: ActionEnvelope): ActionEnvelope {
 export type Outcome =
   | { readonly status: "success" | "error"; readonly output: Json }
   | { readonly status: "unknown"; readonly reason: string };
-
-/** What kind of effect an action has; the word most rules are written about. */
-export const capabilities = ["read", "generate", "network", "write", "execute", "approve", "deploy", "delete"] as const;
-export type Capability = (typeof capabilities)[number];
-
-/** The hints an MCP server gives about its tool. They come from an untrusted upstream. */
-interface ToolAnnotations {
-  readonly readOnlyHint?: boolean;
-  readonly destructiveHint?: boolean;
-}
-
-interface CapabilityClaims {
-  /** What the operator's configuration says of this tool. */
-  readonly configured?: Capability | undefined;
-  readonly annotations?: ToolAnnotations | undefined;
-  /** Whether the operator vouches for this upstream's annotations. */
-  readonly trustAnnotations: boolean;
-}
-
-/**
- * The capability of a tool: configuration first, then annotations, then `execute`.
- * Annotations may tighten what is configured; they loosen only where the operator trusts them.
- */
-export function resolveCapability(claims: CapabilityClaims): Capability {
-  const hinted = capabilityHint(claims.annotations);
-  if (claims.configured !== undefined) return hinted === "delete" ? "delete" : claims.configured;
-  if (hinted === "delete" || claims.trustAnnotations) return hinted ?? "execute";
-  return "execute";
-}
-
-function capabilityHint(annotations: ToolAnnotations | undefined): Capability | undefined {
-  if (annotations?.readOnlyHint === true) return "read";
-  if (annotations?.destructiveHint === true) return "delete";
-  if (annotations?.destructiveHint === false) return "write";
-  return undefined;
-}

@@ -1,8 +1,8 @@
 import type { ApprovalReservation } from "./approval.ts";
 import type { TicketUse } from "./capability-ticket.ts";
 import type { BatchOperation, CommitHook } from "./commit-hook.ts";
-import type { Evaluation } from "./decision.ts";
 import type { ActionContext, ActionEnvelope } from "./envelope.ts";
+import type { Evaluation } from "./evaluation.ts";
 import type { Policy } from "./policy.ts";
 
 /** An action that policy has judged and whose decision is about to be committed. */

@@ -1,5 +1,5 @@
+import type { Capability } from "./capability.ts";
 import type { Decision } from "./decision.ts";
-import type { Capability } from "./envelope.ts";
 
 /** The taint of a session that read what an upstream's tool brought in from outside. */
 export const untrustedTaint = "untrusted";

@@ -1,5 +1,5 @@
-import type { Evaluation } from "./decision.ts";
 import type { ActionEnvelope, Outcome, Protocol } from "./envelope.ts";
+import type { Evaluation } from "./evaluation.ts";
 import type { TraceContext } from "./trace.ts";
 
 /**

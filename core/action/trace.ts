@@ -1,6 +1,6 @@
-import type { Evaluation } from "./decision.ts";
 import type { ActionEnvelope } from "./envelope.ts";
 import { type ErrorCode, GatewayError } from "./error.ts";
+import type { Evaluation } from "./evaluation.ts";
 import type { ModelApi, TokenUsage } from "./model-api.ts";
 
 /** The stretches of the road. */

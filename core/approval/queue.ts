@@ -8,8 +8,8 @@ import {
   type FormerApproval,
   whyVoid,
 } from "../action/approval.ts";
-import type { Evaluation } from "../action/decision.ts";
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import { type ApprovalBook, boundFingerprint } from "./book.ts";
 import { type Expiry, endingOf, unplaced } from "./expiry.ts";
 import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";

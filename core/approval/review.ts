@@ -47,7 +47,7 @@ export class ApprovalReview {
   /**
    * Says yes. With enough of them the approval is approved, for one use within the time to use.
    * Throws NOT_FOUND, APPROVAL_STATE (with the state it has), APPROVAL_SELF_REVIEW, APPROVAL_ENDORSED (the same reviewer
-   * again), APPROVAL_INCOMPLETE (what is to be approved cannot be shown whole), BREAK_GLASS_FORBIDDEN.
+   * again), APPROVAL_INCOMPLETE (the action cannot be shown in full), BREAK_GLASS_FORBIDDEN.
    */
   async approve(id: string, reviewer: Principal, yes: Yes): Promise<Approval> {
     const answer = (): Promise<Approval> =>

@@ -1,4 +1,5 @@
-import type { ActionEnvelope, Capability } from "../action/envelope.ts";
+import type { Capability } from "../action/capability.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
 import { type ArgumentFacts, type Facts, findArgumentFacts } from "../action/fact.ts";
 import { quoteVisible, scriptNote } from "../action/visible-text.ts";
 

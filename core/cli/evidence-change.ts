@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { forgetApprovals } from "../approval/history.ts";
 import type { Erased, ErasureRequest } from "../evidence/retention/erasure.ts";
 import type { Pruned, PruneTools } from "../evidence/retention/retention.ts";
-import { compactRange } from "../store/folder.ts";
+import { compactRange } from "../store/open.ts";
 import { changeEvidence } from "./evidence-folder.ts";
 import { print, say, sayProgress } from "./print.ts";
 

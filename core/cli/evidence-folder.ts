@@ -22,8 +22,7 @@ import {
 import type { Witness } from "../evidence/witness/witness.ts";
 import { FileWitness } from "../evidence/witness/witness-file.ts";
 import { HttpWitness } from "../evidence/witness/witness-http.ts";
-import { lockWatch } from "../store/folder.ts";
-import { openStore, type Store } from "../store/open.ts";
+import { lockWatch, openStore, type Store } from "../store/open.ts";
 import { openSnapshot, removeSnapshots } from "../store/snapshot.ts";
 import { print, sayProgress } from "./print.ts";
 

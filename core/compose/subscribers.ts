@@ -1,5 +1,5 @@
-import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import { liveSubscriber } from "../observe/live-decision.ts";
 import type { LiveFeed } from "../observe/live-feed.ts";

@@ -1,4 +1,4 @@
-import { capabilities } from "../action/envelope.ts";
+import { capabilities } from "../action/capability.ts";
 import { modelHints } from "../action/model-api.ts";
 import { choice, flag, integer, list, map, object, onlyWhere, optional, text } from "./schema.ts";
 

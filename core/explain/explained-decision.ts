@@ -1,6 +1,7 @@
 import type { TicketStanding } from "../action/capability-ticket.ts";
-import type { Decision, Evaluation, PolicyVerdict } from "../action/decision.ts";
+import type { Decision } from "../action/decision.ts";
 import type { ActionEnvelope, Phase } from "../action/envelope.ts";
+import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import type { ExplainedRule } from "../action/explanation.ts";
 import type { Finding, Mode, PolicyRef, Verdict } from "../action/policy.ts";
 import type { ActionRecord, RecordedPolicy } from "../evidence/record/record.ts";

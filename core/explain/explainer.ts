@@ -1,6 +1,6 @@
-import type { Evaluation, PolicyVerdict } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
+import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import { maxNear, type NearRule, type PolicyExplanation } from "../action/explanation.ts";
 import type { Finding, Policy, PolicyRef, Verdict } from "../action/policy.ts";
 import { escapeHidden } from "../action/visible-text.ts";

@@ -1,5 +1,5 @@
-import type { Evaluation, PolicyVerdict } from "../action/decision.ts";
 import { type ActionEnvelope, withOutput, withoutHistory } from "../action/envelope.ts";
+import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import { findActionFacts } from "../action/fact.ts";
 import { compileGlob } from "../action/glob.ts";
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../action/json.ts";

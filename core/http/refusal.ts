@@ -1,6 +1,6 @@
 import type { FormerApproval } from "../action/approval.ts";
-import type { Evaluation } from "../action/decision.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { ReviewState } from "../road/authorize.ts";
 import type { RunResult } from "../road/run.ts";

@@ -1,5 +1,6 @@
 import { posix } from "node:path";
-import type { ActionEnvelope, Capability } from "../action/envelope.ts";
+import type { Capability } from "../action/capability.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { PathFinder } from "../action/fact.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";

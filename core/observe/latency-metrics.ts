@@ -1,7 +1,7 @@
 import { Histogram, type HistogramConfiguration, type Registry } from "prom-client";
 import type { Phase, Protocol } from "../action/envelope.ts";
 import type { TraceContext } from "../action/trace.ts";
-import type { Exemplar, RegistryMetric, RegistryValue } from "./metrics.ts";
+import type { Exemplar, RegistryMetric, RegistryValue } from "./open-metrics.ts";
 
 const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.005, 0.025, 0.25];
 

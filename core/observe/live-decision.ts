@@ -1,5 +1,5 @@
-import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import type { LiveFeed } from "./live-feed.ts";

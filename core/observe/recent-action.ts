@@ -1,5 +1,5 @@
-import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import { RecentMap } from "../action/recent-map.ts";
 
 /** An action and what was decided about it. */

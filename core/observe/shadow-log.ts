@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
-import { type Evaluation, type ShadowDecision, shadowDecisions } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
+import { type Evaluation, type ShadowDecision, shadowDecisions } from "../action/evaluation.ts";
 import { forgetOldest } from "../action/recent-map.ts";
 
 /** The decisions of one rule in shadow mode for one tenant since this process started. */

@@ -1,5 +1,6 @@
-import { type Decision, type Evaluation, isDecision, type PolicyVerdict, strictest } from "../action/decision.ts";
+import { type Decision, isDecision, strictest } from "../action/decision.ts";
 import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
+import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
 import { checkVerdict, determiningFindings, requiredApprovals } from "./verdict.ts";

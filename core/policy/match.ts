@@ -1,12 +1,5 @@
-import {
-  type ActionEnvelope,
-  type Capability,
-  capabilities,
-  type Phase,
-  type Protocol,
-  phases,
-  protocols,
-} from "../action/envelope.ts";
+import { type Capability, capabilities } from "../action/capability.ts";
+import { type ActionEnvelope, type Phase, type Protocol, phases, protocols } from "../action/envelope.ts";
 import type { Mismatch } from "../action/explanation.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
 import type { Transport } from "../action/principal.ts";

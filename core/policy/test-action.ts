@@ -1,13 +1,7 @@
+import { type Capability, capabilities } from "../action/capability.ts";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import { decisions } from "../action/decision.ts";
-import {
-  type ActionEnvelope,
-  type Capability,
-  capabilities,
-  phases,
-  protocols,
-  sealEnvelope,
-} from "../action/envelope.ts";
+import { type ActionEnvelope, phases, protocols, sealEnvelope } from "../action/envelope.ts";
 import { findActionFacts } from "../action/fact.ts";
 import type { JsonObject } from "../action/json.ts";
 import { roles } from "../action/role.ts";

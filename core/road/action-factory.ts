@@ -1,7 +1,7 @@
+import type { Capability } from "../action/capability.ts";
 import type { PresentedTicket } from "../action/capability-ticket.ts";
 import {
   type ActionEnvelope,
-  type Capability,
   type ClientIdentity,
   checkBounds,
   type Protocol,

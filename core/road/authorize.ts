@@ -1,8 +1,8 @@
 import type { ApprovalReservation, ApprovalStep } from "../action/approval.ts";
 import { AuthorizedAction, type DurableDecision } from "../action/authorized-action.ts";
 import type { DecisionCommitHook } from "../action/commit-hook.ts";
-import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { Participation, PendingDecision } from "../action/participant.ts";
 
 /** Makes decisions durable before anything is dispatched. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { type Static, Type } from "@sinclair/typebox";
-import { type ActionEnvelope, capabilities, phases, protocols, withOutput } from "../action/envelope.ts";
+import { capabilities } from "../action/capability.ts";
+import { type ActionEnvelope, phases, protocols, withOutput } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";

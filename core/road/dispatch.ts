@@ -1,5 +1,5 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
-import type { Evaluation } from "../action/decision.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { Json } from "../action/json.ts";
 import type { Redaction } from "../action/policy.ts";
 import type { Span } from "../action/trace.ts";

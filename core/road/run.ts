@@ -1,8 +1,8 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
 import type { CommitHook } from "../action/commit-hook.ts";
-import type { Evaluation } from "../action/decision.ts";
 import { type ActionEnvelope, type Outcome, type Protocol, sealAction, withOutput } from "../action/envelope.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { Json } from "../action/json.ts";
 import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
 import type { PolicyRef } from "../action/policy.ts";

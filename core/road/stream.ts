@@ -1,5 +1,5 @@
-import type { Evaluation } from "../action/decision.ts";
 import { GatewayError } from "../action/error.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { Json, JsonObject } from "../action/json.ts";
 import { buildFromPointers, valueAt } from "../action/json-pointer.ts";
 import type { Redaction } from "../action/policy.ts";

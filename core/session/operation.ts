@@ -81,7 +81,7 @@ export const sessionOperations = {
     summary: "Get the state of one session, with its latest actions",
     params,
     response: jsonResponse("The session.", ref("SessionDetail")),
-    errors: ["SESSION_STATE"],
+    errors: ["SESSION_DAMAGED"],
   },
   resetSession: {
     id: "admin.session_reset",

@@ -1,5 +1,5 @@
-import type { Evaluation } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { Finding } from "../action/policy.ts";
 import { forgetOldest } from "../action/recent-map.ts";
 import { untrustedTaint } from "../action/session-state.ts";

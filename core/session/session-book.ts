@@ -49,7 +49,7 @@ export class SessionBook {
   }
 
   /**
-   * Returns the entry of a session; undefined for an unknown one. Throws SESSION_STATE where its stored head is damaged,
+   * Returns the entry of a session; undefined for an unknown one. Throws SESSION_DAMAGED where its stored head is damaged,
    * and EVIDENCE_UNAVAILABLE where the store cannot be read.
    */
   find(tenant: string, session: string): SessionEntry | undefined {

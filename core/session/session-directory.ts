@@ -75,7 +75,7 @@ export class SessionDirectory {
     if (book.peek(key) === undefined && book.read(key) === undefined) throw notFound();
   }
 
-  /** Throws NOT_FOUND for an unknown session, SESSION_STATE for one whose state is damaged. */
+  /** Throws NOT_FOUND for an unknown session, SESSION_DAMAGED for one whose state is damaged. */
   show(tenant: string, session: string): SessionDetail {
     const { book, clock } = this.#options;
     const key = headKey(tenant, session);

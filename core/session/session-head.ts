@@ -37,16 +37,13 @@ export function writeHead(head: SessionHead): string {
 }
 
 /**
- * Parses a head. Throws SESSION_STATE for a damaged one: a session whose risk and taints are unknown may not act as if it
+ * Parses a head. Throws SESSION_DAMAGED for a damaged one: a session whose risk and taints are unknown may not act as if it
  * were new.
  */
 export function readHead(session: string, text: string): SessionHead {
   const head = parseKept(text);
   if (isHead(head)) return head;
-  throw new GatewayError(
-    "SESSION_STATE",
-    `the stored state of session \`${session}\` is damaged; an operator can reset it`,
-  );
+  throw new GatewayError("SESSION_DAMAGED", `session \`${session}\`; an operator can reset it`);
 }
 
 function isHead(value: unknown): value is SessionHead {

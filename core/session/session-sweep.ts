@@ -99,7 +99,7 @@ function candidateOf(key: string, text: string): Candidate | null {
   try {
     return { key, text, head: readHead(sessionOfHead(key), text) };
   } catch (cause) {
-    if (GatewayError.from(cause).code === "SESSION_STATE") return null;
+    if (GatewayError.from(cause).code === "SESSION_DAMAGED") return null;
     throw cause;
   }
 }

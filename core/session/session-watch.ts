@@ -1,7 +1,7 @@
 import { type BatchOperation, type CommitHook, noCommitHook } from "../action/commit-hook.ts";
-import type { Evaluation } from "../action/decision.ts";
 import { type ActionContext, type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import { findActionFacts } from "../action/fact.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
@@ -150,7 +150,7 @@ export class SessionWatch implements Participant {
     try {
       return this.#book.find(tenant, session);
     } catch (cause) {
-      if (GatewayError.from(cause).code === "SESSION_STATE") return "damaged";
+      if (GatewayError.from(cause).code === "SESSION_DAMAGED") return "damaged";
       throw cause;
     }
   }
@@ -264,13 +264,10 @@ export class SessionParticipation implements Participation {
   }
 }
 
-/** Throws SESSION_STATE where a session cannot be tainted with all of that as well. */
+/** Throws TAINT_LIMIT where a session cannot be tainted with all of that as well. */
 function checkRoom(entry: SessionEntry, { session }: ActionEnvelope, names: readonly string[]): void {
   if (entry.taints.hasRoom(names)) return;
-  throw new GatewayError(
-    "SESSION_STATE",
-    `session \`${session.id}\` has more taints than can be remembered; an operator can reset it`,
-  );
+  throw new GatewayError("TAINT_LIMIT", `session \`${session.id}\`; an operator can reset it`);
 }
 
 interface RiskParts {

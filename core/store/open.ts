@@ -1,10 +1,10 @@
-import { open } from "node:fs/promises";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
 import { Level } from "level";
 import { MemoryLevel } from "memory-level";
 import { GatewayError } from "../action/error.ts";
-import { makeFolder } from "./folder.ts";
+import { makeFolder, syncFolder } from "./folder.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
 export type Store = AbstractLevel<string | Buffer | Uint8Array, string, string>;
@@ -67,12 +67,7 @@ async function checkFormat(store: Store): Promise<void> {
 /** The new entry is synced in its parent, or a power cut could take the whole folder with it. */
 async function createFolder(dir: string, folder: string): Promise<void> {
   await makeFolder(folder);
-  const parent = await open(dir, "r");
-  try {
-    await parent.sync();
-  } finally {
-    await parent.close();
-  }
+  await syncFolder(dir);
 }
 
 /** STATE_UNUSABLE for what went wrong at `folder`, with the next step. */
@@ -101,4 +96,46 @@ function describeFault(folder: string, cause: { readonly code: string; readonly 
     return `this user may not write ${at}; change its owner, or choose another folder`;
   }
   return `${at} cannot be opened (${cause.message}); check the disk, or choose another folder`;
+}
+
+/**
+ * Returns a check whether the store's lock is still the one that was taken when it was opened.
+ *
+ * LevelDB locks a file and never looks at it again: once that file is removed or replaced, a second process can open the
+ * same store, and each would overwrite what the other acknowledged. The check compares the identity of
+ * the file, which is read whenever the store is opened. It always holds for a store in memory.
+ */
+export function lockWatch(store: Store, dir: string, enabled: boolean): () => boolean {
+  if (!enabled) return () => true;
+  const path = join(dir, "state", "LOCK");
+  let taken = identityOf(path);
+  store.on("open", () => {
+    taken = identityOf(path);
+  });
+  return () => taken !== undefined && identityOf(path) === taken;
+}
+
+function identityOf(path: string): string | undefined {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`;
+}
+
+interface Compactor {
+  compactRange(start: string, end: string): Promise<void>;
+}
+
+/**
+ * Rewrites the files that hold keys from `gte` up to, not including, `lt`: what was overwritten or deleted there is on
+ * the disk no more when it resolves, in no table and no log. A store in memory keeps no such thing.
+ */
+export async function compactRange(
+  store: Store,
+  { gte, lt }: { readonly gte: string; readonly lt: string },
+): Promise<void> {
+  if (hasFiles(store)) await store.compactRange(gte, lt);
+}
+
+/** Only the engine on disk has the method. */
+function hasFiles(store: Store): store is Store & Compactor {
+  return store.supports.additionalMethods.compactRange === true;
 }

@@ -1,6 +1,6 @@
 import { canonicalJson } from "../action/canonical-json.ts";
+import { type Capability, capabilities } from "../action/capability.ts";
 import type { TicketStanding } from "../action/capability-ticket.ts";
-import { type Capability, capabilities } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { compileGlob } from "../action/glob.ts";
 import { isJsonObject, type Json } from "../action/json.ts";

@@ -1,5 +1,5 @@
 import { type TObject, Type } from "@sinclair/typebox";
-import { capabilities } from "../action/envelope.ts";
+import { capabilities } from "../action/capability.ts";
 import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
   anyText,

@@ -1,6 +1,6 @@
+import type { Capability } from "../action/capability.ts";
 import type { TicketObserver } from "../action/capability-ticket.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
-import type { Capability } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { Principal } from "../action/principal.ts";

@@ -1,5 +1,5 @@
 import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
-import { type Capability, resolveCapability } from "../action/envelope.ts";
+import { type Capability, resolveCapability } from "../action/capability.ts";
 import { compileGlob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { valueAt } from "../action/json-pointer.ts";

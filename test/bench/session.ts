@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Evaluation } from "../../core/action/decision.ts";
 import { type ActionEnvelope, withOutput } from "../../core/action/envelope.ts";
+import type { Evaluation } from "../../core/action/evaluation.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
 import { findIn, SessionWorld } from "../support/session-world.ts";
 

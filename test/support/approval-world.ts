@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Approval, FormerApproval } from "../../core/action/approval.ts";
-import type { Evaluation } from "../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import type { Evaluation } from "../../core/action/evaluation.ts";
 import { uuidV7 } from "../../core/action/id.ts";
 import { type Principal, principalId } from "../../core/action/principal.ts";
 import type { Role } from "../../core/action/role.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { forgetApprovals } from "../../core/approval/history.ts";
 import type { Pruned, PruneRequest, PruneTools } from "../../core/evidence/retention/retention.ts";
-import { compactRange } from "../../core/store/folder.ts";
+import { compactRange } from "../../core/store/open.ts";
 import { LedgerWorld } from "./ledger-world.ts";
 
 /** Between the night, in which a world begins, and the day. */

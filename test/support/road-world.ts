@@ -1,6 +1,6 @@
 import type { ApprovalReservation } from "../../core/action/approval.ts";
-import type { Evaluation } from "../../core/action/decision.ts";
 import { type ActionEnvelope, sealAction } from "../../core/action/envelope.ts";
+import type { Evaluation } from "../../core/action/evaluation.ts";
 import type { Participant, Participation, PendingDecision } from "../../core/action/participant.ts";
 import { approvalParticipant } from "../../core/approval/participant.ts";
 import type { Evaluator, Road } from "../../core/road/run.ts";

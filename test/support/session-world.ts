@@ -1,6 +1,6 @@
 import type { ApprovalReservation } from "../../core/action/approval.ts";
-import type { Evaluation } from "../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import type { Evaluation } from "../../core/action/evaluation.ts";
 import type { JsonObject } from "../../core/action/json.ts";
 import type { Finding } from "../../core/action/policy.ts";
 import { readEvents } from "../../core/evidence/chain/session-record.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { DecisionCommitHook } from "../../core/action/commit-hook.ts";
-import type { Evaluation } from "../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
+import type { Evaluation } from "../../core/action/evaluation.ts";
 import { uuidV7 } from "../../core/action/id.ts";
 import { SigningKey } from "../../core/action/signing-key.ts";
 import { type AskedTicket, type IssuedTicket, orderOf, type TicketRule } from "../../core/ticket/ticket-issuer.ts";

@@ -1,6 +1,7 @@
 import { Argument, Option } from "commander";
+import { capabilities } from "../../action/capability.ts";
 import { decisions } from "../../action/decision.ts";
-import { capabilities, phases, protocols } from "../../action/envelope.ts";
+import { phases, protocols } from "../../action/envelope.ts";
 import type { ExtensionKind } from "../../trust/verified-extension.ts";
 import { adminCommand } from "./admin-command.ts";
 import { adminOption, jsonOption, parseJson, parseJsonObject, parseTime } from "./argument.ts";

@@ -1,9 +1,9 @@
 import { type ApprovalStep, isConsuming } from "../../action/approval.ts";
 import type { DurableDecision } from "../../action/authorized-action.ts";
 import type { BatchOperation, CommitHook, DecisionCommitHook } from "../../action/commit-hook.ts";
-import type { Evaluation } from "../../action/decision.ts";
 import type { ActionEnvelope, Outcome } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
+import type { Evaluation } from "../../action/evaluation.ts";
 import { fingerprint } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
 import type { Json } from "../../action/json.ts";

@@ -1,8 +1,8 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
 import type { TicketUse } from "../../action/capability-ticket.ts";
-import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../action/decision.ts";
 import type { ActionEnvelope, ClientIdentity, Outcome } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
+import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../action/evaluation.ts";
 import { type Clock, type Random, uuidV7 } from "../../action/id.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { SessionScope } from "../../action/principal.ts";

@@ -1,6 +1,7 @@
+import type { Capability } from "../../action/capability.ts";
 import type { TicketStanding } from "../../action/capability-ticket.ts";
 import type { Decision } from "../../action/decision.ts";
-import type { Capability, ClientIdentity, Phase, Protocol } from "../../action/envelope.ts";
+import type { ClientIdentity, Phase, Protocol } from "../../action/envelope.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { PolicyRef } from "../../action/policy.ts";
 import type { SessionScope } from "../../action/principal.ts";

@@ -1,8 +1,8 @@
 import { Ajv } from "ajv";
 import type { WebSocket } from "ws";
-import type { Evaluation } from "../../action/decision.ts";
 import type { ActionEnvelope, ClientIdentity } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
+import type { Evaluation } from "../../action/evaluation.ts";
 import { asciiJson, isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { Principal } from "../../action/principal.ts";
 import { can, type Permission } from "../../action/role.ts";

@@ -1,5 +1,5 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
-import type { Capability } from "../../action/envelope.ts";
+import type { Capability } from "../../action/capability.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ActionFactory } from "../../road/action-factory.ts";

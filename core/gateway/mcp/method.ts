@@ -1,4 +1,4 @@
-import type { Capability } from "../../action/envelope.ts";
+import type { Capability } from "../../action/capability.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import { type McpEra, typeName } from "../../action/json-rpc.ts";

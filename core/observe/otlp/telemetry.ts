@@ -20,7 +20,7 @@ import type { Clock, Random } from "../../action/id.ts";
 import type { Tracer } from "../../action/trace.ts";
 import type { TelemetryTarget } from "../../config/gateway-config.ts";
 import type { TelemetryMetrics } from "../feature-metrics.ts";
-import type { RegistryMetric, RegistryValue } from "../metrics.ts";
+import type { RegistryMetric, RegistryValue } from "../open-metrics.ts";
 import { type Delivery, OtlpSender, Reporter, SpanQueue } from "./sender.ts";
 import { type ModelAsked, type ProviderTypes, RoadTracer } from "./tracer.ts";
 

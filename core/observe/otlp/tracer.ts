@@ -17,9 +17,9 @@ import {
   type SpanProcessor,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
-import type { Evaluation } from "../../action/decision.ts";
 import type { ActionEnvelope } from "../../action/envelope.ts";
 import type { ErrorCode } from "../../action/error.ts";
+import type { Evaluation } from "../../action/evaluation.ts";
 import type { Random } from "../../action/id.ts";
 import { toolNamePattern } from "../../action/json-rpc.ts";
 import type { TokenUsage } from "../../action/model-api.ts";

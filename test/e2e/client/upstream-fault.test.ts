@@ -9,51 +9,59 @@ type Fault = readonly [tool: string, code: string, message: RegExp];
 /** Faults of one answer: the connection goes on. */
 const answers: readonly Fault[] = [
   ["hang", "UPSTREAM_TIMEOUT", /^upstream did not answer in time: expected an answer to `tools\/call` within 600 ms$/],
-  ["nonsense", "UPSTREAM_INVALID", /^upstream answered nonsense: malformed JSON: unexpected character$/],
-  ["broken", "UPSTREAM_INVALID", /^upstream answered nonsense: malformed JSON: unexpected character$/],
+  ["nonsense", "UPSTREAM_INVALID", /^invalid response from upstream: malformed JSON: unexpected character$/],
+  ["broken", "UPSTREAM_INVALID", /^invalid response from upstream: malformed JSON: unexpected character$/],
   [
     "batch",
     "UPSTREAM_INVALID",
-    /^upstream answered nonsense: invalid request: expected one JSON-RPC message, got a batch$/,
+    /^invalid response from upstream: invalid request: expected one JSON-RPC message, got a batch$/,
   ],
   [
     "duplicate_key",
     "UPSTREAM_INVALID",
-    /^upstream answered nonsense: malformed JSON: duplicate key `a` at offset \d+$/,
+    /^invalid response from upstream: malformed JSON: duplicate key `a` at offset \d+$/,
   ],
   [
     "deep",
     "UPSTREAM_INVALID",
-    /^upstream answered nonsense: JSON exceeds a bound: expected at most 64 levels, got more at offset \d+$/,
+    /^invalid response from upstream: JSON exceeds a bound: expected at most 64 levels, got more at offset \d+$/,
   ],
   [
     "not_an_object",
     "UPSTREAM_INVALID",
-    /^upstream answered nonsense: invalid request: expected a `method`, or a response with either `result` or `error`$/,
+    /^invalid response from upstream: invalid request: expected a `method`, or a response with either `result` or `error`$/,
   ],
   [
     "both",
     "UPSTREAM_INVALID",
-    /^upstream answered nonsense: invalid request: expected a `method`, or a response with either `result` or `error`$/,
+    /^invalid response from upstream: invalid request: expected a `method`, or a response with either `result` or `error`$/,
   ],
   [
     "invalid_utf8",
     "UPSTREAM_INVALID",
-    /^upstream answered nonsense: malformed JSON: expected UTF-8, got invalid bytes$/,
+    /^invalid response from upstream: malformed JSON: expected UTF-8, got invalid bytes$/,
   ],
-  ["huge", "UPSTREAM_INVALID", /^upstream answered nonsense: expected a message of at most 1048576 bytes, got more$/],
+  [
+    "huge",
+    "UPSTREAM_INVALID",
+    /^invalid response from upstream: expected a message of at most 1048576 bytes, got more$/,
+  ],
 ];
 
 /** Faults that end the connection, each at an upstream of its own, so that none waits for another's. */
 const endings: readonly Fault[] = [
   ["die", "UPSTREAM_UNAVAILABLE", /^upstream unavailable: the process ended \(exit code 7\)$/],
-  ["flood", "UPSTREAM_INVALID", /^upstream answered nonsense: the upstream floods the gateway with messages$/],
+  ["flood", "UPSTREAM_INVALID", /^invalid response from upstream: the upstream floods the gateway with messages$/],
   [
     "endless",
     "UPSTREAM_INVALID",
-    /^upstream answered nonsense: expected a line end on standard output, got an endless line$/,
+    /^invalid response from upstream: expected a line end on standard output, got an endless line$/,
   ],
-  ["wrong_id", "UPSTREAM_INVALID", /^upstream answered nonsense: expected the id of a request, got an answer to none$/],
+  [
+    "wrong_id",
+    "UPSTREAM_INVALID",
+    /^invalid response from upstream: expected the id of a request, got an answer to none$/,
+  ],
 ];
 
 /** Of a call to another upstream, while machine and gateway are busy with the fault. */

@@ -148,7 +148,7 @@ describe("the body of a message", () => {
     expect(deep.status).to.equal(200);
     const { error } = JSON.parse(deep.body);
     expect(error.code).to.equal(1502);
-    expect(error.message).to.match(/^upstream answered nonsense: JSON exceeds a bound: expected at most 64 levels/);
+    expect(error.message).to.match(/^invalid response from upstream: JSON exceeds a bound: expected at most 64 levels/);
     expect((await post(world, echoCall())).status).to.equal(200);
   });
 

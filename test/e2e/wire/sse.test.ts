@@ -265,7 +265,7 @@ describe("HTTP+SSE", () => {
       const more = await agent.post(echoCall("{}", '"more"'));
       expect([more.status, JSON.parse(more.body).error.message]).to.deep.equal([
         429,
-        "too much at once on one connection: expected at most 64 requests in flight",
+        "too many concurrent requests on one connection: expected at most 64 requests in flight",
       ]);
       await until(() => agent.stream.messages().filter(({ id }) => String(id).startsWith("c")).length === 64);
       expect((await world.upstream.calls()).length).to.be.at.most(calls + 64);
@@ -280,7 +280,7 @@ describe("HTTP+SSE", () => {
       const more = await agent.post(echoCall());
       expect([more.status, JSON.parse(more.body).error.message]).to.deep.equal([
         429,
-        "too much at once on one connection: expected at most 64 posts at once",
+        "too many concurrent requests on one connection: expected at most 64 posts at once",
       ]);
       for (const socket of slow) socket.destroy();
       await until(async () => (await agent.post('{"jsonrpc":"2.0","id":"r","method":"ping"}')).status === 202);

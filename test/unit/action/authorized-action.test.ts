@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { AuthorizedAction, type DurableDecision } from "../../../core/action/authorized-action.ts";
-import type { Decision, Evaluation } from "../../../core/action/decision.ts";
+import type { Decision } from "../../../core/action/decision.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import { makeAction } from "../../support/action.ts";
 
 const action = makeAction();

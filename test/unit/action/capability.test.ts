@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { resolveCapability } from "../../../core/action/envelope.ts";
+import { resolveCapability } from "../../../core/action/capability.ts";
 
 const readOnly = { readOnlyHint: true };
 const destructive = { destructiveHint: true };

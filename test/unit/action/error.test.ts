@@ -3,9 +3,9 @@ import { GatewayError } from "../../../core/action/error.ts";
 
 describe("GatewayError.loggedDetail", () => {
   for (const [what, detail, logged] of [
-    ["quoted input", "duplicate key `secret` at offset 12", "duplicate key `…` at offset 12"],
-    ["input that holds the quotation mark itself", "expected `a`, got `x`secret`y`", "expected `…`"],
-    ["input of several lines", "`a\nsecret\nb`", "`…`"],
+    ["quoted input", "duplicate key `secret` at offset 12", "duplicate key `...` at offset 12"],
+    ["input that holds the quotation mark itself", "expected `a`, got `x`secret`y`", "expected `...`"],
+    ["input of several lines", "`a\nsecret\nb`", "`...`"],
     ["nothing that is quoted", "expected at most 64 levels", "expected at most 64 levels"],
   ] as const) {
     it(`leaves out ${what}`, () => {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Evaluation } from "../../../core/action/decision.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
+import { capabilities } from "../../../core/action/capability.ts";
 import { decisions } from "../../../core/action/decision.ts";
-import { capabilities } from "../../../core/action/envelope.ts";
 import { modes } from "../../../core/action/policy.ts";
 import { roles } from "../../../core/action/role.ts";
 import { faultsOf, loadText } from "./fixture.ts";

@@ -64,7 +64,7 @@ describe("ConcurrencyLimit", () => {
     const error = await limit.run("b", async () => undefined).catch(GatewayError.from);
     expect(error).to.be.instanceOf(GatewayError);
     expect([(error as GatewayError).message, (error as GatewayError).data]).to.deep.equal([
-      "the gateway has no room: expected at most 1 requests at once",
+      "the gateway is at capacity: expected at most 1 requests at once",
       { retry_after_s: 1 },
     ]);
   });

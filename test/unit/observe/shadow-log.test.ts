@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { Registry } from "prom-client";
-import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../../core/action/decision.ts";
+import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../../core/action/evaluation.ts";
 import type { Finding, Mode } from "../../../core/action/policy.ts";
 import { ShadowLog } from "../../../core/observe/shadow-log.ts";
 import { makeAction } from "../../support/action.ts";

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { type Decision, decisions, type Evaluation } from "../../../core/action/decision.ts";
+import { type Decision, decisions } from "../../../core/action/decision.ts";
 import { type ActionEnvelope, type Phase, phases } from "../../../core/action/envelope.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import type { Finding, Mode, Policy, Redaction, Verdict } from "../../../core/action/policy.ts";
 import { PolicyChain, type PolicyChainOptions } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import { decisions, type Evaluation } from "../../../core/action/decision.ts";
+import { decisions } from "../../../core/action/decision.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import { type Finding, type Mode, modes, type Policy, type Verdict } from "../../../core/action/policy.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
 import { makeAction } from "../../support/action.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import type { Evaluation } from "../../../core/action/decision.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import type { ModelApi } from "../../../core/action/model-api.ts";
 import type { Redaction } from "../../../core/action/policy.ts";

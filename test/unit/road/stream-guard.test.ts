@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "fast-check";
-import type { Evaluation } from "../../../core/action/decision.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import { valueAt } from "../../../core/action/json-pointer.ts";
 import type { Redaction } from "../../../core/action/policy.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Evaluation } from "../../../core/action/decision.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import type { Finding } from "../../../core/action/policy.ts";
 import { riskOf, taintsOf } from "../../../core/session/risk-meter.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";

@@ -68,11 +68,11 @@ describe("SessionBook", () => {
     expect(book.size).to.equal(0);
   });
 
-  it("throws SESSION_STATE for a session whose head is damaged, until that is gone", async () => {
+  it("throws SESSION_DAMAGED for a session whose head is damaged, until that is gone", async () => {
     await world.store.put(headKey("acme", "s"), "{}");
     expect(() => book.open("acme", "s", "p"))
       .to.throw()
-      .that.includes({ code: "SESSION_STATE" });
+      .that.includes({ code: "SESSION_DAMAGED" });
     await world.store.del(headKey("acme", "s"));
     expect(book.open("acme", "s", "p").risk.counted).to.deep.equal([0, 0]);
   });

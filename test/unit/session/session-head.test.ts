@@ -37,10 +37,10 @@ describe("readHead(session, text)", () => {
   ];
 
   for (const [name, value] of damaged) {
-    it(`throws SESSION_STATE for ${name}`, () => expectDamaged(JSON.stringify(value)));
+    it(`throws SESSION_DAMAGED for ${name}`, () => expectDamaged(JSON.stringify(value)));
   }
 
-  it("throws SESSION_STATE for a text that is cut short, and for a number beyond all", () => {
+  it("throws SESSION_DAMAGED for a text that is cut short, and for a number beyond all", () => {
     expectDamaged(writeHead(head).slice(0, -1));
     expectDamaged(writeHead(head).replace("12.5", "1e999"));
   });
@@ -58,6 +58,6 @@ describe("headKey(tenant, session)", () => {
 
 function expectDamaged(text: string): void {
   expect(() => readHead("s", text))
-    .to.throw(GatewayError, "the stored state of session `s` is damaged; an operator can reset it")
-    .that.includes({ code: "SESSION_STATE" });
+    .to.throw(GatewayError, "the stored state of the session is damaged: session `s`; an operator can reset it")
+    .that.includes({ code: "SESSION_DAMAGED" });
 }

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { Evaluation } from "../../../core/action/decision.ts";
 import { type ActionEnvelope, everyUpstream, sealAction, withOutput } from "../../../core/action/envelope.ts";
+import type { Evaluation } from "../../../core/action/evaluation.ts";
 import type { SessionState } from "../../../core/action/session-state.ts";
 import { headKey } from "../../../core/session/session-head.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
@@ -261,11 +261,11 @@ describe("SessionWatch", () => {
       await world.watch.recordTaints(action, found(words));
       await world.watch.recordTaints(action, found(["w0"]));
       expect(await rejection(world.watch.recordTaints(action, found(["one-more"])))).to.include({
-        code: "SESSION_STATE",
+        code: "TAINT_LIMIT",
       });
       const next = newAction();
       expect(await rejection(world.decide(next, findIn(next, { taints: ["one-more"] })))).to.include({
-        code: "SESSION_STATE",
+        code: "TAINT_LIMIT",
       });
       expect(seen().taints.map(({ name }) => name)).to.deep.equal(words);
     });
@@ -326,8 +326,8 @@ describe("SessionWatch", () => {
       await world.evidence.store.put(key, '{"risk":');
       expect(() => seen())
         .to.throw()
-        .that.includes({ code: "SESSION_STATE" });
-      expect(await rejection(act())).to.include({ code: "SESSION_STATE" });
+        .that.includes({ code: "SESSION_DAMAGED" });
+      expect(await rejection(act())).to.include({ code: "SESSION_DAMAGED" });
       await world.watch.reset(tenant, session.id, "principal", "lost");
       await act();
       expect(seen()).to.deep.include({ actions: 1, risk: 0, taints: [] });

@@ -5,13 +5,14 @@ describe("what an upstream on a pipe answers", () => {
   afterEach(closeAll);
 
   const failsAlone: Readonly<Record<string, string | RegExp>> = {
-    broken: /^UPSTREAM_INVALID upstream answered nonsense: malformed JSON: /,
-    duplicate_key: /^UPSTREAM_INVALID upstream answered nonsense: malformed JSON: duplicate key `a` at offset \d+$/,
-    deep: /^UPSTREAM_INVALID upstream answered nonsense: JSON exceeds a bound: expected at most 64 levels/,
-    not_an_object: /^UPSTREAM_INVALID upstream answered nonsense: invalid request: expected a `method`, or a response/,
-    both: /^UPSTREAM_INVALID upstream answered nonsense: invalid request: expected a `method`, or a response/,
-    invalid_utf8: /^UPSTREAM_INVALID upstream answered nonsense: malformed JSON: expected UTF-8/,
-    huge: /^UPSTREAM_INVALID upstream answered nonsense: expected a message of at most 1000000 bytes, got more$/,
+    broken: /^UPSTREAM_INVALID invalid response from upstream: malformed JSON: /,
+    duplicate_key: /^UPSTREAM_INVALID invalid response from upstream: malformed JSON: duplicate key `a` at offset \d+$/,
+    deep: /^UPSTREAM_INVALID invalid response from upstream: JSON exceeds a bound: expected at most 64 levels/,
+    not_an_object:
+      /^UPSTREAM_INVALID invalid response from upstream: invalid request: expected a `method`, or a response/,
+    both: /^UPSTREAM_INVALID invalid response from upstream: invalid request: expected a `method`, or a response/,
+    invalid_utf8: /^UPSTREAM_INVALID invalid response from upstream: malformed JSON: expected UTF-8/,
+    huge: /^UPSTREAM_INVALID invalid response from upstream: expected a message of at most 1000000 bytes, got more$/,
   };
   for (const [tool, expected] of Object.entries(failsAlone)) {
     it(`fails the one request where it can be seen whose answer it is: ${tool}`, async () => {

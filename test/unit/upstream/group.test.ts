@@ -122,9 +122,9 @@ describe("UpstreamGroup", () => {
     });
 
     for (const [start, reason] of [
-      ["endless-pages", "upstream answered nonsense: `tools/list`: expected at most 100 pages"],
-      ["same-cursor", "upstream answered nonsense: `tools/list`: the same cursor came twice"],
-      ["no-list", "upstream answered nonsense: expected `tools` to be a list of objects"],
+      ["endless-pages", "invalid response from upstream: `tools/list`: expected at most 100 pages"],
+      ["same-cursor", "invalid response from upstream: `tools/list`: the same cursor came twice"],
+      ["no-list", "invalid response from upstream: expected `tools` to be a list of objects"],
     ] as const) {
       it(`leaves out an upstream with ${start}, and says why`, async () => {
         const { fleet, events } = openFleet([hostile(start, { name: "a" }), listing([tool("good")], { name: "b" })]);
@@ -368,7 +368,7 @@ describe("which era is spoken", () => {
   it("refuses the other era where one is configured", async () => {
     const { group } = openGroup(hostile("modern", { protocol: "legacy" }));
     expect(await fault(call(group, "echo"))).to.equal(
-      "UPSTREAM_INVALID upstream answered nonsense: `initialize` was refused with error -32022",
+      "UPSTREAM_INVALID invalid response from upstream: `initialize` was refused with error -32022",
     );
   });
 

@@ -61,7 +61,7 @@ describe("an upstream over HTTP+SSE", () => {
     it(`refuses the endpoint ${endpoint.slice(0, 30)}, and posts nothing`, async () => {
       const { group, requests } = await open(sse(endpoint, answers));
       expect(await fault(call(group, "x"))).to.equal(
-        "UPSTREAM_INVALID upstream answered nonsense: expected an endpoint on the upstream's own origin",
+        "UPSTREAM_INVALID invalid response from upstream: expected an endpoint on the upstream's own origin",
       );
       expect(requests.filter(({ body }) => body !== "")).to.deep.equal([]);
     });
@@ -115,7 +115,7 @@ describe("an upstream over HTTP+SSE", () => {
   it("refuses what is no event stream", async () => {
     const { group } = await open((_, response) => response.writeHead(200, { "content-type": "text/html" }).end("<p>"));
     expect(await fault(call(group, "x"))).to.equal(
-      "UPSTREAM_INVALID upstream answered nonsense: expected an event stream",
+      "UPSTREAM_INVALID invalid response from upstream: expected an event stream",
     );
   });
 });

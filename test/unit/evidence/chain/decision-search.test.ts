@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { Evaluation } from "../../../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
+import type { Evaluation } from "../../../../core/action/evaluation.ts";
 import { uuidV7 } from "../../../../core/action/id.ts";
 import { DecisionSearch } from "../../../../core/evidence/chain/decision-search.ts";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";

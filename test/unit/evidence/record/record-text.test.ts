@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { canonicalJson } from "../../../../core/action/canonical-json.ts";
-import { decisions, type PolicyVerdict } from "../../../../core/action/decision.ts";
+import { decisions } from "../../../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
+import type { PolicyVerdict } from "../../../../core/action/evaluation.ts";
 import type { Json, JsonObject } from "../../../../core/action/json.ts";
 import { decisionBody, outcomeBody, sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
 import { isChainFault } from "../../../../core/evidence/record/reason.ts";

@@ -6,7 +6,7 @@ import { fieldsDigest, type PrivateField } from "../../../../core/evidence/priva
 import { dataKeyKey, disclosureKey, privateRanges } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../../core/evidence/record/record.ts";
 import type { Compact, Erased, ErasureRequest } from "../../../../core/evidence/retention/erasure.ts";
-import { compactRange } from "../../../../core/store/folder.ts";
+import { compactRange } from "../../../../core/store/open.ts";
 import { filesWith } from "../../../support/disk-search.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 

@@ -48,7 +48,7 @@ describe("McpSession.ask(request, signal)", () => {
       .to.be.an.instanceOf(GatewayError)
       .with.property(
         "message",
-        "the client has too many open questions: expected at most 64 open questions to the client",
+        "the client has too many open requests: expected at most 64 open questions to the client",
       );
     for (let id = 1; id <= 64; id++) session.answer({ jsonrpc: "2.0", id: `gateway-${id}`, result: {} });
     expect((await Promise.all(open)).length).to.equal(64);

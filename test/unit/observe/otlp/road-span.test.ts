@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { expect } from "chai";
-import type { Evaluation } from "../../../../core/action/decision.ts";
+import type { Evaluation } from "../../../../core/action/evaluation.ts";
 import { noSpan, type Span } from "../../../../core/action/trace.ts";
 import { type ModelAsked, RoadTracer } from "../../../../core/observe/otlp/tracer.ts";
 import { makeAction } from "../../../support/action.ts";

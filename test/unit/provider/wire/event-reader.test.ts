@@ -89,7 +89,9 @@ describe("EventReader", () => {
   });
 
   it("refuses a stream that ends inside an event, but not one that ends in silence", () => {
-    expect(fault([Buffer.from("data: x\n")])).to.equal("provider answered nonsense: the stream ended inside an event");
+    expect(fault([Buffer.from("data: x\n")])).to.equal(
+      "invalid response from provider: the stream ended inside an event",
+    );
     expect(fault([Buffer.from("data: x\n\n\n: bye")])).to.equal("read");
   });
 

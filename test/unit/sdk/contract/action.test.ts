@@ -1,11 +1,6 @@
 import { expect } from "chai";
-import {
-  capabilities,
-  phases,
-  protocols,
-  type ActionEnvelope as Sealed,
-  withOutput,
-} from "../../../../core/action/envelope.ts";
+import { capabilities } from "../../../../core/action/capability.ts";
+import { phases, protocols, type ActionEnvelope as Sealed, withOutput } from "../../../../core/action/envelope.ts";
 import type { Verdict as Judged, Finding as Recorded, Redaction as Redacting } from "../../../../core/action/policy.ts";
 import { roles } from "../../../../core/action/role.ts";
 import type { ActionEnvelope, Finding, Redaction, Verdict } from "../../../../sdk/contract/index.ts";
