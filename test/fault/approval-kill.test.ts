@@ -7,12 +7,13 @@ import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import type { Answer } from "../support/agent.ts";
 import { HeldSite, overHttp } from "../support/held-site.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
+import { roundsOf } from "../support/rounds.ts";
 
 /**
- * How often the gateway is killed; `FAULT_ROUNDS=1000` for a long run, of about half an hour. Where `ApprovalQueue.#use`
+ * How often the gateway is killed; many times in `npm run test:long`. Where `ApprovalQueue.#use`
  * leaves the approval in memory, or the gate dispatches before its decision is durable, these tests fail.
  */
-const rounds = Number(process.env.FAULT_ROUNDS ?? 15);
+const rounds = roundsOf(15, 1000);
 const races = 200;
 const retries = 64;
 const maxRetries = 200;

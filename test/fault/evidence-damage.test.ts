@@ -3,12 +3,13 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { expect } from "chai";
 import { LedgerWorld, rejection } from "../support/ledger-world.ts";
+import { roundsOf } from "../support/rounds.ts";
 import { tearNewestLog } from "../support/torn-log.ts";
 import { readContent } from "./evidence-content.ts";
 import { type FolderEnd, FolderJudge } from "./folder-judge.ts";
 
-/** How many bits are flipped, one at a time; `FAULT_ROUNDS=20` for a short run. */
-const rounds = Number(process.env.FAULT_ROUNDS ?? 200);
+/** How often something is killed or damaged. */
+const rounds = roundsOf(80, 2000);
 
 describe("when the data folder is damaged while nothing runs", function () {
   this.timeout(120_000);

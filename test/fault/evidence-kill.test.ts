@@ -5,10 +5,11 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { ActionRecord, EvidenceRecord } from "../../core/evidence/record/record.ts";
 import { LedgerWorld } from "../support/ledger-world.ts";
+import { roundsOf } from "../support/rounds.ts";
 import { tearNewestLog } from "../support/torn-log.ts";
 
-/** How often the process is killed; `FAULT_ROUNDS=10` for a short run. */
-const rounds = Number(process.env.FAULT_ROUNDS ?? 100);
+/** How often something is killed or damaged. */
+const rounds = roundsOf(30, 500);
 /** A folder serves so many rounds, unless a start refuses it before that. */
 const roundsInFolder = 10;
 /** What the kill leaves of the last writes: all of them, or a log that ends somewhere inside them. */

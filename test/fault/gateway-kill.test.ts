@@ -8,10 +8,11 @@ import { Agent } from "../support/agent.ts";
 import { EvidenceReader } from "../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
+import { roundsOf } from "../support/rounds.ts";
 import { readCalls, siteConfig, siteFiles, siteKey } from "../support/site.ts";
 
-/** How often the gateway is killed; `FAULT_ROUNDS=5` for a short run. */
-const rounds = Number(process.env.FAULT_ROUNDS ?? 50);
+/** How often something is killed or damaged. */
+const rounds = roundsOf(10, 200);
 const agents = 24;
 const maxRoundMs = 400;
 

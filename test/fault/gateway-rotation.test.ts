@@ -11,11 +11,12 @@ import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { KeyDesk } from "../support/key-rotation.ts";
 import { LedgerWorld } from "../support/ledger-world.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
+import { roundsOf } from "../support/rounds.ts";
 import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 
 const { ENOSPC, EIO, EACCES } = constants.errno;
-/** How often the gateway is killed; `FAULT_ROUNDS=3` for a short run. */
-const rounds = Number(process.env.FAULT_ROUNDS ?? 20);
+/** How often something is killed or damaged. */
+const rounds = roundsOf(5, 50);
 const agents = 8;
 
 type Fault = Parameters<DiskFault["begin"]>;

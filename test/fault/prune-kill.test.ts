@@ -8,9 +8,10 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { LedgerWorld } from "../support/ledger-world.ts";
 import { before as dawn, PruneWorld } from "../support/prune-world.ts";
+import { roundsOf } from "../support/rounds.ts";
 
-/** How often a pruning is killed; `FAULT_ROUNDS=5` for a short run. */
-const rounds = Number(process.env.FAULT_ROUNDS ?? 20);
+/** How often something is killed or damaged. */
+const rounds = roundsOf(8, 100);
 const nights = 60;
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 

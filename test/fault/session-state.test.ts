@@ -8,12 +8,13 @@ import { Agent } from "../support/agent.ts";
 import { EvidenceReader } from "../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
+import { roundsOf } from "../support/rounds.ts";
 import { sessionFiles } from "../support/session-rules.ts";
 import { siteConfig, siteKey } from "../support/site.ts";
 import { send } from "../support/wire.ts";
 
-/** How often the gateway is killed; `FAULT_ROUNDS=5` for a short run. */
-const rounds = Number(process.env.FAULT_ROUNDS ?? 20);
+/** How often something is killed or damaged. */
+const rounds = roundsOf(5, 50);
 const agents = 12;
 const maxRoundMs = 400;
 /** What a risky call adds. */

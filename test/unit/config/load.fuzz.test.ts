@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { stringify } from "yaml";
+import { roundsOf } from "../../support/rounds.ts";
 import { faultsOf } from "./fixture.ts";
 
 /** Real keys, real words and hostile ones, so that documents get past the first check. */
@@ -49,7 +50,7 @@ describe("loadConfig(path, env), for any file", () => {
   it("loads bytes or throws CONFIG_INVALID, never anything else", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => void (await faultsOf(bytes))),
-      { numRuns: 200 },
+      { numRuns: roundsOf(60, 2_000) },
     );
   });
 
@@ -68,14 +69,14 @@ describe("loadConfig(path, env), for any file", () => {
     const text = fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join(""));
     await fc.assert(
       fc.asyncProperty(text, async (content) => void (await faultsOf(content))),
-      { numRuns: 400 },
+      { numRuns: roundsOf(100, 4_000) },
     );
   });
 
   it("loads a tree of the schema's words or throws CONFIG_INVALID", async () => {
     await fc.assert(
       fc.asyncProperty(tree, async (value) => void (await faultsOf(stringify(value)))),
-      { numRuns: 200 },
+      { numRuns: roundsOf(60, 2_000) },
     );
   });
 });

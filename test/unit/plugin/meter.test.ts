@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { compileModule } from "../../../core/plugin/compiled-module.ts";
 import { PluginMachine } from "../../../core/plugin/plugin-machine.ts";
 import { makeAction } from "../../support/action.ts";
+import { roundsOf } from "../../support/rounds.ts";
 import { assemble, binaryOf, moduleOf, openSample } from "../../support/wasm-plugin.ts";
 
 const action = makeAction();
@@ -204,7 +205,7 @@ describe("a plugin in the sandbox", () => {
         ends[await endOf(bytes)] += 1;
         expect(performance.now() - started).to.be.lessThan(5_000);
       }),
-      { numRuns: 150, seed: 7 },
+      { numRuns: roundsOf(40, 1_000), seed: 7 },
     );
     expect(ends.refused).to.be.greaterThan(0);
     expect(ends.blocked + ends.answered).to.be.greaterThan(0);

@@ -10,6 +10,7 @@ import { Faults } from "../../../core/policy/fault.ts";
 import { type LoadedPack, loadPack, readSource } from "../../../core/policy/pack.ts";
 import { makeAction } from "../../support/action.ts";
 import { optionsFor, PackFolders, packOf } from "../../support/policy-pack.ts";
+import { roundsOf } from "../../support/rounds.ts";
 
 const packs = fileURLToPath(new URL("../../../../policy-packs/", import.meta.url));
 
@@ -115,7 +116,7 @@ describe("PackBook.explain(action, shown)", () => {
           for (const condition of conditions) expectSound(condition.expression);
           await folders.remove();
         }),
-        { numRuns: 300 },
+        { numRuns: roundsOf(100, 2_000) },
       );
     });
   });

@@ -8,6 +8,7 @@ import { PluginMachine } from "../../../core/plugin/plugin-machine.ts";
 import { readPluginVerdict } from "../../../core/plugin/plugin-verdict.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
+import { roundsOf } from "../../support/rounds.ts";
 
 interface Redaction {
   readonly rule: string;
@@ -44,7 +45,7 @@ describe("the kit for plugins in AssemblyScript", () => {
           const found = redactions(makeAction({ tool: "read", arguments: value }));
           expect(found).to.deep.equal(tokensOf(value, "/arguments", 0));
         }),
-        { numRuns: 500 },
+        { numRuns: roundsOf(150, 5_000) },
       );
     });
 
@@ -81,7 +82,7 @@ describe("the kit for plugins in AssemblyScript", () => {
             );
           },
         ),
-        { numRuns: 500 },
+        { numRuns: roundsOf(150, 5_000) },
       );
     });
 
@@ -190,7 +191,7 @@ describe("the kit for plugins in AssemblyScript", () => {
             expect(findings).to.have.length(said.length);
           },
         ),
-        { numRuns: 300 },
+        { numRuns: roundsOf(100, 3_000) },
       );
       const every = Array.from({ length: 0x30 }, (_, block) =>
         String.fromCharCode(...Array.from({ length: 256 }, (_, low) => block * 256 + low)),

@@ -9,8 +9,9 @@ import { repositoryRoot } from "../../../check/source-tree.ts";
 import type { Presented } from "../../../support/forgery.ts";
 import { mutate, seededDice } from "../../../support/mutation.ts";
 import { PythonVerifier, type Said } from "../../../support/python-verifier.ts";
+import { roundsOf } from "../../../support/rounds.ts";
 
-const rounds = Number(process.env.AGREEMENT_ROUNDS ?? 2_000);
+const rounds = roundsOf(500, 10_000);
 const seed = Number(process.env.AGREEMENT_SEED ?? 1);
 
 describe("verify.py and our verifier", function () {

@@ -13,6 +13,7 @@ import { PrunedPrefix } from "../../../../core/evidence/tree/pruned-prefix.ts";
 import { TileReader } from "../../../../core/evidence/tree/tile-reader.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 import { PruneWorld } from "../../../support/prune-world.ts";
+import { roundsOf } from "../../../support/rounds.ts";
 
 /** What somebody with the data folder does by hand. */
 type Tamper = (world: PruneWorld) => Promise<unknown>;
@@ -186,7 +187,7 @@ describe("any chain, cut anywhere", function () {
           await world.remove();
         }
       }),
-      { numRuns: Number(process.env.PRUNE_RUNS ?? 40) },
+      { numRuns: roundsOf(15, 400) },
     );
   });
 });
