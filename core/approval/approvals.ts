@@ -1,62 +1,62 @@
 import { isFinal } from "../action/approval.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
-import { ApprovalBook, type BookParts } from "./book.ts";
-import { Expiry } from "./expiry.ts";
-import type { ApprovalStanding } from "./live-table.ts";
+import { ApprovalStore, type ApprovalStoreOptions } from "./approval-store.ts";
+import { ApprovalExpiry } from "./expiry.ts";
+import type { ApprovalStatus } from "./live-approvals.ts";
 import { ApprovalQueue } from "./queue.ts";
+import { restoreApprovals } from "./restore.ts";
 import { ApprovalReview, type ReviewRule } from "./review.ts";
-import { bringBack } from "./start.ts";
 
-const absent: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["NOT_FOUND", "APPROVAL_INCOMPLETE"]);
+const absenceCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["NOT_FOUND", "APPROVAL_INCOMPLETE"]);
 
-export interface ApprovalsParts extends BookParts {
+export interface ApprovalsOptions extends ApprovalStoreOptions {
   readonly rule: ReviewRule;
-  /** Whose approvals to bring back. */
+  /** The tenants whose approvals are restored. */
   readonly tenants: readonly string[];
   /** UUIDv7. */
   readonly newId: () => string;
-  readonly onWarning: (message: string, fields: object) => void;
+  readonly onWarning: (event: string, fields: object) => void;
 }
 
-/** The approvals of a running gateway: where actions wait, where people answer, and how what nobody uses ends. */
+/** The approvals of a running gateway: the queue of held actions, their review, and their expiry. */
 export class Approvals {
-  readonly book: ApprovalBook;
+  readonly store: ApprovalStore;
   readonly queue: ApprovalQueue;
   readonly review: ApprovalReview;
-  readonly expiry: Expiry;
+  readonly expiry: ApprovalExpiry;
 
-  private constructor(parts: ApprovalsParts) {
-    this.book = new ApprovalBook(parts);
-    this.expiry = new Expiry(this.book, parts.onWarning);
-    this.queue = new ApprovalQueue(this.book, this.expiry, parts.newId);
-    this.review = new ApprovalReview(this.book, this.expiry, parts.rule);
+  private constructor(options: ApprovalsOptions) {
+    this.store = new ApprovalStore(options);
+    this.expiry = new ApprovalExpiry(this.store, options.onWarning);
+    this.queue = new ApprovalQueue(this.store, this.expiry, options.newId);
+    this.review = new ApprovalReview(this.store, this.expiry, options.rule);
   }
 
-  /** Brings back what outlives a start, ends the rest on record, and begins to watch the time. */
-  static async open(parts: ApprovalsParts): Promise<Approvals> {
-    const approvals = new Approvals(parts);
-    await bringBack(approvals.book, approvals.expiry, parts.tenants, parts.onWarning);
+  /** Restores the approvals that survive a start, expires the others on record, and starts the expiry timer. */
+  static async open(options: ApprovalsOptions): Promise<Approvals> {
+    const approvals = new Approvals(options);
+    await restoreApprovals(approvals.store, approvals.expiry, options.tenants, options.onWarning);
     approvals.expiry.start();
     return approvals;
   }
 
-  /** How the approvals of all tenants stand now. */
-  standing(): ApprovalStanding {
-    return this.book.live.standing(this.book.parts.limits);
+  /** Counts the live approvals of all tenants. */
+  status(): ApprovalStatus {
+    return this.store.live.status(this.store.options.limits);
   }
 
   /**
-   * The action that an evaluation held, for as long as it waits or may be used; undefined where it is not kept whole, or
-   * another evaluation held the action of this approval.
+   * Finds the action that an evaluation held, while its approval is pending or usable. Undefined where it is not kept
+   * whole, or another evaluation held the action of this approval.
    */
   async findHeld(tenant: string, id: string, evaluationId: string): Promise<ActionEnvelope | undefined> {
     try {
-      const approval = await this.book.find(tenant, id);
+      const approval = await this.store.find(tenant, id);
       if (approval.evaluation.id !== evaluationId || isFinal(approval.state)) return undefined;
-      return (await this.review.held(approval)).action;
+      return (await this.review.readHeld(approval)).action;
     } catch (error) {
-      if (error instanceof GatewayError && absent.has(error.code)) return undefined;
+      if (error instanceof GatewayError && absenceCodes.has(error.code)) return undefined;
       throw error;
     }
   }

@@ -2,8 +2,8 @@ import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { memberPointer } from "../action/json-pointer.ts";
 
 /**
- * One difference. `pointer` (RFC 6901) leads to the place in `before` where something was removed, in `after` where
- * something was added, and in both where a value changed.
+ * One difference. `pointer` (RFC 6901) resolves in `before` for a removed value, in `after` for an added one, and in both
+ * for a changed one.
  */
 export type ArgumentChange =
   | { readonly pointer: string; readonly kind: "added"; readonly after: Json }
@@ -12,26 +12,26 @@ export type ArgumentChange =
 
 interface ArgumentDiff {
   readonly changes: readonly ArgumentChange[];
-  /** How many changes more there are than are told; 0 where all are. */
+  /** The number of further changes; 0 where the list is complete. */
   readonly omitted: number;
 }
 
-/** A place in both values; undefined where one has nothing there. */
+/** The two values at one pointer; undefined where there is none. */
 interface Pair {
   readonly pointer: string;
   readonly before: Json | undefined;
   readonly after: Json | undefined;
 }
 
-/** Pointers hold the names of members, which are as long as an agent likes. */
+/** Characters of all pointers together: an agent chooses the names of members, and their length. */
 const maxPointerLength = 262_144;
 
 /**
- * What differs between two values, in the order of their members' names and of their lists; at most `most` changes, and
- * how many more there are. Lists are compared item by item behind their equal beginning and before their equal end.
- * Linear but for sorting names, at any depth.
+ * Compares two values and lists up to `maxChanges` differences, sorted by the names of members and the order of lists.
+ * Lists are compared item by item after their common prefix and before their common suffix. Takes linear time but for
+ * sorting names, at any depth.
  */
-export function diffArguments(before: Json, after: Json, most = 200): ArgumentDiff {
+export function diffArguments(before: Json, after: Json, maxChanges = 200): ArgumentDiff {
   const changes: ArgumentChange[] = [];
   let pointerLength = 0;
   let omitted = 0;
@@ -42,13 +42,13 @@ export function diffArguments(before: Json, after: Json, most = 200): ArgumentDi
     const change = inner.length > 0 ? undefined : changeOf(pair);
     if (change === undefined) continue;
     pointerLength += change.pointer.length;
-    if (changes.length < most && pointerLength <= maxPointerLength) changes.push(change);
+    if (changes.length < maxChanges && pointerLength <= maxPointerLength) changes.push(change);
     else omitted += 1;
   }
   return { changes, omitted };
 }
 
-/** The places inside two lists or two objects, in order; none where the values are to be compared as they are. */
+/** Pairs the items of two lists or the members of two objects, in order; none for other values. */
 function pairsIn({ pointer, before, after }: Pair): Pair[] {
   if (isList(before) && isList(after)) return listPairs(pointer, before, after);
   if (isJsonObject(before) && isJsonObject(after)) return memberPairs(pointer, before, after);
@@ -61,7 +61,7 @@ function changeOf({ pointer, before, after }: Pair): ArgumentChange | undefined 
   return isSameLeaf(before, after) ? undefined : { pointer, kind: "changed", before, after };
 }
 
-/** Whether two values without anything inside that could be paired are equal. */
+/** Whether two values without pairs are equal. */
 function isSameLeaf(before: Json, after: Json): boolean {
   if (isList(before)) return isList(after);
   return isJsonObject(before) ? isJsonObject(after) : before === after;
@@ -82,8 +82,8 @@ function listPairs(pointer: string, before: readonly Json[], after: readonly Jso
   const shorter = Math.min(before.length, after.length);
   let head = 0;
   let tail = 0;
-  // In lists of one length every item has its partner already. That also keeps the whole linear: a walk by `isEqual`
-  // turns back at the next pair of lists that differ in length.
+  // Lists of one length are paired by index. That also keeps the whole comparison linear: `isEqual` stops at the next
+  // pair of lists that differ in length.
   if (before.length !== after.length) {
     while (head < shorter && isEqual(before[head] as Json, after[head] as Json)) head += 1;
     while (tail < shorter - head && isEqual(before.at(-1 - tail) as Json, after.at(-1 - tail) as Json)) tail += 1;
@@ -99,7 +99,7 @@ function listPairs(pointer: string, before: readonly Json[], after: readonly Jso
   return pairs;
 }
 
-/** Whether two values say the same, whatever the order of their members; stops at the first difference. */
+/** Whether two values are equal, in any order of members. Stops at the first difference. */
 function isEqual(one: Json, other: Json): boolean {
   const waiting: (readonly [Json, Json])[] = [[one, other]];
   for (let pair = waiting.pop(); pair !== undefined; pair = waiting.pop()) {
@@ -110,7 +110,7 @@ function isEqual(one: Json, other: Json): boolean {
   return true;
 }
 
-/** The parts that must be equal for two values to be; undefined where they differ already. */
+/** The inner pairs that decide whether two values are equal; undefined where they differ already. */
 function partsOf(one: Json, other: Json): readonly (readonly [Json, Json])[] | undefined {
   if (isList(one) && isList(other)) {
     return one.length === other.length ? one.map((item, index) => [item, other[index] as Json]) : undefined;

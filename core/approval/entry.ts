@@ -3,10 +3,10 @@ import type { BatchOperation } from "../action/commit-hook.ts";
 import { isJsonObject, type Json, type JsonObject, parseKept } from "../action/json.ts";
 import { type KeyRange, rangeOf, tenantPrefix } from "../store/key-range.ts";
 
-/** Vouches for the text of an entry with the key of its tenant's chain. */
+/** Computes the HMAC of an entry with the key of its tenant's chain. */
 export type Seal = (text: string) => string;
 
-/** What makes `approval` the stored one. */
+/** Returns the operations that store `approval`. */
 export function putEntry(approval: Approval, seal: Seal): readonly BatchOperation[] {
   const { id, tenant, state } = approval;
   const live = liveKey(tenant, id);
@@ -21,8 +21,8 @@ export function putEntry(approval: Approval, seal: Seal): readonly BatchOperatio
 }
 
 /**
- * An approval from its stored text, or why it is none: entries of former versions, and of other hands, are not bound to
- * an identity; those that were changed say something else than what was sealed.
+ * Parses a stored entry, or returns why it is invalid: entries of former versions and forged ones are not bound to an
+ * identity; changed ones do not match their seal.
  */
 export function readEntry(
   text: string,
@@ -68,7 +68,7 @@ function isCount(value: Json | undefined): boolean {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
-/** The entry of one approval; ids are in the order in which the approvals were asked for. */
+/** The key of an approval; ids sort by the time of the request. */
 export function approvalKey(tenant: string, id: string): string {
   return `${tenantPrefix(tenant)}approval/${id}`;
 }
@@ -77,7 +77,7 @@ export function approvalRange(tenant: string): KeyRange {
   return rangeOf(`${tenantPrefix(tenant)}approval/`);
 }
 
-/** Present while the approval is pending or approved. */
+/** The key that exists while the approval is pending or approved. */
 export function liveKey(tenant: string, id: string): string {
   return `${tenantPrefix(tenant)}approval-live/${id}`;
 }
@@ -86,7 +86,7 @@ export function liveRange(tenant: string): KeyRange {
   return rangeOf(`${tenantPrefix(tenant)}approval-live/`);
 }
 
-/** Present from a break-glass use until its post-mortem. */
+/** The key that exists from a break-glass use until its post-mortem. */
 export function breakGlassKey(tenant: string, id: string): string {
   return `${tenantPrefix(tenant)}break-glass/${id}`;
 }

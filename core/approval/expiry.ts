@@ -1,33 +1,33 @@
 import { type Approval, type ExpiryReason, stateAfter } from "../action/approval.ts";
-import type { ApprovalBook } from "./book.ts";
+import type { ApprovalStore } from "./approval-store.ts";
 import { approvalKey } from "./entry.ts";
-import type { LiveApproval } from "./live-table.ts";
+import type { LiveApproval } from "./live-approvals.ts";
 
 const sweepMs = 1_000;
 
-/** `held_seq` until the decision that holds the action has its place: record 0 is the genesis record. */
-export const unplaced = 0;
+/** `held_seq` until the decision that holds the action is recorded: record 0 is the genesis record. */
+export const unassignedSeq = 0;
 
 /**
- * How approvals end without being used: by time, with their connection, by a change of what was reviewed, or in doubt.
- * An ending is in force at once and recorded then; one that cannot be recorded is tried again.
+ * Expires approvals: by time, with their connection, by a change of what was reviewed, or where their state is uncertain.
+ * An expiry is in force at once and recorded afterwards; one that cannot be recorded is retried.
  */
-export class Expiry {
-  readonly #book: ApprovalBook;
+export class ApprovalExpiry {
+  readonly #approvals: ApprovalStore;
   readonly #warn: (message: string, fields: object) => void;
-  /** Ended in memory, and not yet on record. */
-  readonly #owed = new Map<string, Approval>();
-  /** Ended before their decision has its place in the chain: their end is recorded behind it. */
+  /** Expired in memory, and not recorded yet. */
+  readonly #unrecorded = new Map<string, Approval>();
+  /** Expired before their decision was recorded: their expiry is recorded after it. */
   readonly #early = new Map<string, Approval>();
-  /** What was written of them may be on disk or not. Nothing was dispatched for them. */
-  readonly #doubtful = new Map<string, Approval>();
-  /** A reviewer's answer about these is being recorded. */
+  /** Their last write may be on disk or not. Nothing was dispatched for them. */
+  readonly #uncertain = new Map<string, Approval>();
+  /** A review of these is being recorded. */
   readonly reviewed: Set<string> = new Set();
   #timer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> = Promise.resolve();
 
-  constructor(book: ApprovalBook, warn: (message: string, fields: object) => void) {
-    this.#book = book;
+  constructor(approvals: ApprovalStore, warn: (message: string, fields: object) => void) {
+    this.#approvals = approvals;
     this.#warn = warn;
   }
 
@@ -37,106 +37,109 @@ export class Expiry {
     }, sweepMs).unref();
   }
 
-  /** Ends the watch. What is owed or in doubt is settled first, as far as records can be written. */
+  /** Stops the timer, after a last sweep as far as records can be written. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#sweeping;
     await this.sweep().catch((cause: unknown) => this.#report(cause));
   }
 
-  /** Ends an approval in memory, in this turn. A denial that nobody needs to remember any more just goes. */
-  begin({ approval }: LiveApproval, reason: ExpiryReason): Approval {
+  /** Expires an approval in memory, in this turn. A denial is only dropped from memory. */
+  expire({ approval }: LiveApproval, reason: ExpiryReason): Approval {
     const { tenant, id } = approval;
-    this.#book.live.remove(tenant, id);
+    this.#approvals.live.remove(tenant, id);
     const state = stateAfter(approval.state, "expire");
     if (state === undefined) return approval;
     const ended: Approval = { ...approval, state, reason };
-    if (ended.held_seq === unplaced) this.#early.set(id, ended);
+    if (ended.held_seq === unassignedSeq) this.#early.set(id, ended);
     return ended;
   }
 
-  /** The decision that holds the action of an approval that `begin` ended has its place now. */
-  place(placed: Approval): void {
+  /** Called when the decision of an approval that `expire` ended has its sequence number: records the expiry later. */
+  assignSeq(placed: Approval): void {
     const ended = this.#early.get(placed.id);
     this.#early.delete(placed.id);
-    if (ended !== undefined) this.#owe({ ...ended, held_seq: placed.held_seq });
+    if (ended !== undefined) this.#recordLater({ ...ended, held_seq: placed.held_seq });
   }
 
-  /** Puts an ending on record. */
-  async finish(ended: Approval): Promise<void> {
-    if (ended.state !== "expired" || ended.held_seq === unplaced) return;
+  /** Records an expiry. */
+  async record(ended: Approval): Promise<void> {
+    if (ended.state !== "expired" || ended.held_seq === unassignedSeq) return;
     try {
-      await this.#book.record(ended, { event: "expired", reason: ended.reason ?? "" });
+      await this.#approvals.record(ended, { event: "expired", reason: ended.reason ?? "" });
     } catch (error) {
-      this.#owe(ended);
+      this.#recordLater(ended);
       throw error;
     }
-    this.#book.announce(ended);
+    this.#approvals.announce(ended);
   }
 
-  /** Ends every approval of a session whose connection is gone. */
+  /** Expires every approval of a session whose connection is closed. */
   async endSession(tenant: string, session: string): Promise<void> {
-    const live = this.#book.live.of(tenant).filter(({ approval }) => approval.session.id === session);
-    await this.#endAll(live.map((each) => this.begin(each, "connection_closed")));
+    const live = this.#approvals.live.of(tenant).filter(({ approval }) => approval.session.id === session);
+    await this.#recordAll(live.map((each) => this.expire(each, "connection_closed")));
   }
 
-  /** Takes an approval of which nobody knows whether its last step was recorded. What it is, the store will say. */
-  doubt(approval: Approval): void {
+  /** Notes an approval whose last write may have happened or not: the next sweep reads its state from the store. */
+  markUncertain(approval: Approval): void {
     this.#early.delete(approval.id);
-    this.#doubtful.set(approval.id, approval);
+    this.#uncertain.set(approval.id, approval);
   }
 
-  /** Ends what is past its time, and settles what is owed or doubtful, as far as records can be written. */
+  /** Expires overdue approvals, and records and reconciles the others, as far as records can be written. */
   async sweep(): Promise<void> {
-    const { clock, monotonicMs, journal } = this.#book.parts;
+    const { clock, monotonicMs, journal } = this.#approvals.options;
     const now = clock();
-    const late = this.#book.live
-      .pastDue(monotonicMs(), now)
+    const late = this.#approvals.live
+      .findOverdue(monotonicMs(), now)
       .filter(({ approval }) => !this.reviewed.has(approval.id))
-      .map((each) => this.begin(each, endingOf(each.approval)));
-    for (const ended of late) this.#owe(ended);
+      .map((each) => this.expire(each, expiryReasonOf(each.approval)));
+    for (const ended of late) this.#recordLater(ended);
     if (!journal.writable) return;
-    for (const doubtful of [...this.#doubtful.values()]) await this.#settle(doubtful);
-    const owed = [...this.#owed.values()];
-    this.#owed.clear();
-    await this.#endAll(owed);
+    for (const uncertain of [...this.#uncertain.values()]) await this.#reconcile(uncertain);
+    const unrecorded = [...this.#unrecorded.values()];
+    this.#unrecorded.clear();
+    await this.#recordAll(unrecorded);
   }
 
-  /** A sweep that fails is made good by the next. */
+  /** A failed sweep is repeated by the next. */
   #report(cause: unknown): void {
-    this.#warn("approvals could not be swept", { cause: cause instanceof Error ? cause.message : String(cause) });
+    this.#warn("approval_sweep_failed", { cause: cause instanceof Error ? cause.message : String(cause) });
   }
 
-  #owe(ended: Approval): void {
-    if (ended.state === "expired" && ended.held_seq !== unplaced) this.#owed.set(ended.id, ended);
+  #recordLater(ended: Approval): void {
+    if (ended.state === "expired" && ended.held_seq !== unassignedSeq) this.#unrecorded.set(ended.id, ended);
   }
 
-  /** What the store holds is the truth once records can be written again. */
-  async #settle({ tenant, id }: Approval): Promise<void> {
-    const text = await this.#book.parts.store.get(approvalKey(tenant, id));
-    this.#doubtful.delete(id);
-    const stored = text === undefined ? undefined : this.#book.read(tenant, id, text);
+  /** Reads the state of an uncertain approval from the store, which is authoritative once records can be written again. */
+  async #reconcile({ tenant, id }: Approval): Promise<void> {
+    const text = await this.#approvals.options.store.get(approvalKey(tenant, id));
+    this.#uncertain.delete(id);
+    const stored = text === undefined ? undefined : this.#approvals.read(tenant, id, text);
     if (stored === undefined) return;
-    const live = this.#book.live.get(tenant, id);
-    if (live !== undefined) this.#follow(live, stored);
-    else if (stored.state === "approved") this.#owe({ ...stored, state: "expired", reason: "use_not_recorded" });
-    else if (stored.state === "pending") this.#owe({ ...stored, state: "expired", reason: "request_not_recorded" });
+    const live = this.#approvals.live.get(tenant, id);
+    if (live !== undefined) this.#adoptReview(live, stored);
+    else if (stored.state === "approved")
+      this.#recordLater({ ...stored, state: "expired", reason: "use_not_recorded" });
+    else if (stored.state === "pending") {
+      this.#recordLater({ ...stored, state: "expired", reason: "request_not_recorded" });
+    }
   }
 
-  /** A reviewer's answer was on disk after all. */
-  #follow(live: LiveApproval, stored: Approval): void {
+  /** Puts a review in force that turned out to be on disk. */
+  #adoptReview(live: LiveApproval, stored: Approval): void {
     const { id, state } = live.approval;
-    if (state === "pending" && !this.reviewed.has(id)) this.#book.advance(live, stored);
+    if (state === "pending" && !this.reviewed.has(id)) this.#approvals.advance(live, stored);
   }
 
-  async #endAll(ended: readonly Approval[]): Promise<void> {
-    const results = await Promise.allSettled(ended.map((each) => this.finish(each)));
+  async #recordAll(ended: readonly Approval[]): Promise<void> {
+    const results = await Promise.allSettled(ended.map((each) => this.record(each)));
     const failed = results.filter(({ status }) => status === "rejected").length;
-    if (failed > 0) this.#warn("ended approvals wait for their record", { count: failed });
+    if (failed > 0) this.#warn("approval_expiry_record_failed", { count: failed });
   }
 }
 
-/** Why time ended it. */
-export function endingOf({ state }: Approval): ExpiryReason {
+/** The reason for an expiry by time. */
+export function expiryReasonOf({ state }: Approval): ExpiryReason {
   return state === "approved" ? "not_used_in_time" : "not_reviewed_in_time";
 }

@@ -1,7 +1,7 @@
 import { type Approval, type ApprovalState, isFinal } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import { lastPart } from "../store/key-range.ts";
-import { type ApprovalBook, type BookParts, durably } from "./book.ts";
+import { type ApprovalStore, type ApprovalStoreOptions, durably } from "./approval-store.ts";
 import { approvalKey, approvalRange, breakGlassRange, readEntry, type Seal } from "./entry.ts";
 
 interface ApprovalPageRequest {
@@ -16,27 +16,27 @@ export interface ApprovalPage {
   readonly next: string | null;
 }
 
-/** Entries read for one page: a page may hold fewer than asked for, and say where to go on. */
+/** Entries read for one page: a page may have fewer items than requested, and a cursor. */
 const maxRead = 5_000;
 
-/** A tenant's approvals that wait or can be used, in the order in which they were asked for. */
+/** Lists the pending or approved approvals of a tenant, the oldest request first. */
 export function listLive(
-  book: ApprovalBook,
+  approvals: ApprovalStore,
   tenant: string,
   state: ApprovalState,
   page: ApprovalPageRequest,
 ): ApprovalPage {
   const { limit, cursor = "" } = page;
-  const rest = book.live
+  const rest = approvals.live
     .of(tenant)
     .map(({ approval }) => approval)
     .filter((approval) => approval.state === state && approval.id > cursor);
   return { items: rest.slice(0, limit), next: rest.length > limit ? (rest[limit - 1] as Approval).id : null };
 }
 
-/** A tenant's approvals that are over, the latest asked for first; of one state where that is given. */
-export async function listPast(
-  book: ApprovalBook,
+/** Lists the ended approvals of a tenant, the latest request first; of one state where that is given. */
+export async function listEnded(
+  approvals: ApprovalStore,
   tenant: string,
   state: ApprovalState | undefined,
   { limit, cursor }: ApprovalPageRequest,
@@ -45,9 +45,9 @@ export async function listPast(
   const range = { gte, lt: cursor === undefined ? lt : approvalKey(tenant, cursor), reverse: true };
   const items: Approval[] = [];
   let read = 0;
-  for await (const [key, text] of book.parts.store.iterator(range)) {
+  for await (const [key, text] of approvals.options.store.iterator(range)) {
     const id = lastPart(key);
-    const approval = book.read(tenant, id, text);
+    const approval = approvals.read(tenant, id, text);
     if (approval !== undefined && (state === undefined ? isFinal(approval.state) : approval.state === state)) {
       items.push(approval);
     }
@@ -56,17 +56,20 @@ export async function listPast(
   return { items, next: null };
 }
 
-/** The break-glass uses of a tenant that nobody has accounted for; there are never many. */
-export async function listBreakGlass(book: ApprovalBook, tenant: string): Promise<readonly Approval[]> {
-  const keys = await book.parts.store.keys(breakGlassRange(tenant)).all();
-  return Promise.all(keys.map((key) => book.find(tenant, lastPart(key))));
+/** Lists the break-glass uses of a tenant without a post-mortem; there are at most ten. */
+export async function listBreakGlass(approvals: ApprovalStore, tenant: string): Promise<readonly Approval[]> {
+  const keys = await approvals.options.store.keys(breakGlassRange(tenant)).all();
+  return Promise.all(keys.map((key) => approvals.find(tenant, lastPart(key))));
 }
 
-/** The latest approval of the same tool that was used: what a reviewer may compare with. */
-export async function findLastUsed(book: ApprovalBook, { tenant, action }: Approval): Promise<Approval | undefined> {
+/** Finds the latest consumed approval of the same tool, for comparison by a reviewer. */
+export async function findLastUsed(
+  approvals: ApprovalStore,
+  { tenant, action }: Approval,
+): Promise<Approval | undefined> {
   let read = 0;
-  for await (const [key, text] of book.parts.store.iterator({ ...approvalRange(tenant), reverse: true })) {
-    const used = book.read(tenant, lastPart(key), text);
+  for await (const [key, text] of approvals.options.store.iterator({ ...approvalRange(tenant), reverse: true })) {
+    const used = approvals.read(tenant, lastPart(key), text);
     const isSame = used?.action.tool === action.tool && used.action.target === action.target;
     if (isSame && used.state === "consumed" && used.consumed_seq !== undefined) return used;
     if (++read === maxRead) return undefined;
@@ -74,16 +77,19 @@ export async function findLastUsed(book: ApprovalBook, { tenant, action }: Appro
   return undefined;
 }
 
-/** The store, and who vouches for what lies in it. */
-interface Shelved {
-  readonly store: BookParts["store"];
-  readonly journal: Pick<BookParts["journal"], "seal">;
+interface PruneSource {
+  readonly store: ApprovalStoreOptions["store"];
+  readonly journal: Pick<ApprovalStoreOptions["journal"], "seal">;
 }
 
-const atOnce = 256;
+const maxPerBatch = 256;
 
-/** Deletes the approvals that are over and whose records are all before `firstKept`. Resolves when that is durable. */
-export async function forgetApprovals({ store, journal }: Shelved, tenant: string, firstKept: number): Promise<void> {
+/** Deletes the ended approvals whose records are all before `firstKept`. Durable when it resolves. */
+export async function pruneApprovals(
+  { store, journal }: PruneSource,
+  tenant: string,
+  firstKept: number,
+): Promise<void> {
   const seal: Seal = (text) => journal.seal(tenant, text);
   let operations: BatchOperation[] = [];
   const write = async (): Promise<void> => {
@@ -94,7 +100,7 @@ export async function forgetApprovals({ store, journal }: Shelved, tenant: strin
     const approval = readEntry(text, tenant, lastPart(key), seal);
     if (typeof approval === "string" || !isFinal(approval.state)) continue;
     if (Math.max(approval.held_seq, approval.consumed_seq ?? 0) < firstKept) operations.push({ type: "del", key });
-    if (operations.length === atOnce) await write();
+    if (operations.length === maxPerBatch) await write();
   }
   if (operations.length > 0) await write();
 }

@@ -24,8 +24,8 @@ import {
   time,
   whole,
 } from "../operation/shape.ts";
-import { listBreakGlass, listLive, listPast } from "./history.ts";
-import type { Yes } from "./review.ts";
+import { listBreakGlass, listEnded, listLive } from "./history.ts";
+import type { ApproveOptions } from "./review.ts";
 import { type ApprovalViewSources, viewApproval } from "./view.ts";
 
 /** Text with `minimum` to `maximum` characters between its blank ends. Linear: every part is read once. */
@@ -253,23 +253,23 @@ export const approvalSchemas = { Approval: approval, ApprovalView: approvalView 
 
 /** Handlers of review. Responses are of the caller's tenant only; the reviewer is the holder of the key. */
 export function approvalHandlers(sources: ApprovalViewSources): AdminHandlers<typeof approvalOperations> {
-  const { book, review } = sources.approvals;
+  const { store, review } = sources.approvals;
   return {
-    listApprovals: ({ tenant }, { query }) => listLive(book, tenant, query.state, query),
-    listPastApprovals: ({ tenant }, { query }) => listPast(book, tenant, query.state, query),
+    listApprovals: ({ tenant }, { query }) => listLive(store, tenant, query.state, query),
+    listPastApprovals: ({ tenant }, { query }) => listEnded(store, tenant, query.state, query),
     getApproval: (caller, { id }) => viewApproval(sources, caller, id),
     approve: async (caller, { id, body: { scope = "exact", comment, break_glass: breakGlass } }) => {
-      const yes: Yes = {
+      const options: ApproveOptions = {
         scope,
         ...(comment === undefined ? {} : { comment }),
         ...(breakGlass === undefined ? {} : { breakGlass }),
       };
-      return { approval: await review.approve(id, caller, yes) };
+      return { approval: await review.approve(id, caller, options) };
     },
     deny: async (caller, { id, body }) => ({ approval: await review.deny(id, caller, body.comment) }),
-    listBreakGlass: async ({ tenant }) => ({ items: await listBreakGlass(book, tenant), next: null }),
+    listBreakGlass: async ({ tenant }) => ({ items: await listBreakGlass(store, tenant), next: null }),
     closeBreakGlass: async (caller, { id, body }) => ({
-      approval: await review.account(id, caller, body.post_mortem),
+      approval: await review.closeBreakGlass(id, caller, body.post_mortem),
     }),
   };
 }

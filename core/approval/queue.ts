@@ -10,9 +10,9 @@ import {
 } from "../action/approval.ts";
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
-import { type ApprovalBook, boundFingerprint } from "./book.ts";
-import { type Expiry, endingOf, unplaced } from "./expiry.ts";
-import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";
+import { type ApprovalStore, boundFingerprint } from "./approval-store.ts";
+import { type ApprovalExpiry, expiryReasonOf, unassignedSeq } from "./expiry.ts";
+import { type Fingerprints, isOverdue, type LiveApproval } from "./live-approvals.ts";
 
 /**
  * The queue of actions that wait for a reviewer. Every call makes exactly one turn of the event loop over the approvals, so
@@ -21,13 +21,13 @@ import { type Fingerprints, isLate, type LiveApproval } from "./live-table.ts";
  * The caller commits the decision with the `step` of a reservation, then calls `commit`, or `rollback` where it could not.
  */
 export class ApprovalQueue {
-  readonly #book: ApprovalBook;
-  readonly #expiry: Expiry;
+  readonly #approvals: ApprovalStore;
+  readonly #expiry: ApprovalExpiry;
   readonly #newId: () => string;
 
   /** `newId`: UUIDv7, so that ids sort by time. */
-  constructor(book: ApprovalBook, expiry: Expiry, newId: () => string) {
-    this.#book = book;
+  constructor(approvals: ApprovalStore, expiry: ApprovalExpiry, newId: () => string) {
+    this.#approvals = approvals;
     this.#expiry = expiry;
     this.#newId = newId;
   }
@@ -37,28 +37,28 @@ export class ApprovalQueue {
    * EVIDENCE_UNAVAILABLE where the end of an earlier approval cannot be recorded.
    */
   async reserve(action: ActionEnvelope, evaluation: Evaluation): Promise<ApprovalReservation> {
-    const fingerprints = await this.#book.parts.journal.fingerprints(action);
+    const fingerprints = await this.#approvals.options.journal.fingerprints(action);
     // One turn from here to the first await.
-    const known = this.#book.live.find(action.tenant, fingerprints);
-    const over = known === undefined ? undefined : this.#whyOver(known, action, evaluation);
-    if (known !== undefined && over === undefined) return this.#answer(known, action);
-    const ended = known === undefined || over === undefined ? undefined : this.#expiry.begin(known, over);
-    if (ended !== undefined) this.#book.former.add(ended);
-    const asked = this.#ask(action, evaluation, fingerprints, this.#book.former.find(fingerprints.exact));
-    if (ended === undefined) return asked;
+    const known = this.#approvals.live.find(action.tenant, fingerprints);
+    const reason = known === undefined ? undefined : this.#findExpiryReason(known, action, evaluation);
+    if (known !== undefined && reason === undefined) return this.#reserveKnown(known, action);
+    const ended = known === undefined || reason === undefined ? undefined : this.#expiry.expire(known, reason);
+    if (ended !== undefined) this.#approvals.former.add(ended);
+    const requested = this.#request(action, evaluation, fingerprints, this.#approvals.former.find(fingerprints.exact));
+    if (ended === undefined) return requested;
     try {
-      await this.#expiry.finish(ended);
+      await this.#expiry.record(ended);
     } catch (error) {
-      this.rollback(asked);
+      this.rollback(requested);
       throw error;
     }
-    return asked;
+    return requested;
   }
 
   /** Publishes the change of a reservation whose decision is durable. */
   commit(reservation: ApprovalReservation): void {
     const isNews = reservation.kind === "granted" || (reservation.kind === "held" && reservation.isNew);
-    if (isNews) this.#book.announce(reservation.approval);
+    if (isNews) this.#approvals.announce(reservation.approval);
   }
 
   /**
@@ -66,74 +66,74 @@ export class ApprovalQueue {
    * the store shows otherwise.
    */
   rollback(reservation: ApprovalReservation): void {
-    if (reservation.kind === "granted") this.#expiry.doubt(reservation.approval);
+    if (reservation.kind === "granted") this.#expiry.markUncertain(reservation.approval);
     if (reservation.kind !== "held" || !reservation.isNew) return;
     const { tenant, id } = reservation.approval;
-    this.#book.live.remove(tenant, id);
-    this.#expiry.doubt(reservation.approval);
+    this.#approvals.live.remove(tenant, id);
+    this.#expiry.markUncertain(reservation.approval);
   }
 
-  #whyOver(known: LiveApproval, action: ActionEnvelope, evaluation: Evaluation): ExpiryReason | undefined {
+  #findExpiryReason(known: LiveApproval, action: ActionEnvelope, evaluation: Evaluation): ExpiryReason | undefined {
     const { approval } = known;
-    const { clock, monotonicMs } = this.#book.parts;
-    if (isLate(known, monotonicMs(), clock())) return endingOf(approval);
+    const { clock, monotonicMs } = this.#approvals.options;
+    if (isOverdue(known, monotonicMs(), clock())) return expiryReasonOf(approval);
     if (approval.state === "denied") return undefined;
-    // What policy asks for can grow with the hour: fewer reviewers than it wants now are too few.
+    // The number of reviewers that policy requires can depend on the time.
     if (evaluation.approvals > approval.required) return "policy_changed";
     return whyVoid(approval.bound, boundBy(action, evaluation));
   }
 
-  #answer(known: LiveApproval, action: ActionEnvelope): ApprovalReservation {
+  #reserveKnown(known: LiveApproval, action: ActionEnvelope): ApprovalReservation {
     const { approval } = known;
-    if (approval.state === "approved") return this.#use(approval, action);
+    if (approval.state === "approved") return this.#consume(approval, action);
     const step = stepOf(approval);
     return approval.state === "denied"
       ? { kind: "denied", approval, step }
       : { kind: "held", approval, step, isNew: false, former: undefined };
   }
 
-  /** INVARIANT: taken from memory before anything is awaited; nobody finds it approved again. */
-  #use(approved: Approval, action: ActionEnvelope): ApprovalReservation {
-    const approval: Approval = { ...approved, state: "consumed", consumed_at: this.#book.now() };
-    this.#book.live.remove(approval.tenant, approval.id);
+  /** INVARIANT: removed from memory before anything is awaited, so that no other call finds it approved. */
+  #consume(approved: Approval, action: ActionEnvelope): ApprovalReservation {
+    const approval: Approval = { ...approved, state: "consumed", consumed_at: this.#approvals.now() };
+    this.#approvals.live.remove(approval.tenant, approval.id);
     const step: ApprovalStep = {
       ...stepOf(approval),
       releases: approval.held_seq,
-      operations: (seq) => this.#book.put({ ...approval, consumed_seq: seq }),
+      operations: (seq) => this.#approvals.put({ ...approval, consumed_seq: seq }),
     };
     return { kind: "granted", approval, step, grant: ApprovalGrant.grantUse(approval.id, action) };
   }
 
-  #ask(
+  #request(
     action: ActionEnvelope,
     evaluation: Evaluation,
     fingerprints: Fingerprints,
     former: FormerApproval | undefined,
   ): ApprovalReservation {
-    const { live, parts } = this.#book;
-    const { limits } = parts;
+    const { live, options } = this.#approvals;
+    const { limits } = options;
     const holds = JSON.stringify({ action: withoutHistory(action), determining: evaluation.determining });
     const heldBytes = Buffer.byteLength(holds);
     const isFull =
       live.count(action.tenant, "pending", "approved") >= limits.maxLive ||
       live.heldBytes(action.tenant) + heldBytes > limits.maxHeldBytes;
     if (isFull) return { kind: "full" };
-    const approval = this.#make(action, evaluation, fingerprints);
-    const deadlineMs = parts.monotonicMs() + limits.reviewMs;
-    const asked: LiveApproval = { approval, deadlineMs, heldBytes };
-    live.put(asked);
+    const approval = this.#buildApproval(action, evaluation, fingerprints);
+    const deadlineMs = options.monotonicMs() + limits.reviewMs;
+    const requested: LiveApproval = { approval, deadlineMs, heldBytes };
+    live.put(requested);
     const operations: ApprovalStep["operations"] = (seq) => {
       const placed = { ...approval, held_seq: seq };
-      // Another call may have ended it since: then it is not to come back.
-      if (live.get(approval.tenant, approval.id) === asked) live.put({ approval: placed, deadlineMs, heldBytes });
-      else this.#expiry.place(placed);
-      return this.#book.put(placed);
+      // A concurrent call may have expired it; then it stays expired.
+      if (live.get(approval.tenant, approval.id) === requested) live.put({ approval: placed, deadlineMs, heldBytes });
+      else this.#expiry.assignSeq(placed);
+      return this.#approvals.put(placed);
     };
     const step = { ...stepOf(approval), holds, operations };
     return { kind: "held", approval, step, isNew: true, former };
   }
 
-  #make(action: ActionEnvelope, evaluation: Evaluation, { exact, task }: Fingerprints): Approval {
+  #buildApproval(action: ActionEnvelope, evaluation: Evaluation, { exact, task }: Fingerprints): Approval {
     const { principal, session, capability, protocol, target, tool } = action;
     const tainted = (action.session_state?.taints ?? []).map(({ name }) => name);
     return {
@@ -156,9 +156,9 @@ export class ApprovalQueue {
       bound: boundBy(action, evaluation),
       required: evaluation.approvals,
       endorsements: [],
-      held_seq: unplaced,
-      requested_at: this.#book.now(),
-      expires_at: this.#book.after(this.#book.parts.limits.reviewMs),
+      held_seq: unassignedSeq,
+      requested_at: this.#approvals.now(),
+      expires_at: this.#approvals.after(this.#approvals.options.limits.reviewMs),
     };
   }
 }

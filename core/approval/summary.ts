@@ -3,7 +3,7 @@ import type { ActionEnvelope } from "../action/envelope.ts";
 import { type ArgumentFacts, type Facts, findArgumentFacts } from "../action/fact.ts";
 import { quoteVisible, scriptNote } from "../action/visible-text.ts";
 
-/** What a reviewer wants to know first of an action. It points at the arguments and does not stand for them. */
+/** The summary of an action for reviewers. It points at the arguments and does not replace them. */
 interface ActionSummary {
   readonly capability: Capability;
   readonly tool: string;
@@ -11,44 +11,44 @@ interface ActionSummary {
   readonly facts: ArgumentFacts;
 }
 
-const maxInLine = 5;
-const maxPointer = 256;
+const maxFactsPerKind = 5;
+const maxPointerLength = 256;
 
 export function summarizeAction({ capability, tool, target, arguments: args }: ActionEnvelope): ActionSummary {
   return { capability, tool, target, facts: findArgumentFacts(args) };
 }
 
 /**
- * The summary on one line, fit for a terminal: `write write_file on files; 34 bytes; paths /etc/hosts`.
- * Five facts of a kind, and whether there are more.
+ * Renders the summary on one line, safe for a terminal: `write write_file on files; 34 bytes; paths /etc/hosts`.
+ * At most five facts of a kind.
  */
 export function summaryLine({ capability, tool, target, facts }: ActionSummary): string {
   const { bytes, hosts, paths, commands } = facts;
   const parts = [
-    `${capability} ${showWord(tool)} on ${showWord(target)}`,
-    `${bytes} bytes${showLargest(facts)}`,
-    ...listFacts("hosts", hosts, showWord),
-    ...listFacts("paths", paths, showWord),
-    ...listFacts("commands", commands, (words) => words.map(showWord).join(" ")),
+    `${capability} ${quoteWord(tool)} on ${quoteWord(target)}`,
+    `${bytes} bytes${renderLargest(facts)}`,
+    ...renderFacts("hosts", hosts, quoteWord),
+    ...renderFacts("paths", paths, quoteWord),
+    ...renderFacts("commands", commands, (words) => words.map(quoteWord).join(" ")),
   ];
   return parts.join("; ");
 }
 
-function showLargest({ maxField }: ArgumentFacts): string {
+function renderLargest({ maxField }: ArgumentFacts): string {
   if (maxField === undefined) return "";
   const { bytes, pointer } = maxField;
-  // A member's name is as long as an agent likes.
-  return `, ${bytes} of them in ${pointer.length > maxPointer ? "one text" : showWord(pointer)}`;
+  // An agent chooses the names of members, and their length.
+  return `, ${bytes} of them in ${pointer.length > maxPointerLength ? "one text" : quoteWord(pointer)}`;
 }
 
-function listFacts<T>(name: string, { items, more }: Facts<T>, show: (fact: T) => string): readonly string[] {
-  if (items.length === 0) return more ? [`${name} too long to tell`] : [];
-  const shown = items.slice(0, maxInLine).map(show).join(", ");
-  return [`${name} ${shown}${more || items.length > maxInLine ? " and more" : ""}`];
+function renderFacts<T>(name: string, { items, more }: Facts<T>, render: (fact: T) => string): readonly string[] {
+  if (items.length === 0) return more ? [`${name} too long to list`] : [];
+  const rendered = items.slice(0, maxFactsPerKind).map(render).join(", ");
+  return [`${name} ${rendered}${more || items.length > maxFactsPerKind ? " and more" : ""}`];
 }
 
-/** A word as it is, or between quotes where it could be taken for several, or for something else. */
-export function showWord(word: string): string {
+/** Quotes a word that could be mistaken for several words or for other characters. */
+export function quoteWord(word: string): string {
   if (/^[\w./~:@%+*\\-]+$/.test(word)) return word;
   const note = scriptNote(word);
   return note === undefined ? quoteVisible(word) : `${quoteVisible(word)} [${note}]`;

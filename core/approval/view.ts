@@ -8,6 +8,7 @@ import { can } from "../action/role.ts";
 import type { SessionSummary } from "../evidence/chain/session-head.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { ActionRecord, Effect, RecordedAction, RecordedApproval } from "../evidence/record/record.ts";
+import type { Notice } from "../notify/webhook-notifier.ts";
 import type { Approvals } from "./approvals.ts";
 import { type ArgumentChange, diffArguments } from "./argument-diff.ts";
 import { findLastUsed } from "./history.ts";
@@ -68,8 +69,8 @@ const maxRecords = 4 * maxRecent;
  * who may review; the disclosure is recorded before they are read. Throws NOT_FOUND.
  */
 export async function viewApproval(sources: ApprovalViewSources, caller: Principal, id: string): Promise<ApprovalView> {
-  const { book } = sources.approvals;
-  const approval = await book.find(caller.tenant, id);
+  const { store } = sources.approvals;
+  const approval = await store.find(caller.tenant, id);
   const { held, withheld } = await readHeld(sources, caller, approval);
   const tail = await sources.ledger.approvals.session(caller.tenant, approval.session.id, maxRecords);
   return {
@@ -93,7 +94,7 @@ async function readHeld(sources: ApprovalViewSources, caller: Principal, approva
   const disclosure = { action: "approval.disclose", principal: caller.id, approval: approval.id };
   await sources.ledger.recordEvent(caller.tenant, "admin", disclosure);
   try {
-    return { held: await sources.approvals.review.held(approval), withheld: null };
+    return { held: await sources.approvals.review.readHeld(approval), withheld: null };
   } catch (error) {
     if (!(error instanceof GatewayError && error.code === "APPROVAL_INCOMPLETE")) throw error;
     return { held: null, withheld: "incomplete" };
@@ -109,7 +110,7 @@ async function findChanges(
   approval: Approval,
   { action }: HeldAction,
 ): Promise<ChangeView | null> {
-  const used = await findLastUsed(approvals.book, approval);
+  const used = await findLastUsed(approvals.store, approval);
   if (used?.consumed_seq === undefined) return null;
   const before = await ledger.approvals.arguments(approval.tenant, used.consumed_seq);
   if (before === undefined) return null;
@@ -139,5 +140,39 @@ function viewRecent({ time, action, evaluation, approval }: ActionRecord, effect
     rules: evaluation?.rules ?? [],
     approval: approval === undefined ? null : { id: approval.id, state: approval.state },
     effect,
+  };
+}
+
+/**
+ * Builds the webhook notice of an approval; undefined for a consumed one, which needs no reaction. It contains no argument,
+ * no comment, and nothing that could replace the key of a reviewer.
+ */
+export function approvalNotice(approval: Approval, time: string): Notice | undefined {
+  const { id, tenant, state, action, evaluation, principal, session } = approval;
+  if (state === "consumed") return undefined;
+  return {
+    type: `approval.${state}`,
+    tenant,
+    time,
+    data: {
+      id,
+      state,
+      capability: action.capability,
+      protocol: action.protocol,
+      target: action.target,
+      tool: action.tool,
+      rules: evaluation.rules,
+      risk: evaluation.risk,
+      tainted: approval.tainted ?? [],
+      principal: principal.id,
+      session: session.id,
+      required: approval.required,
+      endorsed: approval.endorsements.length,
+      requested_at: approval.requested_at,
+      expires_at: approval.expires_at,
+      reviewer: approval.reviewer ?? null,
+      reason: approval.reason ?? null,
+      break_glass: approval.break_glass !== undefined,
+    },
   };
 }

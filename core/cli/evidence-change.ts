@@ -1,7 +1,7 @@
 import { userInfo } from "node:os";
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { forgetApprovals } from "../approval/history.ts";
+import { pruneApprovals } from "../approval/history.ts";
 import type { Erased, ErasureRequest } from "../evidence/retention/erasure.ts";
 import type { Pruned, PruneTools } from "../evidence/retention/retention.ts";
 import { compactRange } from "../store/open.ts";
@@ -53,7 +53,7 @@ export async function pruneRecords({ data, tenant, before, reason, by, json }: P
   const pruned = await changeEvidence(resolve(data), tenant, "gateway evidence prune", (ledger, store) => {
     return ledger.prune(tenant, request, {
       compact: (range) => compactRange(store, range),
-      forget: (firstKept) => forgetApprovals({ store, journal: ledger.approvals }, tenant, firstKept),
+      forget: (firstKept) => pruneApprovals({ store, journal: ledger.approvals }, tenant, firstKept),
       onProgress: progressOf(tenant),
     });
   });

@@ -3,7 +3,7 @@ import { lstat, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { AbstractChainedBatch } from "abstract-level";
 import { GatewayError } from "../action/error.ts";
-import { endRestored } from "../approval/start.ts";
+import { expireRestored } from "../approval/restore.ts";
 import { assumePublished, type BackupHeader, refuse } from "../backup/content.ts";
 import { type BackupSink, readBackup, type SoundBackup } from "../backup/read.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
@@ -105,7 +105,7 @@ async function settle(
     const refused = chains.find(({ state }) => state !== "ready");
     if (refused !== undefined) throw refuse(refused.reason ?? `chain of tenant \`${refused.tenant}\` is refused`);
     const tenants = chains.filter(({ seq }) => seq >= 0).map(({ tenant }) => tenant);
-    const approvalsEnded = await endRestored({ store, journal: ledger.approvals, clock: Date.now }, tenants);
+    const approvalsEnded = await expireRestored({ store, journal: ledger.approvals, clock: Date.now }, tenants);
     const detail = { action: "restore", backup: name, made_at: madeAt, by, rollback: rollback ?? null };
     for (const tenant of tenants) await ledger.recordEvent(tenant, "admin", detail);
     return { tenants: tenants.length, approvalsEnded };

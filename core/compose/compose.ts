@@ -139,7 +139,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   const meter = await UsageMeter.open({ ...time, ...evidence, config: config.usage, observer: metrics, onWarning });
   metrics.state.watch({
     evidence: () => ({ writable: evidence.ledger.writable, chains: evidence.ledger.status() }),
-    approvals: () => approvals.standing(),
+    approvals: () => approvals.status(),
     upstreams: () => fleet.health(),
     providers: () => providers.health(),
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),

@@ -120,7 +120,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
       untrusted: new UntrustedSources(config.upstreams),
       tasks: shared.tasks,
     }),
-    hold: new Hold({ ...config.approvals, book: approvals.book, newId, onCount: (n) => metrics.heldCalls(n) }),
+    hold: new Hold({ ...config.approvals, book: approvals.store, newId, onCount: (n) => metrics.heldCalls(n) }),
     newId,
     onDropped: ({ reason, upstream, action }) => {
       metrics.notificationDropped(reason);

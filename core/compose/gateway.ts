@@ -56,7 +56,7 @@ export class Gateway {
         opened.push(await openListener(port, routes[port], parts, live));
       const { chain, extensions: after } = parts;
       await recordChange(parts, { event: "started", config, policies: chain.policies, before: [], after });
-      await parts.killSwitch.welcomeTenants();
+      await parts.killSwitch.includeNewTenants();
       parts.sessionSweep.start();
     } catch (cause) {
       live.close();
@@ -81,7 +81,7 @@ export class Gateway {
     const now = { ...started, keys: config.keys, extensions: config.extensions, policy };
     const [before, after] = [this.#extensions, loaded.extensions];
     await recordChange(this.#parts, { event: "reloaded", config: now, policies: refs, before, after });
-    await killSwitch.welcomeTenants();
+    await killSwitch.includeNewTenants();
     // Recorded first: where it cannot be, the last good ones stay. What follows is one turn of the event loop.
     keys.replace(config.keys);
     chain.replacePolicies(policies);

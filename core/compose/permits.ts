@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Approvals } from "../approval/approvals.ts";
-import { noticeOf } from "../approval/notice.ts";
+import { approvalNotice } from "../approval/view.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { openKeyStores } from "../evidence/key/key-folder.ts";
 import type { Ledger } from "../evidence/ledger.ts";
@@ -43,7 +43,7 @@ export function openApprovals(
     newId,
     onChange: (approval) => {
       metrics.approval(approval.state);
-      const notice = noticeOf(approval, new Date().toISOString());
+      const notice = approvalNotice(approval, new Date().toISOString());
       if (notice === undefined) return;
       notifier.publish(notice);
       live.publish(approval.tenant, "approvals", () => ({ ...notice.data }));
@@ -73,7 +73,7 @@ export function openTickets(
     elapsedMs: () => performance.now(),
     random: randomBytes,
     newId,
-    knows: (tenant, principal) => keyRing.knows(tenant, principal),
+    isPrincipal: (tenant, principal) => keyRing.knows(tenant, principal),
     onEvent: (event, times) => metrics.tickets.happened(event, times),
     onWarning: (message, fields) => log.warn(fields, message),
   });

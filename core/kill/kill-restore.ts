@@ -35,7 +35,7 @@ export async function restoreKills(killSwitch: KillSwitch, options: RestoreOptio
       options.refuse(tenant, `its kills cannot be read: ${GatewayError.from(cause).message}`);
     }
   }
-  await killSwitch.welcomeTenants();
+  await killSwitch.includeNewTenants();
 }
 
 const maxEntriesPerBatch = 1_000;

@@ -112,7 +112,7 @@ export class KillSwitch implements Policy {
   }
 
   /** Surveys the tenants that were added since, and records a stop of the whole gateway for them too. */
-  async welcomeTenants(): Promise<void> {
+  async includeNewTenants(): Promise<void> {
     this.#gateway.cover();
     await Promise.all(this.#options.tenants().map((tenant) => this.#kills.survey(tenant)));
   }

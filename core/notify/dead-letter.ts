@@ -9,7 +9,7 @@ import type { WriteQueue } from "./write-queue.ts";
 export type DeadLetterReason = "refused" | "exhausted" | "overflow" | "removed";
 
 /** A delivery that was abandoned, as the store keeps it. */
-export interface DeadLetter extends WebhookDelivery {
+interface DeadLetter extends WebhookDelivery {
   readonly webhook: string;
   readonly reason: DeadLetterReason;
   /** When it was abandoned, RFC 3339. */

@@ -5,7 +5,7 @@ import type { SessionLog } from "../kill/kill-store.ts";
 import { KillSwitch } from "../kill/kill-switch.ts";
 import type { Store } from "../store/open.ts";
 import { ReviewFlood, type RiskLimit } from "./risk-meter.ts";
-import { SessionBook } from "./session-book.ts";
+import { SessionCache } from "./session-cache.ts";
 import { SessionDirectory } from "./session-directory.ts";
 import { SessionSweep } from "./session-sweep.ts";
 import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
@@ -77,10 +77,10 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     refuse: (tenant, reason) => ledger.refuse(tenant, reason),
   });
   const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
-  const book = new SessionBook({ store, limit: risk, capacity: maxActive });
+  const cache = new SessionCache({ store, limit: risk, capacity: maxActive });
   const isStopped = (tenant: string, session: string): boolean =>
     killSwitch.isKilled(tenant, { scope: "session", subject: session });
-  const known = { store, book, clock, limit: risk, isStopped };
+  const known = { store, cache, clock, limit: risk, isStopped };
   const sessionWatch = new SessionWatch({ ...known, log: ledger, killSwitch, reviews, observer });
   return {
     killSwitch,

@@ -5,7 +5,7 @@ import type { PastAction } from "../action/session-state.ts";
 import { rangeOf, tenantPrefix } from "../store/key-range.ts";
 import type { Store } from "../store/open.ts";
 import { type RiskLimit, RiskMeter } from "./risk-meter.ts";
-import type { SessionBook } from "./session-book.ts";
+import type { SessionCache } from "./session-cache.ts";
 import { headKey, headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
 
 /** A session as an operator sees it. One whose state is damaged needs a reset. */
@@ -41,7 +41,7 @@ export interface SessionPage {
 
 interface SessionDirectoryOptions {
   readonly store: Store;
-  readonly book: SessionBook;
+  readonly cache: SessionCache;
   readonly limit: RiskLimit;
   readonly clock: Clock;
   readonly isStopped: (tenant: string, session: string) => boolean;
@@ -64,23 +64,23 @@ export class SessionDirectory {
     const heads = this.#options.store.iterator(rangeOf(headPrefix(tenant)));
     for await (const [key, text] of heads) ranking.add(this.#rank(key, text, ranking));
     const { items, next } = ranking.page();
-    const forgotten = readForgotten(this.#options.book.read(summaryKey(tenant)));
+    const forgotten = readForgotten(this.#options.cache.read(summaryKey(tenant)));
     return { items: items.map((item) => this.#view(tenant, item)), next, forgotten };
   }
 
   /** Throws NOT_FOUND for an unknown session. */
   checkKnown(tenant: string, session: string): void {
-    const { book } = this.#options;
+    const { cache } = this.#options;
     const key = headKey(tenant, session);
-    if (book.peek(key) === undefined && book.read(key) === undefined) throw notFound();
+    if (cache.peek(key) === undefined && cache.read(key) === undefined) throw notFound();
   }
 
   /** Throws NOT_FOUND for an unknown session, SESSION_DAMAGED for one whose state is damaged. */
   show(tenant: string, session: string): SessionDetail {
-    const { book, clock } = this.#options;
+    const { cache, clock } = this.#options;
     const key = headKey(tenant, session);
-    const entry = book.peek(key);
-    const text = entry === undefined ? book.read(key) : undefined;
+    const entry = cache.peek(key);
+    const text = entry === undefined ? cache.read(key) : undefined;
     if (entry === undefined && text === undefined) throw notFound();
     const head = entry?.head() ?? readHead(session, text ?? "");
     return {
@@ -92,7 +92,7 @@ export class SessionDirectory {
 
   #rank(key: string, text: string, order: Order): Listed {
     const session = sessionOfHead(key);
-    const head = this.#options.book.peek(key)?.head() ?? readOrNull(session, text);
+    const head = this.#options.cache.peek(key)?.head() ?? readOrNull(session, text);
     // A session that needs a reset comes first.
     if (head === null) return { session, head, value: Number.MAX_SAFE_INTEGER };
     return { session, head, value: order.sort === "last" ? head.last : this.#riskOf(head, order.now) };

@@ -4,13 +4,13 @@ import type { Clock } from "../action/id.ts";
 import type { SessionLog } from "../kill/kill-store.ts";
 import { rangeOf } from "../store/key-range.ts";
 import type { Store } from "../store/open.ts";
-import type { SessionBook } from "./session-book.ts";
+import type { SessionCache } from "./session-cache.ts";
 import { addForgotten, type ForgottenSessions, readForgotten, summaryKey } from "./session-directory.ts";
 import { headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
 
 interface SessionSweepOptions {
   readonly store: Store;
-  readonly book: SessionBook;
+  readonly cache: SessionCache;
   readonly log: SessionLog;
   readonly clock: Clock;
   /** A session that attempted nothing for so long is deleted, unless it is stopped. */
@@ -80,14 +80,14 @@ export class SessionSweep {
   }
 
   async #deleteSessions(tenant: string, idle: readonly Candidate[], before: number): Promise<void> {
-    const { book, log, isStopped } = this.#options;
+    const { cache, log, isStopped } = this.#options;
     const detail = { event: "forgotten", silent_since: new Date(before).toISOString() };
     await log.recordEvent(tenant, "session", detail, () => {
       // A session that acted since it was read stays: its next change is written after this.
-      const gone = idle.filter(({ key, text }) => !isStopped(tenant, sessionOfHead(key)) && book.forget(key, text));
+      const gone = idle.filter(({ key, text }) => !isStopped(tenant, sessionOfHead(key)) && cache.forget(key, text));
       const summary = gone
         .map(({ head }) => summarize(head))
-        .reduce(addForgotten, readForgotten(book.read(summaryKey(tenant))));
+        .reduce(addForgotten, readForgotten(cache.read(summaryKey(tenant))));
       const put: BatchOperation = { type: "put", key: summaryKey(tenant), value: JSON.stringify(summary) };
       return [put, ...gone.map(({ key }): BatchOperation => ({ type: "del", key }))];
     });

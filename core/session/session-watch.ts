@@ -10,7 +10,7 @@ import type { KillTarget } from "../kill/kill.ts";
 import type { SessionLog } from "../kill/kill-store.ts";
 import type { KillSwitch } from "../kill/kill-switch.ts";
 import { type ReviewFlood, type RiskLimit, riskOf, taintsOf } from "./risk-meter.ts";
-import type { SessionBook } from "./session-book.ts";
+import type { SessionCache } from "./session-cache.ts";
 import { type KnownTool, pastOf, type SessionEntry, ToolTable } from "./session-entry.ts";
 import { headKey } from "./session-head.ts";
 
@@ -37,13 +37,13 @@ interface SessionWatchOptions extends Omit<VisitParts, "onWouldKill"> {
 export class SessionWatch implements Participant {
   readonly name = "session";
   readonly #options: SessionWatchOptions;
-  readonly #book: SessionBook;
+  readonly #cache: SessionCache;
   readonly #visits: VisitParts;
   readonly #tools = new ToolTable();
 
   constructor(options: SessionWatchOptions) {
     this.#options = options;
-    this.#book = options.book;
+    this.#cache = options.cache;
     this.#visits = { ...options, onWouldKill: () => options.observer.wouldKill() };
   }
 
@@ -57,13 +57,13 @@ export class SessionWatch implements Participant {
     const tool = this.#tools.find(attempted);
     const context = this.#contextOf(attempted, entry, tool);
     const participation = new SessionParticipation(this.#visits, entry, tool, context);
-    this.#options.observer.watchedSessions(this.#book.size);
+    this.#options.observer.watchedSessions(this.#cache.size);
     return participation;
   }
 
   /** Returns true where the session has attempted anything, or is about to. */
   hasActed(tenant: string, session: string, principal: string): boolean {
-    const { last, judged } = this.#book.open(tenant, session, principal);
+    const { last, judged } = this.#cache.open(tenant, session, principal);
     return last > 0 || judged > 0;
   }
 
@@ -97,7 +97,7 @@ export class SessionWatch implements Participant {
     if (!raiseRisk(this.#visits, entry, action, evaluation)) return noCommitHook;
     entry.pins++;
     return {
-      operations: () => [this.#book.put(action.tenant, action.session.id, entry)],
+      operations: () => [this.#cache.put(action.tenant, action.session.id, entry)],
       end: () => {
         entry.pins--;
       },
@@ -137,7 +137,7 @@ export class SessionWatch implements Participant {
     return {
       operations: () => {
         entry.risk.clear();
-        return [this.#book.put(tenant, subject as string, entry)];
+        return [this.#cache.put(tenant, subject as string, entry)];
       },
       end: () => {
         entry.pins--;
@@ -148,7 +148,7 @@ export class SessionWatch implements Participant {
   /** Undefined where nothing is known of it. Throws where the store cannot be read. */
   #find(tenant: string, session: string): SessionEntry | "damaged" | undefined {
     try {
-      return this.#book.find(tenant, session);
+      return this.#cache.find(tenant, session);
     } catch (cause) {
       if (GatewayError.from(cause).code === "SESSION_DAMAGED") return "damaged";
       throw cause;
@@ -166,7 +166,7 @@ export class SessionWatch implements Participant {
     try {
       await this.#options.log.recordEvent(tenant, "session", detail, () => {
         change();
-        return [this.#book.put(tenant, session, entry)];
+        return [this.#cache.put(tenant, session, entry)];
       });
     } finally {
       entry.pins--;
@@ -174,7 +174,7 @@ export class SessionWatch implements Participant {
   }
 
   #entryOf({ tenant, session, principal }: ActionEnvelope): SessionEntry {
-    return this.#book.open(tenant, session.id, principal.id);
+    return this.#cache.open(tenant, session.id, principal.id);
   }
 
   #contextOf(
@@ -190,7 +190,7 @@ export class SessionWatch implements Participant {
 }
 
 interface VisitParts extends RiskParts {
-  readonly book: SessionBook;
+  readonly cache: SessionCache;
   readonly reviews: Pick<ReviewFlood, "count">;
 }
 
@@ -236,7 +236,7 @@ export class SessionParticipation implements Participation {
     const { action } = this.#pending;
     // A question about what there is, is not an action.
     if (action.target !== everyUpstream) this.#remember(this.#pending, isDispatched);
-    return this.#isChanged ? [this.#parts.book.put(action.tenant, action.session.id, this.#entry)] : [];
+    return this.#isChanged ? [this.#parts.cache.put(action.tenant, action.session.id, this.#entry)] : [];
   }
 
   finish(): void {

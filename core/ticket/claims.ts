@@ -14,14 +14,14 @@ import {
 } from "../action/signing-key.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
 
-/** Names, or globs of names, and what is done by them. */
+/** The actions that a ticket permits; tools and targets are names or globs. */
 export interface TicketScope {
   readonly tools: readonly string[];
   readonly targets: readonly string[];
   readonly capabilities: readonly Capability[];
 }
 
-/** What a ticket says: the payload of its token. */
+/** The payload of a token. */
 export interface TicketClaims extends TicketScope {
   /** `tkt_` and 32 hex digits. */
   readonly jti: string;
@@ -29,9 +29,9 @@ export interface TicketClaims extends TicketScope {
   readonly sub: string;
   readonly tenant: string;
   readonly max_uses: number;
-  /** 128 random bits, base64url: who knows everything else of a ticket cannot guess its token. */
+  /** 128 random bits, base64url, so that a token cannot be guessed from the other claims. */
   readonly nonce: string;
-  /** Seconds since 1970: when it was issued, and from when on it permits nothing. */
+  /** Times of issue and expiry, seconds since 1970. */
   readonly iat: number;
   readonly exp: number;
 }
@@ -43,8 +43,8 @@ export const ticketId: RegExp = /^tkt_[0-9a-f]{32}$/;
 const nonceShape = /^[A-Za-z0-9_-]{22}$/;
 const principalShape = /^principal-v1-[0-9a-f]{64}$/;
 
-/** How each claim looks. A token has all of them, and no other. */
-const shapes: Readonly<Record<keyof TicketClaims, (value: Json) => boolean>> = {
+/** The validator of each claim. A token has all of them, and no other. */
+const validators: Readonly<Record<keyof TicketClaims, (value: Json) => boolean>> = {
   jti: (value) => typeof value === "string" && ticketId.test(value),
   sub: (value) => typeof value === "string" && principalShape.test(value),
   tenant: (value) => typeof value === "string" && value !== "",
@@ -57,23 +57,23 @@ const shapes: Readonly<Record<keyof TicketClaims, (value: Json) => boolean>> = {
   exp: isCount,
 };
 
-/** The claims in a payload; undefined for anything else. */
+/** Validates the claims of a payload; undefined for anything else. */
 export function readClaims(value: Json): TicketClaims | undefined {
-  if (!isJsonObject(value) || Object.keys(value).length !== Object.keys(shapes).length) return undefined;
-  for (const [name, fits] of Object.entries(shapes)) {
-    if (!Object.hasOwn(value, name) || !fits(value[name] as Json)) return undefined;
+  if (!isJsonObject(value) || Object.keys(value).length !== Object.keys(validators).length) return undefined;
+  for (const [name, isValid] of Object.entries(validators)) {
+    if (!Object.hasOwn(value, name) || !isValid(value[name] as Json)) return undefined;
   }
   return value as unknown as TicketClaims;
 }
 
-/** What the claims alone say to a principal at a time (milliseconds since 1970). */
+/** Checks the claims alone for a principal at a time (milliseconds since 1970). */
 export function standingOfClaims({ sub, iat, exp }: TicketClaims, principal: string, now: number): TicketStanding {
   if (sub !== principal) return "other_principal";
   if (now < iat * 1_000) return "not_yet";
   return now >= exp * 1_000 ? "expired" : "valid";
 }
 
-/** Whether the ticket is for such an action. */
+/** Whether a scope includes an action. */
 export function covers(scope: TicketScope, action: { tool: string; target: string; capability: Capability }): boolean {
   return (
     scope.capabilities.includes(action.capability) &&
@@ -82,7 +82,7 @@ export function covers(scope: TicketScope, action: { tool: string; target: strin
   );
 }
 
-/** Whether a value is a list of patterns of the size that a ticket may hold. */
+/** Whether a value is a list of patterns within the bounds of a ticket. */
 export function isPatterns(value: Json): boolean {
   return Array.isArray(value) && value.length >= 1 && value.length <= scopeBounds.items && value.every(isPattern);
 }
@@ -99,23 +99,23 @@ function isCount(value: Json): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** Characters. What is longer is no token. */
+/** In characters. */
 export const maxToken = 8_192;
 
 const bounds = { depth: 2, nodes: 128, stringLength: 1_024, reader: "exact" } as const;
 
-/** Stands in for what is no token, so that looking at one takes the same steps. */
+/** Replaces a malformed token, so that its verification takes the same steps. */
 const noToken: CompactJws = { header: "", payload: "", signed: ".", signature: Buffer.alloc(64) };
 
 /**
- * The protected header of every token that a key signs, byte for byte. A reader compares it and takes nothing from it:
- * what a token says of its algorithm chooses nothing.
+ * Builds the protected header of every token that a key signs. A reader compares it byte for byte: a token never chooses
+ * its algorithm.
  */
 export function headerOf(keyId: string): string {
   return encodeBase64url(`{"alg":"EdDSA","typ":"gateway-ticket+jwt","kid":"${keyId}"}`);
 }
 
-/** The token of a ticket: JWS compact (RFC 7515), EdDSA over Ed25519 (RFC 8037). Throws INVALID_PARAMS for one too long. */
+/** Signs a token: compact JWS (RFC 7515), EdDSA over Ed25519 (RFC 8037). Throws INVALID_PARAMS where it is too long. */
 export function writeToken(claims: TicketClaims, key: SigningKey): string {
   const signed = `${headerOf(key.id)}.${encodeBase64url(canonicalJson(claims as unknown as Json))}`;
   const token = `${signed}.${key.sign(signed).toString("base64url")}`;
@@ -123,12 +123,12 @@ export function writeToken(claims: TicketClaims, key: SigningKey): string {
   throw new GatewayError("INVALID_PARAMS", `expected a ticket of at most ${maxToken} characters, got more`);
 }
 
-/** Whose key a header names; undefined for a header that no key of this gateway has. */
+/** Finds the key of a header; undefined for a header of no key of this gateway. */
 type FindKey<Owner> = (header: string) => { readonly key: VerifyingKey; readonly owner: Owner } | undefined;
 
 /**
- * The claims of a token and the owner of the key that signed it; undefined for a forged one. Every token costs one
- * verification: how long this takes tells nothing of which part was wrong. `decoy` verifies where no key fits.
+ * Verifies a token. Returns its claims and the owner of its key; undefined for a forged one. Every token costs one
+ * signature verification, with `decoy` where no key matches, so that timing does not show which part was wrong.
  */
 export function readToken<Owner>(
   token: string,

@@ -142,14 +142,14 @@ export const ticketSchemas: Readonly<Record<string, TObject>> = {
 
 /** Handlers of capability tickets. Responses are of the caller's tenant only; the issuer is the holder of the key. */
 export function ticketHandlers({ tickets }: { readonly tickets: Tickets }): AdminHandlers<typeof ticketOperations> {
-  const { office, keys } = tickets;
+  const { issuer, keys } = tickets;
   return {
-    listTickets: ({ tenant }, { query }) => office.list(tenant, query.limit, query.cursor),
+    listTickets: ({ tenant }, { query }) => issuer.list(tenant, query.limit, query.cursor),
     issueTicket: (caller, { body: { max_uses = 1, ...asked } }) =>
-      office.issue(caller, orderOf({ max_uses, ...asked }, office.times)),
+      issuer.issue(caller, orderOf({ max_uses, ...asked }, issuer.times)),
     listTicketKeys: ({ tenant }) => ({ items: keys.list(tenant), next: null }),
     revokeTicket: async ({ tenant, id: by }, { id, body }) => ({
-      ticket: await office.revoke(tenant, id, by, body.reason),
+      ticket: await issuer.revoke(tenant, id, by, body.reason),
     }),
   };
 }

@@ -5,19 +5,18 @@ import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import { singleHeader } from "../identity/header.ts";
 
-/** Who can tell what a token is. */
 export interface TicketReader {
   present(token: string, principal: Pick<Principal, "id" | "tenant">): PresentedTicket;
 }
 
-/** The token in the header of a request; undefined where there is none. */
+/** Returns the token in the header of a request; undefined where there is none. */
 export function ticketHeader({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): string | undefined {
   return singleHeader(rawHeaders, "x-gateway-ticket");
 }
 
 /**
- * The ticket that comes with a request, in a header or in its `_meta`. What is no token is a forged one. Throws
- * INVALID_HEADER for two of them: nobody could say which one is meant. Of the token, nothing goes further.
+ * Verifies the ticket of a request, in a header or in its `_meta`. A malformed token counts as forged. Throws
+ * INVALID_HEADER for two of them. The token itself is not kept.
  */
 export function presentTicket(
   tickets: TicketReader,

@@ -4,14 +4,14 @@ import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { Principal } from "../action/principal.ts";
+import type { Store } from "../store/open.ts";
 import { isPatterns, scopeBounds, type TicketClaims, type TicketScope, writeToken } from "./claims.ts";
 import type { TicketKeys, TicketLog } from "./ticket-keys.ts";
 import {
   type Revocation,
-  readEntry,
   readRevocation,
+  readTicketEntry,
   revocationKey,
-  type TicketBook,
   type TicketEntry,
   type TicketStore,
   ticketIn,
@@ -20,65 +20,65 @@ import {
 } from "./ticket-store.ts";
 
 export interface TicketRule extends TicketTimes {
-  /** Tickets of one tenant that have not expired. */
+  /** Unexpired tickets of one tenant. */
   readonly maxLive: number;
   readonly allowSelfIssue: boolean;
 }
 
-interface TicketOfficeParts {
-  readonly store: TicketStore;
+interface TicketIssuerOptions {
+  readonly store: Store;
   readonly log: TicketLog;
   readonly keys: Pick<TicketKeys, "signer">;
-  readonly book: TicketBook;
+  readonly tickets: TicketStore;
   readonly rule: TicketRule;
   /** Milliseconds since 1970; never goes back. */
   readonly clock: Clock;
   readonly random: Random;
   readonly newId: () => string;
-  /** Whether some key makes its holder this principal of this tenant. */
-  readonly knows: (tenant: string, principal: string) => boolean;
+  /** Whether a configured key of the tenant has this principal. */
+  readonly isPrincipal: (tenant: string, principal: string) => boolean;
   readonly onEvent: TicketObserver;
 }
 
 export interface IssuedTicket {
-  /** Told once: it is kept nowhere. */
+  /** Returned once and never stored. */
   readonly token: string;
   readonly ticket: TicketView;
 }
 
 interface TicketPage {
   readonly items: readonly TicketView[];
-  /** Where the next page begins; null after the last. */
+  /** The cursor of the next page; null after the last. */
   readonly next: string | null;
 }
 
 const nonceBytes = 16;
-/** An expired ticket is kept so long: a use that was decided just before may still be under way. */
-const lingerMs = 60_000;
-const sweptAtOnce = 100;
+/** Time that an expired ticket is kept, because a use decided just before may still be in progress. */
+const graceMs = 60_000;
+const maxPerSweep = 100;
 
-/** Where tickets are issued, looked at and revoked. */
-export class TicketOffice {
-  readonly #parts: TicketOfficeParts;
-  /** Per tenant, the issue that is under way: so that many at once do not pass the limit. */
+/** Issues, lists and revokes tickets. */
+export class TicketIssuer {
+  readonly #options: TicketIssuerOptions;
+  /** The last issue of each tenant: one at a time, so that concurrent ones do not exceed the limit. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  constructor(parts: TicketOfficeParts) {
-    this.#parts = parts;
+  constructor(options: TicketIssuerOptions) {
+    this.#options = options;
   }
 
   get times(): TicketTimes {
-    return this.#parts.rule;
+    return this.#options.rule;
   }
 
   /**
-   * A ticket, on record and durable when this resolves. Rejects with NOT_FOUND for a principal that the issuer's tenant
-   * does not have, TICKET_SELF_ISSUE for the issuer's own, TICKET_LIMIT where there are too many, EVIDENCE_UNAVAILABLE
-   * where it cannot be recorded.
+   * Issues a ticket; on record and durable when this resolves. Rejects with NOT_FOUND for an unknown principal of the
+   * tenant, TICKET_SELF_ISSUE for the issuer's own, TICKET_LIMIT where there are too many, and EVIDENCE_UNAVAILABLE where
+   * it cannot be recorded.
    */
   issue(issuer: Principal, order: TicketOrder): Promise<IssuedTicket> {
-    const { rule, knows } = this.#parts;
-    if (!knows(issuer.tenant, order.principal)) throw new GatewayError("NOT_FOUND", "no such principal");
+    const { rule, isPrincipal } = this.#options;
+    if (!isPrincipal(issuer.tenant, order.principal)) throw new GatewayError("NOT_FOUND", "no such principal");
     if (order.principal === issuer.id && !rule.allowSelfIssue) throw new GatewayError("TICKET_SELF_ISSUE");
     const before = this.#turns.get(issuer.tenant) ?? Promise.resolve();
     const turn = before.catch(() => undefined).then(() => this.#issue(issuer, order));
@@ -87,52 +87,52 @@ export class TicketOffice {
   }
 
   /**
-   * In force when this is called; durable and on record when it resolves. Rejects with NOT_FOUND for a ticket that the
-   * tenant does not have, or not any more, TICKET_STATE for one that is revoked, and EVIDENCE_UNAVAILABLE where it
-   * cannot be recorded: until this process ends it is in force nonetheless.
+   * Revokes a ticket, in force at once; durable and on record when this resolves. Rejects with NOT_FOUND for an unknown
+   * ticket, TICKET_STATE for a revoked one, and EVIDENCE_UNAVAILABLE where it cannot be recorded: it is in force
+   * nonetheless until this process ends.
    */
   async revoke(tenant: string, id: string, by: string, reason: string): Promise<TicketView> {
-    const { book, store, log, clock, onEvent } = this.#parts;
-    const entry = book.read(tenant, id);
+    const { tickets, store, log, clock, onEvent } = this.#options;
+    const entry = tickets.read(tenant, id);
     if (entry === undefined) throw new GatewayError("NOT_FOUND", "no such ticket");
     const key = revocationKey(tenant, id);
     if (store.getSync(key) !== undefined) throw new GatewayError("TICKET_STATE", "`revoked`: it is revoked already");
-    book.revoke(tenant, id);
+    tickets.revoke(tenant, id);
     const revocation = { by, reason, at: new Date(clock()).toISOString() };
-    // Named with the session that it is bound to, as far as that is known: a verifier of the session is to hear of it.
+    // The session is named where the ticket is bound to one, so that the bundle of the session contains the revocation.
     const bound = entry.session === null ? {} : { session: entry.session };
     const detail = { event: "revoked", ticket: id, by, reason, ...bound };
     await log.recordEvent(tenant, "ticket", detail, [{ type: "put", key, value: JSON.stringify(revocation) }]);
     onEvent("revoked", 1);
-    return showTicket(entry, revocation, clock());
+    return viewTicket(entry, revocation, clock());
   }
 
-  /** A tenant's tickets behind that of the id `after`, the oldest first; expired ones as long as they are kept. */
+  /** Lists the tickets of a tenant after the id `after`, the oldest first; expired ones until they are swept. */
   async list(tenant: string, limit: number, after = ""): Promise<TicketPage> {
-    const { store, book, clock } = this.#parts;
+    const { store, tickets, clock } = this.#options;
     const keys = await store.keys({ ...ticketRange(tenant, after), limit: limit + 1 }).all();
     const items = keys.slice(0, limit).flatMap((key) => {
       const id = ticketIn(key);
-      const entry = book.read(tenant, id);
+      const entry = tickets.read(tenant, id);
       const revoked = store.getSync(revocationKey(tenant, id));
       return entry === undefined
         ? []
-        : [showTicket(entry, revoked === undefined ? null : readRevocation(revoked), clock())];
+        : [viewTicket(entry, revoked === undefined ? null : readRevocation(revoked), clock())];
     });
     return { items, next: keys.length > limit ? ticketIn(keys[limit - 1] as string) : null };
   }
 
-  /** Takes expired tickets of a tenant, and entries that no gateway wrote, out of the store, on record. At most 100: says whether there may be more. */
+  /** Deletes up to 100 expired tickets and damaged entries of a tenant, on record. Returns whether there may be more. */
   async sweep(tenant: string): Promise<boolean> {
-    const { store, log, book, clock, onEvent } = this.#parts;
-    const over = clock() - lingerMs;
+    const { store, log, tickets, clock, onEvent } = this.#options;
+    const expiredBefore = clock() - graceMs;
     const gone: { readonly ticket: string; readonly uses: number | null }[] = [];
     for await (const [key, text] of store.iterator(ticketRange(tenant))) {
-      const entry = readEntry(text);
-      if (entry === undefined || entry.claims.exp * 1_000 <= over) {
+      const entry = readTicketEntry(text);
+      if (entry === undefined || entry.claims.exp * 1_000 <= expiredBefore) {
         gone.push({ ticket: ticketIn(key), uses: entry?.uses ?? null });
       }
-      if (gone.length === sweptAtOnce) break;
+      if (gone.length === maxPerSweep) break;
     }
     if (gone.length === 0) return false;
     const operations = gone.flatMap(({ ticket }): BatchOperation[] => [
@@ -140,17 +140,17 @@ export class TicketOffice {
       { type: "del", key: revocationKey(tenant, ticket) },
     ]);
     await log.recordEvent(tenant, "ticket", { event: "expired", tickets: gone }, operations);
-    for (const { ticket } of gone) book.forget(tenant, ticket);
+    for (const { ticket } of gone) tickets.forget(tenant, ticket);
     onEvent("expired", gone.length);
-    return gone.length === sweptAtOnce;
+    return gone.length === maxPerSweep;
   }
 
   async #issue(issuer: Principal, order: TicketOrder): Promise<IssuedTicket> {
-    const { log, keys, rule, clock, onEvent } = this.#parts;
+    const { log, keys, rule, clock, onEvent } = this.#options;
     const { tenant } = issuer;
     await this.#makeRoom(tenant, rule.maxLive);
     const key = await keys.signer(tenant);
-    const claims = this.#claim(tenant, order);
+    const claims = this.#buildClaims(tenant, order);
     const token = writeToken(claims, key);
     const entry: TicketEntry = { claims, issued_by: issuer.id, uses: 0, session: null };
     const { jti, sub, max_uses, tools, targets, capabilities, exp } = claims;
@@ -169,11 +169,14 @@ export class TicketOffice {
     const put: BatchOperation = { type: "put", key: ticketKey(tenant, jti), value: JSON.stringify(entry) };
     await log.recordEvent(tenant, "ticket", detail, [put]);
     onEvent("issued", 1);
-    return { token, ticket: showTicket(entry, null, clock()) };
+    return { token, ticket: viewTicket(entry, null, clock()) };
   }
 
-  #claim(tenant: string, { principal, tools, targets, capabilities, maxUses, ttlSeconds }: TicketOrder): TicketClaims {
-    const { clock, random, newId } = this.#parts;
+  #buildClaims(
+    tenant: string,
+    { principal, tools, targets, capabilities, maxUses, ttlSeconds }: TicketOrder,
+  ): TicketClaims {
+    const { clock, random, newId } = this.#options;
     const iat = Math.floor(clock() / 1_000);
     return {
       jti: `tkt_${newId().replaceAll("-", "")}`,
@@ -189,34 +192,34 @@ export class TicketOffice {
     };
   }
 
-  async #makeRoom(tenant: string, most: number): Promise<void> {
-    while ((await this.#count(tenant, most)) >= most) {
+  async #makeRoom(tenant: string, maxLive: number): Promise<void> {
+    while ((await this.#count(tenant, maxLive)) >= maxLive) {
       const more = await this.sweep(tenant);
-      if (more || (await this.#count(tenant, most)) < most) continue;
-      throw new GatewayError("TICKET_LIMIT", `expected at most ${most} tickets in a tenant, got one more`);
+      if (more || (await this.#count(tenant, maxLive)) < maxLive) continue;
+      throw new GatewayError("TICKET_LIMIT", `expected at most ${maxLive} tickets in a tenant, got one more`);
     }
   }
 
-  async #count(tenant: string, most: number): Promise<number> {
-    return (await this.#parts.store.keys({ ...ticketRange(tenant), limit: most }).all()).length;
+  async #count(tenant: string, limit: number): Promise<number> {
+    return (await this.#options.store.keys({ ...ticketRange(tenant), limit }).all()).length;
   }
 }
 
-/** What an operator asks for. */
+/** A validated request for a ticket. */
 interface TicketOrder extends TicketScope {
   readonly principal: string;
   readonly maxUses: number;
   readonly ttlSeconds: number;
 }
 
-/** Seconds that a ticket lasts unless told, and at most. */
+/** Default and maximum lifetimes. */
 interface TicketTimes {
   readonly defaultTtlSeconds: number;
   readonly maxTtlSeconds: number;
 }
 
-/** An order as it is asked for, with the shape that the admin port has checked. */
-export interface AskedTicket {
+/** The body of a request for a ticket, validated by the admin port. */
+export interface TicketRequest {
   readonly principal: string;
   readonly tools: readonly string[];
   readonly targets: readonly string[];
@@ -225,8 +228,8 @@ export interface AskedTicket {
   readonly ttl_seconds?: number;
 }
 
-/** Throws INVALID_PARAMS for one that would last longer than `times` has it, or whose globs a token cannot carry. */
-export function orderOf(asked: AskedTicket, times: TicketTimes): TicketOrder {
+/** Completes a request. Throws INVALID_PARAMS for a lifetime beyond `times`, and for globs that a token cannot carry. */
+export function orderOf(request: TicketRequest, times: TicketTimes): TicketOrder {
   const {
     principal,
     tools,
@@ -234,7 +237,7 @@ export function orderOf(asked: AskedTicket, times: TicketTimes): TicketOrder {
     capabilities,
     max_uses: maxUses,
     ttl_seconds: ttl = times.defaultTtlSeconds,
-  } = asked;
+  } = request;
   if (ttl > times.maxTtlSeconds) {
     throw new GatewayError(
       "INVALID_PARAMS",
@@ -245,7 +248,7 @@ export function orderOf(asked: AskedTicket, times: TicketTimes): TicketOrder {
   return { principal, tools, targets, capabilities, maxUses, ttlSeconds: ttl };
 }
 
-/** A token counts UTF-16 code units; a schema counts characters. */
+/** Needed beside the schema, which counts characters: a token counts UTF-16 code units. */
 function checkPatterns(name: string, list: readonly string[]): void {
   if (isPatterns(list)) return;
   const { items, characters } = scopeBounds;
@@ -255,7 +258,7 @@ function checkPatterns(name: string, list: readonly string[]): void {
 
 type TicketState = "live" | "used_up" | "expired" | "revoked";
 
-/** A ticket as operators see it: all but what would let somebody use it. */
+/** A ticket as operators see it, without its token and nonce. */
 export interface TicketView {
   readonly id: string;
   readonly state: TicketState;
@@ -265,7 +268,7 @@ export interface TicketView {
   readonly capabilities: readonly string[];
   readonly uses: number;
   readonly max_uses: number;
-  /** The session that used it first, and that alone may use it; null until then. */
+  /** The session that used it first, the only one that may use it; null before the first use. */
   readonly session: string | null;
   /** The principal who issued it. */
   readonly issued_by: string;
@@ -276,7 +279,7 @@ export interface TicketView {
 }
 
 /** `now`: milliseconds since 1970. */
-function showTicket(entry: TicketEntry, revoked: Revocation | null, now: number): TicketView {
+function viewTicket(entry: TicketEntry, revoked: Revocation | null, now: number): TicketView {
   const { claims, uses, session, issued_by } = entry;
   const { jti, sub, tools, targets, capabilities, max_uses, iat, exp } = claims;
   return {

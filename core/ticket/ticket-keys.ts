@@ -3,23 +3,23 @@ import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import { SigningKey, VerifyingKey } from "../action/signing-key.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
+import type { Store } from "../store/open.ts";
 import { headerOf, readToken, type TicketClaims } from "./claims.ts";
-import type { TicketStore } from "./ticket-store.ts";
 
-/** Where an event and what it tells of become durable together, or not at all. */
+/** Records an event and its operations in one atomic batch. */
 export interface TicketLog {
   recordEvent(tenant: string, kind: "ticket", detail: JsonObject, operations: readonly BatchOperation[]): Promise<void>;
 }
 
-/** The private halves of the keys that sign tickets. */
+/** Keeps the private keys that sign tickets. */
 export interface TicketKeyStore {
-  /** A new key, durable when it resolves. */
+  /** Creates a key, durable when it resolves. */
   create(): Promise<SigningKey>;
-  /** Undefined where there is none of that id any more. */
+  /** Undefined where the key was deleted. */
   find(id: string): Promise<SigningKey | undefined>;
 }
 
-/** A public key as outsiders need it to verify a tenant's tickets. */
+/** A public key for verifying the tickets of a tenant. */
 export interface TicketKey {
   readonly key_id: string;
   /** Base64 of the raw 32 bytes. */
@@ -28,42 +28,42 @@ export interface TicketKey {
   readonly created_at: string;
 }
 
-interface TicketKeysParts {
-  readonly store: TicketStore;
+interface TicketKeysOptions {
+  readonly store: Store;
   readonly log: TicketLog;
   readonly keys: TicketKeyStore;
   readonly clock: Clock;
   readonly tenants: readonly string[];
 }
 
-interface Known {
+interface KnownKey {
   readonly tenant: string;
   readonly key: VerifyingKey;
-  readonly told: TicketKey;
+  readonly view: TicketKey;
 }
 
-/** The keys that tickets are signed with: each tenant has its own, made when it issues its first ticket. */
+/** The keys that sign tickets. Each tenant has its own, created with its first ticket. */
 export class TicketKeys {
-  readonly #parts: Omit<TicketKeysParts, "tenants">;
-  /** By the header of the tokens that a key signs. */
-  readonly #known = new Map<string, Known>();
+  readonly #options: Omit<TicketKeysOptions, "tenants">;
+  /** By the header of the tokens that the key signs. */
+  readonly #known = new Map<string, KnownKey>();
   readonly #signers = new Map<string, SigningKey>();
   readonly #decoy = SigningKey.fromSeed(new Uint8Array(32)).public;
 
-  private constructor(parts: TicketKeysParts) {
-    this.#parts = parts;
+  private constructor(options: TicketKeysOptions) {
+    this.#options = options;
   }
 
-  /** With all that former processes made. */
-  static async open(parts: TicketKeysParts): Promise<TicketKeys> {
-    const keys = new TicketKeys(parts);
-    for (const tenant of parts.tenants) {
-      for await (const [key, text] of parts.store.iterator(rangeOf(prefixOf(tenant)))) keys.#load(tenant, key, text);
+  /** Opens the keys of earlier processes. */
+  static async open(options: TicketKeysOptions): Promise<TicketKeys> {
+    const keys = new TicketKeys(options);
+    for (const tenant of options.tenants) {
+      for await (const [key, text] of options.store.iterator(rangeOf(prefixOf(tenant)))) keys.#load(tenant, key, text);
     }
     return keys;
   }
 
-  /** The claims of a token that a tenant of this gateway signed, and which one; undefined for a forged one. */
+  /** Verifies a token. Returns its claims and the tenant whose key signed it; undefined for a forged one. */
   read(token: string): { readonly claims: TicketClaims; readonly owner: string } | undefined {
     const find = (header: string): { readonly key: VerifyingKey; readonly owner: string } | undefined => {
       const known = this.#known.get(header);
@@ -73,17 +73,17 @@ export class TicketKeys {
     return read?.claims.tenant === read?.owner ? read : undefined;
   }
 
-  /** A tenant's keys, the oldest first. */
+  /** Lists the keys of a tenant, the oldest first. */
   list(tenant: string): readonly TicketKey[] {
     return [...this.#known.values()]
       .filter((known) => known.tenant === tenant)
-      .map(({ told }) => told)
+      .map(({ view }) => view)
       .sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
   }
 
   /**
-   * The key that a tenant signs with. Where it has none, or the private half is gone, a new one, on record before it
-   * signs. Call one at a time for a tenant. Rejects with EVIDENCE_UNAVAILABLE where it cannot be recorded.
+   * Returns the signing key of a tenant; a new one where there is none or its private key was deleted, on record before it
+   * signs. Calls for one tenant must not overlap. Rejects with EVIDENCE_UNAVAILABLE where a new one cannot be recorded.
    */
   async signer(tenant: string): Promise<SigningKey> {
     const signer = this.#signers.get(tenant) ?? (await this.#find(tenant)) ?? (await this.#create(tenant));
@@ -93,26 +93,26 @@ export class TicketKeys {
 
   async #find(tenant: string): Promise<SigningKey | undefined> {
     const latest = this.list(tenant).at(-1);
-    return latest && this.#parts.keys.find(latest.key_id);
+    return latest && this.#options.keys.find(latest.key_id);
   }
 
   async #create(tenant: string): Promise<SigningKey> {
-    const { keys, log, clock } = this.#parts;
+    const { keys, log, clock } = this.#options;
     const signer = await keys.create();
     const { id, text } = signer.public;
-    const told = { key_id: id, public_key: text, created_at: new Date(clock()).toISOString() };
-    const entry: BatchOperation = { type: "put", key: `${prefixOf(tenant)}${id}`, value: JSON.stringify(told) };
+    const view = { key_id: id, public_key: text, created_at: new Date(clock()).toISOString() };
+    const entry: BatchOperation = { type: "put", key: `${prefixOf(tenant)}${id}`, value: JSON.stringify(view) };
     await log.recordEvent(tenant, "ticket", { event: "key_created", key_id: id, public_key: text }, [entry]);
-    this.#known.set(headerOf(id), { tenant, key: signer.public, told });
+    this.#known.set(headerOf(id), { tenant, key: signer.public, view });
     return signer;
   }
 
-  /** What is no key of that id verifies nothing. */
+  /** Ignores an entry whose key does not match its id. */
   #load(tenant: string, key: string, text: string): void {
-    const told = JSON.parse(text) as TicketKey;
-    const verifying = VerifyingKey.parse(told.public_key);
+    const view = JSON.parse(text) as TicketKey;
+    const verifying = VerifyingKey.parse(view.public_key);
     if (verifying?.id !== lastPart(key)) return;
-    this.#known.set(headerOf(verifying.id), { tenant, key: verifying, told });
+    this.#known.set(headerOf(verifying.id), { tenant, key: verifying, view });
   }
 }
 

@@ -1,44 +1,41 @@
-import type { AbstractLevel } from "abstract-level";
 import type { TicketStanding } from "../action/capability-ticket.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, parseKept } from "../action/json.ts";
 import { lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
+import type { Store } from "../store/open.ts";
 import { covers, readClaims, standingOfClaims, type TicketClaims } from "./claims.ts";
 
-/** The database as this folder reads it; it writes through the evidence alone. */
-export type TicketStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
-
-interface Written {
+/** An entry whose writes are in progress. */
+interface PendingEntry {
   entry: TicketEntry;
-  /** Writes of it that are under way. */
-  count: number;
+  writeCount: number;
 }
 
 /**
- * Tickets as they are now: as the store has them, and where writes are under way, as those leave them.
+ * The current tickets: from the store, and with the changes that are being written. Writes go through the ledger.
  *
- * INVARIANT: a change is seen from the turn in which it is made until it is durable, or failed. So two actions never
- * spend one use, and one that failed does not count.
+ * INVARIANT: a change is visible from the turn in which it is made until it is durable or has failed. So two actions never
+ * spend one use, and a failed one does not count.
  */
-export class TicketBook {
-  readonly #store: TicketStore;
-  readonly #written = new Map<string, Written>();
-  /** Revocations of this process, whether or not they are durable. */
+export class TicketStore {
+  readonly #store: Store;
+  readonly #pending = new Map<string, PendingEntry>();
+  /** Revocations by this process, durable or not. */
   readonly #revoked = new Set<string>();
 
-  constructor(store: TicketStore) {
+  constructor(store: Store) {
     this.#store = store;
   }
 
-  /** Throws EVIDENCE_UNAVAILABLE where the store cannot be read: then nobody knows what the ticket permits. */
+  /** Throws EVIDENCE_UNAVAILABLE where the store cannot be read: the ticket permits nothing then. */
   read(tenant: string, id: string): TicketEntry | undefined {
     const key = ticketKey(tenant, id);
-    const written = this.#written.get(key);
-    if (written !== undefined) return written.entry;
+    const pending = this.#pending.get(key);
+    if (pending !== undefined) return pending.entry;
     const text = this.#get(key);
-    return text === undefined ? undefined : readEntry(text);
+    return text === undefined ? undefined : readTicketEntry(text);
   }
 
   isRevoked(tenant: string, id: string): boolean {
@@ -46,29 +43,29 @@ export class TicketBook {
     return this.#revoked.has(key) || this.#get(key) !== undefined;
   }
 
-  /** Revokes it, in force from now on. */
+  /** Revokes a ticket, in force at once. The caller makes it durable. */
   revoke(tenant: string, id: string): void {
     this.#revoked.add(revocationKey(tenant, id));
   }
 
-  /** Changes a ticket, in force from now on; call `settle` when the operation is durable, or has failed. */
+  /** Changes a ticket, in force at once. The caller calls `settle` when the operation is durable or has failed. */
   change(tenant: string, id: string, entry: TicketEntry): BatchOperation {
     const key = ticketKey(tenant, id);
-    const written = this.#written.get(key) ?? { entry, count: 0 };
-    written.entry = entry;
-    written.count++;
-    this.#written.set(key, written);
+    const pending = this.#pending.get(key) ?? { entry, writeCount: 0 };
+    pending.entry = entry;
+    pending.writeCount++;
+    this.#pending.set(key, pending);
     return { type: "put", key, value: JSON.stringify(entry) };
   }
 
-  /** A write is over: once the last one is, the store alone knows. */
+  /** Ends a write. After the last one the store has the current entry. */
   settle(tenant: string, id: string): void {
     const key = ticketKey(tenant, id);
-    const written = this.#written.get(key);
-    if (written !== undefined && --written.count === 0) this.#written.delete(key);
+    const pending = this.#pending.get(key);
+    if (pending !== undefined && --pending.writeCount === 0) this.#pending.delete(key);
   }
 
-  /** Forgets a ticket that is in the store no more. */
+  /** Forgets a ticket that was deleted from the store. */
   forget(tenant: string, id: string): void {
     this.#revoked.delete(revocationKey(tenant, id));
   }
@@ -82,17 +79,17 @@ export class TicketBook {
   }
 }
 
-/** What the store keeps of a ticket until it has expired. What a ticket permits is read from here, never from a token. */
+/** The stored entry of a ticket until it has expired. The scope of a ticket is read from here, never from a token. */
 export interface TicketEntry {
   readonly claims: TicketClaims;
   /** The principal who issued it. */
   readonly issued_by: string;
   readonly uses: number;
-  /** The session that used it first, and that alone may use it; null until then. */
+  /** The session that used it first, the only one that may use it; null before the first use. */
   readonly session: string | null;
 }
 
-/** Why a ticket permits nothing any more. */
+/** The revocation of a ticket. */
 export interface Revocation {
   readonly by: string;
   readonly reason: string;
@@ -104,12 +101,12 @@ export function ticketKey(tenant: string, id: string): string {
   return `${tenantPrefix(tenant)}ticket/${id}`;
 }
 
-/** The tenant's entries behind that of the ticket `after`; all of them where that is empty. */
+/** The range of the tickets of a tenant after the ticket `after`; all of them where that is empty. */
 export function ticketRange(tenant: string, after = ""): { readonly gt: string; readonly lt: string } {
   return { gt: ticketKey(tenant, after), lt: rangeOf(ticketKey(tenant, "")).lt };
 }
 
-/** Apart from the ticket, so that no use that is written at the same time can undo it. */
+/** A key apart from the ticket, so that a concurrent write of a use cannot undo a revocation. */
 export function revocationKey(tenant: string, id: string): string {
   return `${tenantPrefix(tenant)}ticket-revoked/${id}`;
 }
@@ -118,8 +115,8 @@ export function ticketIn(key: string): string {
   return lastPart(key);
 }
 
-/** Undefined for a text that no gateway wrote: such a ticket is unknown. */
-export function readEntry(text: string): TicketEntry | undefined {
+/** Parses an entry; undefined for a damaged one, whose ticket is unknown then. */
+export function readTicketEntry(text: string): TicketEntry | undefined {
   const value = parseKept(text);
   if (!isJsonObject(value)) return undefined;
   const { claims, issued_by: by, uses, session } = value;
@@ -137,7 +134,7 @@ export function readRevocation(text: string): Revocation {
   return { by: String(by), reason: String(reason), at: String(at) };
 }
 
-/** How a ticket stands towards an action, at a time (milliseconds since 1970). */
+/** Determines whether a ticket permits an action at a time (milliseconds since 1970), or why not. */
 export function standingOf(
   entry: TicketEntry | undefined,
   isRevoked: boolean,
@@ -147,7 +144,7 @@ export function standingOf(
   if (entry === undefined || entry.claims.tenant !== action.tenant) return "unknown";
   const { claims, session, uses } = entry;
   const standing = standingOfClaims(claims, action.principal.id, now);
-  // Whose it is comes first: nobody else learns what became of it.
+  // Checked first: the state of a ticket is disclosed to its principal alone.
   if (standing === "other_principal") return standing;
   if (isRevoked) return "revoked";
   if (standing !== "valid") return standing;

@@ -7,11 +7,11 @@ import type { Participant, Participation, PendingDecision } from "../action/part
 import type { Principal } from "../action/principal.ts";
 import { standingOfClaims } from "./claims.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
-import { standingOf, type TicketBook, type TicketEntry } from "./ticket-store.ts";
+import { standingOf, type TicketEntry, type TicketStore } from "./ticket-store.ts";
 
-interface TicketVerifierParts {
+interface TicketVerifierOptions {
   readonly keys: Pick<TicketKeys, "read">;
-  readonly book: TicketBook;
+  readonly tickets: TicketStore;
   /** Milliseconds since 1970; never goes back. */
   readonly clock: Clock;
   readonly onEvent: TicketObserver;
@@ -20,19 +20,19 @@ interface TicketVerifierParts {
 /** Verifies the tickets that come with actions, and spends their uses. */
 export class TicketVerifier implements Participant {
   readonly name = "ticket";
-  readonly #parts: TicketVerifierParts;
+  readonly #options: TicketVerifierOptions;
 
-  constructor(parts: TicketVerifierParts) {
-    this.#parts = parts;
+  constructor(options: TicketVerifierOptions) {
+    this.#options = options;
   }
 
   /** Verifies a token for the principal that presents it. The token itself goes no further. */
   present(token: string, principal: Pick<Principal, "id" | "tenant">): PresentedTicket {
-    const read = this.#parts.keys.read(token);
+    const read = this.#options.keys.read(token);
     if (read === undefined) return { id: null, standing: "forged" };
     if (read.owner !== principal.tenant) return { id: null, standing: "other_tenant" };
     const { claims } = read;
-    return { id: claims.jti, standing: standingOfClaims(claims, principal.id, this.#parts.clock()) };
+    return { id: claims.jti, standing: standingOfClaims(claims, principal.id, this.#options.clock()) };
   }
 
   describe(action: ActionEnvelope): ActionContext {
@@ -43,13 +43,13 @@ export class TicketVerifier implements Participant {
   }
 
   begin(attempted: ActionEnvelope): TicketParticipation {
-    return new TicketParticipation(this, this.#parts, attempted, this.describe(attempted));
+    return new TicketParticipation(this, this.#options, attempted, this.describe(attempted));
   }
 
-  /** Returns how a ticket of the tenant stands towards an action now. */
+  /** Determines whether a ticket of the tenant permits an action now, or why not. */
   standing(action: ActionEnvelope, id: string): PresentedTicket["standing"] {
-    const { book, clock } = this.#parts;
-    return standingOf(book.read(action.tenant, id), book.isRevoked(action.tenant, id), action, clock());
+    const { tickets, clock } = this.#options;
+    return standingOf(tickets.read(action.tenant, id), tickets.isRevoked(action.tenant, id), action, clock());
   }
 }
 
@@ -57,16 +57,21 @@ export class TicketVerifier implements Participant {
 class TicketParticipation implements Participation {
   readonly context: ActionContext;
   readonly #verifier: TicketVerifier;
-  readonly #parts: TicketVerifierParts;
+  readonly #options: TicketVerifierOptions;
   readonly #attempted: ActionEnvelope;
   readonly #ticket: PresentedTicket | undefined;
   /** The ticket that lifted a rule for this action: dispatching it spends a use. */
   #needed: string | undefined;
   #isSpent = false;
 
-  constructor(verifier: TicketVerifier, parts: TicketVerifierParts, attempted: ActionEnvelope, context: ActionContext) {
+  constructor(
+    verifier: TicketVerifier,
+    options: TicketVerifierOptions,
+    attempted: ActionEnvelope,
+    context: ActionContext,
+  ) {
     this.#verifier = verifier;
-    this.#parts = parts;
+    this.#options = options;
     this.#attempted = attempted;
     this.context = context;
     this.#ticket = context.ticket ?? attempted.ticket;
@@ -79,7 +84,7 @@ class TicketParticipation implements Participation {
     this.#needed = isNeeded && isCovered(ticket) ? ticket.id : undefined;
   }
 
-  /** Throws TICKET_STATE where a ticket that lifted a rule does not stand any more as it did when that was judged. */
+  /** Throws TICKET_STATE where the ticket that lifted a rule has become invalid since the evaluation. */
   check(): void {
     if (this.#needed === undefined) return;
     const standing = this.#verifier.standing(this.#attempted, this.#needed);
@@ -98,20 +103,22 @@ class TicketParticipation implements Participation {
     if (entry === undefined) return [];
     const { tenant, session } = this.#attempted;
     this.#isSpent = true;
-    return [this.#parts.book.change(tenant, entry.claims.jti, { ...entry, uses: entry.uses + 1, session: session.id })];
+    return [
+      this.#options.tickets.change(tenant, entry.claims.jti, { ...entry, uses: entry.uses + 1, session: session.id }),
+    ];
   }
 
   finish(): void {
-    const { book, onEvent } = this.#parts;
+    const { tickets, onEvent } = this.#options;
     const { tenant } = this.#attempted;
     const ticket = this.#ticket;
     if (ticket !== undefined && !isCovered(ticket)) onEvent("refused", 1);
     if (!this.#isSpent || this.#needed === undefined) return;
-    book.settle(tenant, this.#needed);
+    tickets.settle(tenant, this.#needed);
     onEvent("used", 1);
   }
 
   #entry(): TicketEntry | undefined {
-    return this.#needed === undefined ? undefined : this.#parts.book.read(this.#attempted.tenant, this.#needed);
+    return this.#needed === undefined ? undefined : this.#options.tickets.read(this.#attempted.tenant, this.#needed);
   }
 }

@@ -1,17 +1,18 @@
 import type { TicketObserver } from "../action/capability-ticket.ts";
 import type { Clock, Random } from "../action/id.ts";
-import { TicketOffice, type TicketRule } from "./ticket-issuer.ts";
+import type { Store } from "../store/open.ts";
+import { TicketIssuer, type TicketRule } from "./ticket-issuer.ts";
 import { type TicketKeyStore, TicketKeys, type TicketLog } from "./ticket-keys.ts";
-import { TicketBook, type TicketStore } from "./ticket-store.ts";
+import { TicketStore } from "./ticket-store.ts";
 import { TicketVerifier } from "./ticket-verifier.ts";
 
-/** The evidence, as far as tickets need it. */
+/** The part of the ledger that tickets use. */
 interface TicketLedger extends TicketLog {
   status(): readonly { readonly tenant: string }[];
 }
 
-interface TicketsParts {
-  readonly store: TicketStore;
+interface TicketsOptions {
+  readonly store: Store;
   readonly ledger: TicketLedger;
   readonly keys: TicketKeyStore;
   readonly rule: TicketRule;
@@ -20,40 +21,40 @@ interface TicketsParts {
   readonly elapsedMs: () => number;
   readonly random: Random;
   readonly newId: () => string;
-  readonly knows: (tenant: string, principal: string) => boolean;
+  readonly isPrincipal: (tenant: string, principal: string) => boolean;
   readonly onEvent: TicketObserver;
-  readonly onWarning: (message: string, fields: object) => void;
+  readonly onWarning: (event: string, fields: object) => void;
 }
 
 const sweepMs = 60_000;
 
-/** The capability tickets of all tenants. */
+/** The capability tickets of all tenants: their issuer, their verifier and their keys. */
 export class Tickets {
   readonly verifier: TicketVerifier;
-  readonly office: TicketOffice;
+  readonly issuer: TicketIssuer;
   readonly keys: TicketKeys;
-  readonly #parts: TicketsParts;
+  readonly #options: TicketsOptions;
   readonly #timer: NodeJS.Timeout;
   #sweeping: Promise<void> = Promise.resolve();
 
-  private constructor(parts: TicketsParts, keys: TicketKeys) {
-    const clock = forwardClock(parts.clock, parts.elapsedMs);
-    const book = new TicketBook(parts.store);
-    this.#parts = parts;
+  private constructor(options: TicketsOptions, keys: TicketKeys) {
+    const clock = forwardClock(options.clock, options.elapsedMs);
+    const tickets = new TicketStore(options.store);
+    this.#options = options;
     this.keys = keys;
-    this.verifier = new TicketVerifier({ keys, book, clock, onEvent: parts.onEvent });
-    this.office = new TicketOffice({ ...parts, log: parts.ledger, keys, book, clock });
+    this.verifier = new TicketVerifier({ keys, tickets, clock, onEvent: options.onEvent });
+    this.issuer = new TicketIssuer({ ...options, log: options.ledger, keys, tickets, clock });
     this.#timer = setInterval(() => this.#sweepAll(), sweepMs).unref();
   }
 
-  static async open(parts: TicketsParts): Promise<Tickets> {
-    const tenants = parts.ledger.status().map(({ tenant }) => tenant);
-    const tickets = new Tickets(parts, await TicketKeys.open({ ...parts, log: parts.ledger, tenants }));
+  static async open(options: TicketsOptions): Promise<Tickets> {
+    const tenants = options.ledger.status().map(({ tenant }) => tenant);
+    const tickets = new Tickets(options, await TicketKeys.open({ ...options, log: options.ledger, tenants }));
     tickets.#sweepAll();
     return tickets;
   }
 
-  /** Sweeps no more; resolves when no sweep is under way. */
+  /** Stops the sweeps; resolves when none is running. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#sweeping;
@@ -61,22 +62,22 @@ export class Tickets {
 
   #sweepAll(): void {
     this.#sweeping = this.#sweeping.then(async () => {
-      for (const { tenant } of this.#parts.ledger.status()) await this.#sweep(tenant);
+      for (const { tenant } of this.#options.ledger.status()) await this.#sweep(tenant);
     });
   }
 
-  /** What cannot be swept now permits nothing nonetheless, and is swept later. */
+  /** A failed sweep is repeated later; expired tickets permit nothing meanwhile. */
   async #sweep(tenant: string): Promise<void> {
     try {
-      await this.office.sweep(tenant);
+      await this.issuer.sweep(tenant);
     } catch (cause) {
       const text = cause instanceof Error ? cause.message : String(cause);
-      this.#parts.onWarning("expired tickets are kept", { tenant, cause: text });
+      this.#options.onWarning("ticket_sweep_failed", { tenant, cause: text });
     }
   }
 }
 
-/** Time as the system tells it, as long as that does not go back: a ticket that expired stays so. */
+/** Returns a clock that never goes back, so that an expired ticket stays expired. */
 function forwardClock(clock: Clock, elapsedMs: () => number): Clock {
   const begin = clock() - elapsedMs();
   return () => Math.max(clock(), Math.floor(begin + elapsedMs()));

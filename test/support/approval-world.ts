@@ -5,7 +5,7 @@ import type { Evaluation } from "../../core/action/evaluation.ts";
 import { uuidV7 } from "../../core/action/id.ts";
 import { type Principal, principalId } from "../../core/action/principal.ts";
 import type { Role } from "../../core/action/role.ts";
-import { Approvals, type ApprovalsParts } from "../../core/approval/approvals.ts";
+import { Approvals, type ApprovalsOptions } from "../../core/approval/approvals.ts";
 import { approvalParticipant } from "../../core/approval/participant.ts";
 import { authorize, type GateResult } from "../../core/road/authorize.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
@@ -37,7 +37,7 @@ export class ApprovalWorld {
     this.ledger = ledger;
   }
 
-  static async create(over: Partial<ApprovalsParts> = {}): Promise<ApprovalWorld> {
+  static async create(over: Partial<ApprovalsOptions> = {}): Promise<ApprovalWorld> {
     const world = new ApprovalWorld(await LedgerWorld.create());
     await world.open(over);
     return world;
@@ -48,7 +48,7 @@ export class ApprovalWorld {
     return this.#approvals;
   }
 
-  async open(over: Partial<ApprovalsParts> = {}): Promise<void> {
+  async open(over: Partial<ApprovalsOptions> = {}): Promise<void> {
     const ledger = await this.ledger.open({ holdsStore: () => this.holdsStore() });
     this.#approvals = await Approvals.open({
       store: this.ledger.store,
@@ -72,7 +72,7 @@ export class ApprovalWorld {
     this.#approvals = null;
   }
 
-  async restart(over: Partial<ApprovalsParts> = {}): Promise<void> {
+  async restart(over: Partial<ApprovalsOptions> = {}): Promise<void> {
     await this.close();
     await this.open(over);
   }

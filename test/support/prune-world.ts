@@ -1,7 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { forgetApprovals } from "../../core/approval/history.ts";
+import { pruneApprovals } from "../../core/approval/history.ts";
 import type { Pruned, PruneRequest, PruneTools } from "../../core/evidence/retention/retention.ts";
 import { compactRange } from "../../core/store/open.ts";
 import { LedgerWorld } from "./ledger-world.ts";
@@ -32,7 +32,7 @@ export class PruneWorld extends LedgerWorld {
   prune(over: Partial<PruneRequest> = {}, tenant = "acme", tools: Partial<PruneTools> = {}): Promise<Pruned> {
     const compact: PruneTools["compact"] = (range) => compactRange(this.store, range);
     const shelved = { store: this.store, journal: this.ledger.approvals };
-    const forget = (firstKept: number): Promise<void> => forgetApprovals(shelved, tenant, firstKept);
+    const forget = (firstKept: number): Promise<void> => pruneApprovals(shelved, tenant, firstKept);
     return this.ledger.prune(tenant, { before, by: "dpo", ...over }, { compact, forget, ...tools });
   }
 }

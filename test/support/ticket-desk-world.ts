@@ -4,7 +4,7 @@ import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import type { Evaluation } from "../../core/action/evaluation.ts";
 import { uuidV7 } from "../../core/action/id.ts";
 import { SigningKey } from "../../core/action/signing-key.ts";
-import { type AskedTicket, type IssuedTicket, orderOf, type TicketRule } from "../../core/ticket/ticket-issuer.ts";
+import { type IssuedTicket, orderOf, type TicketRequest, type TicketRule } from "../../core/ticket/ticket-issuer.ts";
 import { Tickets } from "../../core/ticket/tickets.ts";
 import { reviewer } from "./approval-world.ts";
 import { LedgerWorld, makeEvaluation, newAction } from "./ledger-world.ts";
@@ -54,7 +54,7 @@ export class TicketDeskWorld {
       elapsedMs: () => this.elapsedMs,
       random: randomBytes,
       newId: () => uuidV7(this.evidence.clock.nowMs, randomBytes(10)),
-      knows: (_tenant, principal) => principal === agent,
+      isPrincipal: (_tenant, principal) => principal === agent,
       onEvent: () => undefined,
       onWarning: (message, fields) => this.evidence.warnings.push({ message, fields }),
     });
@@ -81,9 +81,9 @@ export class TicketDeskWorld {
     this.evidence.clock.nowMs += ms;
   }
 
-  issue(over: Partial<AskedTicket> = {}): Promise<IssuedTicket> {
-    const { office } = this.tickets;
-    const asked: AskedTicket = {
+  issue(over: Partial<TicketRequest> = {}): Promise<IssuedTicket> {
+    const { issuer } = this.tickets;
+    const asked: TicketRequest = {
       principal: agent,
       tools: ["*"],
       targets: ["*"],
@@ -91,7 +91,7 @@ export class TicketDeskWorld {
       max_uses: 1,
       ...over,
     };
-    return office.issue(reviewer("rita"), orderOf(asked, office.times));
+    return issuer.issue(reviewer("rita"), orderOf(asked, issuer.times));
   }
 
   /** An action that presents a token, as the road enters it. */

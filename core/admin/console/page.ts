@@ -122,7 +122,7 @@ async function tenantData(
     decisions: live.latest(tenant),
     rates: live.standing(tenant),
     sessions: await overview.read(tenant),
-    approvals: listLive(approvals.book, tenant, "pending", { limit: maxApprovals }).items.map(viewApproval),
+    approvals: listLive(approvals.store, tenant, "pending", { limit: maxApprovals }).items.map(viewApproval),
     shadow_decisions: metrics.shadowLog.list(tenant, { limit: maxShadowDecisions }).items,
     upstreams: fleet.health(),
     providers: providers.health().map(showProvider),

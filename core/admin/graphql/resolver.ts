@@ -3,7 +3,7 @@ import { GatewayError } from "../../action/error.ts";
 import type { ActivePolicy } from "../../action/policy.ts";
 import type { Principal } from "../../action/principal.ts";
 import type { Approvals } from "../../approval/approvals.ts";
-import { listLive, listPast } from "../../approval/history.ts";
+import { listEnded, listLive } from "../../approval/history.ts";
 import { approvalOperations } from "../../approval/operation.ts";
 import { evidenceStatus } from "../../evidence/handler.ts";
 import type { Ledger } from "../../evidence/ledger.ts";
@@ -60,15 +60,15 @@ export function resolversOf(sources: GraphqlSources): object {
     approvals: field(
       approvalOperations.listApprovals,
       (args: PageArgs & { readonly state: ApprovalState }, { tenant }) => {
-        const { book } = approvals;
+        const { store } = approvals;
         const page = pageOf(args);
         return isFinal(args.state)
-          ? listPast(book, tenant, args.state, page)
-          : listLive(book, tenant, args.state, page);
+          ? listEnded(store, tenant, args.state, page)
+          : listLive(store, tenant, args.state, page);
       },
     ),
     approval: field(approvalOperations.getApproval, ({ id }: { readonly id: string }, { tenant }) =>
-      approvals.book.find(tenant, id),
+      approvals.store.find(tenant, id),
     ),
     sessions: field(sessionOperations.listSessions, (args: PageArgs & { readonly sort: SessionSort }, { tenant }) => {
       const { limit, cursor } = pageOf(args);

@@ -1,7 +1,7 @@
 import { type Approval, isFinal } from "../../action/approval.ts";
 import { quoteVisible, visibleJson, visibleText } from "../../action/visible-text.ts";
 import type { ArgumentChange } from "../../approval/argument-diff.ts";
-import { showWord, summarizeAction, summaryLine } from "../../approval/summary.ts";
+import { quoteWord, summarizeAction, summaryLine } from "../../approval/summary.ts";
 import type { ApprovalView, ChangeView, RecentAction } from "../../approval/view.ts";
 import { answerView, listView, type View, wholeListView } from "../admin-view.ts";
 
@@ -71,7 +71,7 @@ function quorumOf({ state, required, endorsements }: Approval): string {
 
 /** `write write_file on files` */
 function actionWords({ capability, tool, target }: Pick<Approval["action"], "capability" | "tool" | "target">): string {
-  return `${capability} ${showWord(tool)} on ${showWord(target)}`;
+  return `${capability} ${quoteWord(tool)} on ${quoteWord(target)}`;
 }
 
 /** The time until an approval expires: `29 min`, `40 s`, or `no time`. */
@@ -117,7 +117,7 @@ function sessionText({ session: { id, transport } }: Approval, session: Approval
 function taintsOf(held: ApprovalView["held"]): readonly string[] {
   const taints = held?.action.session_state?.taints ?? [];
   return taints.map(({ name, tool, target, action, at }) => {
-    const source = `${showWord(tool)} on ${showWord(target)}`;
+    const source = `${quoteWord(tool)} on ${quoteWord(target)}`;
     return row("tainted", `${visibleText(name)}, at ${new Date(at).toISOString()} by ${source}, action ${action}`);
   });
 }

@@ -1,7 +1,7 @@
 import type { Approval } from "../../action/approval.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
-import type { ApprovalBook } from "../../approval/book.ts";
+import type { ApprovalStore } from "../../approval/approval-store.ts";
 import { type Refusal, refusalMeta } from "../../http/refusal.ts";
 import type { OpenRequest } from "./caller.ts";
 import { continuationOf, ownQuestion } from "./request-meta.ts";
@@ -13,7 +13,7 @@ const maxShown = 16;
 export interface ReviewPageParts {
   /** Where people review, `{id}` for the approval's id; null: nobody is sent anywhere. */
   readonly reviewUrl: string | null;
-  readonly book: ApprovalBook;
+  readonly book: ApprovalStore;
   readonly newId: () => string;
 }
 

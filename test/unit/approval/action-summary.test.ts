@@ -24,7 +24,7 @@ describe("summaryLine(summarizeAction(action))", () => {
     const paths = Array.from({ length: 6 }, (_, index) => `/p${index}`);
     expect(lineOf({ paths })).to.match(/; paths \/p0, \/p1, \/p2, \/p3, \/p4 and more$/);
     expect(lineOf({ paths: paths.slice(1) })).to.match(/; paths \/p1, \/p2, \/p3, \/p4, \/p5$/);
-    expect(lineOf({ argv: ["a".repeat(2_000)] })).to.match(/; commands too long to tell$/);
+    expect(lineOf({ argv: ["a".repeat(2_000)] })).to.match(/; commands too long to list$/);
   });
 
   it("lets nothing pass for something else [S51]", () => {

@@ -53,7 +53,7 @@ function memberText(name: string, value: Json): string {
   return `${JSON.stringify(name)}:${JSON.stringify(value)}`;
 }
 
-describe("diffArguments(before, after, most)", () => {
+describe("diffArguments(before, after, maxChanges)", () => {
   it("leads from `before` to `after` when it is applied", () => {
     fc.assert(
       fc.property(json, json, (before, after) => {

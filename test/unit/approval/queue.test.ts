@@ -3,7 +3,7 @@ import type { Evaluation } from "../../../core/action/evaluation.ts";
 import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 
-describe("ApprovalQueue.present(action, evaluation)", () => {
+describe("ApprovalQueue.reserve(action, evaluation)", () => {
   let world: ApprovalWorld;
 
   beforeEach(async () => {

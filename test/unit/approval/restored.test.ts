@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { endRestored } from "../../../core/approval/start.ts";
+import { expireRestored } from "../../../core/approval/restore.ts";
 import { ApprovalWorld } from "../../support/approval-world.ts";
 import { newAction } from "../../support/ledger-world.ts";
 
-describe("endRestored(store, tenants)", () => {
+describe("expireRestored(options, tenants)", () => {
   let world: ApprovalWorld;
 
   beforeEach(async () => {
@@ -21,9 +21,9 @@ describe("endRestored(store, tenants)", () => {
   async function statesAfter(ids: readonly string[], restored: boolean): Promise<(readonly [string, string?])[]> {
     await world.approvals.close();
     const { store, clock, ledger } = world.ledger;
-    if (restored) await endRestored({ store, journal: ledger.approvals, clock: clock.now }, ["acme"]);
+    if (restored) await expireRestored({ store, journal: ledger.approvals, clock: clock.now }, ["acme"]);
     await world.restart();
-    const all = await Promise.all(ids.map((id) => world.approvals.book.find("acme", id)));
+    const all = await Promise.all(ids.map((id) => world.approvals.store.find("acme", id)));
     return all.map(({ state, reason }) => (reason === undefined ? [state] : [state, reason]));
   }
 

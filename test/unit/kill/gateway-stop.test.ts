@@ -50,7 +50,7 @@ describe("GatewayStop", () => {
   it("is on the record of tenants that come later, and stays in force after a restart", async () => {
     await world.killSwitch.kill("acme", order);
     await world.ledger.recordEvent("late", "heartbeat", {});
-    await world.killSwitch.welcomeTenants();
+    await world.killSwitch.includeNewTenants();
     await world.ledger.recordEvent("late", "heartbeat", {});
     expect(await happened("late")).to.deep.equal(["killed"]);
     await world.ledger.recordEvent("later", "heartbeat", {});

@@ -61,7 +61,7 @@ for (const { target, covered, near, says } of rows) {
     beforeEach(async () => {
       world = await SessionWorld.create();
       await world.evidence.act({ tenant: "other" });
-      await world.killSwitch.welcomeTenants();
+      await world.killSwitch.includeNewTenants();
     });
 
     afterEach(() => world.remove());

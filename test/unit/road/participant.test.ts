@@ -12,7 +12,7 @@ import { openManifestControl } from "../../../core/manifest/manifest-control.ts"
 import { manifestParticipant } from "../../../core/manifest/participant.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
 import { type RunResult, runAction } from "../../../core/road/run.ts";
-import { type AskedTicket, orderOf } from "../../../core/ticket/ticket-issuer.ts";
+import { orderOf, type TicketRequest } from "../../../core/ticket/ticket-issuer.ts";
 import { Tickets } from "../../../core/ticket/tickets.ts";
 import { reviewer } from "../../support/approval-world.ts";
 import { newAction } from "../../support/ledger-world.ts";
@@ -90,7 +90,7 @@ class Lane {
       keys: { create: async () => key, find: async (id) => (id === key.id ? key : undefined) },
       rule: { defaultTtlSeconds: 300, maxTtlSeconds: 3_600, maxLive: 10, allowSelfIssue: false },
       random: randomBytes,
-      knows: () => true,
+      isPrincipal: () => true,
       onEvent: () => undefined,
     });
     const drift = { mode: "enforce", decision: "block" } as const;
@@ -150,9 +150,15 @@ class Lane {
     },
     ticket: async () => {
       const { id, role, keyId } = newAction().principal;
-      const asked: AskedTicket = { principal: id, tools: ["*"], targets: ["*"], capabilities: ["write"], max_uses: 1 };
-      const { office, verifier } = this.#tickets;
-      const { token } = await office.issue(reviewer("rita"), orderOf(asked, office.times));
+      const asked: TicketRequest = {
+        principal: id,
+        tools: ["*"],
+        targets: ["*"],
+        capabilities: ["write"],
+        max_uses: 1,
+      };
+      const { issuer, verifier } = this.#tickets;
+      const { token } = await issuer.issue(reviewer("rita"), orderOf(asked, issuer.times));
       const ticket = verifier.present(token, { tenant: "acme", id });
       const principal = { id, role, keyId };
       for (let use = 0; use < 2; use++) await this.run("paid", { ticket, principal, capability: "write" });

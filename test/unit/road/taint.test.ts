@@ -10,7 +10,7 @@ import type { Finding, Policy } from "../../../core/action/policy.ts";
 import { KillSwitch } from "../../../core/kill/kill-switch.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
 import { judgeNotification, type Road, runAction } from "../../../core/road/run.ts";
-import { SessionBook } from "../../../core/session/session-book.ts";
+import { SessionCache } from "../../../core/session/session-cache.ts";
 import { SessionWatch } from "../../../core/session/session-watch.ts";
 import { ApprovalWorld } from "../../support/approval-world.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";
@@ -73,7 +73,7 @@ describe("a taint on its way to the disk", () => {
     });
     const limit = { killAt: 0, windowMs: 1, mode: "enforce" } as const;
     return new SessionWatch({
-      book: new SessionBook({ store, limit, capacity: 100 }),
+      cache: new SessionCache({ store, limit, capacity: 100 }),
       log: {
         recordEvent: async (...event) => {
           await gate;

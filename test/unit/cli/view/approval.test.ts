@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { Approval } from "../../../../core/action/approval.ts";
 import type { Taint } from "../../../../core/action/session-state.ts";
-import { noticeOf } from "../../../../core/approval/notice.ts";
 import type { ApprovalView } from "../../../../core/approval/view.ts";
+import { approvalNotice } from "../../../../core/approval/view.ts";
 import { approvalLine, describeApproval } from "../../../../core/cli/view/approval.ts";
 import { ApprovalWorld } from "../../../support/approval-world.ts";
 import { newAction } from "../../../support/ledger-world.ts";
@@ -42,11 +42,11 @@ describe("what reviewers are told of a tainted session", () => {
   it("names it on the line of a list and in the notice, and says nothing where it met nothing", async () => {
     const { approval } = await hold([taint, { ...taint, name: "web" }]);
     expect(approvalLine(approval, 0)).to.include("  tainted untrusted, web");
-    expect(noticeOf(approval, approval.requested_at)?.data).to.deep.include({ tainted: ["untrusted", "web"] });
+    expect(approvalNotice(approval, approval.requested_at)?.data).to.deep.include({ tainted: ["untrusted", "web"] });
     const { approval: clean, view } = await hold([]);
     expect(approvalLine(clean, 0)).to.not.include("tainted");
     expect(describeApproval(view, 0, "")).to.not.include("tainted");
     expect(clean).to.not.have.property("tainted");
-    expect(noticeOf(clean, clean.requested_at)?.data).to.deep.include({ tainted: [] });
+    expect(approvalNotice(clean, clean.requested_at)?.data).to.deep.include({ tainted: [] });
   });
 });

@@ -74,7 +74,7 @@ describe("the evidence of approvals, as the gateway writes it", function () {
     await world.approvals.review.approve(id, admin, { scope: "exact", breakGlass: "pager" });
     expect((await world.attempt(call("a"))).permitted).to.equal(true);
     expect((await verify()).warnings).to.deep.equal([{ reason: "post_mortem_missing", seq: 2 }]);
-    await world.approvals.review.account(id, admin, "the disk was full");
+    await world.approvals.review.closeBreakGlass(id, admin, "the disk was full");
     expect((await verify()).warnings).to.deep.equal([]);
   });
 });

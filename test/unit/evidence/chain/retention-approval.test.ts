@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { forgetApprovals } from "../../../../core/approval/history.ts";
+import { pruneApprovals } from "../../../../core/approval/history.ts";
 import { heldKey } from "../../../../core/evidence/record/key-space.ts";
 import type { Pruned } from "../../../../core/evidence/retention/retention.ts";
 import { compactRange } from "../../../../core/store/open.ts";
@@ -74,7 +74,7 @@ describe("pruning and approvals", () => {
       { before, by: "dpo" },
       {
         compact: (range) => compactRange(store, range),
-        forget: (first) => forgetApprovals({ store, journal: ledger.approvals }, "acme", first),
+        forget: (first) => pruneApprovals({ store, journal: ledger.approvals }, "acme", first),
       },
     );
   }

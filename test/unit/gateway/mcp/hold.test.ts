@@ -47,7 +47,7 @@ describe("Hold", function () {
     hold = new Hold({
       holdMs: 25_000,
       reviewUrl: null,
-      book: world.approvals.book,
+      book: world.approvals.store,
       newId,
       onCount: (count) => counts.push(count),
     });
@@ -140,7 +140,7 @@ describe("Hold", function () {
     const given = call("vera");
     await untilTravelled(1);
     onApproved = () => hold.stop();
-    await world.approve(world.approvals.book.live.of("acme")[0]?.approval.id ?? "");
+    await world.approve(world.approvals.store.live.of("acme")[0]?.approval.id ?? "");
     const passage = await given.passage;
     expect([stateOf(passage), travelled]).to.deep.equal(["approved", 1]);
     if (passage.kind === "answered") return;
@@ -167,12 +167,12 @@ describe("Hold", function () {
   it("runs an approved call once for all that wait for it, and holds the others anew without a wait", async () => {
     const calls = [call("vera"), call("vera")];
     await untilTravelled(2);
-    const id = world.approvals.book.live.of("acme")[0]?.approval.id ?? "";
+    const id = world.approvals.store.live.of("acme")[0]?.approval.id ?? "";
     await world.approve(id);
     const passages = await Promise.all(calls.map(({ passage }) => passage));
     expect(passages.map(({ kind }) => kind).toSorted()).to.deep.equal(["answered", "refused"]);
     expect(passages.map(stateOf)).to.include("pending");
-    expect(world.approvals.book.live.of("acme").map(({ approval }) => approval.id)).not.to.include(id);
+    expect(world.approvals.store.live.of("acme").map(({ approval }) => approval.id)).not.to.include(id);
   });
 });
 

@@ -22,7 +22,7 @@ const edits: Readonly<Record<string, (approval: Approval) => object>> = {
   "how many must say yes": () => ({ required: 0 }),
 };
 
-describe("bringBack(book, expiry, tenants)", () => {
+describe("restoreApprovals(approvals, expiry, tenants)", () => {
   let world: ApprovalWorld;
 
   beforeEach(async () => {
@@ -121,7 +121,7 @@ describe("bringBack(book, expiry, tenants)", () => {
     await world.lay(id, entry);
     await world.restart();
     expect((await rejection(world.attempt(newAction()))).message).to.match(/is broken at record \d+: `prev_hash`/);
-    expect(world.ledger.warnings.map(({ message }) => message)).to.include("approvals were not brought back");
+    expect(world.ledger.warnings.map(({ message }) => message)).to.include("approval_restore_failed");
     expect(await world.attempt(newAction({ tenant: "other" }))).to.include({ review: "held" });
   });
 

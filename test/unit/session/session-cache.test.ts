@@ -1,47 +1,47 @@
 import { expect } from "chai";
 import type { RiskLimit } from "../../../core/session/risk-meter.ts";
-import { SessionBook } from "../../../core/session/session-book.ts";
+import { SessionCache } from "../../../core/session/session-cache.ts";
 import { pastOf, type SessionEntry, ToolTable } from "../../../core/session/session-entry.ts";
 import { headKey } from "../../../core/session/session-head.ts";
 import { LedgerWorld, newAction } from "../../support/ledger-world.ts";
 
 const limit: RiskLimit = { killAt: 80, windowMs: 1_800_000, mode: "enforce" };
 
-describe("SessionBook", () => {
+describe("SessionCache", () => {
   let world: LedgerWorld;
-  let book: SessionBook;
+  let cache: SessionCache;
 
   beforeEach(async () => {
     world = await LedgerWorld.create();
-    book = new SessionBook({ store: await world.openStore(), limit, capacity: 3 });
+    cache = new SessionCache({ store: await world.openStore(), limit, capacity: 3 });
   });
 
   afterEach(() => world.remove());
 
   it("folds the session that was silent longest, and has it back from the store", async () => {
-    const first = book.open("acme", "s0", "p");
+    const first = cache.open("acme", "s0", "p");
     first.risk.add(12, 1_000);
-    await world.store.batch([book.put("acme", "s0", first)]);
-    for (const session of ["s1", "s2", "s3"]) book.open("acme", session, "p");
-    expect(book.size).to.equal(3);
-    expect(book.peek(headKey("acme", "s0"))).to.equal(undefined);
-    const again = book.open("acme", "s0", "p");
+    await world.store.batch([cache.put("acme", "s0", first)]);
+    for (const session of ["s1", "s2", "s3"]) cache.open("acme", session, "p");
+    expect(cache.size).to.equal(3);
+    expect(cache.peek(headKey("acme", "s0"))).to.equal(undefined);
+    const again = cache.open("acme", "s0", "p");
     expect(again).to.not.equal(first);
     expect(again.risk.counted).to.deep.equal([12, 1_000]);
   });
 
   it("keeps in memory what is in use, beyond its capacity", () => {
-    const used = ["s0", "s1", "s2", "s3", "s4"].map((session) => pinned(book.open("acme", session, "p")));
-    expect(book.size).to.equal(5);
-    expect(book.open("acme", "s0", "p")).to.equal(used[0]);
+    const used = ["s0", "s1", "s2", "s3", "s4"].map((session) => pinned(cache.open("acme", session, "p")));
+    expect(cache.size).to.equal(5);
+    expect(cache.open("acme", "s0", "p")).to.equal(used[0]);
     for (const entry of used) entry.pins--;
-    book.open("acme", "s5", "p");
-    expect(book.size).to.equal(3);
+    cache.open("acme", "s5", "p");
+    expect(cache.size).to.equal(3);
   });
 
   it("folds one that is used last", () => {
-    for (const session of ["s0", "s1", "s2", "s0", "s3"]) book.open("acme", session, "p");
-    expect(["s0", "s1", "s2", "s3"].filter((session) => book.peek(headKey("acme", session)))).to.deep.equal([
+    for (const session of ["s0", "s1", "s2", "s0", "s3"]) cache.open("acme", session, "p");
+    expect(["s0", "s1", "s2", "s3"].filter((session) => cache.peek(headKey("acme", session)))).to.deep.equal([
       "s0",
       "s2",
       "s3",
@@ -49,7 +49,7 @@ describe("SessionBook", () => {
   });
 
   it("folds sessions early where their histories are large", async () => {
-    const large = new SessionBook({ store: world.store, limit, capacity: 20 });
+    const large = new SessionCache({ store: world.store, limit, capacity: 20 });
     for (let session = 0; session < 20; session++) {
       const entry = large.open("acme", `s${session}`, "p");
       for (let n = 0; n < 32; n++) remember(entry);
@@ -59,31 +59,31 @@ describe("SessionBook", () => {
   });
 
   it("knows sessions of a name in two tenants apart", () => {
-    expect(book.open("acme", "s", "p")).to.not.equal(book.open("other", "s", "p"));
-    expect(book.open("a/b", "s", "p")).to.not.equal(book.open("a", "b/s", "p"));
+    expect(cache.open("acme", "s", "p")).to.not.equal(cache.open("other", "s", "p"));
+    expect(cache.open("a/b", "s", "p")).to.not.equal(cache.open("a", "b/s", "p"));
   });
 
   it("finds no session that nothing is known of, and keeps none", () => {
-    expect(book.find("acme", "s")).to.equal(undefined);
-    expect(book.size).to.equal(0);
+    expect(cache.find("acme", "s")).to.equal(undefined);
+    expect(cache.size).to.equal(0);
   });
 
   it("throws SESSION_DAMAGED for a session whose head is damaged, until that is gone", async () => {
     await world.store.put(headKey("acme", "s"), "{}");
-    expect(() => book.open("acme", "s", "p"))
+    expect(() => cache.open("acme", "s", "p"))
       .to.throw()
       .that.includes({ code: "SESSION_DAMAGED" });
     await world.store.del(headKey("acme", "s"));
-    expect(book.open("acme", "s", "p").risk.counted).to.deep.equal([0, 0]);
+    expect(cache.open("acme", "s", "p").risk.counted).to.deep.equal([0, 0]);
   });
 
   it("throws EVIDENCE_UNAVAILABLE where the store cannot be read, but for what is in memory", async () => {
-    const known = book.open("acme", "known", "p");
+    const known = cache.open("acme", "known", "p");
     await world.store.close();
-    expect(() => book.open("acme", "s", "p"))
+    expect(() => cache.open("acme", "s", "p"))
       .to.throw()
       .that.includes({ code: "EVIDENCE_UNAVAILABLE" });
-    expect(book.open("acme", "known", "p")).to.equal(known);
+    expect(cache.open("acme", "known", "p")).to.equal(known);
   });
 });
 

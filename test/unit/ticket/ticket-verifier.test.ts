@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { rejection } from "../../support/ledger-world.ts";
 import { TicketDeskWorld } from "../../support/ticket-desk-world.ts";
 
-describe("TicketDesk", () => {
+describe("TicketVerifier", () => {
   let world: TicketDeskWorld;
   beforeEach(async () => {
     world = await TicketDeskWorld.create();
@@ -10,7 +10,7 @@ describe("TicketDesk", () => {
   afterEach(() => world.remove());
 
   async function usesOf(id: string): Promise<number | undefined> {
-    return (await world.tickets.office.list("acme", 100)).items.find((ticket) => ticket.id === id)?.uses;
+    return (await world.tickets.issuer.list("acme", 100)).items.find((ticket) => ticket.id === id)?.uses;
   }
 
   describe("when many actions are judged at once", () => {
@@ -113,7 +113,7 @@ describe("TicketDesk", () => {
     expect(await rejection(world.issue())).to.include({ code: "TICKET_LIMIT" });
     world.pass(60_000);
     await world.issue();
-    expect((await world.tickets.office.list("acme", 10)).items).to.have.length(2);
+    expect((await world.tickets.issuer.list("acme", 10)).items).to.have.length(2);
     expect(await usesOf(first.ticket.id)).to.equal(undefined);
     expect(world.present(first.token).ticket?.standing).to.equal("expired");
   });

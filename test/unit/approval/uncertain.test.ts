@@ -44,7 +44,7 @@ describe("a step of an approval whose write fails", () => {
         const held = await world.attempt(action, world.evaluate(action, 2));
         const id = held.approval?.id ?? "";
         await failing(failure, () => world.approve(id));
-        if (failure === "kept") expect((await rejection(world.approve(id))).message).to.contain("said yes already");
+        if (failure === "kept") expect((await rejection(world.approve(id))).message).to.contain("endorsed it already");
         else expect((await world.approve(id)).state).to.equal("pending");
         expect((await world.approve(id, reviewer("rob"))).state).to.equal("approved");
       });

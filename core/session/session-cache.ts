@@ -7,7 +7,7 @@ import type { RiskLimit } from "./risk-meter.ts";
 import { SessionEntry } from "./session-entry.ts";
 import { headKey, readHead, type SessionHead, writeHead } from "./session-head.ts";
 
-interface SessionBookOptions {
+interface SessionCacheOptions {
   readonly store: Store;
   readonly limit: RiskLimit;
   /** Sessions kept in memory, beside those in use. */
@@ -23,14 +23,14 @@ const averageHistorySize = 8_192;
  *
  * INVARIANT: an entry is pinned while a change of it is not durable. So what is read from the store is never outdated.
  */
-export class SessionBook {
-  readonly #options: SessionBookOptions;
+export class SessionCache {
+  readonly #options: SessionCacheOptions;
   readonly #entries = new RecentMap<SessionEntry>();
   /** The part of each entry in `#historySize`. */
   readonly #countedSizes = new WeakMap<SessionEntry, number>();
   #historySize = 0;
 
-  constructor(options: SessionBookOptions) {
+  constructor(options: SessionCacheOptions) {
     this.#options = options;
   }
 

@@ -1,29 +1,27 @@
-import type { AbstractBatchOptions, AbstractLevel } from "abstract-level";
+import type { AbstractBatchOptions } from "abstract-level";
 import { type Approval, isFinal, type RecordedApprovalStates } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
+import type { Store } from "../store/open.ts";
 import { approvalKey, putEntry, readEntry, type Seal } from "./entry.ts";
-import { FormerApprovals } from "./former-approval.ts";
-import { type Fingerprints, type LiveApproval, LiveTable } from "./live-table.ts";
+import { type Fingerprints, FormerApprovals, type LiveApproval, LiveApprovals } from "./live-approvals.ts";
 
-/** The option that makes a write wait for the disk; the abstract interface does not name it, both engines take it. */
+/** Makes a write wait for the disk. The abstract interface does not name `sync`; both engines accept it. */
 export const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
 
-type ApprovalStore = AbstractLevel<string | Buffer | Uint8Array, string, string>;
-
-/** The evidence as approvals need it. Whatever resolves is durable; what rejects may or may not have happened. */
+/** The part of the ledger that approvals use. A resolved write is durable; a rejected one may have happened or not. */
 interface ApprovalJournal {
-  /** False from a failed write until a repair. */
+  /** False after a failed write, until a repair. */
   readonly writable: boolean;
   record(tenant: string, detail: JsonObject, operations: readonly BatchOperation[]): Promise<void>;
   fingerprints(action: ActionEnvelope): Promise<Fingerprints>;
-  /** The sealed text of the action that a decision held; undefined where it is kept no more. */
+  /** Reads the sealed text of the action that a decision held; undefined where it was deleted. */
   held(tenant: string, seq: number): Promise<string | undefined>;
   release(tenant: string, seq: number): BatchOperation;
-  /** Vouches for the text of an entry: who can write the store cannot. */
+  /** Computes the HMAC of an entry. Write access to the store is not enough to forge it. */
   seal(tenant: string, text: string): string;
   readApprovals(tenant: string, from: number): Promise<RecordedApprovalStates>;
 }
@@ -31,118 +29,118 @@ interface ApprovalJournal {
 export interface ApprovalLimits {
   /** Time to review. */
   readonly reviewMs: number;
-  /** Time to use, from the approval on. */
+  /** Time to use, from the approval. */
   readonly useMs: number;
   /** Pending and approved, per tenant. */
   readonly maxLive: number;
-  /** Sealed actions of a tenant together. */
+  /** All sealed actions of a tenant together. */
   readonly maxHeldBytes: number;
 }
 
-export interface BookParts {
-  readonly store: ApprovalStore;
+export interface ApprovalStoreOptions {
+  readonly store: Store;
   readonly journal: ApprovalJournal;
   readonly limits: ApprovalLimits;
   readonly clock: Clock;
-  /** Milliseconds that only grow, whatever the clock is set to. */
+  /** Monotonic milliseconds, independent of the clock. */
   readonly monotonicMs: () => number;
-  /** Hears of each state once it is durable. Must not throw. */
+  /** Called with each state once it is durable. Must not throw. */
   readonly onChange: (approval: Approval) => void;
 }
 
-/** The approvals, in memory and in the store, and the one way from a state to the next. */
-export class ApprovalBook {
-  readonly parts: BookParts;
-  readonly live: LiveTable = new LiveTable();
+/** The approvals in memory and in the store, with their state changes. */
+export class ApprovalStore {
+  readonly options: ApprovalStoreOptions;
+  readonly live: LiveApprovals = new LiveApprovals();
   readonly former: FormerApprovals = new FormerApprovals();
   readonly #waiting = new Map<string, Set<(approval: Approval) => void>>();
 
-  constructor(parts: BookParts) {
-    this.parts = parts;
+  constructor(options: ApprovalStoreOptions) {
+    this.options = options;
   }
 
   /** The current time, RFC 3339. */
   now(): string {
-    return new Date(this.parts.clock()).toISOString();
+    return new Date(this.options.clock()).toISOString();
   }
 
-  /** `ms` from now, RFC 3339. */
+  /** The time `ms` from now, RFC 3339. */
   after(ms: number): string {
-    return new Date(this.parts.clock() + ms).toISOString();
+    return new Date(this.options.clock() + ms).toISOString();
   }
 
-  /** An approval of the tenant, in memory or in the store. Throws NOT_FOUND for a foreign id as for an unknown one. */
+  /** Finds an approval in memory or in the store. Throws NOT_FOUND, also for the id of another tenant. */
   async find(tenant: string, id: string): Promise<Approval> {
     const live = this.live.get(tenant, id);
     if (live !== undefined) return live.approval;
-    const text = /^apr_[0-9a-f]{32}$/.test(id) ? await this.parts.store.get(approvalKey(tenant, id)) : undefined;
+    const text = /^apr_[0-9a-f]{32}$/.test(id) ? await this.options.store.get(approvalKey(tenant, id)) : undefined;
     const approval = text === undefined ? undefined : this.read(tenant, id, text);
     if (approval === undefined) throw new GatewayError("NOT_FOUND", "no such approval");
     return approval;
   }
 
-  /** The approval that a stored text is; undefined for one that was not written here, for this tenant and id. */
+  /** Parses a stored entry; undefined for one that was not sealed by this gateway for this tenant and id. */
   read(tenant: string, id: string, text: string): Approval | undefined {
     const found = readEntry(text, tenant, id, this.#sealOf(tenant));
     return typeof found === "string" ? undefined : found;
   }
 
-  /** What makes `approval` the stored one. */
+  /** Returns the operations that store `approval`. */
   put(approval: Approval): readonly BatchOperation[] {
     return putEntry(approval, this.#sealOf(approval.tenant));
   }
 
   #sealOf(tenant: string): Seal {
-    return (text) => this.parts.journal.seal(tenant, text);
+    return (text) => this.options.journal.seal(tenant, text);
   }
 
-  /** Puts an answer in force that is durable, and tells of it once it decides. A denied action is kept no more. */
+  /** Puts a durable review in force, and announces it where it decides. */
   advance({ deadlineMs, heldBytes }: LiveApproval, next: Approval): void {
-    const { limits, monotonicMs } = this.parts;
+    const { limits, monotonicMs } = this.options;
     const deadline = next.state === "approved" ? monotonicMs() + limits.useMs : deadlineMs;
     this.live.put({ approval: next, deadlineMs: deadline, heldBytes: isFinal(next.state) ? 0 : heldBytes });
     if (next.state !== "pending") this.announce(next);
   }
 
-  /** Makes `next` durable together with the record that tells of it. Memory is the caller's. */
+  /** Writes `next` and its record in one atomic batch. The caller updates the memory. */
   async record(next: Approval, detail: JsonObject, more: readonly BatchOperation[] = []): Promise<void> {
-    const { journal } = this.parts;
+    const { journal } = this.options;
     const { id, session, tenant, held_seq: seq } = next;
     const released = isFinal(next.state) ? [journal.release(tenant, seq)] : [];
-    const told = { id, session: session.id, fingerprint: boundFingerprint(next), ...detail };
-    await journal.record(tenant, told, [...this.put(next), ...released, ...more]);
+    const recorded = { id, session: session.id, fingerprint: boundFingerprint(next), ...detail };
+    await journal.record(tenant, recorded, [...this.put(next), ...released, ...more]);
   }
 
-  /** Tells everyone who waits, and who listens, of a state that is durable. */
+  /** Publishes a durable state to `onChange` and to the callers of `decided`. */
   announce(approval: Approval): void {
     if (isFinal(approval.state)) this.former.add(approval);
-    this.parts.onChange(approval);
+    this.options.onChange(approval);
     const waiting = this.#waiting.get(approval.id);
     if (approval.state === "pending" || waiting === undefined) return;
     this.#waiting.delete(approval.id);
-    for (const tell of waiting) tell(approval);
+    for (const resolve of waiting) resolve(approval);
   }
 
-  /** Resolves with the approval as soon as it is not pending any more; with what it is when `signal` aborts. */
+  /** Resolves with the approval once it is not pending, or with its current state when `signal` aborts. */
   async decided(pending: Approval, signal: AbortSignal): Promise<Approval> {
     const now = await this.find(pending.tenant, pending.id);
     if (now.state !== "pending" || signal.aborted) return now;
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(now.id) ?? new Set();
       const settle = (approval: Approval): void => {
-        signal.removeEventListener("abort", giveUp);
+        signal.removeEventListener("abort", stop);
         waiting.delete(settle);
         if (waiting.size === 0) this.#waiting.delete(now.id);
         resolve(approval);
       };
-      const giveUp = (): void => settle(this.live.get(now.tenant, now.id)?.approval ?? now);
-      signal.addEventListener("abort", giveUp, { once: true });
+      const stop = (): void => settle(this.live.get(now.tenant, now.id)?.approval ?? now);
+      signal.addEventListener("abort", stop, { once: true });
       this.#waiting.set(now.id, waiting.add(settle));
     });
   }
 }
 
-/** What an approval is bound to in its scope. */
+/** The fingerprint that an approval is bound to in its scope. */
 export function boundFingerprint({ scope, fingerprint, task_fingerprint: task }: Approval): string {
   return scope === "task" ? task : fingerprint;
 }
