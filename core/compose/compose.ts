@@ -310,10 +310,10 @@ function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
   return new ProviderFleet({
     providers: config.providers,
     routes: config.modelGateway.routes,
-    leftOut: config.modelGateway.dropHints,
+    dropHints: config.modelGateway.dropHints,
     bounds: { bytes: config.limits.upstreamReplyBytes, json: { ...jsonBounds(config), reader: "tolerant" } },
     clock: Date.now,
     elapsedMs: () => performance.now(),
-    onEvent: (event) => log.info({ ...event }, "provider"),
+    onEvent: ({ kind, ...fields }) => log.info(fields, kind),
   });
 }

@@ -7,46 +7,46 @@ import { readRetryAfter } from "../action/retry.ts";
 import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
 import type { Admission } from "./breaker.ts";
 import { EventStream } from "./event-stream.ts";
-import type { Exchange, FailedAnswer, Head, ModelAnswer } from "./exchange.ts";
+import type { FailedResponse, ModelResponse, ProviderExchange, ResponseHead } from "./exchange.ts";
 import type { ProviderSecret } from "./outgoing.ts";
-import type { AnswerOptions } from "./wire/content.ts";
+import type { ResponseOptions } from "./wire/content.ts";
 import { translateError } from "./wire/error-shape.ts";
 import { StreamReader } from "./wire/stream-reader.ts";
 import { StreamTranslator, translateResponse } from "./wire/translate.ts";
 
-/** What one answer may come to. */
-export interface AnswerBounds {
+/** The limits of one response. */
+export interface ResponseBounds {
   readonly json: JsonBounds;
-  /** Of an answer that is not streamed. */
+  /** Maximum length of a response that is not streamed. */
   readonly bytes: number;
 }
 
 interface AttemptParts {
-  readonly exchange: Exchange;
+  readonly exchange: ProviderExchange;
   readonly admission: Admission;
-  /** The provider's. */
+  /** The provider's API. */
   readonly api: ModelApi;
-  /** The client's. */
+  /** The client's API. */
   readonly clientApi: ModelApi;
   readonly stream: boolean;
-  readonly options: AnswerOptions;
-  readonly bounds: AnswerBounds;
+  readonly options: ResponseOptions;
+  readonly bounds: ResponseBounds;
   readonly secret: ProviderSecret;
   readonly clock: Clock;
-  /** Told of a stream that broke off. */
-  readonly onBroken: (error: GatewayError) => void;
+  /** Called with the fault of a stream that failed before its end. */
+  readonly onStreamFault: (error: GatewayError) => void;
 }
 
-/** An error is a few words; what is longer is not read. */
+/** Error bodies are short; a longer one is not read. */
 const maxErrorBytes = 65_536;
-/** Each piece of a streamed answer carries the same members again. */
+/** A streamed response repeats the same members in each piece. */
 const streamFactor = 16;
 
-/** Ends of a stream that are not the provider's doing. */
-const saysNothing: ReadonlySet<ErrorCode> = new Set(["CANCELLED", "MODEL_UNTRANSLATABLE"]);
+/** Ends of a stream that are not the provider's fault. */
+const neutralFaults: ReadonlySet<ErrorCode> = new Set(["CANCELLED", "MODEL_UNTRANSLATABLE"]);
 
-/** Reads the answer to one request, and tells the breaker what it came to. Never rejects for what a provider did. */
-export async function readAnswer(parts: AttemptParts): Promise<ModelAnswer | Failure> {
+/** Reads the response to one request and records the result in the circuit breaker. Never rejects for a fault of the provider. */
+export async function readResponse(parts: AttemptParts): Promise<ModelResponse | Failure> {
   const { exchange, admission } = parts;
   try {
     const head = await exchange.head();
@@ -56,16 +56,16 @@ export async function readAnswer(parts: AttemptParts): Promise<ModelAnswer | Fai
   } catch (cause) {
     const error = GatewayError.from(cause);
     exchange.fail(error);
-    const failure = brokenOff(error, exchange.reached);
-    tell(admission, failure.healthy);
+    const failure = failureOfError(error, exchange.isReached);
+    recordHealth(admission, failure.isHealthy);
     return failure;
   }
 }
 
 async function readWhole(
   { exchange, admission, ...parts }: AttemptParts,
-  { status, headers }: Head,
-): Promise<ModelAnswer> {
+  { status, headers }: ResponseHead,
+): Promise<ModelResponse> {
   checkType(headers, "application/json");
   const raw = await readBody(exchange, parts.bounds.bytes);
   parts.secret.refuse(raw);
@@ -75,8 +75,8 @@ async function readWhole(
   return { kind: "whole", status, body: translated, ...(parts.api === parts.clientApi ? { raw } : {}) };
 }
 
-/** Waits for the first bytes: a provider that is silent after its head can still be replaced by another. */
-async function openStream(parts: AttemptParts, { headers }: Head): Promise<ModelAnswer> {
+/** Waits for the first bytes: until then another provider can still be tried. */
+async function openStream(parts: AttemptParts, { headers }: ResponseHead): Promise<ModelResponse> {
   checkType(headers, "text/event-stream");
   const { exchange, admission, api, secret, bounds } = parts;
   const first = await exchange.read();
@@ -91,27 +91,27 @@ async function openStream(parts: AttemptParts, { headers }: Head): Promise<Model
     onBegun: () => admission.began(),
     onEnd: (error) => {
       if (error === undefined) return admission.succeeded();
-      if (saysNothing.has(error.code)) return;
+      if (neutralFaults.has(error.code)) return;
       admission.failed();
-      parts.onBroken(error);
+      parts.onStreamFault(error);
     },
   });
   return { kind: "stream", events, reader: new StreamReader(parts.clientApi) };
 }
 
-async function readFailure(parts: AttemptParts, { status, headers }: Head): Promise<Failure> {
-  const said = parts.secret.remove(await readError(parts));
+async function readFailure(parts: AttemptParts, { status, headers }: ResponseHead): Promise<Failure> {
+  const body = parts.secret.remove(await readError(parts));
   const failure = failureOf(
     status,
-    translateError(parts.api, parts.clientApi, status, said),
-    askedMs(headers, parts.clock()),
+    translateError(parts.api, parts.clientApi, status, body),
+    readRetryAfterMs(headers, parts.clock()),
     headers["x-should-retry"] !== "false",
   );
-  tell(parts.admission, failure.healthy);
+  recordHealth(parts.admission, failure.isHealthy);
   return failure;
 }
 
-/** What the provider says of an error; null where that cannot be read. */
+/** Reads the provider's error body; null where it is unreadable. */
 async function readError({ exchange, bounds }: AttemptParts): Promise<Json> {
   try {
     return parseObject(await readBody(exchange, maxErrorBytes), bounds.json);
@@ -123,18 +123,18 @@ async function readError({ exchange, bounds }: AttemptParts): Promise<Json> {
   }
 }
 
-function tell(admission: Admission, healthy: boolean | null): void {
-  if (healthy === true) admission.succeeded();
-  else if (healthy === false) admission.failed();
+function recordHealth(admission: Admission, isHealthy: boolean | null): void {
+  if (isHealthy === true) admission.succeeded();
+  else if (isHealthy === false) admission.failed();
 }
 
-function askedMs(headers: IncomingHttpHeaders, nowMs: number): number {
+function readRetryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number {
   const text = headers["retry-after"];
   return text === undefined ? 0 : readRetryAfter(text, nowMs);
 }
 
-/** The whole body of at most `maxBytes`. Beyond that the exchange ends, with PROVIDER_INVALID. */
-async function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
+/** Reads the whole body. Rejects with PROVIDER_INVALID beyond `maxBytes`. */
+async function readBody(exchange: ProviderExchange, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for (;;) {
@@ -146,7 +146,7 @@ async function readBody(exchange: Exchange, maxBytes: number): Promise<Buffer> {
   }
 }
 
-/** The object that a body holds. Throws PROVIDER_INVALID for anything else. */
+/** Parses a body that must be a JSON object. Throws PROVIDER_INVALID for anything else. */
 function parseObject(bytes: Uint8Array, bounds: JsonBounds): JsonObject {
   let value: Json;
   try {
@@ -158,7 +158,7 @@ function parseObject(bytes: Uint8Array, bounds: JsonBounds): JsonObject {
   return value;
 }
 
-/** Throws PROVIDER_INVALID unless the body has the type that was asked for, and no encoding: none was asked for. */
+/** Throws PROVIDER_INVALID unless the body has the requested type and no encoding. */
 function checkType(headers: IncomingHttpHeaders, expected: string): void {
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") {
@@ -169,86 +169,86 @@ function checkType(headers: IncomingHttpHeaders, expected: string): void {
   throw new GatewayError("PROVIDER_INVALID", `expected an answer of type \`${expected}\`, got another`);
 }
 
-/** An attempt that came to nothing. */
+/** A failed attempt. */
 export interface Failure {
-  readonly answer: FailedAnswer;
+  readonly response: FailedResponse;
   /**
-   * Whether the same request may be sent again: `always` where the provider certainly saw nothing of it, `unapproved`
-   * where it says that it did not serve it; that is not enough where an approval was used up.
+   * The permission to send the same request again: `always` where the provider certainly did not receive it, `unapproved`
+   * where the provider reports that it did not serve it, which is not enough where an approval was consumed.
    */
-  readonly again: "always" | "unapproved" | "never";
-  /** How long the provider wants to be left alone; 0 where it says nothing. */
-  readonly askedMs: number;
-  /** Null where it says nothing about the provider's health. */
-  readonly healthy: boolean | null;
+  readonly retry: "always" | "unapproved" | "never";
+  /** The pause that the provider asked for; 0 where it asked for none. */
+  readonly retryAfterMs: number;
+  /** Null where the failure is no evidence of the provider's health. */
+  readonly isHealthy: boolean | null;
 }
 
-/** Not served, as the provider says itself, and perhaps at the next attempt. */
-const repeatable: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 529]);
+/** Not served, as the provider reports, but perhaps at the next attempt. */
+const retryable: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 529]);
 const busy: ReadonlySet<number> = new Set([429, 529]);
-/** About the gateway's own account. What they say is none of the client's business. */
+/** Refusals of the gateway's own account; their text is not shown to the client. */
 const refusesGateway: ReadonlySet<number> = new Set([401, 402, 403]);
 
-/** Clients are told to wait a day at most, whatever the provider asks for. */
-const maxRestS = 86_400;
+/** The longest `Retry-After` that is passed to clients: a day. */
+const maxRetryAfterS = 86_400;
 
-/** What a status other than 2xx stands for. `body` is what the provider says, in the client's API. */
-function failureOf(status: number, body: JsonObject, askedMs: number, repeats: boolean): Failure {
+/** The failure for a status other than 2xx. `body` is the provider's error, in the client's API. */
+function failureOf(status: number, body: JsonObject, retryAfterMs: number, isRetryable: boolean): Failure {
   const [code, detail] = meaningOf(status);
-  const retryAfterS = Math.min(Math.ceil(askedMs / 1000), maxRestS);
+  const retryAfterS = Math.min(Math.ceil(retryAfterMs / 1000), maxRetryAfterS);
   const data = { http_status: status, ...(retryAfterS > 0 ? { retry_after_s: retryAfterS } : {}) };
   const error = new GatewayError(code, detail, { data });
-  const own = code === "PROVIDER_REFUSED" || code === "PROVIDER_BUSY";
+  const isClientFacing = code === "PROVIDER_REFUSED" || code === "PROVIDER_BUSY";
   return {
-    answer: {
+    response: {
       kind: "failed",
       error,
-      status: own ? status : error.row.status,
-      body: own ? body : null,
+      status: isClientFacing ? status : error.row.status,
+      body: isClientFacing ? body : null,
       outcome: "error",
-      elsewhere: code !== "PROVIDER_REFUSED",
+      mayFallBack: code !== "PROVIDER_REFUSED",
     },
-    again: repeats && repeatable.has(status) ? "unapproved" : "never",
-    askedMs,
-    healthy: healthOf(status),
+    retry: isRetryable && retryable.has(status) ? "unapproved" : "never",
+    retryAfterMs,
+    isHealthy: healthOf(status),
   };
 }
 
-/** An attempt that ended in an error of ours; `reached` as the exchange says. */
-function brokenOff(error: GatewayError, reached: boolean): Failure {
-  const cancelled = error.code === "CANCELLED";
-  // It was answered, and well: only this client's API has no words for it.
-  const inexpressible = error.code === "MODEL_UNTRANSLATABLE";
+/** The failure for an error of the gateway or its connection; `isReached` is true if the provider may have received the request. */
+function failureOfError(error: GatewayError, isReached: boolean): Failure {
+  const isCancelled = error.code === "CANCELLED";
+  // The provider answered well, but the client's API cannot express the response.
+  const isUntranslatable = error.code === "MODEL_UNTRANSLATABLE";
   return {
-    answer: {
+    response: {
       kind: "failed",
       error,
       status: error.row.status,
       body: null,
-      outcome: reached && !inexpressible ? "unknown" : "error",
-      elsewhere: !cancelled && !inexpressible,
+      outcome: isReached && !isUntranslatable ? "unknown" : "error",
+      mayFallBack: !isCancelled && !isUntranslatable,
     },
-    again: reached || cancelled ? "never" : "always",
-    askedMs: 0,
-    healthy: cancelled || inexpressible ? null : false,
+    retry: isReached || isCancelled ? "never" : "always",
+    retryAfterMs: 0,
+    isHealthy: isCancelled || isUntranslatable ? null : false,
   };
 }
 
-/** Nothing was sent at all. */
+/** The failure for a request that was not sent. */
 export function notSent(error: GatewayError): Failure {
-  return { ...brokenOff(error, false), again: "never", healthy: null };
+  return { ...failureOfError(error, false), retry: "never", isHealthy: null };
 }
 
 function meaningOf(status: number): readonly [ErrorCode, string] {
-  const answered = `it answered HTTP ${status}`;
+  const answered = `the provider answered HTTP ${status}`;
   if (busy.has(status)) return ["PROVIDER_BUSY", answered];
   if (status < 400) return ["PROVIDER_INVALID", `expected no redirect, got HTTP ${status}`];
-  if (refusesGateway.has(status)) return ["PROVIDER_UNAVAILABLE", `it refused the gateway (HTTP ${status})`];
+  if (refusesGateway.has(status)) return ["PROVIDER_UNAVAILABLE", `the provider refused the gateway (HTTP ${status})`];
   if (status >= 500 || status === 408) return ["PROVIDER_UNAVAILABLE", answered];
   return ["PROVIDER_REFUSED", answered];
 }
 
-/** A provider that refuses a request is well; one that is asked too much may be. */
+/** The provider's health by status: a refused request shows a healthy provider; null where the status is no evidence. */
 function healthOf(status: number): boolean | null {
   if (status === 403 || status === 408 || status === 429) return null;
   return status >= 400 && status < 500 && !refusesGateway.has(status);

@@ -2,19 +2,19 @@ import type { BreakerConfig } from "../config/gateway-config.ts";
 
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** What became of one request that was let through. Results of requests from before the last opening do not count. */
+/** Records the result of one admitted request. Results of requests admitted before the circuit last opened are ignored. */
 export interface Admission {
-  /** The answer began: the provider is back, if it was away, but one failure is enough for its next rest. */
+  /** The response began: closes an open circuit, which one more failure opens again. */
   began(): void;
   succeeded(): void;
   failed(): void;
-  /** It is over. Where nothing else was said of it, nothing was learnt. */
+  /** The request is over; without another result it does not count. */
   ended(): void;
 }
 
 /**
- * Leaves a provider alone that fails several times in a row: for a while nothing is let through, then one request at a
- * time, until one succeeds.
+ * A circuit breaker: after several failures in a row it opens and admits no request for a while, then one at a time until
+ * one succeeds.
  */
 export class CircuitBreaker {
   readonly #config: BreakerConfig;
@@ -23,9 +23,9 @@ export class CircuitBreaker {
   #failures = 0;
   #openedAtMs: number | undefined;
   #openings = 0;
-  #probing = false;
+  #isProbing = false;
 
-  /** `onChange` hears of `open`, and of `closed` after that. */
+  /** `onChange` is called with `open`, and with `closed` after that. */
   constructor(config: BreakerConfig, elapsedMs: () => number, onChange: (state: BreakerState) => void) {
     this.#config = config;
     this.#elapsedMs = elapsedMs;
@@ -37,36 +37,36 @@ export class CircuitBreaker {
     return this.remainingMs > 0 ? "open" : "half_open";
   }
 
-  /** In a row. */
+  /** Failures in a row. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** Until a request may be let through again; 0 where it may. */
+  /** Milliseconds until a request is admitted again; 0 where one is. */
   get remainingMs(): number {
     if (this.#openedAtMs === undefined) return 0;
     return Math.max(0, this.#openedAtMs + this.#config.restMs - this.#elapsedMs());
   }
 
-  /** Whether a request would be let through now. */
-  get admits(): boolean {
-    return this.state === "closed" || (this.state === "half_open" && !this.#probing);
+  /** True if a request would be admitted now. */
+  get isAdmitting(): boolean {
+    return this.state === "closed" || (this.state === "half_open" && !this.#isProbing);
   }
 
-  /** Lets one request through, or undefined where none may pass. */
+  /** Admits one request; undefined while the circuit is open. */
   admit(): Admission | undefined {
-    if (!this.admits) return undefined;
+    if (!this.isAdmitting) return undefined;
     const opening = this.#openings;
     const counts = (step: () => void) => (): void => {
       if (opening === this.#openings) step();
     };
-    this.#probing = this.state === "half_open";
+    this.#isProbing = this.state === "half_open";
     return {
       began: counts(() => this.#began()),
       succeeded: counts(() => this.#succeeded()),
       failed: counts(() => this.#failed()),
       ended: counts(() => {
-        this.#probing = false;
+        this.#isProbing = false;
       }),
     };
   }
@@ -75,7 +75,7 @@ export class CircuitBreaker {
     if (this.#openedAtMs === undefined) return;
     this.#failures = this.#config.failures - 1;
     this.#openedAtMs = undefined;
-    this.#probing = false;
+    this.#isProbing = false;
     this.#onChange("closed");
   }
 
@@ -86,7 +86,7 @@ export class CircuitBreaker {
 
   #failed(): void {
     this.#failures++;
-    this.#probing = false;
+    this.#isProbing = false;
     if (this.#openedAtMs === undefined && this.#failures < this.#config.failures) return;
     this.#openedAtMs = this.#elapsedMs();
     this.#openings++;

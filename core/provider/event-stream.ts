@@ -1,45 +1,45 @@
 import { GatewayError } from "../action/error.ts";
 import type { ModelApi } from "../action/model-api.ts";
-import type { Exchange } from "./exchange.ts";
+import type { ProviderExchange } from "./exchange.ts";
 import type { ProviderSecret } from "./outgoing.ts";
 import { doneData, EventReader, type WireEvent } from "./wire/event-reader.ts";
 import type { StreamTranslator } from "./wire/translate.ts";
 
 interface EventStreamParts {
-  readonly exchange: Exchange;
-  /** What was read of the body so far. */
+  readonly exchange: ProviderExchange;
+  /** The part of the body that was read before. */
   readonly first: Uint8Array;
   /** The provider's. */
   readonly api: ModelApi;
   readonly secret: ProviderSecret;
   readonly translator: StreamTranslator;
   readonly maxBytes: number;
-  /** Told once: the stream is under way. */
+  /** Called once, at the first event. */
   readonly onBegun: () => void;
-  /** Told once, whatever the end: why it is not a good one, CANCELLED where nobody wanted it. */
+  /** Called once at the end, with the fault where there is one; CANCELLED where the reader left early. */
   readonly onEnd: (error: GatewayError | undefined) => void;
 }
 
-/** After the last event, the body may take so long to end, so that the connection can be used again. */
+/** The time the body may take to end after its last event, so that the connection can be reused. */
 const drainMs = 1_000;
 
 /**
- * The events of a streamed answer up to its last one; the body is read when they are asked for. Rejects with
+ * The events of a streamed response up to its last one; the body is read on demand. Rejects with
  * PROVIDER_INVALID for a stream that ends before that, is too long, or is no stream, and with what the exchange and the
- * translator throw. A reader that leaves before the end gives the connection up at once.
+ * translator throw. A reader that leaves before the end frees the connection at once.
  */
 export class EventStream implements AsyncIterableIterator<WireEvent, void, void> {
   readonly #parts: EventStreamParts;
   readonly #reader: EventReader = new EventReader();
-  /** Those of the chunk that was read last; no more than fit into it. */
+  /** The events of the last chunk. */
   #ready: readonly WireEvent[] = [];
   #next = 0;
   #first: Uint8Array | undefined;
   #bytes = 0;
-  #begun = false;
+  #hasBegun = false;
   #end: StreamEnd | undefined;
   #fault: GatewayError | undefined;
-  #closed = false;
+  #isClosed = false;
 
   constructor(parts: EventStreamParts) {
     this.#parts = parts;
@@ -50,7 +50,7 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
     return this;
   }
 
-  /** An event that is there takes no turn of its own: streams are many small events. */
+  /** Returns an event that was already read without a turn of its own: streams are many small events. */
   next(): Promise<IteratorResult<WireEvent, void>> {
     const value = this.#ready[this.#next++];
     return value === undefined ? this.#more() : Promise.resolve({ done: false, value });
@@ -62,13 +62,13 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
   }
 
   async #more(): Promise<IteratorResult<WireEvent, void>> {
-    while (!this.#closed && this.#fault === undefined && this.#end === undefined) {
+    while (!this.#isClosed && this.#fault === undefined && this.#end === undefined) {
       await this.#read();
       const value = this.#ready[0];
       this.#next = 1;
       if (value !== undefined) return { done: false, value };
     }
-    const fault = this.#closed ? undefined : this.#fault;
+    const fault = this.#isClosed ? undefined : this.#fault;
     this.#close();
     if (fault !== undefined) throw fault;
     return { done: true, value: undefined };
@@ -94,13 +94,13 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
     throw new GatewayError("PROVIDER_INVALID", `expected a stream of at most ${maxBytes} bytes, got more`);
   }
 
-  /** What was good before a fault goes first. */
+  /** Appends the translated events; those before a fault are delivered before it. */
   #accept(events: readonly WireEvent[], ready: WireEvent[]): void {
     const { secret, translator, api, onBegun } = this.#parts;
     for (const event of events) {
       secret.refuse(event.raw);
-      if (!this.#begun) onBegun();
-      this.#begun = true;
+      if (!this.#hasBegun) onBegun();
+      this.#hasBegun = true;
       ready.push(...translator.push(event));
       this.#end = endOf(api, event);
       if (this.#end !== undefined) return;
@@ -114,8 +114,8 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
   }
 
   #close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     const { exchange, onEnd } = this.#parts;
     const fault = this.#fault ?? faultOf(this.#end);
     onEnd(fault);
@@ -124,7 +124,7 @@ export class EventStream implements AsyncIterableIterator<WireEvent, void, void>
   }
 }
 
-/** The event after which a client listens no more. */
+/** The kind of event that ends a stream. */
 type StreamEnd = "done" | "error";
 
 function endOf(api: ModelApi, { event, data }: WireEvent): StreamEnd | undefined {
@@ -133,19 +133,19 @@ function endOf(api: ModelApi, { event, data }: WireEvent): StreamEnd | undefined
   return /^\s*\{\s*"error"\s*:\s*[^\sn]/.test(data) ? "error" : undefined;
 }
 
-/** What an end says of the provider, where nothing was thrown. */
+/** The provider's fault in an end that raised no error. */
 function faultOf(end: StreamEnd | undefined): GatewayError | undefined {
-  if (end === undefined) return new GatewayError("CANCELLED", "nobody reads the answer any more");
+  if (end === undefined) return new GatewayError("CANCELLED", "the reader left before the end of the answer");
   return end === "done" ? undefined : new GatewayError("PROVIDER_UNAVAILABLE", "it ended its stream in an error");
 }
 
-async function drain(exchange: Exchange): Promise<void> {
-  const giveUp = (): void => exchange.fail(new GatewayError("PROVIDER_INVALID", "expected the end of the body"));
-  const timer = setTimeout(giveUp, drainMs);
+async function drain(exchange: ProviderExchange): Promise<void> {
+  const abandon = (): void => exchange.fail(new GatewayError("PROVIDER_INVALID", "expected the end of the body"));
+  const timer = setTimeout(abandon, drainMs);
   try {
     while ((await exchange.read()) !== undefined);
   } catch {
-    // The answer was whole: what comes after it interests nobody.
+    // The response was complete: bytes after it are ignored.
   } finally {
     clearTimeout(timer);
   }

@@ -6,8 +6,8 @@ import type { BreakerState } from "./breaker.ts";
 import type { WireEvent } from "./wire/event-reader.ts";
 import type { StreamReader } from "./wire/stream-reader.ts";
 
-/** What goes to a provider, in its own API. */
-export interface OutgoingRequest {
+/** A request in the provider's own API. */
+export interface ProviderRequest {
   /** JSON. */
   readonly body: string;
   readonly stream: boolean;
@@ -15,39 +15,39 @@ export interface OutgoingRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** How an answer begins. */
-export interface Head {
+/** The head of a response. */
+export interface ResponseHead {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: IncomingHttpHeaders;
 }
 
-/** One request and its answer, read as fast as the reader asks for it. */
-export interface Exchange {
-  /** False as long as the provider certainly saw nothing of the request. */
-  readonly reached: boolean;
+/** One request and its response, read at the reader's pace. */
+export interface ProviderExchange {
+  /** False as long as the provider certainly received nothing of the request. */
+  readonly isReached: boolean;
   /** Rejects with PROVIDER_UNAVAILABLE where the connection fails. */
-  head(): Promise<Head>;
+  head(): Promise<ResponseHead>;
   /**
-   * The next bytes of the body; undefined at its end. Rejects with PROVIDER_UNAVAILABLE where the connection is lost
+   * Reads the next bytes of the body; undefined at its end. Rejects with PROVIDER_UNAVAILABLE where the connection is lost
    * before. One reader at a time.
    */
   read(): Promise<Uint8Array | undefined>;
-  /** Ends it: whoever waits gets `error`, and the connection is free at once. Nothing once the body was received whole. */
+  /** Ends the exchange: pending reads reject with `error`, and the connection is freed. No effect after a complete body. */
   fail(error: GatewayError): void;
 }
 
-/** Where requests for one provider go. */
-export interface Endpoint {
+/** The connections to one provider. */
+export interface ProviderEndpoint {
   readonly api: ModelApi;
-  send(request: OutgoingRequest): Exchange;
+  send(request: ProviderRequest): ProviderExchange;
   close(): Promise<void>;
 }
 
-/** What became of a request, in the API of the client. */
-export type ModelAnswer = WholeAnswer | StreamedAnswer | FailedAnswer;
+/** The response to a request, in the API of the client. */
+export type ModelResponse = WholeResponse | StreamedResponse | FailedResponse;
 
-export interface WholeAnswer {
+export interface WholeResponse {
   readonly kind: "whole";
   readonly status: number;
   readonly body: JsonObject;
@@ -55,37 +55,47 @@ export interface WholeAnswer {
   readonly raw?: Uint8Array;
 }
 
-export interface StreamedAnswer {
+export interface StreamedResponse {
   readonly kind: "stream";
   /**
-   * Read from the provider as they are asked for. Rejects with PROVIDER_* where the stream breaks off, and with
-   * CANCELLED. Whoever does not read them to the end must leave the loop or abort the signal: that frees the connection.
+   * Read from the provider on demand. Rejects with PROVIDER_* where the stream fails, and with CANCELLED.
+   * A reader that stops early must leave the loop or abort the signal, which frees the connection.
    */
   readonly events: AsyncIterable<WireEvent>;
-  /** To be fed each of them, once and in order. */
+  /** Reads each of the events, once and in order. */
   readonly reader: StreamReader;
 }
 
-export interface FailedAnswer {
+export interface FailedResponse {
   readonly kind: "failed";
-  /** `data.retry_after_s` says when to try again, where that is known. */
+  /** `data.retry_after_s` is the time until the next attempt, where that is known. */
   readonly error: GatewayError;
-  /** What the client gets: the provider's own where it has something to say to the client, else that of `error`. */
+  /** The status for the client: the provider's own where its error concerns the client, else that of `error`. */
   readonly status: number;
-  /** The provider's own error; null where there is nothing to say but `error`. */
+  /** The provider's own error; null where `error` is all that the client sees. */
   readonly body: JsonObject | null;
   /** `unknown`: the provider may have served the request. */
   readonly outcome: "error" | "unknown";
-  /** Whether another provider may do better. */
-  readonly elsewhere: boolean;
+  /** True if another provider may succeed. */
+  readonly mayFallBack: boolean;
 }
 
-/** What the fleet reports to the operator's log. */
+/** An event for the operator's log; `kind` is the name of the log event. */
 export type ProviderEvent =
-  /** An attempt failed. `detail` quotes nothing that the provider said. */
-  | { readonly kind: "failed"; readonly provider: string; readonly code: ErrorCode; readonly detail: string }
-  | { readonly kind: "repeated"; readonly provider: string; readonly attempt: number; readonly delayMs: number }
-  | { readonly kind: "breaker"; readonly provider: string; readonly state: BreakerState };
+  /** `detail` quotes nothing of the provider's text. */
+  | {
+      readonly kind: "provider_attempt_failed";
+      readonly provider: string;
+      readonly code: ErrorCode;
+      readonly detail: string;
+    }
+  | {
+      readonly kind: "provider_retry_scheduled";
+      readonly provider: string;
+      readonly attempt: number;
+      readonly delayMs: number;
+    }
+  | { readonly kind: "provider_circuit_changed"; readonly provider: string; readonly state: BreakerState };
 
 export type ProviderEventSink = (event: ProviderEvent) => void;
 
@@ -94,17 +104,17 @@ export interface ProviderHealth {
   readonly name: string;
   readonly type: "mock" | "openai" | "anthropic";
   readonly enabled: boolean;
-  /** As clients say them. */
+  /** The names that clients use. */
   readonly models: readonly string[];
-  /** The models whose routes name it. */
+  /** The models that are routed to it. */
   readonly routes: readonly string[];
-  /** `closed`: it is asked; `open`: it rests; `half_open`: one request tries it. */
+  /** `closed`: in use; `open`: paused after failures; `half_open`: one request tests it. */
   readonly breaker: BreakerState;
-  /** In a row. */
+  /** Failures in a row. */
   readonly failures: number;
   readonly requestsInFlight: number;
-  /** Until it is asked again; 0 unless it rests. */
+  /** Time until the next request is let through; 0 unless the circuit is open. */
   readonly restsForMs: number;
-  /** Why the last attempt failed; null where it did not. */
+  /** The fault of the last attempt; null where it succeeded. */
   readonly lastFault: ErrorCode | null;
 }

@@ -7,10 +7,10 @@ import type { Hint, ModelApi } from "../action/model-api.ts";
 import type { RetryDelays } from "../action/retry.ts";
 import { didYouMean } from "../action/suggestion.ts";
 import type { ModelRoute, ProviderConfig, RouteStep } from "../config/gateway-config.ts";
-import type { AnswerBounds } from "./attempt.ts";
-import type { Endpoint, ModelAnswer, ProviderEventSink, ProviderHealth } from "./exchange.ts";
-import { HttpEndpoint } from "./http-endpoint.ts";
-import { MockEndpoint } from "./mock/endpoint.ts";
+import type { ResponseBounds } from "./attempt.ts";
+import type { ModelResponse, ProviderEndpoint, ProviderEventSink, ProviderHealth } from "./exchange.ts";
+import { HttpProviderEndpoint } from "./http-endpoint.ts";
+import { MockProviderEndpoint } from "./mock/endpoint.ts";
 import { type Candidate, type ModelCall, makeRequest } from "./outgoing.ts";
 import { Provider, type ProviderPorts } from "./provider.ts";
 import { translateRequest } from "./wire/translate.ts";
@@ -18,9 +18,9 @@ import { translateRequest } from "./wire/translate.ts";
 interface ProviderFleetOptions {
   readonly providers: readonly ProviderConfig[];
   readonly routes: readonly ModelRoute[];
-  /** Members of a request that are left behind where a provider's API has no words for them. */
-  readonly leftOut?: readonly Hint[];
-  readonly bounds: AnswerBounds;
+  /** Hints that are dropped from a request where the provider's API has no equivalent. */
+  readonly dropHints?: readonly Hint[];
+  readonly bounds: ResponseBounds;
   readonly clock: Clock;
   readonly elapsedMs: () => number;
   readonly random?: Random;
@@ -29,9 +29,9 @@ interface ProviderFleetOptions {
   readonly delays?: RetryDelays;
 }
 
-const usualDelays: RetryDelays = { firstMs: 500, maxMs: 8_000 };
+const defaultDelays: RetryDelays = { firstMs: 500, maxMs: 8_000 };
 
-/** What a client asks for, in its own API. */
+/** A client's request, in its own API. */
 interface CandidateRequest {
   readonly api: ModelApi;
   readonly model: string;
@@ -44,24 +44,24 @@ export class ProviderFleet {
   readonly #routes: readonly ModelRoute[];
   readonly #table: RouteTable;
   readonly #clock: Clock;
-  readonly #leftOut: ReadonlySet<string>;
+  readonly #dropHints: ReadonlySet<string>;
   readonly #providers: ReadonlyMap<string, Provider>;
 
   /** Throws TypeError for a route to a provider that is not enabled. */
   constructor(options: ProviderFleetOptions) {
-    const { providers, routes, random = randomBytes, onEvent = () => undefined, delays = usualDelays } = options;
+    const { providers, routes, random = randomBytes, onEvent = () => undefined, delays = defaultDelays } = options;
     const ports: ProviderPorts = { ...options, random, onEvent, delays };
     this.#configs = providers;
     this.#routes = routes;
     this.#table = new RouteTable(routes);
     this.#clock = options.clock;
-    this.#leftOut = new Set(options.leftOut);
+    this.#dropHints = new Set(options.dropHints);
     const enabled = providers.filter((config) => config.enabled);
     this.#providers = new Map(enabled.map((config) => [config.name, new Provider(config, endpointOf(config), ports)]));
     for (const route of routes) for (const name of providersOf(route)) this.#provider(name);
   }
 
-  /** The models that clients may ask for. */
+  /** The models that clients may request. */
   get models(): readonly string[] {
     return this.#table.models;
   }
@@ -72,9 +72,9 @@ export class ProviderFleet {
   }
 
   /**
-   * Who may serve a request of this session, in order; those that rest come last. More than one only where the route
-   * allows fallback: the next may be asked where an answer says `elsewhere`. Throws MODEL_UNKNOWN, and
-   * MODEL_UNTRANSLATABLE where no provider's API has words for it, so that nobody is asked to judge what cannot be sent.
+   * Lists the providers for a request of this session, in order; those with an open circuit come last. Returns more than
+   * one only where the route allows fallback, which a failed response permits with `mayFallBack`. Throws MODEL_UNKNOWN,
+   * and MODEL_UNTRANSLATABLE where no provider's API can express it, so that no policy judges what cannot be sent.
    */
   candidates(request: CandidateRequest, session: string): readonly Candidate[] {
     const candidates = this.#table.steps(request.model, session).map((step) => ({
@@ -82,29 +82,29 @@ export class ProviderFleet {
       api: this.#provider(step.provider).api,
       target: `${step.provider}/${step.model}`,
     }));
-    const able = translatable(candidates, request, this.#leftOut);
-    const admits = ({ provider }: Candidate): boolean => this.#provider(provider).breaker.admits;
-    return [...able.filter(admits), ...able.filter((candidate) => !admits(candidate))];
+    const able = translatable(candidates, request, this.#dropHints);
+    const isAdmitting = ({ provider }: Candidate): boolean => this.#provider(provider).breaker.isAdmitting;
+    return [...able.filter(isAdmitting), ...able.filter((candidate) => !isAdmitting(candidate))];
   }
 
   /**
-   * Spends the permission and sends the judged request to the provider it was judged for, in that provider's words for
-   * model and API; nothing else goes there. What the provider does to it is in the answer. Rejects with
+   * Consumes the permission and sends the judged request, and nothing else, to the provider it was judged for, translated
+   * to that provider's model name and API. Faults of the provider are in the response. Rejects with
    * MODEL_UNTRANSLATABLE, nothing sent, and with TypeError for a permission that is forged, spent, or for something else.
    */
-  async call(permission: AuthorizedAction, call: ModelCall): Promise<ModelAnswer> {
+  async call(permission: AuthorizedAction, call: ModelCall): Promise<ModelResponse> {
     const action = AuthorizedAction.spend(permission);
     const { candidate, api, stream, signal } = call;
-    return this.#provider(candidate.provider).ask({
-      ...makeRequest(action, call, { created: Math.floor(this.#clock() / 1000), leftOut: this.#leftOut }),
+    return this.#provider(candidate.provider).request({
+      ...makeRequest(action, call, { created: Math.floor(this.#clock() / 1000), dropHints: this.#dropHints }),
       stream,
       clientApi: api,
-      approved: permission.approvalId !== undefined,
+      isApproved: permission.approvalId !== undefined,
       signal,
     });
   }
 
-  /** In the order of the configuration; those that are not enabled as well. */
+  /** The health of all providers in the order of the configuration, including disabled ones. */
   health(): readonly ProviderHealth[] {
     return this.#configs.map((config) => {
       const provider = this.#providers.get(config.name);
@@ -124,7 +124,7 @@ export class ProviderFleet {
     });
   }
 
-  /** Ends all connections, and what is under way on them. */
+  /** Closes all connections and fails the requests in flight. */
   async close(): Promise<void> {
     await Promise.all([...this.#providers.values()].map((provider) => provider.close()));
   }
@@ -136,8 +136,8 @@ export class ProviderFleet {
   }
 }
 
-function endpointOf(config: ProviderConfig): Endpoint {
-  return config.type === "mock" ? new MockEndpoint() : new HttpEndpoint(config);
+function endpointOf(config: ProviderConfig): ProviderEndpoint {
+  return config.type === "mock" ? new MockProviderEndpoint() : new HttpProviderEndpoint(config);
 }
 
 function providersOf({ steps, canary }: ModelRoute): readonly string[] {
@@ -147,12 +147,12 @@ function providersOf({ steps, canary }: ModelRoute): readonly string[] {
 function translatable(
   candidates: readonly Candidate[],
   { api, body }: CandidateRequest,
-  leftOut: ReadonlySet<string>,
+  dropHints: ReadonlySet<string>,
 ): readonly Candidate[] {
   const faults: unknown[] = [];
   const able = candidates.filter((candidate) => {
     try {
-      translateRequest(api, candidate.api, body, leftOut);
+      translateRequest(api, candidate.api, body, dropHints);
       return true;
     } catch (cause) {
       faults.push(cause);
@@ -163,7 +163,7 @@ function translatable(
   return able;
 }
 
-/** Which providers serve which model. What no route names is never asked. */
+/** The providers of each model. A provider that no route names is never called. */
 export class RouteTable {
   readonly #routes: ReadonlyMap<string, ModelRoute>;
 
@@ -171,37 +171,37 @@ export class RouteTable {
     this.#routes = new Map(routes.map((route) => [route.model, route]));
   }
 
-  /** The models that clients may ask for, in the order of the configuration. */
+  /** The models that clients may request, in the order of the configuration. */
   get models(): readonly string[] {
     return [...this.#routes.keys()];
   }
 
   /**
-   * Who serves the model for this session, in order; one alone unless the route allows fallback. The same session is
-   * led the same way as long as the route stays as it is. Throws MODEL_UNKNOWN.
+   * Lists the providers of the model for this session, in order; only one unless the route allows fallback. The same
+   * session is routed the same way as long as the route does not change. Throws MODEL_UNKNOWN.
    */
   steps(model: string, session: string): readonly RouteStep[] {
     const route = this.#routes.get(model);
     if (route === undefined) {
-      const shown = model.slice(0, maxShown);
-      throw new GatewayError("MODEL_UNKNOWN", `got \`${shown}\`${didYouMean(model, this.#routes.keys())}`);
+      const quoted = model.slice(0, maxQuotedLength);
+      throw new GatewayError("MODEL_UNKNOWN", `got \`${quoted}\`${didYouMean(model, this.#routes.keys())}`);
     }
     const ordered = canaryFirst(route, session) ?? byWeight(route, session);
     return route.fallback ? ordered : ordered.slice(0, 1);
   }
 }
 
-const maxShown = 256;
+const maxQuotedLength = 256;
 
 function canaryFirst(route: ModelRoute, session: string): readonly RouteStep[] | undefined {
   const { canary, model } = route;
-  if (canary === null || lot("canary", model, session) * 100 >= canary.percent) return undefined;
+  if (canary === null || hashToFraction("canary", model, session) * 100 >= canary.percent) return undefined;
   return [canary, ...byWeight(route, session)];
 }
 
 function byWeight({ model, steps }: ModelRoute, session: string): readonly RouteStep[] {
   const total = steps.reduce((sum, { weight }) => sum + (weight ?? 0), 0);
-  let left = lot("weight", model, session) * total;
+  let left = hashToFraction("weight", model, session) * total;
   const chosen = steps.find(({ weight }) => {
     left -= weight ?? 0;
     return left < 0;
@@ -209,8 +209,8 @@ function byWeight({ model, steps }: ModelRoute, session: string): readonly Route
   return chosen === undefined ? steps : [chosen, ...steps.filter((step) => step !== chosen)];
 }
 
-/** A number from 0 up to but not 1, always the same for the same words. */
-function lot(...words: readonly string[]): number {
+/** Hashes words to a number in [0, 1), so that a session keeps its route. */
+function hashToFraction(...words: readonly string[]): number {
   const digest = createHash("sha256")
     .update(JSON.stringify(["model-route-v1", ...words]))
     .digest();

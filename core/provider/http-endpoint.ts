@@ -3,19 +3,19 @@ import { type Dispatcher, Pool } from "undici";
 import { GatewayError } from "../action/error.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import { apiOf, type HttpProviderConfig } from "../config/gateway-config.ts";
-import type { Endpoint, Exchange, Head, OutgoingRequest } from "./exchange.ts";
+import type { ProviderEndpoint, ProviderExchange, ProviderRequest, ResponseHead } from "./exchange.ts";
 
 const connectMs = 10_000;
 const paths: Readonly<Record<ModelApi, string>> = { chat: "/chat/completions", messages: "/v1/messages" };
 const usualVersion = "2023-06-01";
 
-/** The sockets to one provider. It follows no redirect and asks for no encoding. */
-export class HttpEndpoint implements Endpoint {
+/** The sockets to one provider. Follows no redirect and accepts no encoding. */
+export class HttpProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi;
   readonly #pool: Pool;
   readonly #path: string;
   readonly #headers: Readonly<Record<string, string>>;
-  /** Given up or not: who is gone still waits in the pool until there is a connection, or none to be had. */
+  /** Counts abandoned requests too: they stay in the pool's queue until a connection opens or fails. */
   readonly #maxQueued: number;
   #queued = 0;
 
@@ -37,7 +37,7 @@ export class HttpEndpoint implements Endpoint {
     });
   }
 
-  send({ body, stream, headers }: OutgoingRequest): Exchange {
+  send({ body, stream, headers }: ProviderRequest): ProviderExchange {
     const exchange = new HttpExchange(() => {
       this.#queued--;
     });
@@ -47,7 +47,7 @@ export class HttpEndpoint implements Endpoint {
     }
     this.#queued++;
     const accept = stream ? "text/event-stream" : "application/json";
-    // Whatever goes wrong, a closed pool included, the exchange is told.
+    // The exchange receives every fault, including that of a closed pool.
     this.#pool.dispatch(
       { path: this.#path, method: "POST", headers: { ...this.#headers, accept, ...headers }, body },
       exchange,
@@ -65,14 +65,14 @@ function ownHeaders(api: ModelApi, { apiKey }: HttpProviderConfig): Readonly<Rec
   return { "anthropic-version": usualVersion, ...(apiKey === null ? {} : { "x-api-key": apiKey }) };
 }
 
-/** What is kept of a body that nobody reads; the socket is left unread beyond that. */
+/** The bytes buffered for a slow reader; beyond that the socket is paused. */
 const maxBufferedBytes = 65_536;
 
 /** An exchange over HTTP, on undici's lowest interface: no streams, and no timeout of its own. */
-class HttpExchange implements Dispatcher.DispatchHandler, Exchange {
+class HttpExchange implements Dispatcher.DispatchHandler, ProviderExchange {
   readonly #chunks: Buffer[] = [];
-  readonly #head: Promise<Head>;
-  #begin!: (head: Head) => void;
+  readonly #head: Promise<ResponseHead>;
+  #begin!: (head: ResponseHead) => void;
   #refuse!: (error: GatewayError) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #buffered = 0;
@@ -82,22 +82,22 @@ class HttpExchange implements Dispatcher.DispatchHandler, Exchange {
   readonly #onTaken: () => void;
   #queued = true;
 
-  /** `onTaken` is told once, when the request no longer waits for a connection. */
+  /** `onTaken` is called once, when the request no longer waits for a connection. */
   constructor(onTaken: () => void) {
     this.#onTaken = onTaken;
     this.#head = new Promise((resolve, reject) => {
       this.#begin = resolve;
       this.#refuse = reject;
     });
-    // Whoever reads the body first learns of the fault there.
+    // A caller that reads the body first receives the fault there.
     this.#head.catch(() => undefined);
   }
 
-  get reached(): boolean {
+  get isReached(): boolean {
     return this.#controller !== undefined;
   }
 
-  head(): Promise<Head> {
+  head(): Promise<ResponseHead> {
     return this.#head;
   }
 
@@ -177,7 +177,7 @@ interface Reader {
   reject(error: GatewayError): void;
 }
 
-/** A connection error with its code and without the address, which is the operator's. */
+/** A connection error with its code and without the address, which is for the operator only. */
 function unavailable(error: Error): GatewayError {
   const code = (error as NodeJS.ErrnoException).code ?? error.name;
   return new GatewayError("PROVIDER_UNAVAILABLE", `the connection failed (${code})`, { cause: error });

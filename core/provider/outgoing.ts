@@ -2,13 +2,13 @@ import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { type ModelApi, modelTool } from "../action/model-api.ts";
-import type { AnswerOptions } from "./wire/content.ts";
+import type { ResponseOptions } from "./wire/content.ts";
 import { translateRequest } from "./wire/translate.ts";
 
-/** One way to serve a request. */
+/** One provider and model that can serve a request. */
 export interface Candidate {
   readonly provider: string;
-  /** What the provider calls the model. */
+  /** The provider's name for the model. */
   readonly model: string;
   /** The API that the provider speaks. */
   readonly api: ModelApi;
@@ -21,35 +21,35 @@ export interface ModelCall {
   /** The client's. */
   readonly api: ModelApi;
   readonly stream: boolean;
-  /** Aborted where the client is gone: the provider's connection is freed at once. */
+  /** Aborted when the client disconnects: the provider's connection is freed at once. */
   readonly signal: AbortSignal;
   /** The header of that name; undefined where the request is not traced. */
   readonly traceparent?: string | undefined;
 }
 
-/** What leaves for the provider, and what its answer has to know of the question. */
+/** A request as sent to the provider, and the options that its response is translated with. */
 interface MadeRequest {
   /** JSON, in the provider's API. */
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly options: AnswerOptions;
+  readonly options: ResponseOptions;
 }
 
 /**
- * The judged request in its provider's words, and nothing that was not judged. `created`: seconds since 1970. Throws
- * MODEL_UNTRANSLATABLE, and TypeError where the action is not the call's.
+ * Translates the judged request to its provider's API, and adds nothing that was not judged. `created`: seconds since
+ * 1970. Throws MODEL_UNTRANSLATABLE, and TypeError where the action is not the call's.
  */
 export function makeRequest(
   action: ActionEnvelope,
   call: ModelCall,
-  { created, leftOut }: { readonly created: number; readonly leftOut: ReadonlySet<string> },
+  { created, dropHints }: { readonly created: number; readonly dropHints: ReadonlySet<string> },
 ): MadeRequest {
   const { candidate, api } = call;
   const judged = judgedBody(action, call);
   return {
-    body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model }, leftOut)),
+    body: JSON.stringify(translateRequest(api, candidate.api, { ...judged, model: candidate.model }, dropHints)),
     headers: { ...passedHeaders(action, call), ...traceHeader(call) },
-    options: { created, includeUsage: wantsUsage(judged) },
+    options: { created, includeUsage: includesUsage(judged) },
   };
 }
 
@@ -67,7 +67,7 @@ function judgedBody(
   return body;
 }
 
-function wantsUsage({ stream_options: options }: JsonObject): boolean {
+function includesUsage({ stream_options: options }: JsonObject): boolean {
   return isJsonObject(options) && options.include_usage === true;
 }
 
@@ -75,7 +75,7 @@ function traceHeader({ traceparent }: ModelCall): Readonly<Record<string, string
   return traceparent === undefined ? {} : { traceparent };
 }
 
-/** What was judged of the client's headers, to a provider that knows them: none of its credentials, cookies or addresses. */
+/** The judged headers of the client, for a provider of the same API: never credentials, cookies or addresses. */
 function passedHeaders(
   { continuation }: ActionEnvelope,
   { candidate, api }: ModelCall,
@@ -85,7 +85,7 @@ function passedHeaders(
   return Object.fromEntries(passed.filter((entry): entry is readonly [string, string] => typeof entry[1] === "string"));
 }
 
-/** Keeps the key of one provider out of whatever goes to clients. */
+/** Keeps the key of one provider out of responses to clients. */
 export class ProviderSecret {
   readonly #key: string | null;
 
@@ -93,14 +93,14 @@ export class ProviderSecret {
     this.#key = key;
   }
 
-  /** The same value without the key. */
+  /** Returns the value with the key replaced. */
   remove(value: Json): Json {
     if (this.#key === null) return value;
     // No character of a key is ever escaped in JSON.
     return JSON.parse(JSON.stringify(value).replaceAll(this.#key, "[key]")) as Json;
   }
 
-  /** Throws PROVIDER_INVALID for an answer that shows the key. */
+  /** Throws PROVIDER_INVALID for bytes that contain the key. */
   refuse(bytes: Uint8Array): void {
     if (this.#key === null || !asBuffer(bytes).includes(this.#key)) return;
     throw new GatewayError("PROVIDER_INVALID", "expected an answer without the gateway's own key, got it");

@@ -3,14 +3,14 @@ import type { Clock, Random } from "../action/id.ts";
 import type { ModelApi } from "../action/model-api.ts";
 import { type RetryDelays, retryDelay } from "../action/retry.ts";
 import type { ProviderConfig } from "../config/gateway-config.ts";
-import { type AnswerBounds, type Failure, notSent, readAnswer } from "./attempt.ts";
+import { type Failure, notSent, type ResponseBounds, readResponse } from "./attempt.ts";
 import { CircuitBreaker } from "./breaker.ts";
-import type { Endpoint, Exchange, Head, ModelAnswer, ProviderEventSink } from "./exchange.ts";
+import type { ModelResponse, ProviderEndpoint, ProviderEventSink, ProviderExchange, ResponseHead } from "./exchange.ts";
 import { ProviderSecret } from "./outgoing.ts";
-import type { AnswerOptions } from "./wire/content.ts";
+import type { ResponseOptions } from "./wire/content.ts";
 
 export interface ProviderPorts {
-  readonly bounds: AnswerBounds;
+  readonly bounds: ResponseBounds;
   readonly delays: RetryDelays;
   readonly clock: Clock;
   readonly elapsedMs: () => number;
@@ -18,16 +18,16 @@ export interface ProviderPorts {
   readonly onEvent: ProviderEventSink;
 }
 
-/** A request as one provider takes it. */
-interface ProviderRequest {
+/** A request in one provider's API, and the way its response is returned. */
+interface ProviderCall {
   /** JSON, in the provider's API. */
   readonly body: string;
   readonly stream: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly clientApi: ModelApi;
-  readonly options: AnswerOptions;
-  /** Whether an approval was used up for it. */
-  readonly approved: boolean;
+  readonly options: ResponseOptions;
+  /** True if an approval was consumed for it. */
+  readonly isApproved: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -35,20 +35,20 @@ interface ProviderRequest {
 export class Provider {
   readonly config: ProviderConfig;
   readonly breaker: CircuitBreaker;
-  readonly #endpoint: Endpoint;
+  readonly #endpoint: ProviderEndpoint;
   readonly #ports: ProviderPorts;
   readonly #secret: ProviderSecret;
   #inFlight = 0;
   #lastFault: GatewayError | undefined;
 
-  constructor(config: ProviderConfig, endpoint: Endpoint, ports: ProviderPorts) {
+  constructor(config: ProviderConfig, endpoint: ProviderEndpoint, ports: ProviderPorts) {
     const { name: provider } = config;
     this.config = config;
     this.#endpoint = endpoint;
     this.#ports = ports;
     this.#secret = new ProviderSecret(config.type === "mock" ? null : config.apiKey);
     this.breaker = new CircuitBreaker(config.breaker, ports.elapsedMs, (state) =>
-      ports.onEvent({ kind: "breaker", provider, state }),
+      ports.onEvent({ kind: "provider_circuit_changed", provider, state }),
     );
   }
 
@@ -60,24 +60,24 @@ export class Provider {
     return this.#inFlight;
   }
 
-  /** Why the last attempt failed; undefined where it did not. */
+  /** The fault of the last attempt; undefined where it succeeded. */
   get lastFault(): GatewayError | undefined {
     return this.#lastFault;
   }
 
-  /** Asks, and asks again where that is certain to be the first time the provider serves it. */
-  async ask(request: ProviderRequest): Promise<ModelAnswer> {
+  /** Sends the request, and repeats it only where the provider certainly did not serve it before. */
+  async request(request: ProviderCall): Promise<ModelResponse> {
     const { name: provider, maxRetries } = this.config;
     for (let failures = 1; ; failures++) {
       const result = await this.#attempt(request);
       if ("kind" in result) return result;
-      this.#report(result.answer.error);
-      if (failures > maxRetries || !mayRepeat(result, request)) return result.answer;
-      const delayMs = retryDelay(failures, result.askedMs, this.#ports.delays, this.#ports.random);
-      // Who asks to be left alone for longer than we wait is left alone; the client learns for how long.
-      if (result.askedMs > delayMs) return result.answer;
-      this.#ports.onEvent({ kind: "repeated", provider, attempt: failures + 1, delayMs });
-      if (!(await pause(delayMs, request.signal))) return result.answer;
+      this.#report(result.response.error);
+      if (failures > maxRetries || !mayRetry(result, request)) return result.response;
+      const delayMs = retryDelay(failures, result.retryAfterMs, this.#ports.delays, this.#ports.random);
+      // A provider that asks for a longer pause is not retried; the client receives its `retry_after_s`.
+      if (result.retryAfterMs > delayMs) return result.response;
+      this.#ports.onEvent({ kind: "provider_retry_scheduled", provider, attempt: failures + 1, delayMs });
+      if (!(await pause(delayMs, request.signal))) return result.response;
     }
   }
 
@@ -85,20 +85,20 @@ export class Provider {
     await this.#endpoint.close();
   }
 
-  async #attempt(request: ProviderRequest): Promise<ModelAnswer | Failure> {
+  async #attempt(request: ProviderCall): Promise<ModelResponse | Failure> {
     const { maxConnections } = this.config;
     if (request.signal.aborted) return notSent(new GatewayError("CANCELLED"));
     if (this.#inFlight >= maxConnections) {
       return notSent(new GatewayError("PROVIDER_BUSY", `expected at most ${maxConnections} requests at once`));
     }
     const admission = this.breaker.admit();
-    if (admission === undefined) return notSent(this.#restingError());
+    if (admission === undefined) return notSent(this.#openCircuitError());
     this.#inFlight++;
     const exchange = new TimedExchange(this.#endpoint.send(request), this.config, request.signal, () => {
       this.#inFlight--;
       admission.ended();
     });
-    const result = await readAnswer({
+    const result = await readResponse({
       ...request,
       exchange,
       admission,
@@ -106,29 +106,38 @@ export class Provider {
       bounds: this.#ports.bounds,
       secret: this.#secret,
       clock: this.#ports.clock,
-      onBroken: (error) => this.#report(error),
+      onStreamFault: (error) => this.#report(error),
     });
     if ("kind" in result) this.#lastFault = undefined;
     return result;
   }
 
-  #restingError(): GatewayError {
+  #openCircuitError(): GatewayError {
     const seconds = Math.max(1, Math.ceil(this.breaker.remainingMs / 1000));
-    return new GatewayError("PROVIDER_UNAVAILABLE", `it keeps failing and is left alone for ${seconds} s`, {
-      data: { retry_after_s: seconds },
-    });
+    return new GatewayError(
+      "PROVIDER_UNAVAILABLE",
+      `the circuit is open after repeated failures; the next attempt is in ${seconds} s`,
+      {
+        data: { retry_after_s: seconds },
+      },
+    );
   }
 
   #report(error: GatewayError): void {
     if (error.code === "CANCELLED") return;
     this.#lastFault = error;
     const { name: provider } = this.config;
-    this.#ports.onEvent({ kind: "failed", provider, code: error.code, detail: error.loggedDetail ?? "" });
+    this.#ports.onEvent({
+      kind: "provider_attempt_failed",
+      provider,
+      code: error.code,
+      detail: error.loggedDetail ?? "",
+    });
   }
 }
 
-function mayRepeat({ again }: Failure, { approved }: ProviderRequest): boolean {
-  return again === "always" || (again === "unapproved" && !approved);
+function mayRetry({ retry }: Failure, { isApproved }: ProviderCall): boolean {
+  return retry === "always" || (retry === "unapproved" && !isApproved);
 }
 
 interface TimeLimits {
@@ -138,37 +147,37 @@ interface TimeLimits {
 }
 
 /**
- * An exchange that ends in time: PROVIDER_TIMEOUT, or CANCELLED where `signal` says that nobody wants it any more.
- * Silence counts only while somebody waits for the next bytes: a reader that takes its time is not the provider's fault.
+ * An exchange with time limits: fails with PROVIDER_TIMEOUT, or with CANCELLED when `signal` is aborted.
+ * Silence counts only while a reader waits for the next bytes: a slow reader is not the provider's fault.
  */
-class TimedExchange implements Exchange {
-  readonly #exchange: Exchange;
+class TimedExchange implements ProviderExchange {
+  readonly #exchange: ProviderExchange;
   readonly #limits: TimeLimits;
   readonly #signal: AbortSignal;
   readonly #onReleased: () => void;
-  readonly #onAbort = (): void => this.fail(new GatewayError("CANCELLED", "nobody waits for the answer any more"));
-  readonly #longest: NodeJS.Timeout;
-  #silence: NodeJS.Timeout;
-  #begun = false;
-  #released = false;
+  readonly #onAbort = (): void => this.fail(new GatewayError("CANCELLED", "the client no longer waits for the answer"));
+  readonly #totalTimer: NodeJS.Timeout;
+  #silenceTimer: NodeJS.Timeout;
+  #hasBegun = false;
+  #isReleased = false;
 
-  /** `onReleased` is told once, when the connection is no longer needed. */
-  constructor(exchange: Exchange, limits: TimeLimits, signal: AbortSignal, onReleased: () => void) {
+  /** `onReleased` is called once, when the connection is no longer needed. */
+  constructor(exchange: ProviderExchange, limits: TimeLimits, signal: AbortSignal, onReleased: () => void) {
     this.#exchange = exchange;
     this.#limits = limits;
     this.#signal = signal;
     this.#onReleased = onReleased;
-    this.#longest = this.#expire("in all", limits.maxTimeoutMs);
-    this.#silence = this.#expire("to the first byte", limits.firstByteTimeoutMs);
+    this.#totalTimer = this.#expire("in all", limits.maxTimeoutMs);
+    this.#silenceTimer = this.#expire("to the first byte", limits.firstByteTimeoutMs);
     signal.addEventListener("abort", this.#onAbort);
     if (signal.aborted) this.#onAbort();
   }
 
-  get reached(): boolean {
-    return this.#exchange.reached;
+  get isReached(): boolean {
+    return this.#exchange.isReached;
   }
 
-  async head(): Promise<Head> {
+  async head(): Promise<ResponseHead> {
     try {
       return await this.#exchange.head();
     } catch (error) {
@@ -178,7 +187,7 @@ class TimedExchange implements Exchange {
   }
 
   async read(): Promise<Uint8Array | undefined> {
-    if (this.#begun) this.#silence = this.#expire("since the last byte", this.#limits.idleTimeoutMs);
+    if (this.#hasBegun) this.#silenceTimer = this.#expire("since the last byte", this.#limits.idleTimeoutMs);
     try {
       const chunk = await this.#exchange.read();
       if (chunk === undefined) this.#release();
@@ -187,8 +196,8 @@ class TimedExchange implements Exchange {
       this.#release();
       throw error;
     } finally {
-      this.#begun = true;
-      clearTimeout(this.#silence);
+      this.#hasBegun = true;
+      clearTimeout(this.#silenceTimer);
     }
   }
 
@@ -205,22 +214,22 @@ class TimedExchange implements Exchange {
   }
 
   #release(): void {
-    if (this.#released) return;
-    this.#released = true;
-    clearTimeout(this.#longest);
-    clearTimeout(this.#silence);
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    clearTimeout(this.#totalTimer);
+    clearTimeout(this.#silenceTimer);
     this.#signal.removeEventListener("abort", this.#onAbort);
     this.#onReleased();
   }
 }
 
-/** Waits; false where the signal says that nobody waits any more. */
+/** Waits for the delay; resolves with false at once when the signal is aborted. */
 export function pause(ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
-    const end = (waited: boolean): void => {
+    const end = (isElapsed: boolean): void => {
       clearTimeout(timer);
       signal.removeEventListener("abort", onAbort);
-      resolve(waited);
+      resolve(isElapsed);
     };
     const onAbort = (): void => end(false);
     const timer = setTimeout(() => end(true), ms);

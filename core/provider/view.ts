@@ -1,12 +1,12 @@
 import type { ProviderHealth } from "./exchange.ts";
 
-/** A provider as operators read it: how it fares, and which models lead to it. */
+/** A provider as operators read it: its health, and the models that are routed to it. */
 export interface ProviderView
   extends Pick<ProviderHealth, "name" | "type" | "enabled" | "models" | "routes" | "breaker" | "failures"> {
-  /** Until it is asked again; 0 unless it rests. */
+  /** Time until the next request is let through; 0 unless the circuit is open. */
   readonly rests_for_ms: number;
   readonly requests_in_flight: number;
-  /** Why the last attempt failed; null where it did not. */
+  /** The fault of the last attempt; null where it succeeded. */
   readonly last_fault: ProviderHealth["lastFault"];
 }
 

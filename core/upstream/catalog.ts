@@ -208,7 +208,7 @@ export class CachedList<T> {
     this.#onFault = onFault;
   }
 
-  /** Whether the list was announced as changed since it was read, and the last attempt to read it did not fail. */
+  /** True if the list was announced as changed since it was read, and the last attempt to read it did not fail. */
   get isChanged(): boolean {
     return this.#isInvalid && !this.#hasFailed;
   }

@@ -34,9 +34,9 @@ export class Flight {
   readonly response: Promise<JsonRpcResponse>;
   /** Set by the transport: releases its resources for this flight. */
   release: ((hasResponse: boolean) => void) | undefined;
-  /** Whether the request was sent again after the upstream had refused it unread. */
+  /** True if the request was sent again after the upstream had refused it unread. */
   isResent = false;
-  /** Whether the flight has ended. Written by this class only. */
+  /** True if the flight has ended. Written by this class only. */
   isSettled = false;
   readonly #options: FlightOptions;
   readonly #hardEnd: number;

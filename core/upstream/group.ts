@@ -8,7 +8,7 @@ import type { ListedTool } from "./tool-reader.ts";
 export interface Link {
   readonly upstream: string;
   readonly catalog: Catalog;
-  /** Whether the last attempt to reach the upstream failed. */
+  /** True if the last attempt to reach the upstream failed. */
   readonly isFailing: boolean;
   /** Returns the open connection, or a promise of it, which rejects where it cannot be opened. */
   connection(): UpstreamConnection | Promise<UpstreamConnection>;

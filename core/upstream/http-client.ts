@@ -91,7 +91,7 @@ export interface CallListener {
 
 /** One HTTP request and its response, on undici's lowest interface: no streams, no promises. */
 export class HttpCall implements Dispatcher.DispatchHandler {
-  /** Whether the call has ended. Written by this class only. */
+  /** True if the call has ended. Written by this class only. */
   isDone = false;
   readonly #listener: CallListener;
   #controller: Dispatcher.DispatchController | undefined;

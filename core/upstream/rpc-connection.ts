@@ -232,7 +232,7 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
   }
 }
 
-/** Whether a legacy server may send anything outside of responses. */
+/** True if a legacy server may send anything outside of responses. */
 function sendsUnsolicited(server: ServerDescription, clientCapabilities: JsonObject): boolean {
   const { tools, prompts, resources, logging } = server.capabilities;
   const changes = [tools, prompts, resources].some(

@@ -77,7 +77,7 @@ export function eventId({ id }: SseEvent): string | undefined {
   return id !== undefined && id.length <= maxEventId && eventIdPattern.test(id) ? id : undefined;
 }
 
-/** Whether the event is a message: other event names are not MCP's, and an event without data only carries an id. */
+/** True if the event is a message: other event names are not MCP's, and an event without data only carries an id. */
 export function isMessage({ event, data }: SseEvent): boolean {
   return (event === undefined || event === "message") && data !== "";
 }

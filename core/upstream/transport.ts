@@ -12,7 +12,7 @@ import type { Flight } from "./flight.ts";
 
 /** Carries JSON-RPC messages to one upstream and back, independent of handshake, era and policy. */
 export interface McpTransport {
-  /** Whether closing a request's own stream cancels it, so that no notification is needed. */
+  /** True if closing a request's own stream cancels it, so that no notification is needed. */
   readonly hasRequestStreams: boolean;
   /** Must be called once, before anything is sent. */
   listen(listener: TransportListener): void;

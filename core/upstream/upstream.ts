@@ -28,7 +28,7 @@ interface OpenOptions extends Introduction {
   /** The era to try first where the upstream may speak both. */
   readonly prefers: McpEra;
   readonly listener: ConnectionListener;
-  /** Whether a session that the upstream lost is replaced by a new handshake. */
+  /** True if a session that the upstream lost is replaced by a new handshake. */
   readonly isRenewable: boolean;
 }
 
@@ -54,7 +54,7 @@ export class Upstream {
     this.#http = config.transport === "stdio" ? undefined : new HttpClient(config);
   }
 
-  /** Whether the last attempt to open a connection failed. */
+  /** True if the last attempt to open a connection failed. */
   get isFailing(): boolean {
     return this.#isFailing;
   }

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import type { Json, JsonObject } from "../../core/action/json.ts";
 import type { ModelApi } from "../../core/action/model-api.ts";
-import type { AnswerOptions } from "../../core/provider/wire/content.ts";
+import type { ResponseOptions } from "../../core/provider/wire/content.ts";
 import { EventReader, type WireEvent } from "../../core/provider/wire/event-reader.ts";
 import { StreamReader } from "../../core/provider/wire/stream-reader.ts";
 import { StreamTranslator } from "../../core/provider/wire/translate.ts";
@@ -120,7 +120,7 @@ export function translateEvents(
   from: ModelApi,
   to: ModelApi,
   events: readonly WireEvent[],
-  options: AnswerOptions = {},
+  options: ResponseOptions = {},
 ): readonly WireEvent[] {
   const translator = new StreamTranslator(from, to, options);
   return events.flatMap((event) => translator.push(event));

@@ -3,7 +3,7 @@ import type { Context } from "koa";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { TokenUsage } from "../../action/model-api.ts";
-import type { FailedAnswer, WholeAnswer } from "../../provider/exchange.ts";
+import type { FailedResponse, WholeResponse } from "../../provider/exchange.ts";
 import type { WireEvent } from "../../provider/wire/event-reader.ts";
 import type { StreamReader } from "../../provider/wire/stream-reader.ts";
 import type { StreamStep } from "../../provider/wire/stream-step.ts";
@@ -23,7 +23,7 @@ interface WholeReply {
 }
 
 /** A provider's whole answer, byte for byte where policy changes nothing. Its reply throws TOOLS_DISABLED where it must. */
-export function wholeReply({ status, body, raw }: WholeAnswer, refusesTools: boolean): Answer<WholeReply> {
+export function wholeReply({ status, body, raw }: WholeResponse, refusesTools: boolean): Answer<WholeReply> {
   const makeReply = (output: Json): WholeReply => {
     if (refusesTools) refuseToolUse(body);
     return { kind: "whole", status, bytes: output === body && raw !== undefined ? raw : bytesOf(output) };
@@ -36,7 +36,7 @@ export function wholeReply({ status, body, raw }: WholeAnswer, refusesTools: boo
  * used up for it is told of. Clients find the id of the request in it where their API has a place for it.
  */
 export function failedReply(
-  { error, status, body }: FailedAnswer,
+  { error, status, body }: FailedResponse,
   approvalId: string | undefined,
   requestId: string,
 ): Answer<WholeReply> {

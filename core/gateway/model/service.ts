@@ -6,7 +6,7 @@ import { modelTool, type TokenUsage } from "../../action/model-api.ts";
 import type { Principal } from "../../action/principal.ts";
 import { type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
 import { refusalError } from "../../http/refusal.ts";
-import type { FailedAnswer, StreamedAnswer as ModelStream } from "../../provider/exchange.ts";
+import type { FailedResponse, StreamedResponse as ModelStream } from "../../provider/exchange.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
 import { readUsage } from "../../provider/wire/usage.ts";
@@ -78,7 +78,7 @@ class Attempt {
   readonly #parts: ServiceParts;
   readonly #open: OpenModelRequest;
   readonly #candidate: Candidate;
-  #failed: FailedAnswer | undefined;
+  #failed: FailedResponse | undefined;
   #usedApproval = false;
   #stream: CountingReader | undefined;
 
@@ -91,7 +91,7 @@ class Attempt {
   /** Whether another provider may be asked instead. What a person approved was for this one. */
   get mayGoElsewhere(): boolean {
     const { sink, signal } = this.#open;
-    return this.#failed?.elsewhere === true && !this.#usedApproval && !sink.begun && !signal.aborted;
+    return this.#failed?.mayFallBack === true && !this.#usedApproval && !sink.begun && !signal.aborted;
   }
 
   async run(): Promise<ModelReply> {

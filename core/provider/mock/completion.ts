@@ -2,39 +2,39 @@ import { sha256Hex } from "../../action/canonical-json.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { doneData, jsonEvent, textEvent, type WireEvent } from "../wire/event-reader.ts";
 
-/** What the mock provider makes of one request: nothing in it depends on time or chance. */
+/** The mock provider's response to one request, which depends on neither time nor chance. */
 interface MockCompletion {
   readonly plan: MockPlan;
   readonly body: JsonObject;
-  /** The same answer, streamed. */
+  /** The same response, streamed. */
   readonly events: () => readonly WireEvent[];
 }
 
 export function complete(request: JsonObject): MockCompletion {
-  const said = lastUserText(request.messages);
+  const prompt = lastUserText(request.messages);
   const model = typeof request.model === "string" ? request.model : "";
-  const plan = readPlan(model, said);
-  const answer = new Answer(request, model, plan, said);
-  return { plan, body: answer.body(), events: () => answer.events() };
+  const plan = readPlan(model, prompt);
+  const response = new MockResponse(request, model, plan, prompt);
+  return { plan, body: response.body(), events: () => response.events() };
 }
 
-/** The error of a request that was told to fail. */
+/** The error body for a request with the directive `fail`. */
 export function errorOf(status: number): JsonObject {
   const type = status < 500 ? "invalid_request_error" : "server_error";
   return { error: { message: `told to answer ${status}`, type, param: null, code: null } };
 }
 
-class Answer {
+class MockResponse {
   readonly #request: JsonObject;
   readonly #model: string;
   readonly #plan: MockPlan;
   readonly #text: string | null;
 
-  constructor(request: JsonObject, model: string, plan: MockPlan, said: string) {
+  constructor(request: JsonObject, model: string, plan: MockPlan, prompt: string) {
     this.#request = request;
     this.#model = model;
     this.#plan = plan;
-    this.#text = plan.text ?? (plan.calls.length > 0 ? null : `You said: ${said}`);
+    this.#text = plan.text ?? (plan.calls.length > 0 ? null : `You said: ${prompt}`);
   }
 
   body(): JsonObject {
@@ -112,7 +112,7 @@ function tokensOf(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / 4);
 }
 
-/** Never between the halves of a character. */
+/** Splits a text into pieces, never between the halves of a character. */
 function pieces(text: string, length: number): readonly string[] {
   const all: string[] = [];
   for (let at = 0; at < text.length; ) {
@@ -123,7 +123,7 @@ function pieces(text: string, length: number): readonly string[] {
   return all;
 }
 
-/** The text of the last message of the user's, its parts one to a line. */
+/** The text of the user's last message, its parts one to a line. */
 function lastUserText(messages: Json | undefined): string {
   const list: readonly Json[] = Array.isArray(messages) ? messages : [];
   const content = list.filter(isJsonObject).findLast(({ role }) => role === "user")?.content;
@@ -135,23 +135,23 @@ function lastUserText(messages: Json | undefined): string {
     .join("\n");
 }
 
-/** What a request tells the mock provider to do. */
+/** The directives of a request to the mock provider. */
 interface MockPlan {
-  /** Null: what the user said last. */
+  /** Null: an echo of the user's last message. */
   readonly text: string | null;
   readonly calls: readonly { readonly name: string; readonly arguments: JsonObject }[];
-  /** Null: it answers. */
+  /** Null: the request succeeds. */
   readonly failure: { readonly status: number; readonly retryAfter: string | null } | null;
   /** Before the first byte, and between two pieces of a stream. */
   readonly stallMs: number;
   readonly pauseMs: number;
-  /** Null: the stream ends as it should. Else the connection breaks after so many of its events. */
+  /** The number of events after which the connection breaks; null for a complete stream. */
   readonly diesAfter: number | null;
   /** UTF-16 code units of one piece of a stream. */
   readonly pieceLength: number;
 }
 
-const usualPlan: MockPlan = {
+const defaultPlan: MockPlan = {
   text: null,
   calls: [],
   failure: null,
@@ -184,9 +184,9 @@ const verbs: Readonly<Record<string, (plan: MockPlan, words: string) => Partial<
   pieces: (_, words) => whole(words, 100_000, (length) => ({ pieceLength: Math.max(1, length) })),
 };
 
-/** Reads the directives in a model's name and in the text of a message. A line that is none says nothing. */
+/** Reads the directives in a model's name and in the text of a message; ignores other lines. */
 function readPlan(model: string, text: string): MockPlan {
-  let plan = usualPlan;
+  let plan = defaultPlan;
   let read = 0;
   for (const [, verb = "", words = ""] of `${model}\n${text}`.matchAll(directive)) {
     if (read++ >= maxDirectives) break;

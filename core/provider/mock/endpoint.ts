@@ -1,16 +1,16 @@
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
-import type { Endpoint, Exchange, Head, OutgoingRequest } from "../exchange.ts";
+import type { ProviderEndpoint, ProviderExchange, ProviderRequest, ResponseHead } from "../exchange.ts";
 import { pause } from "../provider.ts";
 import { complete, errorOf } from "./completion.ts";
 
 /** A provider in the gateway itself: it speaks chat completions, opens no socket, and answers the same to the same. */
-export class MockEndpoint implements Endpoint {
+export class MockProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi = "chat";
   readonly #open: Set<MockExchange> = new Set();
 
-  send({ body, stream }: OutgoingRequest): Exchange {
+  send({ body, stream }: ProviderRequest): ProviderExchange {
     const exchange = new MockExchange(perform(JSON.parse(body) as JsonObject, stream), () =>
       this.#open.delete(exchange),
     );
@@ -44,19 +44,19 @@ function bytesOf(body: JsonObject): Uint8Array {
 
 /** An answer as it is going to be given. */
 interface Performance {
-  readonly head: Head;
+  readonly head: ResponseHead;
   /** Before the first byte. */
   readonly stallMs: number;
   /** Before each further chunk. */
   readonly pauseMs: number;
   readonly chunks: readonly Uint8Array[];
-  /** Whether the connection is lost after the chunks. */
+  /** True if the connection is lost after the chunks. */
   readonly dies: boolean;
 }
 
-/** An exchange with nobody: the answer is known from the start. */
-class MockExchange implements Exchange {
-  readonly reached = true;
+/** An exchange without a connection: the response is known from the start. */
+class MockExchange implements ProviderExchange {
+  readonly isReached = true;
   readonly #performance: Performance;
   readonly #onEnd: () => void;
   readonly #stop: AbortController = new AbortController();
@@ -69,7 +69,7 @@ class MockExchange implements Exchange {
     this.#onEnd = onEnd;
   }
 
-  async head(): Promise<Head> {
+  async head(): Promise<ResponseHead> {
     await this.#stall();
     return this.#performance.head;
   }

@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { indexAt, invalid, isText, objectAt, objectsAt, type StepDraft, type TextSite } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
 
-/** Choices of one answer, and calls of tools in one choice. */
+/** Maximum choices of one response, and tool calls in one choice. */
 const maxParts = 128;
 
 /** One choice of a chunk. */
@@ -19,7 +19,7 @@ interface CallDelta {
   readonly named: JsonObject;
 }
 
-/** The choices of a chunk of the chat API; PROVIDER_INVALID where they cannot be told apart. */
+/** Reads the choices of a chunk of the chat API. Throws PROVIDER_INVALID where they cannot be distinguished. */
 export function choicesOf(chunk: JsonObject): readonly ChoiceDelta[] {
   return objectsAt(chunk.choices, "choices").map((choice) => {
     const delta = objectAt(choice.delta, "choices[].delta");
@@ -36,16 +36,16 @@ export function choicesOf(chunk: JsonObject): readonly ChoiceDelta[] {
   });
 }
 
-/** The members of a delta that are text of the message, in the order in which they are read. */
+/** The members of a delta that are text of the message, in reading order. */
 const messageTexts = ["reasoning_content", "content", "refusal"] as const;
 
 interface ChatTextSite extends TextSite {
   readonly choice: number;
-  /** The call whose arguments they are; -1: of the function that former versions of the API call. */
+  /** The tool call that the arguments belong to; -1 for the `function_call` of former API versions. */
   readonly call?: number;
 }
 
-/** Where the texts of a chunk are. */
+/** Lists the members of a chunk that hold text. */
 export function chatTextSites(choices: readonly ChoiceDelta[]): readonly ChatTextSite[] {
   return choices
     .flatMap(({ index: choice, delta, calls }): readonly ChatTextSite[] => [
@@ -69,13 +69,13 @@ interface Choice {
   /** By the provider's index, in the order in which they began. */
   readonly calls: Map<number, Call>;
   finishReason: Json;
-  /** Whether the model has gone on from thinking to what it leads to. */
+  /** True if the model has ended its thinking. */
   hasThought: boolean;
 }
 
 const headMembers = ["id", "object", "created", "model", "service_tier", "system_fingerprint", "obfuscation"] as const;
 const thinking = "reasoning_content";
-/** What filters of a provider said of the prompt and of the answer: marks and grades. */
+/** Ratings of the prompt and the response by a provider's filters. */
 const filterMembers = ["prompt_filter_results", "content_filter_results"] as const;
 const knownInChunk: ReadonlySet<string> = new Set([...headMembers, ...filterMembers, "choices", "usage", "error"]);
 const knownInChoice: ReadonlySet<string> = new Set([...filterMembers, "index", "delta", "finish_reason"]);
@@ -83,14 +83,14 @@ const knownInDelta: ReadonlySet<string> = new Set([...messageTexts, "role", "too
 const knownInCall: ReadonlySet<string> = new Set(["index", "id", "type", "function"]);
 const knownInFunction: ReadonlySet<string> = new Set(["name", "arguments"]);
 
-/** The answer that the chunks of a chat stream add up to. */
+/** Assembles the response from the chunks of a chat stream. */
 export class ChatAssembly {
   readonly #head: Record<string, Json> = {};
   readonly #choices = new Map<number, Choice>();
   #usage: JsonObject | undefined;
 
-  take(chunk: JsonObject, step: StepDraft): void {
-    for (const name of headMembers) this.#takeOwn(chunk, name, step);
+  add(chunk: JsonObject, step: StepDraft): void {
+    for (const name of headMembers) this.#addOwn(chunk, name, step);
     for (const name of filterMembers) step.addOwn(chunk[name], `/${name}`);
     step.addOthers(chunk, knownInChunk, "");
     this.#count(chunk, step);
@@ -117,7 +117,7 @@ export class ChatAssembly {
     };
   }
 
-  #takeOwn(chunk: JsonObject, name: string, step: StepDraft): void {
+  #addOwn(chunk: JsonObject, name: string, step: StepDraft): void {
     const value = chunk[name];
     if (value === undefined || value === null || value === this.#head[name]) return; // the same in chunk after chunk
     this.#head[name] ??= value;
@@ -165,14 +165,14 @@ export class ChatAssembly {
     else call.arguments += text;
   }
 
-  /** Thinking is whole once anything else is said, which is what lets a guard release it; so it may not go on. */
+  /** Ends the thinking at the first other text, which lets a guard release it; more thinking after that is refused. */
   #think({ key }: ChatTextSite, choice: Choice, step: StepDraft): void {
     if (key !== thinking) {
       if (!choice.hasThought && choice.texts.has(thinking)) {
         step.addFinished(this.#pointer({ holder: {}, key: thinking, choice: choice.index }, choice));
       }
       choice.hasThought = true;
-    } else if (choice.hasThought) throw invalid(`choices[].delta.${thinking}`, "before all else that is said");
+    } else if (choice.hasThought) throw invalid(`choices[].delta.${thinking}`, "before all other text");
   }
 
   #pointer({ key, call }: ChatTextSite, choice: Choice): string {

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../action/json.ts";
 import { type Members, untranslatable } from "./member.ts";
 
-/** A member that both APIs write as a text, or as a list of parts; a text is one part of text. */
+/** Reads a member that both APIs write as a text or as a list of parts. */
 export function partsOf(owner: Members, name: string): readonly Members[] | string | undefined {
   const value = owner.take(name);
   if (value === undefined || typeof value === "string") return value;
@@ -9,7 +9,7 @@ export function partsOf(owner: Members, name: string): readonly Members[] | stri
   return owner.items(name);
 }
 
-/** The texts of a member that may hold nothing else; both APIs name a part of text alike. */
+/** Reads a member that may hold only texts; both APIs name a part of text alike. */
 export function textsOf(owner: Members, name: string): readonly string[] {
   const parts = partsOf(owner, name);
   if (parts === undefined) return [];
@@ -23,7 +23,7 @@ function textOf(part: Members): string {
   return text;
 }
 
-/** Texts as either API writes them: one alone, or a list of parts. */
+/** Writes texts as either API does: one alone, or a list of parts. */
 export function textContent(texts: readonly string[]): Json {
   return texts.length === 1 ? (texts[0] as string) : texts.map(textPart);
 }
@@ -32,11 +32,11 @@ export function textPart(text: string): JsonObject {
   return { type: "text", text };
 }
 
-/** What the other API's answer says that the provider's does not. */
-export interface AnswerOptions {
-  /** When the answer was made, in seconds since 1970: the chat API dates its answers. */
+/** The members of a translated response that the provider's own has no values for. */
+export interface ResponseOptions {
+  /** The time of the response, in seconds since 1970, which the chat API includes. */
   readonly created?: number;
-  /** Whether the client of a chat stream asked for `stream_options.include_usage`. */
+  /** True if the client of a chat stream requested `stream_options.include_usage`. */
   readonly includeUsage?: boolean;
 }
 
@@ -56,7 +56,7 @@ const toMessages: ReadonlyMap<string, string> = new Map([
   ["content_filter", "refusal"],
 ]);
 
-/** Why the answer ended, as the chat API says it. */
+/** Translates a stop reason to the chat API's finish reason. Throws MODEL_UNTRANSLATABLE. */
 export function finishReason(stopReason: string, path: string): string {
   const reason = toChat.get(stopReason);
   if (reason === undefined) throw untranslatable(path, `\`${stopReason.slice(0, 64)}\``);
@@ -64,8 +64,8 @@ export function finishReason(stopReason: string, path: string): string {
 }
 
 /**
- * Why the answer ended, as the messages API says it. The chat API says `stop` of an answer that calls the one tool it
- * had to call, and of one that refuses in words of its own.
+ * Translates a finish reason to the messages API's stop reason. The chat API also uses `stop` for a response that calls
+ * the one required tool, and for a refusal with an explanation. Throws MODEL_UNTRANSLATABLE.
  */
 export function stopReason(
   finish: string,

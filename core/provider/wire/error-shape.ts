@@ -1,7 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 
-/** A provider's words about an error, in UTF-16 code units: an answer to a person, not a document. */
+/** Maximum length of a provider's error message, in UTF-16 code units. */
 const maxMessage = 2_000;
 
 const messagesTypes: ReadonlyMap<number, string> = new Map([
@@ -16,25 +16,25 @@ const messagesTypes: ReadonlyMap<number, string> = new Map([
   [529, "overloaded_error"],
 ]);
 
-/** The documented type of an error of the messages API, by its status. */
+/** Returns the documented error type of the messages API for a status. */
 function typeOf(status: number): string {
   return messagesTypes.get(status) ?? (status < 500 ? "invalid_request_error" : "api_error");
 }
 
 /**
- * A provider's error body as the client's API writes errors. `from` is the provider's API, but it is not believed:
- * an error of any other shape, from a proxy or a load balancer, becomes one that says no more than the status.
+ * Translates a provider's error body to the client's API. `from` is the provider's API, but other shapes are expected,
+ * from a proxy or a load balancer: they become an error that contains only the status.
  */
 export function translateError(from: ModelApi, to: ModelApi, status: number, body: Json): JsonObject {
-  const told = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
-  const message = textOf(told.message) ?? `the provider answered with status ${status}`;
+  const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {};
+  const message = textOf(error.message) ?? `the provider answered with status ${status}`;
   if (to === "messages") {
-    const type = from === "messages" ? textOf(told.type) : undefined;
+    const type = from === "messages" ? textOf(error.type) : undefined;
     return { type: "error", error: { type: type ?? typeOf(status), message }, request_id: null };
   }
-  const own = from === "chat" ? told : {};
-  const type = textOf(from === "chat" ? own.type : told.type) ?? typeOf(status);
-  return { error: { message, type, param: textOf(own.param) ?? null, code: codeOf(own.code) } };
+  const chatError = from === "chat" ? error : {};
+  const type = textOf(from === "chat" ? chatError.type : error.type) ?? typeOf(status);
+  return { error: { message, type, param: textOf(chatError.param) ?? null, code: codeOf(chatError.code) } };
 }
 
 function textOf(value: Json | undefined): string | undefined {

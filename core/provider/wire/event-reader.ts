@@ -11,8 +11,8 @@ const defaultMaxBytes = 256 * 1024;
 
 /**
  * Reads a server-sent event stream in pieces of any size and keeps its bytes: the `raw` of all events together is the
- * stream. Strict UTF-8, at most `maxBytes` of one event with all that precedes it: PROVIDER_INVALID, after which the
- * reader must not be fed again.
+ * stream. Throws PROVIDER_INVALID for invalid UTF-8 and for more than `maxBytes` of one event with all that precedes it,
+ * after which the reader must not be used.
  */
 export class EventReader {
   readonly #maxBytes: number;
@@ -22,7 +22,7 @@ export class EventReader {
   #lineIsEmpty = true;
   #anyLine = false;
   #afterReturn = false;
-  /** The event ended with a return, the last byte so far: a feed that comes next is of the same end of line. */
+  /** The event ended with a carriage return as the last byte: a line feed that follows belongs to the same line end. */
   #complete = false;
   #first = true;
 
@@ -30,7 +30,7 @@ export class EventReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** The events that end in this chunk. */
+  /** Returns the events that end in this chunk. */
   push(chunk: Uint8Array): readonly WireEvent[] {
     const events: WireEvent[] = [];
     let start = 0;
@@ -54,8 +54,8 @@ export class EventReader {
   }
 
   /**
-   * The bytes after the last event, if there are any: blank lines or comments that were not followed by a blank line.
-   * PROVIDER_INVALID where they hold a field, because the stream was cut inside an event.
+   * Returns the bytes after the last event, if any: blank lines or comments without a blank line after them.
+   * Throws PROVIDER_INVALID where they hold a field, because the stream was cut inside an event.
    */
   end(): readonly WireEvent[] {
     if (this.#length === 0) return [];
@@ -65,7 +65,7 @@ export class EventReader {
     return [event];
   }
 
-  /** Whether this byte ends a blank line that follows another line. A return and a feed are one end of line. */
+  /** True if this byte ends a blank line that follows another line. A return and a feed are one end of line. */
   #endsEvent(byte: number): boolean {
     const feedOfReturn = this.#afterReturn && byte === lineFeed;
     this.#afterReturn = byte === carriageReturn;
@@ -107,7 +107,7 @@ export class EventReader {
   }
 }
 
-/** The fields of one event, as the standard reads them: lines of data are joined, the last name counts. */
+/** Parses the fields of one event by the standard: data lines are joined, the last event name counts. */
 function readFields(text: string): Omit<WireEvent, "raw"> {
   const data: string[] = [];
   const rest: string[] = [];
@@ -134,18 +134,18 @@ export interface WireEvent {
   readonly data: string;
   /** The exact bytes, with the blank line that ends it. */
   readonly raw: Uint8Array;
-  /** What the bytes say beside `event` and `data`: comments, ids, fields that the standard does not know. */
+  /** The lines beside `event` and `data`: comments, ids, non-standard fields. */
   readonly rest?: string;
-  /** It carries no data at all: clients skip it, and only its bytes matter. */
+  /** The event has no data: clients skip it, and only its bytes matter. */
   readonly keepAlive?: true;
 }
 
-/** How the chat API ends a stream; the only event of either API whose data is not JSON. */
+/** The data of the chat API's last event; the only event of either API whose data is not JSON. */
 export const doneData = "[DONE]";
 
 const bounds: JsonBounds = { depth: 64, nodes: 100_000, stringLength: 1024 * 1024, reader: "tolerant" };
 
-/** The object that an event carries; PROVIDER_INVALID for anything else. */
+/** Parses the object in an event. Throws PROVIDER_INVALID for anything else. */
 export function eventObject(event: WireEvent): JsonObject {
   let value: Json;
   try {
@@ -157,7 +157,7 @@ export function eventObject(event: WireEvent): JsonObject {
   return value;
 }
 
-/** An event that says this. The messages API names each event by the `type` of its data; the chat API names none. */
+/** Writes an object as an event. The messages API names each event by the `type` of its data; the chat API names none. */
 export function jsonEvent(api: ModelApi, data: JsonObject): WireEvent {
   return api === "messages" ? textEvent(JSON.stringify(data), data.type as string) : textEvent(JSON.stringify(data));
 }
@@ -167,7 +167,7 @@ export function textEvent(data: string, event?: string): WireEvent {
   return { ...(event === undefined ? {} : { event }), data, raw };
 }
 
-/** Bytes that keep a connection alive and say nothing. */
+/** A comment that keeps a connection alive. */
 export function keepAliveEvent(): WireEvent {
   return { data: "", raw: Buffer.from(": ping\n\n"), keepAlive: true };
 }

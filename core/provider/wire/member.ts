@@ -1,26 +1,26 @@
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 
-/** Whose fault a member of the wrong kind is: the client's, who wrote the request, or the provider's, who answered. */
+/** The code for a member of the wrong type: the client's fault in a request, the provider's in a response. */
 type Malformed = "INVALID_REQUEST" | "PROVIDER_INVALID";
 
 const maxName = 64;
 
-/** There is no such thing in the other API: MODEL_UNTRANSLATABLE, which names the member by its path. */
+/** MODEL_UNTRANSLATABLE for a member without an equivalent in the other API, named by its path. */
 export function untranslatable(path: string, reason?: string): GatewayError {
   return new GatewayError("MODEL_UNTRANSLATABLE", `\`${path}\`${reason === undefined ? "" : `: ${reason}`}`, {
     data: { param: path },
   });
 }
 
-/** Says what was expected at a path. */
+/** The error for a member of the wrong type, with the type that was expected. */
 function malformed(code: Malformed, path: string, expected: string): GatewayError {
   return new GatewayError(code, `\`${path}\`: expected ${expected}`, { data: { param: path } });
 }
 
 /**
- * The members of one object that is to be translated. Each is taken by name, with the kind it must have; `end` refuses
- * what nobody took, so that nothing is lost by being unknown. A null is an absence, as it is in both APIs.
+ * The members of one object that is to be translated. Each is read by name, with the type it must have; `end` refuses
+ * the members that were not read, so that no unknown member is lost. Null means absent, as in both APIs.
  */
 export class Members {
   readonly path: string;
@@ -35,7 +35,7 @@ export class Members {
     this.#malformed = malformedAs;
   }
 
-  /** The path of a member, as it is named in errors. */
+  /** The path of a member, for errors. */
   at(name: string): string {
     const shown = name.length > maxName ? `${name.slice(0, maxName)}…` : name;
     return this.path === "" ? shown : `${this.path}.${shown}`;
@@ -82,20 +82,20 @@ export class Members {
     return value;
   }
 
-  /** The members of an object in this one; undefined where it is absent. */
+  /** Reads a nested object; undefined where it is absent. */
   members(name: string): Members | undefined {
     const value = this.take(name);
     return value === undefined ? undefined : new Members(value, this.at(name), this.#malformed);
   }
 
-  /** The members of each object of a list; empty where it is absent. */
+  /** Reads a list of objects; empty where it is absent. */
   items(name: string): readonly Members[] {
     return (this.list(name) ?? []).map(
       (item, index) => new Members(item, `${this.at(name)}[${index}]`, this.#malformed),
     );
   }
 
-  /** Takes a member that may only say what the other API says by leaving it out: these values, or what is empty. */
+  /** Reads a member that may only have a default value, which the other API expresses by absence: one of `values`, or empty. */
   neutral(name: string, ...values: readonly Json[]): void {
     const value = this.take(name);
     if (value !== undefined && !values.includes(value) && !isEmpty(value)) throw untranslatable(this.at(name));
@@ -105,7 +105,7 @@ export class Members {
     return malformed(this.#malformed, this.at(name), what);
   }
 
-  /** Refuses the first member that was not taken: MODEL_UNTRANSLATABLE. */
+  /** Throws MODEL_UNTRANSLATABLE for the first member that was not read. */
   end(): void {
     for (const [name, value] of Object.entries(this.#object)) {
       if (value !== null && !this.#taken.has(name)) throw untranslatable(this.at(name));

@@ -13,7 +13,7 @@ interface Block {
 const maxBlocks = 1_024;
 const inputBounds = { depth: 64, nodes: 100_000, stringLength: 8 * 1024 * 1024, reader: "tolerant" } as const;
 const knownInMessage: ReadonlySet<string> = new Set(["id", "type", "role", "model", "stop_reason", "usage"]);
-/** The members of each event that are read below; a member of one event is unknown in another. */
+/** The known members of each event; a member of one event is unknown in another. */
 const knownInEvent: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ["ping", new Set(["type"])],
   ["message_start", new Set(["type", "message"])],
@@ -24,16 +24,16 @@ const knownInEvent: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ["message_stop", new Set(["type"])],
 ]);
 
-/** The answer that the events of a messages stream add up to. */
+/** Assembles the response from the events of a messages stream. */
 export class MessagesAssembly {
   #begun = false;
   #head: JsonObject = {};
-  /** Content that the first event already had; no provider is known to send any. */
+  /** Content of the first event; no provider is known to send any. */
   #given: readonly Json[] = [];
   #usage: JsonObject = {};
   readonly #blocks = new Map<number, Block>();
 
-  take(data: JsonObject, step: StepDraft): void {
+  add(data: JsonObject, step: StepDraft): void {
     const known = knownInEvent.get(String(data.type));
     if (known === undefined) step.addUnknown(data, "");
     else step.addOthers(data, known, "");
@@ -122,22 +122,22 @@ export class MessagesAssembly {
     this.#count(data.usage, step);
   }
 
-  /** Counts are of the whole answer, so that the latest of each is the one that holds. */
+  /** Counts cover the whole response, so the latest of each replaces the former. */
   #count(usage: Json | undefined, step: StepDraft): void {
     if (usage === undefined || usage === null) return;
-    const told = Object.entries(objectAt(usage, "usage")).filter(([, value]) => value !== null);
-    this.#usage = { ...this.#usage, ...Object.fromEntries(told) };
+    const counted = Object.entries(objectAt(usage, "usage")).filter(([, value]) => value !== null);
+    this.#usage = { ...this.#usage, ...Object.fromEntries(counted) };
     step.addOwn(usage, "/usage");
     step.count(readUsage("messages", { usage: this.#usage }));
   }
 }
 
-/** A block as it is so far. The input of a tool is a text until it is whole and can be read. */
+/** Returns a block so far. The input of a tool is a text until it is complete and can be parsed. */
 function contentOf({ start, texts, citations, stopped }: Block): JsonObject {
-  const { input, ...said } = Object.fromEntries(texts);
+  const { input, ...members } = Object.fromEntries(texts);
   return {
     ...start,
-    ...said,
+    ...members,
     ...(citations.length === 0 ? {} : { citations }),
     ...(input === undefined ? {} : { input: stopped ? readInput(input) : input }),
   };
@@ -148,11 +148,11 @@ function readInput(text: string): Json {
     const value = parseStrictText(text, inputBounds);
     return isJsonObject(value) ? value : text;
   } catch {
-    return text; // the model did not finish it, or did not write JSON: it is judged and shown as it stands
+    return text; // unfinished, or no JSON: judged and shown as text
   }
 }
 
-/** The text of each kind of delta, and the member of its block that it adds to. */
+/** The text member of each kind of delta, and the member of its block that it extends. */
 const deltaTexts: ReadonlyMap<string, { readonly key: string; readonly part: string }> = new Map([
   ["text_delta", { key: "text", part: "text" }],
   ["input_json_delta", { key: "partial_json", part: "input" }],
@@ -160,7 +160,7 @@ const deltaTexts: ReadonlyMap<string, { readonly key: string; readonly part: str
   ["signature_delta", { key: "signature", part: "signature" }],
 ]);
 
-/** The members of a block that are its text from the start, by the block's type. */
+/** The text members of a new block, by the block's type. */
 const blockTexts: ReadonlyMap<string, readonly string[]> = new Map([
   ["text", ["text"]],
   ["thinking", ["thinking", "signature"]],
@@ -171,7 +171,7 @@ interface MessagesTextSite extends TextSite {
   readonly part: string;
 }
 
-/** Where the texts of an event of the messages API are: in what begins a block, and in what adds to it. */
+/** Lists the members of an event of the messages API that hold text, in block starts and deltas. */
 export function messagesTextSites(data: JsonObject): readonly MessagesTextSite[] {
   return sitesOf(data).filter(({ holder, key }) => isText(holder[key]));
 }

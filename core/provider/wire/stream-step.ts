@@ -3,29 +3,29 @@ import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { memberPointer } from "../../action/json-pointer.ts";
 import type { TokenUsage } from "../../action/model-api.ts";
 
-/** A text that an event carries. */
+/** A text in an event. */
 interface Piece {
-  /** JSON Pointer into the answer as one that was not streamed: all pieces of one pointer are one text. */
+  /** JSON Pointer into the same response without streaming: all pieces of one pointer are one text. */
   readonly pointer: string;
   readonly text: string;
 }
 
-/** What one event says. */
+/** The content of one event. */
 export interface StreamStep {
-  /** Texts of the answer, in the order in which `rewrite` replaces them; none is empty. */
+  /** Texts of the response, in the order in which `rewrite` replaces them; none is empty. */
   readonly pieces: readonly Piece[];
   /**
-   * Every other text that reaches the client with the event: names of tools, members that are not known here and the
-   * names in them, comments. Each pointer is one name: the JSON Pointer into the event, escaped.
+   * Every other text that reaches the client with the event: names of tools, unknown members and the names in them,
+   * comments. Each pointer is one name: the JSON Pointer into the event, escaped.
    */
   readonly unknown: readonly Piece[];
-  /** Pointers of texts of the answer that are whole: nothing is added to them after this event. */
+  /** Pointers of texts of the response that are complete after this event. */
   readonly finished: readonly string[];
-  /** The count so far, where the event has one. */
+  /** The token count so far, where the event has one. */
   readonly usage?: TokenUsage;
-  /** Whether the stream ends with this event, whole or in an error. */
+  /** True if the stream ends with this event, whole or in an error. */
   readonly terminal: boolean;
-  /** What the provider says of an error in the middle of its stream. */
+  /** The provider's error in the middle of its stream. */
   readonly error?: Json;
 }
 
@@ -35,11 +35,11 @@ interface Lists {
   finished: string[];
 }
 
-/** Names, ids and dates as providers make them: nothing a model writes. */
+/** Names, ids and dates as providers generate them, never text of a model. */
 const plain = /^[\w.:/@+-]{0,256}$/;
 const maxUnknown = 1_024;
 
-/** Collects what the events of one stream say, one event at a time. */
+/** Collects the content of a stream's events, one event at a time. */
 export class StepDraft {
   readonly #maxText: number;
   readonly #unknownNames = new Set<string>();
@@ -50,7 +50,7 @@ export class StepDraft {
     this.#maxText = maxText;
   }
 
-  /** The step as it was drawn up; the next one begins. */
+  /** Returns the finished step and begins the next one. */
   finish(): StreamStep {
     const step = this.#step;
     this.#step = empty();
@@ -58,11 +58,11 @@ export class StepDraft {
   }
 
   addPiece(pointer: string, text: string): void {
-    this.#weigh(text);
+    this.#countText(text);
     this.#step.pieces.push({ pointer, text });
   }
 
-  /** Adds every text in a value that nobody here understands, names of members included. */
+  /** Adds every text in an unknown value, names of members included. */
   addUnknown(value: Json | undefined, pointer: string): void {
     if (typeof value === "string") this.#unknown(value, pointer);
     else if (Array.isArray(value)) value.forEach((item, index) => void this.addUnknown(item, `${pointer}/${index}`));
@@ -74,12 +74,12 @@ export class StepDraft {
     }
   }
 
-  /** Adds a value that the provider writes, not the model, unless each text in it is what such a value looks like. */
+  /** Checks a value that the provider generates, not the model: adds it as unknown unless each text in it looks generated. */
   addOwn(value: Json | undefined, pointer: string): void {
     if (!isPlain(value)) this.addUnknown(value, pointer);
   }
 
-  /** Adds all members that are not among those known. */
+  /** Adds all members that are not in `known`. */
   addOthers(object: JsonObject, known: ReadonlySet<string>, pointer: string): void {
     for (const name of Object.keys(object)) {
       if (known.has(name)) continue;
@@ -104,7 +104,7 @@ export class StepDraft {
 
   #unknown(text: string, pointer: string): void {
     if (text === "") return;
-    this.#weigh(text);
+    this.#countText(text);
     this.#unknownNames.add(pointer);
     if (this.#unknownNames.size > maxUnknown) {
       throw new GatewayError(
@@ -115,7 +115,7 @@ export class StepDraft {
     this.#step.unknown.push({ pointer: memberPointer("", pointer), text });
   }
 
-  #weigh(text: string): void {
+  #countText(text: string): void {
     this.#text += text.length;
     if (this.#text > this.#maxText) {
       throw new GatewayError("PROVIDER_INVALID", `expected an answer of at most ${this.#maxText} characters, got more`);
@@ -133,27 +133,27 @@ function isPlain(value: Json | undefined): boolean {
   return !isJsonObject(value) || Object.entries(value).every(([name, member]) => plain.test(name) && isPlain(member));
 }
 
-/** A place in an event that holds text of the answer. */
+/** A member of an event that holds text of the response. */
 export interface TextSite {
   readonly holder: JsonObject;
   readonly key: string;
 }
 
-/** An object where there must be one; a null or nothing is an empty one. */
+/** Returns a member that must be an object; null or nothing is an empty one. Throws PROVIDER_INVALID. */
 export function objectAt(value: Json | undefined, path: string): JsonObject {
   if (value === undefined || value === null) return {};
   if (!isJsonObject(value)) throw invalid(path, "an object");
   return value;
 }
 
-/** A list of objects; a null or nothing is an empty one. */
+/** Returns a list of objects; null or nothing is an empty one. Throws PROVIDER_INVALID. */
 export function objectsAt(value: Json | undefined, path: string): readonly JsonObject[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || !value.every(isJsonObject)) throw invalid(path, "a list of objects");
   return value as readonly JsonObject[];
 }
 
-/** A whole number from zero to below a bound. */
+/** Returns a whole number from zero to below a bound. Throws PROVIDER_INVALID. */
 export function indexAt(value: Json | undefined, path: string, bound: number): number {
   if (!Number.isInteger(value) || (value as number) < 0 || (value as number) >= bound) {
     throw invalid(path, `a whole number below ${bound}`);

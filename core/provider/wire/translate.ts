@@ -1,7 +1,7 @@
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
-import type { AnswerOptions } from "./content.ts";
+import type { ResponseOptions } from "./content.ts";
 import type { WireEvent } from "./event-reader.ts";
 import { toChatRequest } from "./to-chat/request.ts";
 import { toChatResponse } from "./to-chat/response.ts";
@@ -11,43 +11,43 @@ import { toMessagesResponse } from "./to-messages/response.ts";
 import { ToMessagesStream } from "./to-messages/stream.ts";
 
 /**
- * A client's request in the API that its provider speaks. Where that is the same one, it is the same request; else it is
- * without those `hints` that may be left behind. Throws MODEL_UNTRANSLATABLE for whatever else has no equivalent.
+ * Translates a client's request to its provider's API. Where the APIs are the same, the request is unchanged; otherwise
+ * `hints` are dropped first. Throws MODEL_UNTRANSLATABLE for anything else without an equivalent.
  */
 export function translateRequest(
   from: ModelApi,
   to: ModelApi,
   body: JsonObject,
-  leftOut: ReadonlySet<string> = none,
+  hints: ReadonlySet<string> = none,
 ): JsonObject {
   if (from === to) return body;
-  const said = leaveOut(body, leftOut);
-  return to === "messages" ? toMessagesRequest(said) : toChatRequest(said);
+  const request = dropHints(body, hints);
+  return to === "messages" ? toMessagesRequest(request) : toChatRequest(request);
 }
 
 const none: ReadonlySet<string> = new Set();
 
 /**
- * A provider's answer in the API that its client speaks. Where that is the same one, it is the same answer. Throws
- * PROVIDER_INVALID for what is no answer, MODEL_UNTRANSLATABLE for one that the client's API cannot express.
+ * Translates a provider's response to its client's API. Where the APIs are the same, the response is unchanged. Throws
+ * PROVIDER_INVALID for an invalid response, MODEL_UNTRANSLATABLE for one that the client's API cannot express.
  */
 export function translateResponse(
   from: ModelApi,
   to: ModelApi,
   body: JsonObject,
-  options: AnswerOptions = {},
+  options: ResponseOptions = {},
 ): JsonObject {
   if (from === to) return body;
   return to === "messages" ? toMessagesResponse(body) : toChatResponse(body, options);
 }
 
 /**
- * A request without these hints: at its top, in its messages and their blocks, in its system prompt and its tools. What
- * tools are given and what they say stays as it is.
+ * Removes hints from a request: at its top, in its messages and their blocks, in its system prompt and its tools. The
+ * arguments and results of tools are unchanged.
  */
-export function leaveOut(body: JsonObject, names: ReadonlySet<string>): JsonObject {
-  if (names.size === 0) return body;
-  const without = ([name]: readonly [string, Json]): boolean => !names.has(name);
+export function dropHints(body: JsonObject, hints: ReadonlySet<string>): JsonObject {
+  if (hints.size === 0) return body;
+  const without = ([name]: readonly [string, Json]): boolean => !hints.has(name);
   const strip = (value: JsonObject): JsonObject => Object.fromEntries(Object.entries(value).filter(without));
   const inItems = (value: Json, change: (item: JsonObject) => JsonObject): Json =>
     Array.isArray(value) ? value.map((item: Json) => (isJsonObject(item) ? change(item) : item)) : value;
@@ -67,22 +67,22 @@ function inMember(value: JsonObject, name: string, change: (member: Json) => Jso
 }
 
 /**
- * Writes the events of a provider's stream in the API that its client speaks; where that is the same one, they are the
- * same events. Throws PROVIDER_INVALID for a stream that its own API does not allow, MODEL_UNTRANSLATABLE for what the
- * client's cannot express; it must not be fed again after that.
+ * Translates the events of a provider's stream to its client's API; where the APIs are the same, they are unchanged.
+ * Throws PROVIDER_INVALID for a stream that its own API does not allow, MODEL_UNTRANSLATABLE for content that the client's
+ * API cannot express; it must not be used after that.
  */
 export class StreamTranslator {
   readonly #stream: ToChatStream | ToMessagesStream | undefined;
 
-  constructor(from: ModelApi, to: ModelApi, options: AnswerOptions = {}) {
+  constructor(from: ModelApi, to: ModelApi, options: ResponseOptions = {}) {
     if (from !== to) this.#stream = to === "messages" ? new ToMessagesStream() : new ToChatStream(options);
   }
 
   push(event: WireEvent): readonly WireEvent[] {
     if (this.#stream === undefined) return [event];
-    if (this.#stream.ended && event.keepAlive !== true) {
+    if (this.#stream.hasEnded && event.keepAlive !== true) {
       throw new GatewayError("PROVIDER_INVALID", "expected nothing after the end of the stream");
     }
-    return this.#stream.ended ? [] : this.#stream.push(event);
+    return this.#stream.hasEnded ? [] : this.#stream.push(event);
   }
 }

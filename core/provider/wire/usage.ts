@@ -2,8 +2,8 @@ import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi, TokenUsage } from "../../action/model-api.ts";
 
 /**
- * The tokens that an answer's `usage` counts; undefined where it counts none, or not in whole numbers from zero on.
- * The messages API cannot leave its counts out, so all of them zero is how it says that nobody counted.
+ * Reads the token counts of a response's `usage`; undefined where there are none, or not in whole numbers from zero on.
+ * The messages API requires its counts, so all of them zero means that nothing was counted.
  */
 export function readUsage(api: ModelApi, body: JsonObject): TokenUsage | undefined {
   const { usage } = body;
@@ -44,7 +44,7 @@ function count(value: Json | undefined): number {
   return typeof value === "number" ? value : Number.NaN;
 }
 
-/** A count as that API writes it; of an answer that nobody counted, zeros in the messages API and null in the other. */
+/** Writes token counts for an API; without counts, zeros in the messages API and null in the chat API. */
 export function writeUsage(api: ModelApi, usage: TokenUsage | undefined): Json {
   if (api === "messages") return messagesUsage(usage ?? { inputTokens: 0, outputTokens: 0 });
   return usage === undefined ? null : chatUsage(usage);

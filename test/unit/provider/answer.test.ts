@@ -62,11 +62,11 @@ describe("an answer that is none", () => {
     it(`is PROVIDER_INVALID: ${name}`, async () => {
       world.open([httpConfig(provider, { maxRetries: 3 })]);
       provider.next(script);
-      const { error, status, body, elsewhere } = await world.failed();
+      const { error, status, body, mayFallBack } = await world.failed();
       expect(error.code).to.equal("PROVIDER_INVALID");
       expect(error.message).to.match(message);
       expect(error.message).to.not.include(providerKey);
-      expect({ status, body, elsewhere }).to.deep.equal({ status: 502, body: null, elsewhere: true });
+      expect({ status, body, mayFallBack }).to.deep.equal({ status: 502, body: null, mayFallBack: true });
       expect(provider.calls, "served, so never asked again").to.have.length(1);
     });
   }
@@ -90,7 +90,7 @@ describe("an error of the provider's", () => {
       expect(failed.status).to.equal(status);
       expect(failed.error.code).to.equal("PROVIDER_REFUSED");
       expect(failed.body).to.have.nested.property("error.message", `status ${status}`);
-      expect(failed).to.include({ elsewhere: false, outcome: "error" });
+      expect(failed).to.include({ mayFallBack: false, outcome: "error" });
       expect(provider.calls).to.have.length(1);
     });
   }
@@ -108,7 +108,7 @@ describe("an error of the provider's", () => {
       world.open([httpConfig(provider)]);
       provider.next(scripts.says(status, { error: { message: `bad key ${providerKey}` } }));
       const { error, body, ...failed } = await world.failed();
-      expect(failed).to.include({ status: 502, elsewhere: true, outcome: "error" });
+      expect(failed).to.include({ status: 502, mayFallBack: true, outcome: "error" });
       expect(error.code).to.equal("PROVIDER_UNAVAILABLE");
       expect(body).to.equal(null);
     });
@@ -119,7 +119,7 @@ describe("an error of the provider's", () => {
       world.open([httpConfig(provider)]);
       provider.next(scripts.says(status, undefined, { "retry-after": "7" }));
       const { error, body, ...failed } = await world.failed();
-      expect(failed).to.include({ status, elsewhere: true, outcome: "error" });
+      expect(failed).to.include({ status, mayFallBack: true, outcome: "error" });
       expect(error.code).to.equal("PROVIDER_BUSY");
       expect(error.data).to.include({ retry_after_s: 7 });
       expect(body).to.have.nested.property("error.message", `status ${status}`);
@@ -165,7 +165,7 @@ describe("a provider that keeps nobody's time", () => {
       provider.next(script);
       const { error, ...failed } = await world.failed();
       expect(error.code).to.equal("PROVIDER_TIMEOUT");
-      expect(failed).to.include({ status: 504, outcome: "unknown", elsewhere: true });
+      expect(failed).to.include({ status: 504, outcome: "unknown", mayFallBack: true });
     }
     expect(provider.calls, "it may have been served").to.have.length(2);
   });

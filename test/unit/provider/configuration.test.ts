@@ -30,7 +30,7 @@ class ConfiguredWorld extends FleetWorld {
       const candidates = this.candidates({ session: `session-${session}` });
       for (let candidate = 0; candidate < candidates.length; candidate++) {
         const answer = await this.ask({ session: `session-${session}`, candidate });
-        if (answer.kind !== "failed" || !answer.elsewhere) break;
+        if (answer.kind !== "failed" || !answer.mayFallBack) break;
       }
     }
     return [this.one.calls.length - before[0], this.two.calls.length - before[1]];

@@ -2,7 +2,7 @@ import type { AuthorizedAction } from "../../../core/action/authorized-action.ts
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import type { ModelApi } from "../../../core/action/model-api.ts";
 import type { HttpProviderConfig, ModelRoute, ProviderConfig } from "../../../core/config/gateway-config.ts";
-import type { FailedAnswer, ModelAnswer, ProviderEvent, WholeAnswer } from "../../../core/provider/exchange.ts";
+import type { FailedResponse, ModelResponse, ProviderEvent, WholeResponse } from "../../../core/provider/exchange.ts";
 import { ProviderFleet } from "../../../core/provider/fleet.ts";
 import type { Candidate } from "../../../core/provider/outgoing.ts";
 import type { WireEvent } from "../../../core/provider/wire/event-reader.ts";
@@ -113,20 +113,20 @@ export class FleetWorld {
     return candidate;
   }
 
-  async ask(asked: Asked = {}): Promise<ModelAnswer> {
+  async ask(asked: Asked = {}): Promise<ModelResponse> {
     const { api = "chat", stream = false } = asked;
     const candidate = this.candidate(asked);
     const signal = asked.signal ?? new AbortController().signal;
     return this.fleet.call(this.permit(asked), { candidate, api, stream, signal });
   }
 
-  async whole(asked: Asked = {}): Promise<WholeAnswer> {
+  async whole(asked: Asked = {}): Promise<WholeResponse> {
     const answer = await this.ask(asked);
     if (answer.kind !== "whole") throw new Error(`expected a whole answer, got ${describeAnswer(answer)}`);
     return answer;
   }
 
-  async failed(asked: Asked = {}): Promise<FailedAnswer> {
+  async failed(asked: Asked = {}): Promise<FailedResponse> {
     const answer = await this.ask(asked);
     if (answer.kind !== "failed") throw new Error(`expected a failure, got ${describeAnswer(answer)}`);
     return answer;
@@ -171,7 +171,7 @@ function bodyOf(api: ModelApi, model: string, { stream = false, body = {} }: Ask
   };
 }
 
-function describeAnswer(answer: ModelAnswer): string {
+function describeAnswer(answer: ModelResponse): string {
   return answer.kind === "failed" ? `${answer.status} ${answer.error.message}` : answer.kind;
 }
 

@@ -110,7 +110,7 @@ describe("the mock provider", () => {
     expect((await world.failed({ ...user("mock:fail 503"), stream: true })).error.code).to.equal(
       "PROVIDER_UNAVAILABLE",
     );
-    expect(world.events.filter(({ kind }) => kind === "repeated")).to.have.length(1);
+    expect(world.events.filter(({ kind }) => kind === "provider_retry_scheduled")).to.have.length(1);
   });
 
   it("stalls before the first byte, or between two pieces", async () => {

@@ -77,7 +77,7 @@ describe("another attempt at the same provider", () => {
       const { error, outcome } = await world.failed({ approved });
       expect(error.detail).to.equal("the connection failed (ECONNREFUSED)");
       expect(outcome).to.equal("error");
-      expect(world.events.filter(({ kind }) => kind === "repeated")).to.have.length(2);
+      expect(world.events.filter(({ kind }) => kind === "provider_retry_scheduled")).to.have.length(2);
     });
   }
 
@@ -85,7 +85,9 @@ describe("another attempt at the same provider", () => {
     world.open([httpConfig(provider, { maxRetries: 3 })]);
     provider.next(scripts.says(503), scripts.says(503), scripts.says(429, undefined, { "retry-after": "1" }));
     await world.whole();
-    const delays = world.events.map((event) => (event.kind === "repeated" ? event.delayMs : 0)).filter((ms) => ms > 0);
+    const delays = world.events
+      .map((event) => (event.kind === "provider_retry_scheduled" ? event.delayMs : 0))
+      .filter((ms) => ms > 0);
     expect(delays).to.deep.equal([10, 20, 1_000]);
     const [, , third, fourth] = provider.calls.map(({ atMs }) => atMs);
     expect((fourth ?? 0) - (third ?? 0)).to.be.at.least(990);
@@ -121,8 +123,8 @@ describe("a provider's limits", () => {
     const gone = new AbortController();
     const waiting = [world.failed({ signal: gone.signal }), world.failed({ signal: gone.signal })];
     while (provider.calls.length < 2) await new Promise(setImmediate);
-    const { error, outcome, elsewhere } = await world.failed();
-    expect([error.message, outcome, elsewhere]).to.deep.equal([
+    const { error, outcome, mayFallBack } = await world.failed();
+    expect([error.message, outcome, mayFallBack]).to.deep.equal([
       "the provider is busy: expected at most 2 requests at once",
       "error",
       true,
@@ -171,7 +173,9 @@ describe("a provider that keeps failing", () => {
     for (let time = 0; time < 5; time++) await world.failed();
     expect(provider.calls, "two were not sent").to.have.length(3);
     const { error } = await world.failed();
-    expect(error.message).to.equal("provider unavailable: it keeps failing and is left alone for 30 s");
+    expect(error.message).to.equal(
+      "provider unavailable: the circuit is open after repeated failures; the next attempt is in 30 s",
+    );
     expect(error.data).to.deep.equal({ retry_after_s: 30 });
     expect(world.fleet.health()[0]).to.include({ breaker: "open", failures: 3, restsForMs: 30_000 });
     world.nowMs = 30_000;

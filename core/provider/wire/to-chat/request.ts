@@ -3,10 +3,10 @@ import { partsOf, textContent, textPart, textsOf } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { toolCall } from "./response.ts";
 
-/** How many texts a chat request may name to stop at. */
+/** Maximum stop sequences of a chat request. */
 const maxStops = 4;
 
-/** A messages request as a chat request; MODEL_UNTRANSLATABLE names the first member that has no equivalent. */
+/** Translates a messages request to a chat request. Throws MODEL_UNTRANSLATABLE with the first member without an equivalent. */
 export function toChatRequest(body: JsonObject): JsonObject {
   const request = new Members(body, "", "INVALID_REQUEST");
   const system = textsOf(request, "system");
@@ -57,7 +57,7 @@ function userOf(request: Members): string | undefined {
   return user;
 }
 
-/** A messages client is always told what was counted, so the provider is always asked. */
+/** Requests usage with every stream, because messages clients always receive it. */
 function streaming(request: Members, translated: Record<string, Json>): void {
   const stream = request.boolean("stream");
   if (stream !== undefined) translated.stream = stream;
@@ -72,7 +72,7 @@ function neutral(request: Members): void {
   thinking?.end();
 }
 
-/** One message of a messages request as those of a chat request: each result of a tool is a message of its own there. */
+/** Translates one message to those of a chat request, where each tool result is a message of its own. */
 function chatMessages(message: Members): readonly JsonObject[] {
   const role = message.requiredString("role");
   const translated = messagesOf(role, message);
@@ -92,16 +92,16 @@ function userMessages(message: Members): readonly JsonObject[] {
   if (parts === undefined) throw message.expected("content", "a string or a list");
   if (typeof parts === "string") return [{ role: "user", content: parts }];
   const results: JsonObject[] = [];
-  const said: JsonObject[] = [];
+  const others: JsonObject[] = [];
   for (const part of parts) {
-    if (part.requiredString("type") !== "tool_result") said.push(userPart(part));
-    else if (said.length > 0) throw untranslatable(part.path, "expected results of tools before all else");
+    if (part.requiredString("type") !== "tool_result") others.push(userPart(part));
+    else if (others.length > 0) throw untranslatable(part.path, "expected results of tools before all else");
     else results.push(toolMessage(part));
   }
-  return said.length === 0 ? results : [...results, { role: "user", content: contentOf(said) }];
+  return others.length === 0 ? results : [...results, { role: "user", content: contentOf(others) }];
 }
 
-/** One part of text is written as a text, which is all that some servers of this API read. */
+/** Writes a single part of text as a plain text, the only form that some servers of this API accept. */
 function contentOf(parts: readonly JsonObject[]): Json {
   const [first] = parts;
   return parts.length === 1 && first?.type === "text" ? (first.text as string) : parts;
@@ -151,7 +151,7 @@ function assistantMessage(message: Members): JsonObject {
   };
 }
 
-/** What a model of the chat API thought. A signed thought is for the provider that signed it alone. */
+/** The thinking of a model of the chat API. Signed thinking is only accepted by the provider that signed it. */
 function unsignedThought(part: Members): string {
   const thinking = part.requiredString("thinking");
   part.neutral("signature", "");
@@ -159,7 +159,7 @@ function unsignedThought(part: Members): string {
   return thinking;
 }
 
-/** A picture of a messages request, by its address or in itself, as a part of the chat API. */
+/** Translates an image, by address or inline, to a part of the chat API. */
 function imagePart(part: Members): JsonObject {
   const source = part.members("source");
   if (source === undefined) throw part.expected("source", "an object");
@@ -176,7 +176,7 @@ function urlOf(source: Members): string {
   return `data:${source.requiredString("media_type")};base64,${source.requiredString("data")}`;
 }
 
-/** A tool that a messages request offers, as a function of the chat API. Those that a provider runs itself have none. */
+/** Translates a tool to a function of the chat API. Throws MODEL_UNTRANSLATABLE for tools that a provider runs itself. */
 function toolDefinition(tool: Members): JsonObject {
   tool.neutral("type", "custom");
   const description = tool.string("description");
@@ -199,7 +199,7 @@ const modes: ReadonlyMap<string, string> = new Map([
   ["none", "none"],
 ]);
 
-/** Which tool is to be called, and whether more than one may be at once: two members of a chat request. */
+/** Translates the tool choice to `tool_choice` and `parallel_tool_calls` of a chat request. */
 function toolChoice(choice: Members | undefined): JsonObject {
   if (choice === undefined) return {};
   const type = choice.requiredString("type");

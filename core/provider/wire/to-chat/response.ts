@@ -1,13 +1,13 @@
 import type { JsonObject } from "../../../action/json.ts";
-import { type AnswerOptions, finishReason } from "../content.ts";
+import { finishReason, type ResponseOptions } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { readUsage, writeUsage } from "../usage.ts";
 
 /**
- * An answer of the messages API as one of the chat API. What the answer says is translated or refused; what is told
- * beside it of the provider's own (tier, container, signatures, thinking that only the provider can read) is left behind.
+ * Translates a response of the messages API to one of the chat API. Its content is translated or refused; the provider's
+ * own members beside it (tier, container, signatures, thinking that only the provider can read) are dropped.
  */
-export function toChatResponse(body: JsonObject, options: AnswerOptions): JsonObject {
+export function toChatResponse(body: JsonObject, options: ResponseOptions): JsonObject {
   const answer = new Members(body, "", "PROVIDER_INVALID");
   const usage = readUsage("messages", body);
   return {
@@ -61,7 +61,7 @@ function thoughtOf(block: Members): string {
   return thinking;
 }
 
-/** The words in which the model refused, where it gave any. */
+/** The model's explanation of a refusal, if any. */
 export function explanation(details: Members | undefined): string | undefined {
   if (details === undefined) return undefined;
   details.string("type");
@@ -71,7 +71,7 @@ export function explanation(details: Members | undefined): string | undefined {
   return words;
 }
 
-/** A `tool_use` block, of a request or of an answer, as an entry of `tool_calls`. */
+/** Translates a `tool_use` block, of a request or a response, to an entry of `tool_calls`. */
 export function toolCall(block: Members): JsonObject {
   const id = block.requiredString("id");
   const name = block.requiredString("name");
@@ -82,7 +82,7 @@ export function toolCall(block: Members): JsonObject {
   return { id, type: "function", function: { name, arguments: JSON.stringify(input) } };
 }
 
-/** Takes the `caller` of a tool call: the model itself, which goes without saying, or code that ran at the provider. */
+/** Reads the `caller` of a tool call. Throws MODEL_UNTRANSLATABLE for a call by code that ran at the provider. */
 export function directCaller(call: Members): void {
   const caller = call.members("caller");
   if (caller !== undefined && caller.string("type") !== "direct") throw untranslatable(call.at("caller"));

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../../action/error.ts";
 import type { JsonObject } from "../../../action/json.ts";
-import { type AnswerOptions, finishReason } from "../content.ts";
+import { finishReason, type ResponseOptions } from "../content.ts";
 import { translateError } from "../error-shape.ts";
 import { doneData, eventObject, jsonEvent, keepAliveEvent, textEvent, type WireEvent } from "../event-reader.ts";
 import { Members, untranslatable } from "../member.ts";
@@ -8,21 +8,21 @@ import { indexAt, invalid, objectAt } from "../stream-step.ts";
 import { readUsage, writeUsage } from "../usage.ts";
 import { directCaller, explanation } from "./response.ts";
 
-/** A stream of the messages API as one of the chat API. What it says is translated or refused, as of a whole answer. */
+/** Translates a stream of the messages API to one of the chat API, by the rules for a whole response. */
 export class ToChatStream {
-  readonly #options: AnswerOptions;
+  readonly #options: ResponseOptions;
   readonly #blocks = new BlockReader();
   #head: JsonObject | undefined;
   #usage: JsonObject = {};
-  #finished = false;
-  #ended = false;
+  #isFinished = false;
+  #hasEnded = false;
 
-  constructor(options: AnswerOptions) {
+  constructor(options: ResponseOptions) {
     this.#options = options;
   }
 
-  get ended(): boolean {
-    return this.#ended;
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   push(event: WireEvent): readonly WireEvent[] {
@@ -33,7 +33,7 @@ export class ToChatStream {
       case "ping":
         return [keepAliveEvent()];
       case "error":
-        this.#ended = true;
+        this.#hasEnded = true;
         return [jsonEvent("chat", translateError("messages", "chat", 500, data))];
       case "message_start":
         return this.#begin(data);
@@ -67,20 +67,20 @@ export class ToChatStream {
     const words = explanation(delta?.members("stop_details"));
     const refusal = words === undefined ? [] : [this.#chunk({ refusal: words }, null)];
     if (reason === undefined) return refusal;
-    this.#finished = true;
+    this.#isFinished = true;
     return [...refusal, this.#chunk({}, finishReason(reason, "delta.stop_reason"))];
   }
 
   #end(): readonly WireEvent[] {
-    if (!this.#finished) throw new GatewayError("PROVIDER_INVALID", "expected a `stop_reason` before the end");
-    this.#ended = true;
+    if (!this.#isFinished) throw new GatewayError("PROVIDER_INVALID", "expected a `stop_reason` before the end");
+    this.#hasEnded = true;
     const done = textEvent(doneData);
     const usage = this.#counted();
     if (this.#options.includeUsage !== true || usage === undefined) return [done];
     return [jsonEvent("chat", { ...this.#head, choices: [], usage }), done];
   }
 
-  /** The count is in the last chunk of the choice unless it was asked for, and has a chunk of its own. */
+  /** Puts the usage in the last chunk of the choice, unless the client requested it in a chunk of its own. */
   #chunk(delta: JsonObject, finish: string | null): WireEvent {
     if (this.#head === undefined) throw invalid("type", "`message_start` before all others");
     const usage = finish === null || this.#options.includeUsage === true ? undefined : this.#counted();
@@ -89,8 +89,8 @@ export class ToChatStream {
   }
 
   #count(usage: JsonObject | undefined): void {
-    const told = Object.entries(objectAt(usage, "usage")).filter(([, value]) => value !== null);
-    this.#usage = { ...this.#usage, ...Object.fromEntries(told) };
+    const counted = Object.entries(objectAt(usage, "usage")).filter(([, value]) => value !== null);
+    this.#usage = { ...this.#usage, ...Object.fromEntries(counted) };
   }
 
   #counted(): JsonObject | undefined {
@@ -101,20 +101,20 @@ export class ToChatStream {
 
 interface Block {
   readonly type: string;
-  /** Of a call of a tool: which one it is, and whether any of its arguments came. */
+  /** The number of the tool call, or -1 for other blocks. */
   readonly call: number;
-  argued: boolean;
+  hasArguments: boolean;
   open: boolean;
 }
 
 const maxBlocks = 1_024;
 
-/** Reads the events of blocks as what each adds to the message of a chat answer. */
+/** Translates block events to deltas of a chat message. */
 class BlockReader {
   readonly #blocks: Block[] = [];
   #calls = 0;
 
-  /** The deltas that an event about a block stands for. */
+  /** Returns the deltas for one block event. */
   read(data: JsonObject): readonly JsonObject[] {
     if (data.type === "content_block_start") return this.#start(data);
     if (data.type === "content_block_delta") return this.#add(data);
@@ -127,7 +127,7 @@ class BlockReader {
     const block = new Members(data.content_block, "content_block", "PROVIDER_INVALID");
     const type = block.requiredString("type");
     const call = type === "tool_use" ? this.#calls++ : -1;
-    this.#blocks.push({ type, call, argued: false, open: true });
+    this.#blocks.push({ type, call, hasArguments: false, open: true });
     if (type === "redacted_thinking") return [];
     const deltas = this.#begun(block, type, call);
     block.end();
@@ -137,11 +137,11 @@ class BlockReader {
   #begun(block: Members, type: string, call: number): readonly JsonObject[] {
     if (type === "text") {
       block.neutral("citations");
-      return said("content", block.string("text"));
+      return textDelta("content", block.string("text"));
     }
     if (type === "thinking") {
       block.string("signature");
-      return said("reasoning_content", block.string("thinking"));
+      return textDelta("reasoning_content", block.string("thinking"));
     }
     if (type !== "tool_use") throw untranslatable(block.at("type"), `\`${type.slice(0, 64)}\``);
     directCaller(block);
@@ -150,7 +150,7 @@ class BlockReader {
     const begun = callDelta({ index: call, id: block.requiredString("id"), type: "function", function: named });
     return Object.keys(input).length === 0
       ? [begun]
-      : [begun, this.#argue(JSON.stringify(input), this.#blocks.length - 1)];
+      : [begun, this.#argumentsDelta(JSON.stringify(input), this.#blocks.length - 1)];
   }
 
   #add(data: JsonObject): readonly JsonObject[] {
@@ -164,9 +164,9 @@ class BlockReader {
 
   #added(delta: Members, type: string, index: number): readonly JsonObject[] {
     const of = (this.#blocks[index] as Block).type;
-    if (type === "text_delta" && of === "text") return said("content", delta.requiredString("text"));
+    if (type === "text_delta" && of === "text") return textDelta("content", delta.requiredString("text"));
     if (type === "thinking_delta" && of === "thinking") {
-      return said("reasoning_content", delta.requiredString("thinking"));
+      return textDelta("reasoning_content", delta.requiredString("thinking"));
     }
     if (type === "signature_delta" && of === "thinking") {
       delta.requiredString("signature");
@@ -175,20 +175,20 @@ class BlockReader {
     if (type !== "input_json_delta" || of !== "tool_use")
       throw untranslatable(delta.at("type"), `\`${type.slice(0, 64)}\``);
     const text = delta.requiredString("partial_json");
-    return text === "" ? [] : [this.#argue(text, index)];
+    return text === "" ? [] : [this.#argumentsDelta(text, index)];
   }
 
-  /** The arguments of a call are a text of JSON: where none came, they are an empty object. */
+  /** Ends a block. A tool call without arguments gets an empty JSON object. */
   #stop(data: JsonObject): readonly JsonObject[] {
     const index = this.#index(data);
     const block = this.#blocks[index] as Block;
     block.open = false;
-    return block.type === "tool_use" && !block.argued ? [this.#argue("{}", index)] : [];
+    return block.type === "tool_use" && !block.hasArguments ? [this.#argumentsDelta("{}", index)] : [];
   }
 
-  #argue(text: string, index: number): JsonObject {
+  #argumentsDelta(text: string, index: number): JsonObject {
     const block = this.#blocks[index] as Block;
-    block.argued = true;
+    block.hasArguments = true;
     return callDelta({ index: block.call, function: { arguments: text } });
   }
 
@@ -199,7 +199,7 @@ class BlockReader {
   }
 }
 
-function said(member: string, text: string | undefined): readonly JsonObject[] {
+function textDelta(member: string, text: string | undefined): readonly JsonObject[] {
   return text === undefined || text === "" ? [] : [{ [member]: text }];
 }
 

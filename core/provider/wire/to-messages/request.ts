@@ -3,10 +3,10 @@ import { partsOf, textContent, textPart, textsOf } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { toolUse } from "./response.ts";
 
-/** What an answer may take where a chat request sets no limit: the messages API wants one. */
+/** The token limit where a chat request sets none; the messages API requires one. */
 export const defaultMaxTokens = 4_096;
 
-/** A chat request as a messages request; MODEL_UNTRANSLATABLE names the first member that has no equivalent. */
+/** Translates a chat request to a messages request. Throws MODEL_UNTRANSLATABLE with the first member without an equivalent. */
 export function toMessagesRequest(body: JsonObject): JsonObject {
   const request = new Members(body, "", "INVALID_REQUEST");
   const { system, messages } = turnsOf(request.items("messages"));
@@ -60,7 +60,7 @@ function tools(request: Members): JsonObject {
   };
 }
 
-/** The messages API always counts what it streams; whether a client of the chat API is told is up to the answer. */
+/** Drops `include_usage`: the messages API always reports usage, and the translated response adds or omits it. */
 function streaming(request: Members, translated: Record<string, Json>): void {
   const stream = request.boolean("stream");
   if (stream !== undefined) translated.stream = stream;
@@ -86,12 +86,12 @@ function neutral(request: Members): void {
 }
 
 interface Turns {
-  /** What stands before the first message. */
+  /** The instructions before the first message. */
   readonly system: readonly string[];
   readonly messages: readonly JsonObject[];
 }
 
-/** The messages of a chat request: instructions that lead them apart, results of tools inside the turn of the user. */
+/** Translates chat messages: leading instructions become the system prompt, tool results part of the user's turn. */
 function turnsOf(chat: readonly Members[]): Turns {
   const system: string[] = [];
   const turns: Turn[] = [];
@@ -109,7 +109,7 @@ function turnsOf(chat: readonly Members[]): Turns {
 interface Turn {
   readonly role: string;
   readonly content: Json;
-  /** Whether only results of tools are in it so far: what follows of the user's belongs into the same turn. */
+  /** True if the turn holds only tool results so far, so that the user's next message is merged into it. */
   readonly results: boolean;
 }
 
@@ -163,7 +163,7 @@ function toolResult(message: Members): JsonObject {
 
 const dataUrl = /^data:(image\/[a-z0-9.+-]{1,64});base64,/i;
 
-/** A picture of a chat request, by its address or in itself, as a block of the messages API. */
+/** Translates an image, by address or inline, to a block of the messages API. */
 function imagePart(part: Members): JsonObject {
   const image = part.members("image_url");
   if (image === undefined) throw part.expected("image_url", "an object");
@@ -181,7 +181,7 @@ function sourceOf(url: string, path: string): JsonObject {
   return { type: "base64", media_type: (head[1] as string).toLowerCase(), data: url.slice(head[0].length) };
 }
 
-/** A function that a chat request offers, as a tool of the messages API. */
+/** Translates a function to a tool of the messages API. */
 function toolDefinition(tool: Members): JsonObject {
   const definition = functionOf(tool);
   const description = definition.string("description");
@@ -196,7 +196,7 @@ function toolDefinition(tool: Members): JsonObject {
   return translated;
 }
 
-/** The `function` of a tool or of a choice: the only type of either that both APIs know. */
+/** Reads the `function` of a tool or a choice, the only type that both APIs support. */
 function functionOf(owner: Members): Members {
   if (owner.requiredString("type") !== "function") throw untranslatable(owner.at("type"), "expected `function`");
   const named = owner.members("function");
@@ -211,7 +211,7 @@ const modes: ReadonlyMap<string, string> = new Map([
   ["none", "none"],
 ]);
 
-/** Which tool is to be called, and whether more than one may be at once; undefined where the request leaves both open. */
+/** Translates `tool_choice` and `parallel_tool_calls`; undefined where the request has neither. */
 function toolChoice(request: Members, parallel: boolean, offered: boolean): JsonObject | undefined {
   const choice = choiceOf(request);
   if (parallel) return choice;

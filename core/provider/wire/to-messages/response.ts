@@ -6,8 +6,8 @@ import { Members, untranslatable } from "../member.ts";
 import { readUsage, writeUsage } from "../usage.ts";
 
 /**
- * An answer of the chat API as one of the messages API. What the answer says is translated or refused; what is told
- * beside it of the provider's own (fingerprint, tier, timings) is left behind.
+ * Translates a response of the chat API to one of the messages API. Its content is translated or refused; the provider's
+ * own members beside it (fingerprint, tier, timings) are dropped.
  */
 export function toMessagesResponse(body: JsonObject): JsonObject {
   const answer = new Members(body, "", "PROVIDER_INVALID");
@@ -34,7 +34,7 @@ export function toMessagesResponse(body: JsonObject): JsonObject {
   };
 }
 
-/** The words in which the model refused. */
+/** Writes the model's explanation of a refusal. */
 export function refusalDetails(words: string): JsonObject {
   return { type: "refusal", category: null, explanation: words };
 }
@@ -44,7 +44,7 @@ function contentOf(message: Members): readonly JsonObject[] {
   const thinking = message.string("reasoning_content");
   const text = message.string("content");
   const calls = message.items("tool_calls").map((call) => {
-    call.number("index"); // as in a stream: some servers write it here, too
+    call.number("index"); // some servers include it outside of streams, too
     return toolUse(call);
   });
   message.neutral("annotations");
@@ -56,7 +56,7 @@ function contentOf(message: Members): readonly JsonObject[] {
   ];
 }
 
-/** An entry of `tool_calls`, of a request or of an answer, as a `tool_use` block. */
+/** Translates an entry of `tool_calls`, of a request or a response, to a `tool_use` block. */
 export function toolUse(call: Members): JsonObject {
   const id = call.requiredString("id");
   if ((call.string("type") ?? "function") !== "function") throw untranslatable(call.at("type"), "expected `function`");
@@ -69,12 +69,12 @@ export function toolUse(call: Members): JsonObject {
   return { type: "tool_use", id, name, input };
 }
 
-/** The arguments of a tool call: exact, for a number that was rounded would call the tool with another one. */
+/** Arguments are parsed exactly: a rounded number would call the tool with another value. */
 const argumentBounds: JsonBounds = { depth: 64, nodes: 100_000, stringLength: 4 * 1024 * 1024, reader: "exact" };
 
 /**
- * The arguments of a tool call, which the chat API writes as a text of JSON, as the object that they are in the other.
- * Models leave the text empty where there are none. What an object of doubles cannot hold is MODEL_UNTRANSLATABLE.
+ * Parses the arguments of a tool call, a text of JSON in the chat API, an object in the messages API. Models leave the
+ * text empty where there are none. Throws MODEL_UNTRANSLATABLE for a number that a double cannot hold.
  */
 function parseArguments(named: Members): JsonObject {
   const text = named.string("arguments") ?? "";

@@ -11,17 +11,17 @@ import { refusalDetails } from "./response.ts";
 
 const maxRefusal = 64 * 1024;
 
-/** A stream of the chat API as one of the messages API. What it says is translated or refused, as of a whole answer. */
+/** Translates a stream of the chat API to one of the messages API, by the rules for a whole response. */
 export class ToMessagesStream {
   readonly #blocks = new BlockWriter();
-  #begun = false;
+  #hasBegun = false;
   #finish: string | undefined;
   #refusal: string | undefined;
   #usage: TokenUsage | undefined;
-  #ended = false;
+  #hasEnded = false;
 
-  get ended(): boolean {
-    return this.#ended;
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   push(event: WireEvent): readonly WireEvent[] {
@@ -29,7 +29,7 @@ export class ToMessagesStream {
     if (event.data === doneData) return this.#end();
     const chunk = eventObject(event);
     if (chunk.error !== undefined && chunk.error !== null) {
-      this.#ended = true;
+      this.#hasEnded = true;
       const error = translateError("chat", "messages", 500, chunk);
       return [jsonEvent("messages", error)];
     }
@@ -38,8 +38,8 @@ export class ToMessagesStream {
   }
 
   #begin(chunk: JsonObject): readonly WireEvent[] {
-    if (this.#begun) return [];
-    this.#begun = true;
+    if (this.#hasBegun) return [];
+    this.#hasBegun = true;
     const head = new Members(chunk, "", "PROVIDER_INVALID");
     const message = {
       id: head.requiredString("id"),
@@ -79,7 +79,7 @@ export class ToMessagesStream {
     ];
   }
 
-  /** The messages API says a refusal in one piece, at the end. */
+  /** Collects a refusal, which the messages API reports in one piece at the end. */
   #refuse(delta: Members): void {
     const words = delta.string("refusal");
     if (words === undefined) return;
@@ -92,11 +92,11 @@ export class ToMessagesStream {
   #end(): readonly WireEvent[] {
     const finish = this.#finish;
     if (finish === undefined) throw new GatewayError("PROVIDER_INVALID", "expected a `finish_reason` before the end");
-    this.#ended = true;
+    this.#hasEnded = true;
     const refusal = this.#refusal;
-    const said = { callsTool: this.#blocks.callsTool, refuses: refusal !== undefined };
+    const content = { callsTool: this.#blocks.callsTool, refuses: refusal !== undefined };
     const delta: Record<string, Json> = {
-      stop_reason: stopReason(finish, said, "choices[0].finish_reason"),
+      stop_reason: stopReason(finish, content, "choices[0].finish_reason"),
       stop_sequence: null,
       ...(refusal === undefined ? {} : { stop_details: refusalDetails(refusal) }),
     };
@@ -109,7 +109,7 @@ export class ToMessagesStream {
 }
 
 interface Call {
-  /** Of its block. */
+  /** The index of its block. */
   readonly index: number;
   readonly input: JsonExtent;
   open: boolean;
@@ -119,8 +119,8 @@ const callMembers = "choices[0].delta.tool_calls";
 const maxCalls = 128;
 
 /**
- * Writes the deltas of a chat answer as blocks, one after the other. Calls whose arguments come by turns are the only
- * blocks that are open at once.
+ * Writes the deltas of a chat response as blocks, one after the other. Only tool calls whose arguments interleave are open
+ * at the same time.
  */
 class BlockWriter {
   readonly #calls = new Map<number, Call>();
@@ -142,7 +142,7 @@ class BlockWriter {
     return [...events, deltaEvent(this.#text.index, delta)];
   }
 
-  /** One entry of a delta's `tool_calls`: the first of an index names the tool, all of them add to its arguments. */
+  /** Writes one entry of a delta's `tool_calls`: the first of an index names the tool, all of them extend its arguments. */
   call(entry: Members): readonly WireEvent[] {
     const index = indexAt(entry.take("index"), entry.at("index"), maxCalls);
     const id = entry.string("id");
@@ -166,9 +166,9 @@ class BlockWriter {
     return [...this.#stopText(), ...[...this.#calls.values()].filter(({ open }) => open).map(stop)];
   }
 
-  /** Ends the blocks to which nothing can be added, before the next one begins. */
+  /** Ends the complete blocks before the next one begins. */
   #stopWhole(): readonly WireEvent[] {
-    const whole = [...this.#calls.values()].filter(({ open, input }) => open && input.closed);
+    const whole = [...this.#calls.values()].filter(({ open, input }) => open && input.isClosed);
     return [...this.#stopText(), ...whole.map(stop)];
   }
 
@@ -206,32 +206,32 @@ function stopEvent(index: number): WireEvent {
   return jsonEvent("messages", { type: "content_block_stop", index });
 }
 
-/** Finds the end of one JSON object in a text that comes in pieces, without reading any of it twice. */
+/** Finds the end of one JSON object in a text that arrives in pieces, reading each character once. */
 class JsonExtent {
   #depth = 0;
-  #begun = false;
-  #inString = false;
-  #escaped = false;
+  #hasBegun = false;
+  #isInString = false;
+  #isEscaped = false;
 
   push(text: string): void {
     for (const character of text) {
-      if (this.#inString) this.#pushInString(character);
-      else if (character === '"') this.#inString = true;
+      if (this.#isInString) this.#pushInString(character);
+      else if (character === '"') this.#isInString = true;
       else if (character === "{" || character === "[") {
         this.#depth++;
-        this.#begun = true;
+        this.#hasBegun = true;
       } else if (character === "}" || character === "]") this.#depth--;
     }
   }
 
-  /** Whether the object has ended: only blanks may follow. */
-  get closed(): boolean {
-    return this.#begun && this.#depth <= 0;
+  /** True if the object has ended, so that only blanks may follow. */
+  get isClosed(): boolean {
+    return this.#hasBegun && this.#depth <= 0;
   }
 
   #pushInString(character: string): void {
-    if (this.#escaped) this.#escaped = false;
-    else if (character === "\\") this.#escaped = true;
-    else if (character === '"') this.#inString = false;
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (character === "\\") this.#isEscaped = true;
+    else if (character === '"') this.#isInString = false;
   }
 }

@@ -199,7 +199,7 @@ describe("StreamReader", () => {
     const said = (delta: JsonObject): WireEvent => jsonEvent("chat", { choices: [{ index: 0, delta }] });
     const events = [said({ reasoning_content: "a" }), said({ content: "b" }), said({ reasoning_content: "c" })];
     expect(fault(() => readAll("chat", events))).to.equal(
-      "PROVIDER_INVALID expected `choices[].delta.reasoning_content` to be before all else that is said",
+      "PROVIDER_INVALID expected `choices[].delta.reasoning_content` to be before all other text",
     );
   });
 

@@ -141,7 +141,7 @@ describe("a streamed answer", () => {
       const { error } = await drainStream(await world.stream());
       expect(error).to.have.property("code", code);
       expect((error as Error).message).to.match(message);
-      expect(world.events.map((event) => event.kind === "failed" && event.code)).to.deep.equal([code]);
+      expect(world.events.map((event) => event.kind === "provider_attempt_failed" && event.code)).to.deep.equal([code]);
       expect(JSON.stringify(world.events)).to.not.include(providerKey);
       if (holds.has(name)) await until(() => provider.calls[0]?.brokenAtMs !== undefined);
       expect(world.fleet.health()[0]?.requestsInFlight).to.equal(0);
@@ -152,8 +152,8 @@ describe("a streamed answer", () => {
     world.open([httpConfig(provider, { firstByteTimeoutMs: 100 })]);
     provider.next(scripts.stalls([]), scripts.streams([]));
     for (const code of ["PROVIDER_TIMEOUT", "PROVIDER_INVALID"]) {
-      const { error, elsewhere, outcome } = await world.failed({ stream: true });
-      expect([error.code, elsewhere, outcome]).to.deep.equal([code, true, "unknown"]);
+      const { error, mayFallBack, outcome } = await world.failed({ stream: true });
+      expect([error.code, mayFallBack, outcome]).to.deep.equal([code, true, "unknown"]);
     }
   });
 

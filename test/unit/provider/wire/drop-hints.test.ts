@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { leaveOut, translateRequest } from "../../../../core/provider/wire/translate.ts";
+import { dropHints, translateRequest } from "../../../../core/provider/wire/translate.ts";
 
 const hint = { cache_control: { type: "ephemeral" } };
 const asked = {
@@ -21,24 +21,24 @@ const asked = {
   ],
 };
 
-describe("leaveOut(body, names)", () => {
+describe("dropHints(body, names)", () => {
   it("leaves a hint behind wherever it may stand, and what tools are given as it is", () => {
-    const text = JSON.stringify(leaveOut(asked, new Set(["cache_control"])));
+    const text = JSON.stringify(dropHints(asked, new Set(["cache_control"])));
     expect(text.match(/cache_control/g)).to.have.length(3);
     expect(text).to.include('"input":{"cache_control":"kept"}').and.include('"thinking"');
   });
 
   it("is the very request where nothing is named", () => {
-    expect(leaveOut(asked, new Set())).to.equal(asked);
+    expect(dropHints(asked, new Set())).to.equal(asked);
   });
 
   it("takes what is no list and no object as it comes", () => {
     const odd = { messages: "x", system: "cache_control", tools: [null, 1], metadata: null };
-    expect(leaveOut(odd, new Set(["cache_control"]))).to.deep.equal(odd);
+    expect(dropHints(odd, new Set(["cache_control"]))).to.deep.equal(odd);
   });
 });
 
-describe("translateRequest(from, to, body, leftOut)", () => {
+describe("translateRequest(from, to, body, hints)", () => {
   it("refuses a hint that is not named, and takes the request without those that are", () => {
     expect(() => translateRequest("messages", "chat", asked)).to.throw("no equivalent");
     expect(() => translateRequest("messages", "chat", asked, new Set(["cache_control"]))).to.throw("thinking");
