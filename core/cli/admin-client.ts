@@ -1,5 +1,6 @@
 import { type ErrorCode, errorTable, GatewayError } from "../action/error.ts";
 import { escapeHidden } from "../action/visible-text.ts";
+import type { AdminOperation } from "../operation/operation.ts";
 
 /** The admin port that a command calls. */
 export interface AdminOptions {
@@ -17,22 +18,28 @@ const maxQuoted = 1_024;
  * KEY_MISSING without a key, GATEWAY_UNREACHABLE where nothing answers, UPSTREAM_INVALID for an answer that is no JSON, and
  * the gateway's own error for a refusal, its HTTP status in `data.status`.
  */
-export async function callAdmin<T>(options: AdminOptions, operation: string, values: Values = {}): Promise<T> {
+export async function callAdmin<T>(options: AdminOptions, operation: AdminOperation, values: Values = {}): Promise<T> {
   const body = await fetchBytes(options, operation, values);
   try {
     return JSON.parse(body.toString("utf8")) as T;
   } catch (cause) {
-    throw new GatewayError("UPSTREAM_INVALID", `expected JSON from \`${operation}\`; check \`--admin\``, { cause });
+    throw new GatewayError("UPSTREAM_INVALID", `expected JSON from \`${nameOf(operation)}\`; check \`--admin\``, {
+      cause,
+    });
   }
 }
 
 /** Calls an operation as `callAdmin` does and returns the bytes of its answer. Follows no redirect: the key is for this address only. */
-export async function fetchBytes({ admin }: AdminOptions, operation: string, values: Values = {}): Promise<Buffer> {
+export async function fetchBytes(
+  { admin }: AdminOptions,
+  operation: AdminOperation,
+  values: Values = {},
+): Promise<Buffer> {
   const key = process.env.GATEWAY_API_KEY;
   if (key === undefined || key === "") throw new GatewayError("KEY_MISSING", "set GATEWAY_API_KEY to an API key");
-  const { method, path, body } = buildRequest(operation, values);
+  const { path, body } = buildRequest(operation, values);
   const { status, content } = await send(`${admin.replace(/\/$/, "")}${path}`, {
-    method,
+    method: operation.method,
     headers: { "x-api-key": key, ...(body === null ? {} : { "content-type": "application/json" }) },
     body,
   });
@@ -41,26 +48,38 @@ export async function fetchBytes({ admin }: AdminOptions, operation: string, val
 }
 
 /** The names of an operation's path parameters, in order. */
-export function pathParameters(operation: string): readonly string[] {
-  return Array.from(operation.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name);
+export function pathParameters({ path }: AdminOperation): readonly string[] {
+  return Array.from(path.matchAll(/:(\w+)/g), ([, name = ""]) => name);
 }
 
-interface AdminRequest {
-  readonly method: string;
+interface HttpRequest {
   readonly path: string;
   readonly body: string | null;
 }
 
-function buildRequest(operation: string, values: Values): AdminRequest {
-  const [method = "", template = ""] = operation.split(" ");
-  const inPath = new Set(pathParameters(operation));
-  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(values[name])));
-  const others = Object.entries(values).filter(([name, value]) => !inPath.has(name) && value !== undefined);
-  if (method !== "GET")
-    return { method, path, body: others.length === 0 ? null : JSON.stringify(Object.fromEntries(others)) };
-  const query = new URLSearchParams();
-  for (const [name, value] of others) for (const item of [value].flat()) query.append(name, String(item));
-  return { method, path: query.size === 0 ? path : `${path}?${query}`, body: null };
+/** Puts each value where the operation declares it: in the path, the query or the body. Throws TypeError for any other. */
+function buildRequest(operation: AdminOperation, values: Values): HttpRequest {
+  const { path, query, repeated = [], body } = operation;
+  const search = new URLSearchParams();
+  const members: Record<string, unknown> = {};
+  const inPath = pathParameters(operation);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined || inPath.includes(name)) continue;
+    if (query !== undefined && name in query.properties) {
+      const items = Array.isArray(value) && repeated.includes(name) ? value : [value];
+      for (const item of items) search.append(name, String(item));
+    } else if (body !== undefined) members[name] = value;
+    else throw new TypeError(`buildRequest: expected a parameter of ${nameOf(operation)}, got ${name}`);
+  }
+  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(String(values[name])));
+  return {
+    path: search.size === 0 ? filled : `${filled}?${search}`,
+    body: body === undefined ? null : JSON.stringify(members),
+  };
+}
+
+function nameOf({ method, path }: AdminOperation): string {
+  return `${method} ${path}`;
 }
 
 async function send(url: string, request: RequestInit): Promise<{ readonly status: number; readonly content: Buffer }> {
@@ -97,7 +116,7 @@ function readProblem(content: Buffer): { readonly detail: string; readonly code?
 }
 
 /** One page of a list of the admin port. */
-export interface Page<T> {
+export interface ListPage<T> {
   readonly items: readonly T[];
   /** The cursor of the next page; null after the last. */
   readonly next: string | null;
@@ -110,22 +129,26 @@ const maxPages = 10_000;
  * The pages of a list, each fetched when it is wanted, with no more than `limit` items in all. Throws as `callAdmin` does,
  * and UPSTREAM_INVALID where an answer is no page, or the list has more than 10,000 pages.
  */
-export async function* fetchPages<T, P extends Page<T> = Page<T>>(
+export async function* fetchPages<T, P extends ListPage<T> = ListPage<T>>(
   options: AdminOptions,
-  operation: string,
+  operation: AdminOperation,
   values: Values = {},
   limit: number = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<P> {
   let [left, cursor]: [number, string | undefined] = [limit, undefined];
   for (let count = 0; count < maxPages; count++) {
     const page: P = await callAdmin<P>(options, operation, { limit: Math.min(left, maxPageSize), ...values, cursor });
-    if (!isPage(page)) throw new GatewayError("UPSTREAM_INVALID", `expected a page of a list from \`${operation}\``);
+    if (!isPage(page))
+      throw new GatewayError("UPSTREAM_INVALID", `expected a page of a list from \`${nameOf(operation)}\``);
     yield page;
     left -= page.items.length;
     if (page.next === null || left <= 0) return;
     cursor = page.next;
   }
-  throw new GatewayError("UPSTREAM_INVALID", `expected the list of \`${operation}\` to end within ${maxPages} pages`);
+  throw new GatewayError(
+    "UPSTREAM_INVALID",
+    `expected the list of \`${nameOf(operation)}\` to end within ${maxPages} pages`,
+  );
 }
 
 /** The items of a list, fetched as `fetchPages` does. */
@@ -134,10 +157,10 @@ export async function* fetchItems<T>(...list: Parameters<typeof fetchPages<T>>):
 }
 
 /** Returns a list that comes in one page, because it is as long as the configuration. Throws as `fetchPages` does. */
-export async function fetchWhole<T>(options: AdminOptions, operation: string): Promise<readonly T[]> {
-  const page = await callAdmin<Page<T>>(options, operation);
+export async function fetchWhole<T>(options: AdminOptions, operation: AdminOperation): Promise<readonly T[]> {
+  const page = await callAdmin<ListPage<T>>(options, operation);
   if (isPage(page) && page.next === null) return page.items;
-  throw new GatewayError("UPSTREAM_INVALID", `expected a whole list from \`${operation}\``);
+  throw new GatewayError("UPSTREAM_INVALID", `expected a whole list from \`${nameOf(operation)}\``);
 }
 
 function isPage(answer: unknown): boolean {

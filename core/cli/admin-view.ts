@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
+import type { AdminOperation } from "../operation/operation.ts";
 import { callAdmin, fetchItems, fetchWhole, pathParameters } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 import { type Column, printTable } from "./table.ts";
@@ -9,7 +10,7 @@ import { type Column, printTable } from "./table.ts";
 export type View = (call: AdminCall) => Promise<void>;
 
 export interface AdminCall {
-  readonly operation: string;
+  readonly operation: AdminOperation;
   /** By the names of the operation's parameters and body members. */
   readonly values: Readonly<Record<string, unknown>>;
   readonly admin: string;

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Approval } from "../action/approval.ts";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
+import { approvalOperations } from "../approval/operation.ts";
 import { type AdminOptions, fetchItems } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 import { approvalLine } from "./view/approval.ts";
@@ -38,7 +39,7 @@ export async function watchPending(options: AdminOptions & { readonly json?: tru
 /** Every pending approval: ids of one millisecond have no order, so no cursor can skip those already printed. */
 async function fetchPending(options: AdminOptions): Promise<readonly Approval[]> {
   const pending: Approval[] = [];
-  for await (const approval of fetchItems<Approval>(options, "GET /admin/v1/approvals")) pending.push(approval);
+  for await (const approval of fetchItems<Approval>(options, approvalOperations.listApprovals)) pending.push(approval);
   return pending;
 }
 

@@ -7,9 +7,10 @@ import { asciiJson } from "../action/json.ts";
 import type { VerifyingKey } from "../action/signing-key.ts";
 import type { BackupView } from "../backup/backups.ts";
 import { refuse } from "../backup/content.ts";
+import { backupOperations } from "../backup/operation.ts";
 import { readBackup, type SoundBackup } from "../backup/read.ts";
 import { evidenceRules } from "../compose/evidence-rules.ts";
-import { type AdminOptions, callAdmin, type Page } from "./admin-client.ts";
+import { type AdminOptions, callAdmin, type ListPage } from "./admin-client.ts";
 import { type FolderReport, judgeFolder, openWitness, printReport } from "./evidence-folder.ts";
 import { print, sayProgress } from "./print.ts";
 import { stageBackup } from "./restore.ts";
@@ -23,7 +24,7 @@ const progressMs = 2_000;
 
 /** `gateway backup create`. */
 export async function createBackup(options: Options): Promise<void> {
-  const { name } = await callAdmin<BackupView>(options, "POST /admin/v1/resilience/backup");
+  const { name } = await callAdmin<BackupView>(options, backupOperations.createBackup);
   const complete = await waitFor(name, options);
   print(options.json ? asciiJson(complete) : name);
 }
@@ -31,7 +32,7 @@ export async function createBackup(options: Options): Promise<void> {
 /** Resolves once the backup is complete. Throws BACKUP_FAILED where the gateway abandoned it. */
 async function waitFor(name: string, options: Options): Promise<BackupView> {
   for (let saidMs = Date.now(); ; await sleep(pollMs)) {
-    const { items } = await callAdmin<Page<BackupView>>(options, "GET /admin/v1/resilience/backups", { limit: 5 });
+    const { items } = await callAdmin<ListPage<BackupView>>(options, backupOperations.listBackups, { limit: 5 });
     const backup = items.find((each) => each.name === name);
     if (backup?.state === "complete") return backup;
     if (backup === undefined || backup.state === "failed") {

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { Approval } from "../action/approval.ts";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
+import { approvalOperations } from "../approval/operation.ts";
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 
@@ -20,7 +21,7 @@ export async function closeBreakGlass(id: string, options: CloseOptions, command
   }
   const text = postMortem ?? (await readText(file as string));
   const body = { id, post_mortem: text };
-  const { approval } = await callAdmin<{ approval: Approval }>(options, "POST /admin/v1/break-glass/{id}/close", body);
+  const { approval } = await callAdmin<{ approval: Approval }>(options, approvalOperations.closeBreakGlass, body);
   if (json) print(asciiJson(approval));
   say(`closed ${id}`);
 }

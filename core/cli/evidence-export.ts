@@ -2,6 +2,8 @@ import { writeFile } from "node:fs/promises";
 import { contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
+import { evidenceOperations } from "../evidence/operation.ts";
+import type { AdminOperation } from "../operation/operation.ts";
 import { type AdminOptions, fetchBytes, type Values } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 
@@ -18,17 +20,17 @@ interface ReportOptions extends ExportOptions {
 /** `gateway evidence export`. */
 export function exportSession(session: string, options: ExportOptions): Promise<void> {
   const values = { id: session, redact: options.redact };
-  return save(session, "GET /admin/v1/evidence/sessions/{id}/export", values, options);
+  return save(session, evidenceOperations.exportSession, values, options);
 }
 
 /** `gateway evidence report`. */
 export function reportSession(session: string, options: ReportOptions): Promise<void> {
   const values = { id: session, format: options.format, redact: options.redact };
-  return save(session, "GET /admin/v1/evidence/sessions/{id}/report", values, options);
+  return save(session, evidenceOperations.reportSession, values, options);
 }
 
 /** Writes what an operation answers to a new file that only this user may read: it may hold what agents sent and received. */
-async function save(session: string, operation: string, values: Values, options: ExportOptions): Promise<void> {
+async function save(session: string, operation: AdminOperation, values: Values, options: ExportOptions): Promise<void> {
   const { file, json } = options;
   const content = await fetchBytes(options, operation, values);
   try {

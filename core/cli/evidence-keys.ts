@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { readKeyHistory } from "../evidence/key/key-history.ts";
+import { evidenceOperations } from "../evidence/operation.ts";
 import { type PublishedKeys, publishKeys } from "../evidence/witness/witness-publisher.ts";
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
 import { changeEvidence, openEvidenceFolder } from "./evidence-folder.ts";
@@ -23,7 +24,7 @@ interface RotatedKey {
 /** `gateway evidence keys list`. */
 export async function listKeys(options: KeyOptions): Promise<void> {
   if (options.data !== undefined) return listFolder(resolve(options.data), options.json);
-  printKeys(await callAdmin<PublishedKeys>(options, "GET /admin/v1/evidence/keys"), options.json);
+  printKeys(await callAdmin<PublishedKeys>(options, evidenceOperations.listEvidenceKeys), options.json);
 }
 
 async function listFolder(data: string, json: true | undefined): Promise<void> {
@@ -62,10 +63,10 @@ export async function rotateKey(options: RotateOptions, command: Command): Promi
   }
   const rotated =
     data === undefined || tenant === undefined
-      ? await callAdmin<RotatedKey>(options, "POST /admin/v1/evidence/keys/rotate")
+      ? await callAdmin<RotatedKey>(options, evidenceOperations.rotateEvidenceKey)
       : await rotateInFolder(resolve(data), tenant);
-  const { tenant: whose, key_id: id } = rotated;
-  print(json ? JSON.stringify(rotated) : `${whose}: now signed by key ${id}`);
+  const { tenant: owner, key_id: id } = rotated;
+  print(json ? JSON.stringify(rotated) : `${owner}: now signed by key ${id}`);
 }
 
 async function rotateInFolder(data: string, tenant: string): Promise<RotatedKey> {

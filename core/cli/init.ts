@@ -103,7 +103,7 @@ function shellWord(text: string): string {
 }
 
 interface InstallationOptions extends Omit<Starter, "keyHashes"> {
-  /** Whether keys are written to files; otherwise they are only returned. */
+  /** Keys are written to files; otherwise they are only returned. */
   readonly writesKeys: boolean;
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { asciiJson } from "../action/json.ts";
 import type { KillTarget } from "../kill/kill.ts";
+import { killOperations } from "../kill/operation.ts";
 import { type AdminOptions, callAdmin, type Values } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 import { targetName } from "./view/session.ts";
@@ -19,7 +20,7 @@ export async function kill(
   command: Command,
 ): Promise<void> {
   const target = readTarget(session, options, command);
-  const killed = await callAdmin<object>(options, "POST /admin/v1/kills", bodyOf(target, { note: options.note }));
+  const killed = await callAdmin<object>(options, killOperations.kill, bodyOf(target, { note: options.note }));
   if (options.json) print(asciiJson(killed));
   say(`stopped ${targetName(target)}`);
 }
@@ -32,7 +33,7 @@ export async function release(
 ): Promise<void> {
   const target = readTarget(session, options, command);
   const body = bodyOf(target, { reason: options.reason });
-  const released = await callAdmin<object>(options, "POST /admin/v1/kills/release", body);
+  const released = await callAdmin<object>(options, killOperations.release, body);
   if (options.json) print(asciiJson(released));
   say(`released ${targetName(target)}`);
 }

@@ -5,6 +5,7 @@ import { asciiJson, type Json } from "../action/json.ts";
 import { plainValue, readDocument } from "../config/document.ts";
 import { FaultList } from "../config/fault.ts";
 import type { ManifestView } from "../manifest/operation.ts";
+import { manifestOperations } from "../manifest/operation.ts";
 import { signReference } from "../manifest/reference.ts";
 import { readTaskManifest } from "../manifest/task-manifest.ts";
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
@@ -18,7 +19,7 @@ interface DeclareOptions extends AdminOptions {
 /** `gateway manifests declare`. Checks the file before it is sent. */
 export async function declareManifest(options: DeclareOptions): Promise<void> {
   const manifest = readTaskManifest(await readYamlAsJson(options.file));
-  const declared = await callAdmin<ManifestView>(options, "POST /admin/v1/manifests", { ...manifest });
+  const declared = await callAdmin<ManifestView>(options, manifestOperations.declareManifest, { ...manifest });
   print(options.json ? asciiJson(declared) : `${declared.task}: in force, ${declared.digest}`);
 }
 
@@ -38,7 +39,7 @@ interface SignOptions extends AdminOptions {
 /** `gateway manifests sign-reference`. */
 export async function signTaskReference(task: string, options: SignOptions): Promise<void> {
   const key = await readTaskKey(options.key);
-  const manifest = await callAdmin<ManifestView>(options, "GET /admin/v1/manifests/{id}", { id: task });
+  const manifest = await callAdmin<ManifestView>(options, manifestOperations.getManifest, { task });
   const { tenant, principal, digest } = manifest;
   const claims = { tenant, principal, task, manifest: digest, exp: Math.floor(Date.now() / 1_000) + options.expiresIn };
   const reference = signReference(claims, key);

@@ -24,12 +24,12 @@ export async function createPack(folder: string, { json }: { readonly json?: tru
 }
 
 /** `gateway pack lint`. */
-export function lint(folder: string, { watch, json }: RepeatOptions): Promise<void> {
+export function lintPackFolder(folder: string, { watch, json }: RepeatOptions): Promise<void> {
   return watch ? repeatOnChange(folder, () => lintPack(folder, json)) : lintPack(folder, json);
 }
 
 /** `gateway pack test`. */
-export function test(folder: string, { watch, json }: RepeatOptions): Promise<void> {
+export function testPackFolder(folder: string, { watch, json }: RepeatOptions): Promise<void> {
   return watch ? repeatOnChange(folder, () => testPack(folder, json)) : testPack(folder, json);
 }
 

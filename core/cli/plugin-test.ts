@@ -11,7 +11,7 @@ interface TestOptions {
 }
 
 /** `gateway plugin test`. */
-export function test(folder: string, { watch, json }: TestOptions): Promise<void> {
+export function testPluginFolder(folder: string, { watch, json }: TestOptions): Promise<void> {
   return watch ? repeatOnChange(folder, () => testPlugin(folder, json)) : testPlugin(folder, json);
 }
 

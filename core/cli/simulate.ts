@@ -3,12 +3,13 @@ import { type Decision, isDecision } from "../action/decision.ts";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson, isJsonObject, type JsonObject } from "../action/json.ts";
 import { showText } from "../action/visible-text.ts";
+import { explainOperations } from "../explain/operation.ts";
 import { Faults } from "../policy/fault.ts";
 import { readItems, startOf } from "../policy/yaml/file.ts";
 import { toJson, type YamlNode } from "../policy/yaml/node.ts";
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
 import { print, say, sayProgress } from "./print.ts";
-import { describeExplanation, type EvaluationAnswer, reasonOf } from "./view/explanation.ts";
+import { decisionReason, describeExplanation, type EvaluationAnswer } from "./view/explanation.ts";
 
 interface SimulateOptions extends AdminOptions {
   readonly explain?: true;
@@ -33,7 +34,7 @@ export async function simulate(file: string, { admin, explain, json }: SimulateO
     const body = { actions: batch.map(({ action }) => action), explain };
     const { items } = await callAdmin<{ items: readonly EvaluationAnswer[] }>(
       { admin },
-      "POST /admin/v1/simulate",
+      explainOperations.simulate,
       body,
     );
     for (const [index, evaluation] of items.entries()) if (!report(batch[index] as Case, evaluation, json)) wrong++;
@@ -52,7 +53,7 @@ function report({ action, expect }: Case, evaluation: EvaluationAnswer, json: tr
   }
   const name = `${showText(String(action.target))}/${showText(String(action.tool))}`;
   const fault = isExpected ? "" : `  (expected ${expect})`;
-  print(`${evaluation.decision.padEnd(6)}  ${name}  ${reasonOf(evaluation)}${fault}`);
+  print(`${evaluation.decision.padEnd(6)}  ${name}  ${decisionReason(evaluation)}${fault}`);
   const reasons = evaluation.explanation === undefined ? [] : describeExplanation(evaluation.explanation);
   for (const line of reasons) print(line === "" ? "" : `  ${line}`);
   return isExpected;

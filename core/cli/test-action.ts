@@ -1,4 +1,5 @@
 import { asciiJson } from "../action/json.ts";
+import { explainOperations } from "../explain/operation.ts";
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
 import { print, say } from "./print.ts";
 import { describeEvaluation, describeExplanation, type EvaluationAnswer } from "./view/explanation.ts";
@@ -12,7 +13,7 @@ interface TestActionOptions extends AdminOptions {
 export async function testAction({ admin, expect, json, ...action }: TestActionOptions): Promise<void> {
   const { evaluation } = await callAdmin<{ evaluation: EvaluationAnswer }>(
     { admin },
-    "POST /admin/v1/test-action",
+    explainOperations.testAction,
     action,
   );
   const { explanation } = evaluation;

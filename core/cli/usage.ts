@@ -1,5 +1,6 @@
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
+import { usageOperations } from "../usage/operation.ts";
 import type { UsageDimension, UsageItem, UsagePage, UsageTotals } from "../usage/usage-report.ts";
 import { type AdminOptions, fetchPages, type Values } from "./admin-client.ts";
 import { print, say } from "./print.ts";
@@ -29,7 +30,7 @@ const counts: readonly Column<UsageTotals>[] = [
 ];
 
 /** `gateway usage`. */
-export async function reportUsage({ from, to, by, json, admin }: UsageOptions): Promise<void> {
+export async function printUsage({ from, to, by, json, admin }: UsageOptions): Promise<void> {
   const report = await fetchReport({ admin }, { from, to, by: by.join(",") });
   if (json) return print(asciiJson(report));
   const { items, totals } = report;
@@ -44,7 +45,7 @@ export async function reportUsage({ from, to, by, json, admin }: UsageOptions): 
 async function fetchReport(options: AdminOptions, values: Values): Promise<Report> {
   let report: Report | undefined;
   const items: UsageItem[] = [];
-  for await (const page of fetchPages<UsageItem, UsagePage>(options, "GET /admin/v1/usage", values)) {
+  for await (const page of fetchPages<UsageItem, UsagePage>(options, usageOperations.getUsage, values)) {
     const { items: more, next: _, ...rest } = page;
     items.push(...more);
     report = { ...rest, items };

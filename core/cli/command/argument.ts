@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { VerifyingKey } from "../../action/signing-key.ts";
-import type { UsageDimension } from "../../usage/usage-report.ts";
+import { type UsageDimension, usageDimensions } from "../../usage/usage-report.ts";
 
 /** Parsers of arguments and options, and the options that many commands share. Imports nothing that is slow to load. */
 
@@ -144,8 +144,6 @@ export function parsePastTime(text: string): string {
   if (ms > Date.now()) throw new InvalidArgumentError("expected a past time");
   return new Date(ms).toISOString();
 }
-
-export const usageDimensions: readonly UsageDimension[] = ["day", "principal", "provider", "model"];
 
 /** Some of the dimensions, in the order in which the gateway sorts by them. */
 export function parseDimensions(text: string): readonly UsageDimension[] {

@@ -7,6 +7,9 @@ import { adminCommand } from "./admin-command.ts";
 import { adminOption, jsonOption, parseJson, parseJsonObject, parseTime } from "./argument.ts";
 import type { CommandDescription, CommandGroup, LeafCommand } from "./description.ts";
 
+// Loaded with the command that calls one of them.
+const policyOperations = async () => (await import("../../policy/operation.ts")).policyOperations;
+
 /** Commands that write, test and sign policy, and try actions on it. */
 export const authorCommands: readonly CommandDescription[] = [
   {
@@ -31,7 +34,7 @@ gateway pack new acme-rules`,
         examples: `
 # every fault, again after each change
 gateway pack lint acme-rules --watch`,
-        load: async () => (await import("../pack.ts")).lint,
+        load: async () => (await import("../pack.ts")).lintPackFolder,
       },
       {
         name: "test",
@@ -41,7 +44,7 @@ gateway pack lint acme-rules --watch`,
         examples: `
 # run the pack's own tests
 gateway pack test acme-rules`,
-        load: async () => (await import("../pack.ts")).test,
+        load: async () => (await import("../pack.ts")).testPackFolder,
       },
       ...signingCommands("pack"),
     ],
@@ -83,7 +86,7 @@ gateway plugin build acme-scan --watch`,
         examples: `
 # run the plugin's own tests, in its sandbox
 gateway plugin test acme-scan`,
-        load: async () => (await import("../plugin-test.ts")).test,
+        load: async () => (await import("../plugin-test.ts")).testPluginFolder,
       },
       {
         name: "bench",
@@ -100,7 +103,7 @@ gateway plugin bench acme-scan`,
       adminCommand({
         name: "list",
         summary: "List the loaded plugins and their signers",
-        operation: "GET /admin/v1/plugins",
+        operation: async () => (await policyOperations()).listPlugins,
         examples: `
 # the loaded plugins, and who signed each
 gateway plugin list`,
@@ -157,7 +160,7 @@ gateway simulate actions.yaml`,
       adminCommand({
         name: "list",
         summary: "List the loaded policies and their signers",
-        operation: "GET /admin/v1/policies",
+        operation: async () => (await policyOperations()).listPolicies,
         examples: `
 # every policy in force
 gateway policies list
@@ -168,7 +171,7 @@ gateway policies list --json | jq 'select(.signer == null)'`,
       adminCommand({
         name: "shadow",
         summary: "List what rules in shadow mode would have held or blocked since the gateway started",
-        operation: "GET /admin/v1/shadow-decisions",
+        operation: async () => (await policyOperations()).listShadowDecisions,
         examples: `
 # what shadow mode would have held or blocked
 gateway policies shadow`,

@@ -1,4 +1,5 @@
 import { Argument, Option } from "commander";
+import { usageDimensions } from "../../usage/usage-report.ts";
 import { adminCommand } from "./admin-command.ts";
 import {
   addPublicKey,
@@ -9,10 +10,15 @@ import {
   parseDimensions,
   parseMessageId,
   parseText,
-  usageDimensions,
   witnessOption,
 } from "./argument.ts";
 import type { CommandDescription } from "./description.ts";
+
+// Loaded with the command that calls one of them.
+const backupOperations = async () => (await import("../../backup/operation.ts")).backupOperations;
+const notifyOperations = async () => (await import("../../notify/operation.ts")).notifyOperations;
+const providerOperations = async () => (await import("../../provider/operation.ts")).providerOperations;
+const upstreamOperations = async () => (await import("../../upstream/operation.ts")).upstreamOperations;
 
 const backupFile = new Argument("<file>", "backup file, as the gateway wrote it");
 
@@ -37,7 +43,7 @@ export const operateCommands: readonly CommandDescription[] = [
 gateway usage --from 2026-11-01 --to 2026-11-30 --by model
 # for a bill
 gateway usage --by principal --json`,
-    load: async () => (await import("../usage.ts")).reportUsage,
+    load: async () => (await import("../usage.ts")).printUsage,
   },
   {
     name: "upstreams",
@@ -46,7 +52,7 @@ gateway usage --by principal --json`,
       adminCommand({
         name: "list",
         summary: "List the MCP servers and their health",
-        operation: "GET /admin/v1/upstreams",
+        operation: async () => (await upstreamOperations()).listUpstreams,
         examples: `
 # every MCP server and its state
 gateway upstreams list`,
@@ -61,7 +67,7 @@ gateway upstreams list`,
       adminCommand({
         name: "list",
         summary: "List the model providers, their health and their models",
-        operation: "GET /admin/v1/providers",
+        operation: async () => (await providerOperations()).listProviders,
         examples: `
 # every provider and its state
 gateway providers list`,
@@ -76,7 +82,7 @@ gateway providers list`,
       adminCommand({
         name: "dead-letters",
         summary: "List undelivered webhook messages, newest first",
-        operation: "GET /admin/v1/webhooks/dead-letters",
+        operation: async () => (await notifyOperations()).listDeadLetters,
         examples: `
 # every undelivered message
 gateway webhooks dead-letters`,
@@ -85,7 +91,7 @@ gateway webhooks dead-letters`,
       adminCommand({
         name: "redeliver",
         summary: "Redeliver a webhook message",
-        operation: "POST /admin/v1/webhooks/dead-letters/{id}/redeliver",
+        operation: async () => (await notifyOperations()).redeliver,
         arguments: [
           new Argument("<id>", "id of the message, from `gateway webhooks dead-letters`").argParser(parseMessageId),
         ],
@@ -112,7 +118,7 @@ gateway backup create`,
       adminCommand({
         name: "list",
         summary: "List backups, newest first",
-        operation: "GET /admin/v1/resilience/backups",
+        operation: async () => (await backupOperations()).listBackups,
         examples: `
 # every backup and its state
 gateway backup list`,

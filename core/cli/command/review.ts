@@ -16,6 +16,14 @@ import {
 } from "./argument.ts";
 import type { CommandDescription } from "./description.ts";
 
+// Loaded with the command that calls one of them.
+const approvalOperations = async () => (await import("../../approval/operation.ts")).approvalOperations;
+const explainOperations = async () => (await import("../../explain/operation.ts")).explainOperations;
+const killOperations = async () => (await import("../../kill/operation.ts")).killOperations;
+const manifestOperations = async () => (await import("../../manifest/operation.ts")).manifestOperations;
+const sessionOperations = async () => (await import("../../session/operation.ts")).sessionOperations;
+const ticketOperations = async () => (await import("../../ticket/operation.ts")).ticketOperations;
+
 const approval = "apr_0123456789abcdef0123456789abcdef";
 const decision = "019b7600-0000-7000-8000-000000000000";
 const session = "session-v1-4f2a9c";
@@ -57,7 +65,7 @@ export const reviewCommands: readonly CommandDescription[] = [
       adminCommand({
         name: "list",
         summary: "List approvals that are pending or ready to use",
-        operation: "GET /admin/v1/approvals",
+        operation: async () => (await approvalOperations()).listApprovals,
         options: [new Option("--state <state>", "only this state").choices(["pending", "approved"]), limit],
         examples: `
 # pending and approved requests
@@ -67,7 +75,7 @@ gateway approvals list`,
       adminCommand({
         name: "history",
         summary: "List past approvals, newest first",
-        operation: "GET /admin/v1/approvals/history",
+        operation: async () => (await approvalOperations()).listPastApprovals,
         options: [new Option("--state <state>", "only this state").choices(["denied", "expired", "consumed"]), limit],
         examples: `
 # denied requests, as JSON
@@ -77,7 +85,7 @@ gateway approvals history --state denied --json`,
       adminCommand({
         name: "show",
         summary: "Show everything needed to review a request",
-        operation: "GET /admin/v1/approvals/{id}",
+        operation: async () => (await approvalOperations()).getApproval,
         arguments: [approvalId],
         hints: approvalHints,
         examples: `
@@ -88,7 +96,7 @@ gateway approvals show ${approval}`,
       adminCommand({
         name: "approve",
         summary: "Approve a pending request",
-        operation: "POST /admin/v1/approvals/{id}/approve",
+        operation: async () => (await approvalOperations()).approve,
         arguments: [approvalId],
         options: [
           comment,
@@ -108,7 +116,7 @@ gateway approvals approve ${approval} --scope task`,
       adminCommand({
         name: "deny",
         summary: "Deny a pending request",
-        operation: "POST /admin/v1/approvals/{id}/deny",
+        operation: async () => (await approvalOperations()).deny,
         arguments: [approvalId],
         options: [comment],
         hints: approvalHints,
@@ -131,14 +139,14 @@ gateway approvals watch`,
   adminCommand({
     name: "explain",
     summary: "Show which rules decided, and which nearly did",
-    operation: "GET /admin/v1/decisions/{id}/explanation",
+    operation: async () => (await explainOperations()).explainDecision,
     arguments: [new Argument("<id>", "id of the decision, from a refusal, or of its action")],
     examples: `
 # the reasons for a refusal
 gateway explain ${decision}
 # every condition with its values, as JSON
 gateway explain ${decision} --json`,
-    view: async () => (await import("../view/explanation.ts")).explanation,
+    view: async () => (await import("../view/explanation.ts")).decisionExplanation,
   }),
   {
     name: "break-glass",
@@ -147,7 +155,7 @@ gateway explain ${decision} --json`,
       adminCommand({
         name: "list",
         summary: "List break-glass uses without a post-mortem",
-        operation: "GET /admin/v1/break-glass",
+        operation: async () => (await approvalOperations()).listBreakGlass,
         examples: `
 # missing post-mortems
 gateway break-glass list`,
@@ -208,7 +216,7 @@ gateway sessions release ${session} --reason "looked into"`,
       adminCommand({
         name: "killed",
         summary: "List everything in your tenant that the kill switch stopped",
-        operation: "GET /admin/v1/kills",
+        operation: async () => (await killOperations()).listKills,
         examples: `
 # stopped now
 gateway sessions killed`,
@@ -217,7 +225,7 @@ gateway sessions killed`,
       adminCommand({
         name: "list",
         summary: "List the sessions of your tenant with their state and risk",
-        operation: "GET /admin/v1/sessions",
+        operation: async () => (await sessionOperations()).listSessions,
         options: [
           new Option("--sort <by>", "highest risk or latest action first").choices(sorts).default("risk"),
           limit,
@@ -230,7 +238,7 @@ gateway sessions list --limit 10`,
       adminCommand({
         name: "show",
         summary: "Show the taints and recent actions of a session",
-        operation: "GET /admin/v1/sessions/{id}",
+        operation: async () => (await sessionOperations()).getSession,
         arguments: [sessionId],
         examples: `
 # its risk, taints and recent actions
@@ -240,7 +248,7 @@ gateway sessions show ${session}`,
       adminCommand({
         name: "reset",
         summary: "Reset the risk and taints of a session; a damaged one starts anew",
-        operation: "POST /admin/v1/sessions/{id}/reset",
+        operation: async () => (await sessionOperations()).resetSession,
         arguments: [sessionId],
         options: [new Option("--reason <text>", "reason for the reset; recorded").makeOptionMandatory()],
         examples: `
@@ -257,7 +265,7 @@ gateway sessions reset ${session} --reason "false alarm"`,
       adminCommand({
         name: "issue",
         summary: "Issue a ticket and print its token, which is shown once",
-        operation: "POST /admin/v1/tickets",
+        operation: async () => (await ticketOperations()).issueTicket,
         options: [
           new Option("--principal <id>", "principal that may use it: `principal-v1-…`").makeOptionMandatory(),
           new Option("--tool <names...>", "tools, or globs of them").makeOptionMandatory(),
@@ -275,7 +283,7 @@ gateway tickets issue --principal ${principal} --tool write_note --target demo -
       adminCommand({
         name: "list",
         summary: "List the tickets of your tenant",
-        operation: "GET /admin/v1/tickets",
+        operation: async () => (await ticketOperations()).listTickets,
         examples: `
 # every ticket, its state and its uses
 gateway tickets list`,
@@ -284,7 +292,7 @@ gateway tickets list`,
       adminCommand({
         name: "revoke",
         summary: "Revoke a ticket",
-        operation: "DELETE /admin/v1/tickets/{id}",
+        operation: async () => (await ticketOperations()).revokeTicket,
         arguments: [ticketId],
         options: [new Option("--reason <text>", "reason; recorded").makeOptionMandatory()],
         examples: `
@@ -295,7 +303,7 @@ gateway tickets revoke tkt_0123456789abcdef0123456789abcdef --reason "plan chang
       adminCommand({
         name: "keys",
         summary: "List the public keys that sign your tenant's tickets",
-        operation: "GET /admin/v1/ticket-keys",
+        operation: async () => (await ticketOperations()).listTicketKeys,
         examples: `
 # for those who verify your tickets
 gateway tickets keys`,
@@ -337,7 +345,7 @@ gateway manifests declare --file release.yaml`,
       adminCommand({
         name: "list",
         summary: "List the manifests in force",
-        operation: "GET /admin/v1/manifests",
+        operation: async () => (await manifestOperations()).listManifests,
         examples: `
 # every declared task
 gateway manifests list`,
@@ -346,7 +354,7 @@ gateway manifests list`,
       adminCommand({
         name: "show",
         summary: "Show a manifest",
-        operation: "GET /admin/v1/manifests/{id}",
+        operation: async () => (await manifestOperations()).getManifest,
         arguments: [task],
         examples: `
 # the expected actions of one task
@@ -356,7 +364,7 @@ gateway manifests show release-notes`,
       adminCommand({
         name: "withdraw",
         summary: "Withdraw a manifest",
-        operation: "DELETE /admin/v1/manifests/{id}",
+        operation: async () => (await manifestOperations()).withdrawManifest,
         arguments: [task],
         examples: `
 # when the task is done

@@ -2,9 +2,9 @@ import { contentDigest } from "../../action/canonical-json.ts";
 import { GatewayError } from "../../action/error.ts";
 import { isLoopback } from "../../config/repetition.ts";
 import { checkData } from "./data-folder.ts";
-import { count, type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
+import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
 import { checkClock, checkDisk, checkOpenFiles, checkSync } from "./machine.ts";
-import { checkCollector, checkProviders, checkUpstreams, checkWebhooks, checkWitnesses } from "./peer.ts";
+import { checkCollector, checkModelProviders, checkUpstreams, checkWebhooks, checkWitnesses } from "./peer.ts";
 import { checkPermissions } from "./permission.ts";
 import { checkPorts } from "./port.ts";
 import { checkExtensions, checkTrust } from "./trust.ts";
@@ -28,7 +28,7 @@ export const checks: Readonly<Record<string, DoctorCheck>> = {
   extensions: checkExtensions,
   trust: checkTrust,
   upstreams: checkUpstreams,
-  providers: checkProviders,
+  providers: checkModelProviders,
   webhooks: checkWebhooks,
   collector: checkCollector,
   witnesses: checkWitnesses,
@@ -87,7 +87,7 @@ export async function checkKeys({ config, env }: DoctorTarget): Promise<readonly
     ];
   }
   const tenants = new Set(keys.map(({ tenant }) => tenant));
-  const found = [ok(`${count(keys.length, "key")} of ${count(tenants.size, "tenant")}`)];
+  const found = [ok(`${quantity(keys.length, "key")} of ${quantity(tenants.size, "tenant")}`)];
   for (const tenant of tenants) {
     if (keys.some((key) => key.tenant === tenant && key.role !== "viewer")) continue;
     const text = `nobody can review actions of tenant \`${tenant}\`: no key of role \`operator\` or \`admin\``;

@@ -7,13 +7,14 @@ import { GatewayError } from "../../action/error.ts";
 import { VerifyingKey } from "../../action/signing-key.ts";
 import { loadChain } from "../../evidence/chain/chain-load.ts";
 import { openKeyStores } from "../../evidence/key/key-folder.ts";
+import { evidenceOperations } from "../../evidence/operation.ts";
 import { listTenants } from "../../evidence/record/key-space.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../../evidence/tree/checkpoint.ts";
 import type { PublishedCheckpoint } from "../../evidence/witness/witness-publisher.ts";
 import { openStore } from "../../store/open.ts";
 import { callAdmin } from "../admin-client.ts";
 import { readMarks } from "../evidence-folder.ts";
-import { count, type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, warn } from "./finding.ts";
+import { type DoctorCheck, type DoctorFinding, type DoctorTarget, fail, ok, quantity, warn } from "./finding.ts";
 
 /** Checks how the evidence in the data folder ends, from a copy, or through the admin port where a gateway runs on it. */
 export const checkData: DoctorCheck = async (target) => {
@@ -87,7 +88,7 @@ async function judgeCopy(dataDir: string, copy: string): Promise<readonly Doctor
           fail(end.refused, "run `gateway evidence verify --data`; restore the newest backup with `gateway restore`"),
         );
     }
-    return faults.length > 0 ? faults : [ok(`${count(tenants.size, "chain")} of evidence, each with a valid end`)];
+    return faults.length > 0 ? faults : [ok(`${quantity(tenants.size, "chain")} of evidence, each with a valid end`)];
   } finally {
     await store.close();
   }
@@ -99,7 +100,7 @@ const maxAheadMs = 5_000;
 /** Checks the latest checkpoint of a running gateway. */
 async function checkHead(admin: string): Promise<DoctorFinding> {
   try {
-    const checkpoint = await callAdmin<PublishedCheckpoint>({ admin }, "GET /admin/v1/evidence/checkpoint");
+    const checkpoint = await callAdmin<PublishedCheckpoint>({ admin }, evidenceOperations.getCheckpoint);
     return judgeCheckpoint(checkpoint, Date.now());
   } catch (cause) {
     const { message } = GatewayError.from(cause);

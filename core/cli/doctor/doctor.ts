@@ -6,7 +6,7 @@ import { loadConfig } from "../../config/load.ts";
 import { viewLocalMode } from "../local-mode.ts";
 import { print, say } from "../print.ts";
 import { type CheckResult, runChecks } from "./check.ts";
-import { count, fail, ok, type Status } from "./finding.ts";
+import { fail, ok, quantity, type Status } from "./finding.ts";
 import { checkNode } from "./machine.ts";
 import { lockHolder } from "./port.ts";
 
@@ -34,7 +34,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   if (options.json) return print(JSON.stringify({ ok: failed === 0, findings: results }));
   for (const result of results) print(lineOf(result));
   const warnings = results.filter(({ status }) => status === "warn").length;
-  say(`${failed} failed, ${count(warnings, "warning")}, ${results.length - failed - warnings} ok`);
+  say(`${failed} failed, ${quantity(warnings, "warning")}, ${results.length - failed - warnings} ok`);
 }
 
 /** Returns the URL at which this machine reaches the admin port. */

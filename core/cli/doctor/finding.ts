@@ -43,6 +43,6 @@ export function fail(text: string, fix: string): DoctorFinding {
 }
 
 /** `1 key`, `2 keys`. */
-export function count(number: number, noun: string): string {
+export function quantity(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }

@@ -14,7 +14,7 @@ const minClockMs = Date.parse("2026-01-01T00:00:00Z");
 /** Observations of the clock, in milliseconds. */
 interface ClockSigns {
   readonly nowMs: number;
-  /** How far it moved while watched, less the elapsed time. */
+  /** Movement while watched, less the elapsed time. */
   readonly jumpMs: number;
   /** Time of the latest evidence; null where there is none. */
   readonly writtenMs: number | null;

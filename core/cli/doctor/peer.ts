@@ -18,7 +18,7 @@ export const checkWebhooks: DoctorCheck = async ({ config: { approvals } }) => {
 };
 
 /** Checks the connection to each model provider of a route. Keys were read with the configuration. */
-export const checkProviders: DoctorCheck = async ({ config: { providers, modelGateway } }) => {
+export const checkModelProviders: DoctorCheck = async ({ config: { providers, modelGateway } }) => {
   const steps = modelGateway.routes.flatMap((route) => [
     ...route.steps,
     ...(route.canary === null ? [] : [route.canary]),

@@ -11,7 +11,7 @@ import { describeRefusal } from "../../trust/refusal.ts";
 import { readSigner } from "../../trust/signing.ts";
 import type { ExtensionKind } from "../../trust/verified-extension.ts";
 import { isRefused, readSigned } from "../../trust/verifier.ts";
-import { count, type DoctorCheck, type DoctorFinding, fail, ok, warn } from "./finding.ts";
+import { type DoctorCheck, type DoctorFinding, fail, ok, quantity, warn } from "./finding.ts";
 
 const soonMs = 30 * 86_400_000;
 const maxFiles = 100;
@@ -115,7 +115,7 @@ export const checkExtensions: DoctorCheck = async ({ config }) => {
       found.push(warn(`\`${path}\` is loaded without a trusted signature: ${text}`, fix));
     });
     found.unshift(
-      ok(`${count(packs.length, "pack")} and ${count(plugins.length, "plugin")} load and pass their tests`),
+      ok(`${quantity(packs.length, "pack")} and ${quantity(plugins.length, "plugin")} load and pass their tests`),
     );
   } catch (cause) {
     found.unshift(fail(GatewayError.from(cause).message, "see `gateway pack lint` and `gateway pack inspect`"));

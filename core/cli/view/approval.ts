@@ -8,7 +8,7 @@ import { answerView, listView, type View, wholeListView } from "../admin-view.ts
 export const approvalList: View = listView<Approval>((approval) => approvalLine(approval, Date.now()));
 
 export const approvalDetail: View = answerView<ApprovalView>((view, { adminFlag }) => {
-  return { text: describeApproval(view, Date.now(), adminFlag).trimEnd() };
+  return { text: renderApproval(view, Date.now(), adminFlag).trimEnd() };
 });
 
 interface Reviewed {
@@ -38,7 +38,7 @@ export const breakGlassList: View = wholeListView<Approval>(({ id, state, action
  * Renders all that a reviewer needs to decide for a terminal: the arguments whole, every character that is not seen as
  * itself escaped, whatever an agent wrote. `adminFlag` is appended to the commands printed as the next step.
  */
-export function describeApproval(view: ApprovalView, nowMs: number, adminFlag: string): string {
+export function renderApproval(view: ApprovalView, nowMs: number, adminFlag: string): string {
   const parts = [
     headOf(view, nowMs),
     argumentsOf(view),
@@ -113,7 +113,7 @@ function sessionText({ session: { id, transport } }: Approval, session: Approval
   return `${id}${name} over ${transport}: ${allow} allowed, ${review} held, ${block} blocked since ${started}`;
 }
 
-/** What its session had met when it was held. */
+/** The taints of the session when the action was held. */
 function taintsOf(held: ApprovalView["held"]): readonly string[] {
   const taints = held?.action.session_state?.taints ?? [];
   return taints.map(({ name, tool, target, action, at }) => {
@@ -129,7 +129,7 @@ function rulesOf({
   held: ApprovalView["held"];
   evaluation: Approval["evaluation"];
 }): readonly string[] {
-  if (evaluation.by_default) return [row("held by", "the default: no rule is about it")];
+  if (evaluation.by_default) return [row("held by", "the default: no rule matches")];
   if (held === null) return evaluation.rules.map((rule) => row("held by", visibleText(rule)));
   return held.rules.map(({ rule, severity, message }) =>
     row("held by", `${visibleText(rule)} (${severity}): ${quoteVisible(message)}`),
@@ -146,8 +146,8 @@ function reviewOf({
 }: Approval): readonly string[] {
   return [
     row("reviewers", `${endorsements.length} of ${required} approved`),
-    ...endorsements.map(({ key_id: key, at, scope, comment: said }) =>
-      row("", `${visibleText(key)} at ${at}, scope ${scope}${said === undefined ? "" : `: ${quoteVisible(said)}`}`),
+    ...endorsements.map(({ key_id: key, at, scope, comment: remark }) =>
+      row("", `${visibleText(key)} at ${at}, scope ${scope}${remark === undefined ? "" : `: ${quoteVisible(remark)}`}`),
     ),
     ...(state === "denied"
       ? [row("denied by", `${reviewer}${comment === undefined ? "" : `: ${quoteVisible(comment)}`}`)]
@@ -166,14 +166,13 @@ function argumentsOf({ held, withheld }: ApprovalView): readonly string[] {
     return ["arguments, whole", visibleJson(held.action.arguments), ...more];
   }
   if (withheld === "role") return ["arguments are shown to reviewers only"];
-  if (withheld === "over") return ["arguments are kept with the evidence only: nothing is left to decide"];
-  return ["arguments are not kept whole any more: this cannot be approved. Whoever asked may ask again."];
+  if (withheld === "over") return ["arguments are in the evidence only: the review is over"];
+  return ["arguments are no longer stored whole: this cannot be approved. The agent can ask again."];
 }
 
 function changesOf({ since, items, omitted }: ChangeView): readonly string[] {
-  if (items.length === 0)
-    return [`nothing changed since ${since}, the last call of this tool that was approved and ran`];
-  const more = omitted === 0 ? [] : [`and ${omitted} changes more`];
+  if (items.length === 0) return [`unchanged since ${since}, the last call of this tool that was approved and ran`];
+  const more = omitted === 0 ? [] : [`and ${omitted} more changes`];
   return section(`changed since ${since}, the last call of this tool that was approved and ran`, [
     ...items.flatMap(changeLines),
     ...more,
@@ -198,10 +197,13 @@ function recentLine({ time, decision, effect, approval, ...action }: RecentActio
   return `${time}  ${decision ?? "unknown"}  ${effect.replace("_", " ")}  ${actionWords(action)}${review}`;
 }
 
-function nextOf({ approval: { id, state }, withheld }: ApprovalView, where: string): readonly (readonly string[])[] {
+function nextOf(
+  { approval: { id, state }, withheld }: ApprovalView,
+  adminFlag: string,
+): readonly (readonly string[])[] {
   if (state !== "pending" || withheld === "role") return [];
-  const deny = `gateway approvals deny ${id}${where}`;
-  return [section("next", withheld === null ? [`gateway approvals approve ${id}${where}`, deny] : [deny])];
+  const deny = `gateway approvals deny ${id}${adminFlag}`;
+  return [section("next", withheld === null ? [`gateway approvals approve ${id}${adminFlag}`, deny] : [deny])];
 }
 
 function section(title: string, lines: readonly string[]): readonly string[] {

@@ -5,7 +5,7 @@ import { escapeHidden, showText } from "../../action/visible-text.ts";
 import type { ExplainedAction, ExplainedPolicy, Explanation, NearMiss } from "../../explain/explained-decision.ts";
 import { answerView, type View } from "../admin-view.ts";
 
-export const explanation: View = answerView<Explanation>((explained) => {
+export const decisionExplanation: View = answerView<Explanation>((explained) => {
   return { text: describeExplanation(explained).join("\n") };
 });
 
@@ -32,14 +32,14 @@ interface VerdictAnswer {
 export function describeEvaluation(evaluation: EvaluationAnswer): readonly string[] {
   const { decision, risk, verdicts, shadow } = evaluation;
   return [
-    `${decision} (risk ${risk}): ${reasonOf(evaluation)}`,
+    `${decision} (risk ${risk}): ${decisionReason(evaluation)}`,
     ...verdicts.flatMap((verdict) => describeVerdict(verdict, "")),
     ...shadow.flatMap((verdict) => describeVerdict(verdict, " [shadow]")),
   ];
 }
 
 /** The reason of a decision in a few words. */
-export function reasonOf({ by_default: byDefault, rules }: EvaluationAnswer): string {
+export function decisionReason({ by_default: byDefault, rules }: EvaluationAnswer): string {
   if (byDefault) return "by default, no rule matches";
   return rules.length === 0 ? "a policy failed" : rules.join(", ");
 }
@@ -132,8 +132,8 @@ function describeFinding({
   pointer,
 }: ExplainedPolicy["findings"][number]): readonly string[] {
   const place = pointer === undefined ? "" : ` at ${escapeHidden(pointer)}`;
-  const said = message === null ? "" : `: ${escapeHidden(message)}`;
-  return [`  ${escapeHidden(rule)} ${decision}${mode === "shadow" ? " [shadow]" : ""}${place}${said}`];
+  const text = message === null ? "" : `: ${escapeHidden(message)}`;
+  return [`  ${escapeHidden(rule)} ${decision}${mode === "shadow" ? " [shadow]" : ""}${place}${text}`];
 }
 
 function describeNear({ policy, file, line, rule, decision, mode, why }: NearMiss): readonly string[] {

@@ -10,7 +10,7 @@ export const manifestList: View = listView<ManifestView>((manifest) => {
 export const manifestDetail: View = answerView<ManifestView>((manifest) => ({ text: describeManifest(manifest) }));
 
 export const withdrawnManifest: View = answerView((_, { values }) => {
-  return { notes: [`withdrew the manifest of ${values.id}`] };
+  return { notes: [`withdrew the manifest of ${values.task}`] };
 });
 
 function describeManifest(manifest: ManifestView): string {

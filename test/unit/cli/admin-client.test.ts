@@ -1,9 +1,23 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Type } from "@sinclair/typebox";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
 import { fetchItems, fetchWhole, type Values } from "../../../core/cli/admin-client.ts";
+import type { AdminOperation } from "../../../core/operation/operation.ts";
+
+const list: AdminOperation = {
+  id: "admin.list",
+  method: "GET",
+  path: "/list",
+  access: "key",
+  tag: "service",
+  summary: "List things",
+  query: Type.Object({ limit: Type.Integer(), sort: Type.String(), cursor: Type.String() }),
+  response: { status: 200, description: "A page.", content: {} },
+  errors: [],
+};
 
 /** What the admin port answers to each question in turn; the last of it for ever. */
 type Answers = readonly (string | object)[];
@@ -41,7 +55,7 @@ describe("fetchItems(options, operation, values, limit)", () => {
     answers = given;
     const items: unknown[] = [];
     try {
-      for await (const item of fetchItems({ admin }, "GET /list", values, limit)) items.push(item);
+      for await (const item of fetchItems({ admin }, list, values, limit)) items.push(item);
       return items;
     } catch (error) {
       const { code, detail } = GatewayError.from(error);
@@ -74,7 +88,7 @@ describe("fetchItems(options, operation, values, limit)", () => {
 
   it("asks for no page before it is wanted", async () => {
     answers = [{ items: [1, 2], next: "more" }];
-    for await (const item of fetchItems({ admin }, "GET /list")) if (item === 2) break;
+    for await (const item of fetchItems({ admin }, list)) if (item === 2) break;
     expect(asked).to.have.lengthOf(1);
   });
 
@@ -106,8 +120,8 @@ describe("fetchItems(options, operation, values, limit)", () => {
         { items: [1], next: null },
         { items: [1], next: "more" },
       ];
-      expect(await fetchWhole({ admin }, "GET /list")).to.deep.equal([1]);
-      const error = await fetchWhole({ admin }, "GET /list").catch((cause: unknown) => GatewayError.from(cause).code);
+      expect(await fetchWhole({ admin }, list)).to.deep.equal([1]);
+      const error = await fetchWhole({ admin }, list).catch((cause: unknown) => GatewayError.from(cause).code);
       expect(error).to.equal("UPSTREAM_INVALID");
       expect(asked).to.deep.equal(["/list", "/list"]);
     });

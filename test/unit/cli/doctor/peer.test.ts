@@ -7,7 +7,7 @@ import { expect } from "chai";
 import type { DoctorCheck } from "../../../../core/cli/doctor/finding.ts";
 import {
   checkCollector,
-  checkProviders,
+  checkModelProviders,
   checkUpstreams,
   checkWebhooks,
   checkWitnesses,
@@ -86,9 +86,9 @@ describe("doctor: who has to be there", () => {
     const routed = await configured(
       `providers: [${provider}]\nmodel_gateway: {routes: [{model: m, providers: [{name: a}]}]}`,
     );
-    await expectMended(checkProviders, routed, "warn");
+    await expectMended(checkModelProviders, routed, "warn");
     const unrouted = await configured(`providers: [${provider}]`);
-    expect(statuses(await checkProviders(await world.target(unrouted)))).to.deep.equal(["ok"]);
+    expect(statuses(await checkModelProviders(await world.target(unrouted)))).to.deep.equal(["ok"]);
   });
 
   it("finds a webhook that nobody answers, and tells nothing of its URL but the host", async () => {

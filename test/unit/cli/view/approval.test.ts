@@ -3,7 +3,7 @@ import type { Approval } from "../../../../core/action/approval.ts";
 import type { Taint } from "../../../../core/action/session-state.ts";
 import type { ApprovalView } from "../../../../core/approval/view.ts";
 import { approvalNotice } from "../../../../core/approval/view.ts";
-import { approvalLine, describeApproval } from "../../../../core/cli/view/approval.ts";
+import { approvalLine, renderApproval } from "../../../../core/cli/view/approval.ts";
 import { ApprovalWorld } from "../../../support/approval-world.ts";
 import { newAction } from "../../../support/ledger-world.ts";
 
@@ -31,7 +31,7 @@ describe("what reviewers are told of a tainted session", () => {
 
   it("names what it met, where from and when, and nothing that an upstream calls itself is seen as anything else [S51]", async () => {
     const { view } = await hold([taint]);
-    const text = describeApproval(view, 0, "");
+    const text = renderApproval(view, 0, "");
     expect(text).to.match(/^[\n -~]*$/);
     expect(text).to.include("\nrisk        40 of 100, its session's 35\n");
     const [line] = text.split("\n").filter((each) => each.startsWith("tainted"));
@@ -45,7 +45,7 @@ describe("what reviewers are told of a tainted session", () => {
     expect(approvalNotice(approval, approval.requested_at)?.data).to.deep.include({ tainted: ["untrusted", "web"] });
     const { approval: clean, view } = await hold([]);
     expect(approvalLine(clean, 0)).to.not.include("tainted");
-    expect(describeApproval(view, 0, "")).to.not.include("tainted");
+    expect(renderApproval(view, 0, "")).to.not.include("tainted");
     expect(clean).to.not.have.property("tainted");
     expect(approvalNotice(clean, clean.requested_at)?.data).to.deep.include({ tainted: [] });
   });
