@@ -7,7 +7,8 @@ import type { ExportRequest, SessionExport } from "./bundle/session-export.ts";
 import type { ChainStatus } from "./chain/chain-table.ts";
 import type { Ledger } from "./ledger.ts";
 import type { evidenceOperations } from "./operation.ts";
-import type { Disclosure } from "./private/disclosure.ts";
+import type { Disclosure } from "./private/private-field.ts";
+
 import type { EvidenceRecord } from "./record/record.ts";
 import { isAction } from "./record/record-text.ts";
 import { renderHtml, reportPolicy } from "./report/html.ts";

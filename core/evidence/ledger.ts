@@ -15,8 +15,7 @@ import { listRecords, listSessions, type Page, type PageRequest } from "./chain/
 import { Writer } from "./chain/writer.ts";
 import type { KeyStore } from "./key/key-folder.ts";
 import type { WrappingKeyStore } from "./key/wrapping-key.ts";
-import { type Disclosure, discloseRecord } from "./private/disclosure.ts";
-import { FieldHider, type FieldPolicy } from "./private/private-field.ts";
+import { type Disclosure, discloseRecord, FieldHider, type FieldPolicy } from "./private/private-field.ts";
 import type { EvidenceStore } from "./record/key-space.ts";
 import type { ActionRecord, EventKind, EvidenceRecord } from "./record/record.ts";
 import { readFault, rootMessage } from "./record/store-view.ts";
@@ -29,8 +28,6 @@ import { type VerifyReport, verifyChain } from "./verify/verification.ts";
 type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
 
 const defaultQueueLimit = 10_000;
-const writeFailed = "evidence_write_failed";
-const repairFailed = "evidence_repair_failed";
 
 /**
  * The evidence of every tenant: one hash chain each, on one store, through one writer.
@@ -52,7 +49,6 @@ export class Ledger {
   readonly #erasure: Erasure;
   readonly #retention: Retention;
   readonly #recovery: Recovery;
-  readonly #repair: Repair;
 
   private constructor(options: LedgerOptions, highWater: HighWater, epoch: number) {
     const { store, holdsStore, clock, configDigest, observer, queueLimit: limit = defaultQueueLimit } = options;
@@ -63,10 +59,9 @@ export class Ledger {
     this.#chains = new ChainTable({ store, highWater, keys: options.keys, wrappingKeys: options.wrappingKeys, random });
     this.#open = new OpenDecisions(limit);
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
-    this.#writer = new Writer(
-      { store, highWater, limit, holdsStore, observer, onFailure: (cause) => this.#onFailure(writeFailed, cause) },
-      stamp,
-    );
+    const onFailure = (cause: unknown): void => this.#warnOf("evidence_write_failed", cause);
+    const onRefused = (): void => this.#recovery.requestRepair();
+    this.#writer = new Writer({ store, highWater, limit, holdsStore, observer, onFailure, onRefused }, stamp);
     this.#actions = new ActionLog({
       chains: this.#chains,
       open: this.#open,
@@ -74,7 +69,6 @@ export class Ledger {
       hider: new FieldHider(options.fieldPolicy, random),
       random,
       storeLabels: options.fieldPolicy.storeLabels,
-      admit: (kind) => this.#admit(kind),
     });
     this.#approvals = new ApprovalEvidence({
       store,
@@ -83,21 +77,18 @@ export class Ledger {
       writable: () => this.writable,
       record: (tenant, detail, operations) => this.recordEvent(tenant, "approval", detail, operations),
     });
-    const upkeep = { store, chains: this.#chains, writer: this.#writer, random, admit: () => this.#admit("bounded") };
+    const upkeep = { store, chains: this.#chains, writer: this.#writer, random };
     this.#erasure = new Erasure(upkeep);
-    this.#retention = new Retention({ ...upkeep, verify: (tenant, heard) => this.verify(tenant, heard) });
+    this.#retention = new Retention({ ...upkeep, verify: (tenant, onProgress) => this.verify(tenant, onProgress) });
     this.#recovery = new Recovery({
       store,
       chains: this.#chains,
       open: this.#open,
       writer: this.#writer,
       writerId: options.writerId,
-      warn: (message, fields) => this.#warn(message, fields),
-    });
-    this.#repair = new Repair({
       clock,
-      attempt: () => this.#recovery.reopen(),
-      onFailure: (cause) => this.#onFailure(repairFailed, cause),
+      warn: (message, fields) => this.#warn(message, fields),
+      onFailure: (cause) => this.#warnOf("evidence_repair_failed", cause),
     });
   }
 
@@ -149,15 +140,15 @@ export class Ledger {
   ): Promise<void> {
     checkIntegers(detail);
     const chain = await this.#chains.open(tenant);
-    this.#admit("bounded");
+    this.#writer.admit("bounded");
     const happening = typeof operations === "function" ? operations() : operations;
     await this.#writer.appendEvent(chain, { kind, detail }, happening).durable;
   }
 
   /** Hands a tenant's chain over to a new key, and says which; `asked` goes on record with it. See `handOver`. */
   async rotateKey(tenant: string, asked?: JsonObject): Promise<string> {
-    const [chains, writer, { keys }] = [this.#chains, this.#writer, this.#options];
-    return rotateSigningKey({ chains, keys, writer, admit: () => this.#admit("bounded") }, tenant, asked);
+    const parts = { chains: this.#chains, writer: this.#writer, keys: this.#options.keys };
+    return rotateSigningKey(parts, tenant, asked);
   }
 
   /** Erases private fields for good; see `Erasure.erase`. */
@@ -233,7 +224,7 @@ export class Ledger {
   async close(): Promise<void> {
     await this.#chains.settled();
     await this.#writer.close();
-    await this.#repair.settled();
+    await this.#recovery.settled();
     await this.#highWater.close();
   }
 
@@ -246,12 +237,7 @@ export class Ledger {
     }
   }
 
-  #admit(kind: "bounded" | "outcome"): void {
-    if (this.#writer.failed) this.#repair.request();
-    this.#writer.admit(kind);
-  }
-
-  #onFailure(message: string, cause: unknown): void {
+  #warnOf(message: string, cause: unknown): void {
     this.#warn(message, { cause: rootMessage(cause) });
   }
 
@@ -284,47 +270,4 @@ export interface LedgerOptions {
   readonly queueLimit?: number;
   readonly observer?: CommitObserver;
   readonly onWarning?: (message: string, fields: object) => void;
-}
-
-interface RepairOptions {
-  readonly clock: Clock;
-  readonly attempt: () => Promise<void>;
-  /** Hears each attempt that failed. */
-  readonly onFailure: (cause: unknown) => void;
-}
-
-const intervalMs = 1_000;
-
-/** Attempts a repair when somebody needs it: one at a time, at most one a second. Needs no timer. */
-class Repair {
-  readonly #options: RepairOptions;
-  #running: Promise<void> | null = null;
-  #lastMs = Number.NEGATIVE_INFINITY;
-
-  constructor(options: RepairOptions) {
-    this.#options = options;
-  }
-
-  /** Starts an attempt unless one runs or ran just now. A clock set back counts as time passed. */
-  request(): void {
-    const now = this.#options.clock();
-    if (this.#running !== null || Math.abs(now - this.#lastMs) < intervalMs) return;
-    this.#lastMs = now;
-    this.#running = this.#run();
-  }
-
-  /** Resolves when no attempt runs. */
-  async settled(): Promise<void> {
-    await this.#running;
-  }
-
-  async #run(): Promise<void> {
-    try {
-      await this.#options.attempt();
-    } catch (cause) {
-      this.#options.onFailure(cause);
-    } finally {
-      this.#running = null;
-    }
-  }
 }

@@ -1,7 +1,8 @@
 import { type Health, healthStatus } from "../../http/health.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import { type AdminHandlers, replyWith } from "../../operation/operation.ts";
-import { type GraphqlSources, graphqlExecutor, readVariables } from "../graphql/endpoint.ts";
+import { graphqlExecutor, readVariables } from "../graphql/endpoint.ts";
+import type { GraphqlSources } from "../graphql/resolver.ts";
 import { buildDocument } from "./document.ts";
 import type { serviceOperations } from "./service.ts";
 

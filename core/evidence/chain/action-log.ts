@@ -6,14 +6,11 @@ import { GatewayError } from "../../action/error.ts";
 import type { Evaluation } from "../../action/evaluation.ts";
 import { fingerprint } from "../../action/fingerprint.ts";
 import type { Random } from "../../action/id.ts";
-import type { Json } from "../../action/json.ts";
 import { releaseHeld, sealHeld } from "../private/held-action.ts";
-
-import type { FieldHider, HiddenValue } from "../private/private-field.ts";
+import type { FieldHider } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
-
-import { type Bound, decisionBody, outcomeBody } from "./seal.ts";
+import { type ActionCommitments, decisionContent, outcomeContent } from "./seal.ts";
 import type { Writer } from "./writer.ts";
 
 interface ActionLogParts {
@@ -22,12 +19,11 @@ interface ActionLogParts {
   readonly writer: Writer;
   readonly hider: FieldHider;
   readonly random: Random;
+  /** False leaves the labels of sessions out of records. */
   readonly storeLabels: boolean;
-  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken; nothing comes between it and the append. */
-  readonly admit: (kind: "bounded" | "outcome") => void;
 }
 
-/** The two steps of each action: what was decided, and what came of it. Their values lie apart from the chain. */
+/** Records the two steps of each action: the decision and the outcome. Their private values lie apart from the chain. */
 export class ActionLog {
   readonly #parts: ActionLogParts;
 
@@ -35,62 +31,71 @@ export class ActionLog {
     this.#parts = parts;
   }
 
+  /** See `Ledger.recordDecision`. */
   async recordDecision(
     action: ActionEnvelope,
     evaluation: Evaluation,
     step?: ApprovalStep,
     commitHook?: DecisionCommitHook,
   ): Promise<DurableDecision> {
-    const { chains, open, writer, hider, admit } = this.#parts;
+    const { chains, open, writer, hider } = this.#parts;
+    const { id, tenant } = action;
     checkSubject(action, evaluation);
-    const chain = await chains.open(action.tenant);
+    const chain = await chains.open(tenant);
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
     if (evaluation.decision !== "block") commitHook?.check();
-    if (dispatched) open.checkRoom(action.tenant, action.id);
-    admit("bounded");
+    if (dispatched) open.checkRoom(tenant, id);
+    writer.admit("bounded");
     const hidden = hider.hide(action.tool, action.arguments);
-    const bound = {
+    const commitments = {
       fingerprint: chain.wrapping.commitFingerprint(fingerprint(action)),
       argumentsDigest: hidden.digest,
     };
-    const key = openKey(action.tenant, action.id);
-    const { seq, durable } = writer.appendAction(
-      chain,
-      decisionBody(this.#tell(action), evaluation, bound, step?.approval, commitHook?.use(dispatched)),
-      { arguments: hidden.fields },
-      (at) => [
-        ...(dispatched ? ([{ type: "put", key, value: String(at) }] as const) : []),
-        ...(step === undefined ? [] : this.#take(chain, at, step)),
-        ...(commitHook?.operations(dispatched) ?? []),
-      ],
-    );
-    if (dispatched) await open.registerPending(action.tenant, action.id, bound, durable);
+    const use = commitHook?.use(dispatched);
+    const content = decisionContent(this.#redactLabels(action), evaluation, commitments, step?.approval, use);
+    const operationsAt = (at: number): BatchOperation[] => {
+      const operations: BatchOperation[] = [];
+      if (dispatched) operations.push({ type: "put", key: openKey(tenant, id), value: String(at) });
+      if (step !== undefined) operations.push(...this.#approvalOperations(chain, at, step));
+      if (commitHook !== undefined) operations.push(...commitHook.operations(dispatched));
+      return operations;
+    };
+    const { seq, durable } = writer.appendAction(chain, content, { arguments: hidden.fields }, operationsAt);
+    if (dispatched) await open.registerPending(tenant, id, commitments, durable);
     else await durable;
-    return { actionId: action.id, evaluationId: evaluation.id, seq };
+    return { actionId: id, evaluationId: evaluation.id, seq };
   }
 
+  /** See `Ledger.recordOutcome`. */
   async recordOutcome(
     action: ActionEnvelope,
     outcome: Outcome,
     judged?: Evaluation,
     commitHook?: Pick<CommitHook, "operations">,
   ): Promise<void> {
-    const { chains, open, writer, hider, admit } = this.#parts;
+    const { chains, open, writer, hider } = this.#parts;
+    const { id, tenant, tool } = action;
     if (judged !== undefined) checkSubject(action, judged);
-    const chain = await chains.open(action.tenant);
-    // Taken even if it cannot be written now: the next repair or start then finds it abandoned.
-    const bound = open.claimPending(action.tenant, action.id);
-    admit("outcome");
-    const hidden = outcome.status === "unknown" ? undefined : hideOutput(hider, action, outcome.output, judged);
-    const body = outcomeBody(this.#tell(action), outcome, judged, bound, hidden?.digest);
-    const disclosure = hidden === undefined ? undefined : { output: hidden.fields };
-    const key = openKey(action.tenant, action.id);
-    const operations = (): BatchOperation[] => [{ type: "del", key }, ...(commitHook?.operations() ?? [])];
-    await writer.appendAction(chain, body, disclosure, operations).durable;
+    const chain = await chains.open(tenant);
+    // Claimed even if the outcome cannot be written now: the next repair or start then finds the decision abandoned.
+    const commitments = open.claimPending(tenant, id);
+    writer.admit("outcome");
+    let hidden: ReturnType<FieldHider["hide"]> | undefined;
+    if (outcome.status !== "unknown") {
+      // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
+      const isJudged = judged === undefined || judged.verdicts.every(({ error }) => error === undefined);
+      hidden = isJudged ? hider.hide(tool, outcome.output) : hider.withhold(outcome.output);
+    }
+    const content = outcomeContent(this.#redactLabels(action), outcome, judged, commitments, hidden?.digest);
+    const operationsAt = (): BatchOperation[] => [
+      { type: "del", key: openKey(tenant, id) },
+      ...(commitHook?.operations() ?? []),
+    ];
+    await writer.appendAction(chain, content, hidden && { output: hidden.fields }, operationsAt).durable;
   }
 
-  /** What happens to an approval with the decision `seq`. */
-  #take(
+  /** The writes of an approval that commit with the decision `seq`. */
+  #approvalOperations(
     { tenant, id, wrapping }: EvidenceChain,
     seq: number,
     { holds, releases, operations }: ApprovalStep,
@@ -103,41 +108,29 @@ export class ActionLog {
     ];
   }
 
-  /** The action as its records may tell it. */
-  #tell(action: ActionEnvelope): ActionEnvelope {
+  #redactLabels(action: ActionEnvelope): ActionEnvelope {
     const { id, transport } = action.session;
     return this.#parts.storeLabels ? action : { ...action, session: { id, transport } };
   }
-}
-
-/** A policy that could not answer may be the one that would have redacted: of what it saw, nothing is kept. */
-function hideOutput(
-  hider: FieldHider,
-  action: ActionEnvelope,
-  output: Json,
-  judged: Evaluation | undefined,
-): HiddenValue {
-  const isJudged = judged === undefined || judged.verdicts.every(({ error }) => error === undefined);
-  return isJudged ? hider.hide(action.tool, output) : hider.withhold(output);
 }
 
 function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {
   if (evaluation.actionId !== action.id) throw new TypeError("evidence: the evaluation is of another action");
 }
 
-/** A dispatched decision in the store that nobody is going to bring the outcome of. */
+/** A dispatched decision in the store whose outcome no process will record. */
 export interface Abandoned {
   readonly tenant: string;
   readonly seq: number;
 }
 
 /**
- * The dispatched decisions whose outcome this process still owes: at most `limit` over all tenants.
- * The store keeps the same set (`openKey`), and is ahead of this one exactly by what was abandoned.
+ * The dispatched decisions of this process whose outcome is pending: at most `limit` over all tenants.
+ * The store keeps the same set (`openKey`), and exceeds this one exactly by the abandoned decisions.
  */
 export class OpenDecisions {
   readonly #limit: number;
-  readonly #bounds = new Map<string, Bound>();
+  readonly #pending = new Map<string, ActionCommitments>();
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -145,39 +138,45 @@ export class OpenDecisions {
 
   /** Throws EVIDENCE_UNAVAILABLE when one more would be too many, TypeError when the action is open already. */
   checkRoom(tenant: string, actionId: string): void {
-    if (this.#bounds.has(openKey(tenant, actionId)))
+    if (this.#pending.has(openKey(tenant, actionId))) {
       throw new TypeError("evidence: the action's decision is already open");
-    if (this.#bounds.size < this.#limit) return;
+    }
+    if (this.#pending.size < this.#limit) return;
     throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${this.#limit} actions wait for their outcome`);
   }
 
-  /** Holds the decision open as soon as it is sealed; lets go, and rejects, where it did not become durable. */
-  async registerPending(tenant: string, actionId: string, bound: Bound, durable: Promise<void>): Promise<void> {
+  /** Registers a decision as soon as it is sealed; removes it, and rejects, where it did not become durable. */
+  async registerPending(
+    tenant: string,
+    actionId: string,
+    commitments: ActionCommitments,
+    durable: Promise<void>,
+  ): Promise<void> {
     const key = openKey(tenant, actionId);
-    this.#bounds.set(key, bound);
+    this.#pending.set(key, commitments);
     try {
       await durable;
     } catch (error) {
-      this.#bounds.delete(key);
+      this.#pending.delete(key);
       throw error;
     }
   }
 
-  /** Ends an open decision. Throws TypeError when there is none: no outcome without, or twice for, a decision. */
-  claimPending(tenant: string, actionId: string): Bound {
+  /** Removes an open decision and returns its commitments. Throws TypeError without one: each has exactly one outcome. */
+  claimPending(tenant: string, actionId: string): ActionCommitments {
     const key = openKey(tenant, actionId);
-    const bound = this.#bounds.get(key);
-    if (bound === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
-    this.#bounds.delete(key);
-    return bound;
+    const commitments = this.#pending.get(key);
+    if (commitments === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
+    this.#pending.delete(key);
+    return commitments;
   }
 
-  /** What is open in the store and not here. Call while nothing is appended. */
+  /** Lists what is open in the store and not pending here. Call while nothing is appended. */
   async findAbandoned(store: EvidenceStore, tenants: readonly string[]): Promise<Abandoned[]> {
     const found: Abandoned[] = [];
     for (const tenant of tenants) {
       for await (const [key, seq] of store.iterator(openRange(tenant))) {
-        if (!this.#bounds.has(key)) found.push({ tenant, seq: Number(seq) });
+        if (!this.#pending.has(key)) found.push({ tenant, seq: Number(seq) });
       }
     }
     return found;

@@ -2,7 +2,7 @@ import type { SigningKey } from "../../action/signing-key.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";
 import type { WrappingKey, WrappingKeyStore } from "../key/wrapping-key.ts";
-import { fitsNewest } from "../private/disclosure.ts";
+import { opensNewest } from "../private/private-field.ts";
 import { checkpointKey, type EvidenceStore, recordKey, recordRange, seqIn } from "../record/key-space.ts";
 import { isChainFault } from "../record/reason.ts";
 import { isCheckpointSignedBy, parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
@@ -83,7 +83,7 @@ async function openKeys(source: ChainSource, chain: string): Promise<Pick<Loaded
 async function loadWrappingKey(source: ChainSource, tenant: string, chain: string): Promise<WrappingKey | string> {
   const key = await source.wrappingKeys.find(chain);
   if (key === undefined) return "has no good wrapping key in the key folder";
-  const fits = await fitsNewest(source.store, key, tenant, chain);
+  const fits = await opensNewest(source.store, key, tenant, chain);
   return fits ? key : "has a wrapping key that does not open its private entries";
 }
 

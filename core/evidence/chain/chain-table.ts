@@ -70,8 +70,10 @@ export class ChainTable {
 
   /** The tenant's chain; a new one is named, durably, first. Throws EVIDENCE_UNAVAILABLE where the tenant is refused. */
   async open(tenant: string): Promise<EvidenceChain> {
+    const chain = this.#chains.get(tenant);
+    if (chain !== undefined && !this.#refused.has(tenant)) return chain;
     this.checkTrusted(tenant);
-    return this.#chains.get(tenant) ?? (await this.#openNew(tenant));
+    return this.#openNew(tenant);
   }
 
   /** The chain of a tenant that has one. Throws NOT_FOUND, or EVIDENCE_UNAVAILABLE where the tenant is refused. */

@@ -64,8 +64,14 @@ export class HighWaterFile implements HighWater {
   }
 
   async advance(marks: Iterable<Mark>): Promise<void> {
-    const written = [...marks].map((mark) => ({ mark, slot: this.#nextSlot(mark.tenant) }));
-    await Promise.all(written.map(({ mark, slot }) => this.#writePage(mark, slot)));
+    const written: { readonly mark: Mark; readonly slot: Slot }[] = [];
+    const writes: Promise<void>[] = [];
+    for (const mark of marks) {
+      const slot = this.#nextSlot(mark.tenant);
+      written.push({ mark, slot });
+      writes.push(this.#writePage(mark, slot));
+    }
+    await Promise.all(writes);
     await this.#handle.datasync();
     // Only now: after a failure the next attempt must hit the same page, not the one that is still good.
     for (const { mark, slot } of written) this.#keep(mark, slot);

@@ -9,23 +9,21 @@ interface KeyRotationParts {
   readonly chains: ChainTable;
   readonly keys: KeyStore;
   readonly writer: Writer;
-  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
-  readonly admit: () => void;
 }
 
 /**
- * Hands a tenant's chain over to a new key, while others go on recording, and says which: the hand-over is a record that
- * both keys sign, and whatever is sealed after it is signed by the new key alone. `asked` is who asked for it: an
- * `admin` record right before, in the same batch. Durable when it resolves. Where it rejects with EVIDENCE_UNAVAILABLE,
- * the chain stays with its old key unless the disk kept what it refused to confirm.
+ * Rotates the signing key of a tenant's chain while others go on recording, and returns the id of the new key. The
+ * rotation is a record that both keys sign; whatever is sealed after it is signed by the new key alone. `asked` is the
+ * detail of an `admin` record right before it, in the same batch: who asked for the rotation. Durable when it resolves.
+ * Where it rejects with EVIDENCE_UNAVAILABLE, the old key stays in force unless the disk kept what it did not confirm.
  */
 export async function rotateSigningKey(parts: KeyRotationParts, tenant: string, asked?: JsonObject): Promise<string> {
-  const { chains, writer, admit } = parts;
+  const { chains, writer } = parts;
   await chains.open(tenant);
-  admit(); // before the key is made: a disk that fails must not fill with keys
+  writer.admit("bounded"); // before the key is made: a disk that fails must not fill with keys
   const successor = await createKey(parts.keys);
-  const chain = chains.get(tenant); // asked again: the tenant may have been refused meanwhile
-  admit();
+  const chain = chains.get(tenant); // again: the tenant may have been refused meanwhile
+  writer.admit("bounded");
   if (asked !== undefined) void writer.appendEvent(chain, { kind: "admin", detail: asked });
   await writer.appendRotation(chain, successor).durable;
   return successor.id;

@@ -1,12 +1,13 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
+import type { Clock } from "../../action/id.ts";
 import { durably, type EvidenceStore, openKey, probeKey, recordKey } from "../record/key-space.ts";
 import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import type { Abandoned, OpenDecisions } from "./action-log.ts";
 import type { ChainTable } from "./chain-table.ts";
-import { unknownBody } from "./seal.ts";
+import { unknownOutcomeContent } from "./seal.ts";
 import type { Writer } from "./writer.ts";
 
 interface RecoveryOptions {
@@ -15,40 +16,68 @@ interface RecoveryOptions {
   readonly open: OpenDecisions;
   readonly writer: Writer;
   readonly writerId: string;
+  readonly clock: Clock;
   readonly warn: (message: string, fields: object) => void;
+  /** Called for each attempt to repair that failed. */
+  readonly onFailure: (cause: unknown) => void;
 }
 
 const settledAtOnce = 256;
+const repairIntervalMs = 1_000;
 
 /** Brings the ledger's memory back in line with the disk, at a start and after a failed write. */
 export class Recovery {
   readonly #options: RecoveryOptions;
+  #isStarted = false;
+  #repair: Promise<void> | null = null;
+  #repairedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: RecoveryOptions) {
     this.#options = options;
   }
 
-  /** Checks every chain against its mark, and settles what a former process left open. */
+  /** Checks every chain against its mark, and records `unknown` for each decision that a former process left open. */
   async start(): Promise<void> {
     await this.#settle(await this.#load(), "process ended before the outcome was recorded");
+    this.#isStarted = true;
   }
 
   /**
-   * The same after a failed write, on a store opened anew: half a record in LevelDB's log makes it write behind that
-   * what it can never read back. Rejects while the disk still fails.
+   * Begins to repair after a failed write, unless a repair runs or ran within the last second. Needs no timer: demand
+   * drives it. A clock set back counts as time passed.
    */
-  async reopen(): Promise<void> {
-    const { store, writer, warn } = this.#options;
+  requestRepair(): void {
+    const now = this.#options.clock();
+    if (!this.#isStarted || this.#repair !== null || Math.abs(now - this.#repairedMs) < repairIntervalMs) return;
+    this.#repairedMs = now;
+    this.#repair = this.#reopen()
+      .catch((cause: unknown) => this.#options.onFailure(cause))
+      .finally(() => {
+        this.#repair = null;
+      });
+  }
+
+  /** Resolves when no repair runs. */
+  async settled(): Promise<void> {
+    await this.#repair;
+  }
+
+  /**
+   * Does what a start does, on a store opened anew: after half a record in LevelDB's log, whatever is written behind it
+   * can never be read back. Rejects while the disk still fails.
+   */
+  async #reopen(): Promise<void> {
+    const { store, writer, writerId, warn } = this.#options;
     await store.close();
     await store.open();
-    await store.put(probeKey, this.#options.writerId, durably);
+    await store.put(probeKey, writerId, durably);
     const abandoned = await this.#load();
     writer.resume();
     await this.#settle(abandoned, "evidence could not be written when the outcome was due");
     warn("evidence_repaired", { unknown: abandoned.length });
   }
 
-  /** Reads the chains back; returns the dispatched decisions nobody will bring the outcome of. */
+  /** Reads the chains back; returns the dispatched decisions whose outcome no process will record. */
   async #load(): Promise<readonly Abandoned[]> {
     const { store, chains, open, warn } = this.#options;
     await chains.load();
@@ -62,7 +91,7 @@ export class Recovery {
     }
   }
 
-  /** A tenant whose decision cannot be settled is refused; the disk failing again ends the recovery. */
+  /** A tenant whose decision cannot be settled is refused; another failure of the disk ends the recovery. */
   async #settleOne(each: Abandoned, reason: string): Promise<void> {
     const { store, chains, writer, warn } = this.#options;
     try {
@@ -70,7 +99,7 @@ export class Recovery {
       const chain = await chains.open(each.tenant);
       const operation: BatchOperation = { type: "del", key: openKey(each.tenant, decision.action.id) };
       writer.admit("outcome");
-      await writer.appendAction(chain, unknownBody(decision, reason), undefined, () => [operation]).durable;
+      await writer.appendAction(chain, unknownOutcomeContent(decision, reason), undefined, () => [operation]).durable;
     } catch (error) {
       if (writer.failed || !(error instanceof GatewayError)) throw error;
       chains.refuse(each.tenant, error.detail ?? error.message);
@@ -79,11 +108,12 @@ export class Recovery {
   }
 }
 
-/** The record of an abandoned decision. Throws EVIDENCE_UNAVAILABLE where the store holds something else in its place. */
+/** Reads the record of an abandoned decision. Throws EVIDENCE_UNAVAILABLE where the store holds anything else. */
 async function readAbandoned(store: EvidenceStore, { tenant, seq }: Abandoned): Promise<ActionRecord> {
   const text = Number.isSafeInteger(seq) ? await store.get(recordKey(tenant, seq)) : undefined;
   const record = text === undefined ? undefined : readRecord(text);
-  if (record !== undefined && !isChainFault(record) && isAction(record) && record.effect === "dispatched")
+  if (record !== undefined && !isChainFault(record) && isAction(record) && record.effect === "dispatched") {
     return record;
+  }
   throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` has no open decision at record ${seq}`);
 }

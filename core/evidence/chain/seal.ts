@@ -20,12 +20,12 @@ import {
   type RecordedPrincipal,
   type RecordedRedaction,
   type RecordedSession,
-  type RecordedShadowDecision,
   type RecordedTicket,
   type RecordWriter,
   recordSchema,
 } from "../record/record.ts";
 import { recordText } from "../record/record-text.ts";
+import type { ChainHead } from "./chain-walk.ts";
 
 /** A record with its exact bytes and their digest. */
 export interface Sealed<R extends EvidenceRecord = EvidenceRecord> {
@@ -35,15 +35,14 @@ export interface Sealed<R extends EvidenceRecord = EvidenceRecord> {
   readonly hash: string;
 }
 
-/** The place of the next record in its chain. */
-export interface RecordPlace {
+/** The chain that a record is appended to, and its last record. */
+interface AppendedChain {
   readonly tenant: string;
-  readonly chain: string;
-  readonly seq: number;
-  readonly prevHash: string;
+  readonly id: string;
+  readonly head: ChainHead;
 }
 
-/** What every record of this process has in common, and where its time and salt come from. */
+/** What every record of this process has in common, and the sources of its time and salt. */
 export interface Stamp {
   readonly clock: Clock;
   readonly random: Random;
@@ -53,53 +52,56 @@ export interface Stamp {
 
 const saltBytes = 16;
 const idBytes = 10;
+const maxReason = 1_024;
 
-// INVARIANT: the members of the literals below are in RFC 8785 order; `recordText` relies on it.
+// INVARIANT: the members of every literal below are in RFC 8785 order; `recordText` relies on it.
 
+/** Makes the record of a step of an action that follows the head of the chain. */
 export function sealAction(
-  body: ActionContent,
-  place: RecordPlace,
+  content: ActionContent,
+  { tenant, id: chain, head }: AppendedChain,
   session: RecordedSession,
   stamp: Stamp,
 ): Sealed<ActionRecord> {
-  const { id, salt, time } = mark(stamp);
+  const { id, salt, time } = drawIdentity(stamp);
   return seal({
-    action: body.action,
-    approval: body.approval,
-    chain: place.chain,
-    client: body.client,
+    action: content.action,
+    approval: content.approval,
+    chain,
+    client: content.client,
     config_digest: stamp.configDigest,
-    effect: body.effect,
-    evaluation: body.evaluation,
+    effect: content.effect,
+    evaluation: content.evaluation,
     id,
-    kind: body.kind,
-    prev_hash: place.prevHash,
-    principal: body.principal,
-    reason: body.reason,
+    kind: content.kind,
+    prev_hash: head.hash,
+    principal: content.principal,
+    reason: content.reason,
     salt,
     schema: recordSchema,
-    seq: place.seq,
+    seq: head.seq + 1,
     session,
-    tenant: place.tenant,
-    ticket: body.ticket,
+    tenant,
+    ticket: content.ticket,
     time,
     writer: stamp.writer,
   });
 }
 
-export function sealEvent(body: EventContent, place: RecordPlace, stamp: Stamp): Sealed {
-  const { id, salt, time } = mark(stamp);
+/** Makes the record of an event that follows the head of the chain. */
+export function sealEvent(content: EventContent, { tenant, id: chain, head }: AppendedChain, stamp: Stamp): Sealed {
+  const { id, salt, time } = drawIdentity(stamp);
   return seal({
-    chain: place.chain,
+    chain,
     config_digest: stamp.configDigest,
-    detail: body.detail,
+    detail: content.detail,
     id,
-    kind: body.kind,
-    prev_hash: place.prevHash,
+    kind: content.kind,
+    prev_hash: head.hash,
     salt,
     schema: recordSchema,
-    seq: place.seq,
-    tenant: place.tenant,
+    seq: head.seq + 1,
+    tenant,
     time,
     writer: stamp.writer,
   });
@@ -110,29 +112,17 @@ function seal<R extends EvidenceRecord>(record: R): Sealed<R> {
   return { record, text, hash: sha256Hex(text) };
 }
 
-function mark(stamp: Stamp): { readonly id: string; readonly salt: string; readonly time: string } {
-  const now = stamp.clock();
-  const bytes = stamp.random(idBytes + saltBytes);
+function drawIdentity({ clock, random }: Stamp): { readonly id: string; readonly salt: string; readonly time: string } {
+  const now = clock();
+  const bytes = random(idBytes + saltBytes);
   return {
-    id: uuidV7(now, bytes.subarray(0, idBytes)),
-    salt: base64Url(bytes.subarray(idBytes)),
+    id: uuidV7(now, bytes),
+    salt: Buffer.from(bytes.buffer, bytes.byteOffset + idBytes, saltBytes).toString("base64url"),
     time: new Date(now).toISOString(),
   };
 }
 
-function base64Url(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
-}
-
-/** The epoch of this process: one more than the last, on disk before any record carries it. */
-export async function advanceEpoch(store: EvidenceStore): Promise<number> {
-  const epoch = Number((await store.get(epochKey)) ?? 0) + 1;
-  if (!Number.isSafeInteger(epoch)) throw new GatewayError("STATE_UNUSABLE", "expected `epoch` to be a number");
-  await store.put(epochKey, String(epoch), durably);
-  return epoch;
-}
-
-/** What an action's record says, before it has a place in a chain and in a session. */
+/** The content of an action's record, before it has a place in a chain and in a session. */
 export interface ActionContent {
   readonly kind: ActionKind;
   readonly action: RecordedAction;
@@ -151,62 +141,58 @@ export interface EventContent {
   readonly detail: JsonObject;
 }
 
-/** What an outcome repeats of its decision. */
-export interface Bound {
+/** Commitments that an outcome repeats of its decision. */
+export interface ActionCommitments {
   readonly fingerprint: string;
   readonly argumentsDigest: string;
 }
 
-const maxReason = 1_024;
-
-// INVARIANT: the members of every literal below are in RFC 8785 order; `recordText` relies on it.
-
-export function decisionBody(
+export function decisionContent(
   action: ActionEnvelope,
   evaluation: Evaluation,
-  bound: Bound,
+  commitments: ActionCommitments,
   approval?: RecordedApproval,
   use?: TicketUse,
 ): ActionContent {
+  const { ticket } = action;
   const dispatched = evaluation.decision === "allow" || approval?.state === "consumed";
   return {
+    ...recordAction(action, commitments, undefined),
     kind: "decision",
-    action: recordAction(action, bound, undefined),
-    approval: approval === undefined ? undefined : recordApproval(approval),
-    client: recordClient(action),
+    approval: approval && {
+      fingerprint: approval.fingerprint,
+      id: approval.id,
+      reviewer: approval.reviewer,
+      state: approval.state,
+    },
     effect: dispatched ? "dispatched" : "not_dispatched",
     evaluation: recordEvaluation(evaluation),
-    principal: recordPrincipal(action),
     reason: undefined,
-    session: action.session,
-    ticket: recordTicket(action, use),
+    ticket: ticket && { id: ticket.id ?? undefined, of: use?.of, standing: ticket.standing, use: use?.use },
   };
 }
 
-/** `outputDigest` is the commitment to the answer; undefined where there was none. */
-export function outcomeBody(
+/** `judged` is the evaluation of the output, `outputDigest` the commitment to it; undefined where there was no output. */
+export function outcomeContent(
   action: ActionEnvelope,
   outcome: Outcome,
   judged: Evaluation | undefined,
-  bound: Bound,
+  commitments: ActionCommitments,
   outputDigest: string | undefined,
 ): ActionContent {
   return {
+    ...recordAction(action, commitments, outputDigest),
     kind: "outcome",
-    action: recordAction(action, bound, outputDigest),
     approval: undefined,
-    client: recordClient(action),
     effect: outcome.status,
-    evaluation: judged === undefined ? undefined : recordEvaluation(judged),
-    principal: recordPrincipal(action),
+    evaluation: judged && recordEvaluation(judged),
     reason: outcome.status === "unknown" ? outcome.reason.slice(0, maxReason).toWellFormed() : undefined,
-    session: action.session,
     ticket: undefined,
   };
 }
 
 /** The outcome of a decision whose own outcome can no longer be known. */
-export function unknownBody(decision: ActionRecord, reason: string): ActionContent {
+export function unknownOutcomeContent(decision: ActionRecord, reason: string): ActionContent {
   const { id, label, transport } = decision.session;
   return {
     kind: "outcome",
@@ -222,76 +208,62 @@ export function unknownBody(decision: ActionRecord, reason: string): ActionConte
   };
 }
 
-function recordAction(action: ActionEnvelope, bound: Bound, outputDigest: string | undefined): RecordedAction {
+function recordAction(
+  action: ActionEnvelope,
+  commitments: ActionCommitments,
+  outputDigest: string | undefined,
+): Pick<ActionContent, "action" | "client" | "principal" | "session"> {
+  const { client, principal, session } = action;
   return {
-    arguments_digest: bound.argumentsDigest,
-    capability: action.capability,
-    fingerprint: bound.fingerprint,
-    id: action.id,
-    output_digest: outputDigest,
-    phase: action.phase,
-    protocol: action.protocol,
-    target: action.target,
-    task: action.task,
-    tool: action.tool,
-    tool_definition: action.tool_definition?.digest,
+    action: {
+      arguments_digest: commitments.argumentsDigest,
+      capability: action.capability,
+      fingerprint: commitments.fingerprint,
+      id: action.id,
+      output_digest: outputDigest,
+      phase: action.phase,
+      protocol: action.protocol,
+      target: action.target,
+      task: action.task,
+      tool: action.tool,
+      tool_definition: action.tool_definition?.digest,
+    },
+    client: { address: client.address, name: client.name, version: client.version },
+    principal: { id: principal.id, key_id: principal.keyId, role: principal.role },
+    session,
   };
 }
 
-function recordApproval({ fingerprint, id, reviewer, state }: RecordedApproval): RecordedApproval {
-  return { fingerprint, id, reviewer, state };
-}
-
-function recordTicket({ ticket }: ActionEnvelope, use: TicketUse | undefined): RecordedTicket | undefined {
-  return ticket && { id: ticket.id ?? undefined, of: use?.of, standing: ticket.standing, use: use?.use };
-}
-
-function recordClient(action: ActionEnvelope): ClientIdentity {
-  const { address, name, version } = action.client;
-  return { address, name, version };
-}
-
-function recordPrincipal(action: ActionEnvelope): RecordedPrincipal {
-  const { id, keyId, role } = action.principal;
-  return { id, key_id: keyId, role };
-}
-
 function recordEvaluation(evaluation: Evaluation): RecordedEvaluation {
+  const wouldHave = shadowDecisions(evaluation);
   return {
     by_default: evaluation.byDefault,
     decision: evaluation.decision,
     duration_us: integer("durationUs", evaluation.durationUs),
-    errors: evaluation.verdicts.filter((verdict) => verdict.error !== undefined).map((verdict) => verdict.policy.name),
+    errors: evaluation.verdicts.flatMap(({ error, policy }) => (error === undefined ? [] : [policy.name])),
     id: evaluation.id,
     policies: evaluation.verdicts.map(recordPolicy),
     risk: integer("risk", evaluation.risk),
-    rules: evaluation.determining.map((finding) => finding.rule),
+    rules: evaluation.determining.map(({ rule }) => rule),
     shadow: evaluation.shadow.map(recordPolicy),
-    would_have: recordTrials(evaluation),
+    would_have: wouldHave.length === 0 ? undefined : wouldHave.map(({ decision, rule }) => ({ decision, rule })),
   };
 }
 
-function recordTrials(evaluation: Evaluation): readonly RecordedShadowDecision[] | undefined {
-  const found = shadowDecisions(evaluation);
-  return found.length === 0 ? undefined : found.map(({ decision, rule }) => ({ decision, rule }));
-}
-
-function recordPolicy(verdict: PolicyVerdict): RecordedPolicy {
-  const { digest, kind, name, signer, version } = verdict.policy;
+function recordPolicy({ policy, durationUs, redactions, decision }: PolicyVerdict): RecordedPolicy {
   return {
-    digest,
-    duration_us: integer("durationUs", verdict.durationUs),
-    kind,
-    name,
-    redactions: recordRedactions(verdict.redactions),
-    signer,
-    verdict: verdict.decision,
-    version,
+    digest: policy.digest,
+    duration_us: integer("durationUs", durationUs),
+    kind: policy.kind,
+    name: policy.name,
+    redactions: redactions && countRedactions(redactions),
+    signer: policy.signer,
+    verdict: decision,
+    version: policy.version,
   };
 }
 
-function recordRedactions(redactions: PolicyVerdict["redactions"]): RecordedRedaction[] | undefined {
-  if (redactions === undefined) return undefined;
+function countRedactions(redactions: NonNullable<PolicyVerdict["redactions"]>): RecordedRedaction[] {
   const counts = new Map<string, number>();
   for (const { rule } of redactions) counts.set(rule, (counts.get(rule) ?? 0) + 1);
   return Array.from(counts, ([rule, count]) => ({ count, rule }));
@@ -303,9 +275,16 @@ export function checkIntegers(value: Json): void {
   if (typeof value === "object" && value !== null) Object.values(value).forEach(checkIntegers);
 }
 
-/** Two languages do not print the same fraction alike; a record holds none. */
+/** Two languages do not print the same fraction alike, so a record holds none. */
 function integer(field: string, value: number): number {
-  if (!Number.isSafeInteger(value))
-    throw new TypeError(`evidence: expected \`${field}\` to be an integer, got ${value}`);
-  return value;
+  if (Number.isSafeInteger(value)) return value;
+  throw new TypeError(`evidence: expected \`${field}\` to be an integer, got ${value}`);
+}
+
+/** Increments the writer epoch of the store. The new epoch is on disk before any record carries it. */
+export async function advanceEpoch(store: EvidenceStore): Promise<number> {
+  const epoch = Number((await store.get(epochKey)) ?? 0) + 1;
+  if (!Number.isSafeInteger(epoch)) throw new GatewayError("STATE_UNUSABLE", "expected `epoch` to be a number");
+  await store.put(epochKey, String(epoch), durably);
+  return epoch;
 }

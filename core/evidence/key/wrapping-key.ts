@@ -160,7 +160,7 @@ export function sealBytes(key: Uint8Array, place: string, plain: Uint8Array, ran
   return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]).toString("base64");
 }
 
-/** What `sealBytes` was given; undefined where key, place or a single bit is another. */
+/** Returns the plain bytes of `sealBytes`; undefined where key, place or a single bit differs. */
 export function openBytes(key: Uint8Array, place: string, sealed: string): Buffer | undefined {
   const bytes = Buffer.from(sealed, "base64");
   if (bytes.length < nonceBytes + tagBytes || bytes.toString("base64") !== sealed) return undefined;
@@ -171,6 +171,6 @@ export function openBytes(key: Uint8Array, place: string, sealed: string): Buffe
   try {
     return Buffer.concat([decipher.update(bytes.subarray(nonceBytes + tagBytes)), decipher.final()]);
   } catch {
-    return undefined; // the tag does not fit: the one thing this function has to say
+    return undefined; // the tag does not fit
   }
 }

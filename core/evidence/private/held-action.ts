@@ -4,7 +4,7 @@ import type { Random } from "../../action/id.ts";
 import type { WrappingKey } from "../key/wrapping-key.ts";
 import { heldKey } from "../record/key-space.ts";
 import type { Reader } from "../record/store-view.ts";
-import type { DisclosurePlace } from "./disclosure.ts";
+import type { DisclosurePlace } from "./private-field.ts";
 
 /** Keeps the text of a held action sealed beside the decision that held it: its arguments are private. */
 export function sealHeld(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): BatchOperation {

@@ -1,15 +1,21 @@
 import { canonicalJson, sha256Hex } from "../../action/canonical-json.ts";
+import type { BatchOperation } from "../../action/commit-hook.ts";
+import { GatewayError } from "../../action/error.ts";
 import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
+import { cipherKeyBytes, openBytes, sealBytes, type WrappingKey } from "../key/wrapping-key.ts";
+import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, seqIn } from "../record/key-space.ts";
+import type { ActionRecord } from "../record/record.ts";
+import type { Reader } from "../record/store-view.ts";
 
 /** The parts of an action whose values lie apart from the chain. */
 export const privateMembers = ["arguments", "output"] as const;
 export type PrivateMember = (typeof privateMembers)[number];
 
 /**
- * A field as it lies apart: whole, or as much of it as was to be kept. The commitment alone is left of what was never
- * stored, and of what was erased.
+ * A field as it is stored apart: whole, or as much of it as the policy keeps. Only the commitment is left of a field
+ * that was never stored, and of one that was erased.
  */
 export interface PrivateField {
   readonly commitment: string;
@@ -18,26 +24,27 @@ export interface PrivateField {
   readonly value?: Json;
 }
 
-/** What is kept of what clients say, and what is never kept. */
+/** Which private values are stored. */
 export interface FieldPolicy {
   /** False: commitments and salts alone. */
   readonly storeValues: boolean;
   /** False: a session has its id alone, in records and lists. */
   readonly storeLabels: boolean;
-  /** Globs over `<tool>:<field>`: of what one fits, the commitment alone is kept. */
+  /** Globs over `<tool>:<field>`: of a field that fits one, the commitment alone is stored. */
   readonly redactFields: readonly string[];
 }
 
-/** The fields of one value, in the order of their commitments, and the digest a record carries of them. */
+/** The fields of one value, in the order of their commitments, and the digest of them that a record carries. */
 export interface HiddenValue {
   readonly digest: string;
   readonly fields: readonly PrivateField[];
 }
 
-/** Each field costs a digest on the road of the action; a value with more of them is one field. */
+/** Each field costs a digest on the path of the action; a value with more fields is one field. */
 const maxFields = 256;
+const saltBytes = 16;
 
-/** Takes private values apart into fields and commits to each under a salt of its own. */
+/** Splits private values into fields and commits to each under a salt of its own. */
 export class FieldHider {
   readonly #storeValues: boolean;
   readonly #redacted: readonly Glob[];
@@ -55,47 +62,48 @@ export class FieldHider {
    */
   hide(tool: string, value: Json): HiddenValue {
     const members = isJsonObject(value) ? Object.entries(value) : [];
-    const split = isJsonObject(value) && members.length <= maxFields;
-    const fields = split
-      ? members.map(([name, member]) => this.#hideField(name, member, this.#isRedacted(tool, name)))
-      : [this.#hideField("", value, this.#isAnyRedacted(tool, value))];
-    fields.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
-    return { digest: fieldsDigest(fields.map(({ commitment }) => commitment)), fields };
+    const fields: PrivateField[] = [];
+    if (isJsonObject(value) && members.length <= maxFields) {
+      for (const [name, member] of members) fields.push(this.#hideField(name, member, this.#isRedacted(tool, name)));
+    } else {
+      // One field that holds many is as private as the most private of them.
+      const isRedacted = this.#isRedacted(tool, "") || members.some(([name]) => this.#isRedacted(tool, name));
+      fields.push(this.#hideField("", value, isRedacted));
+    }
+    return digestFields(fields);
   }
 
   /** Commits to a value of which nothing is kept: one field, without name and salt. */
   withhold(value: Json): HiddenValue {
-    const field = this.#hideField("", value, true);
-    return { digest: fieldsDigest([field.commitment]), fields: [field] };
+    return digestFields([this.#hideField("", value, true)]);
   }
 
-  #hideField(name: string, value: Json, redacted: boolean): PrivateField {
-    const salt = drawSalt(this.#random);
-    const commitment = fieldCommitment({ name, salt, value });
-    if (redacted) return { commitment };
+  #hideField(name: string, value: Json, isRedacted: boolean): PrivateField {
+    const bytes = this.#random(saltBytes);
+    const salt = Buffer.from(bytes.buffer, bytes.byteOffset, saltBytes).toString("base64url");
+    const commitment = sha256Hex(fieldText({ name, salt, value }));
+    if (isRedacted) return { commitment };
     return this.#storeValues ? { commitment, name, salt, value } : { commitment, salt };
   }
 
   #isRedacted(tool: string, name: string): boolean {
     return this.#redacted.some((glob) => glob.test(`${tool}:${name}`));
   }
-
-  /** One field that holds many is as private as the most private of them. */
-  #isAnyRedacted(tool: string, value: Json): boolean {
-    if (this.#redacted.length === 0) return false;
-    const names = isJsonObject(value) ? Object.keys(value) : [];
-    return ["", ...names].some((name) => this.#isRedacted(tool, name));
-  }
 }
 
-/** A private value under its name, and the salt (16 random bytes, base64url) without which nobody can guess it. */
+function digestFields(fields: PrivateField[]): HiddenValue {
+  fields.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
+  return { digest: fieldsDigest(fields.map(({ commitment }) => commitment)), fields };
+}
+
+/** A private value under its name, with the salt (16 random bytes, base64url) that keeps it from being guessed. */
 interface SaltedField {
   readonly name: string;
   readonly salt: string;
   readonly value: Json;
 }
 
-/** What a commitment is over, and what discloses it: the RFC 8785 text of `["field-v1", salt, name, value]`. */
+/** The text that a commitment is over, and that discloses it: the RFC 8785 text of `["field-v1", salt, name, value]`. */
 export function fieldText({ name, salt, value }: SaltedField): string {
   return canonicalJson(["field-v1", salt, name, value]);
 }
@@ -106,17 +114,104 @@ export function fieldCommitment(field: SaltedField): string {
 }
 
 /**
- * What a record says of all fields together: `sha256:<hex>` over the RFC 8785 bytes of `["fields-v1", commitments]`,
+ * The digest of all fields together in a record: `sha256:<hex>` over the RFC 8785 bytes of `["fields-v1", commitments]`,
  * the commitments sorted. A field can be withheld, or erased, and its commitment still completes the digest.
  */
 export function fieldsDigest(commitments: readonly string[]): string {
   return `sha256:${sha256Hex(canonicalJson(["fields-v1", commitments.toSorted()]))}`;
 }
 
-const saltBytes = 16;
+/** The private fields of one record, by the member they belong to. */
+export type Disclosure = { readonly [member in PrivateMember]?: readonly PrivateField[] };
 
-/** A fresh salt: 16 random bytes, base64url. */
-export function drawSalt(random: Random): string {
-  const bytes = random(saltBytes);
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
+/** A record of a chain, as the place that its private fields are sealed for. */
+export interface DisclosurePlace {
+  readonly tenant: string;
+  readonly chain: string;
+  readonly seq: number;
+}
+
+/**
+ * Seals the private fields of a record under a new data key, which the chain's key wraps. Once both entries are
+ * overwritten, nothing of the former ones can be read. Both belong into one batch.
+ */
+export function sealDisclosure(
+  key: WrappingKey,
+  place: DisclosurePlace,
+  disclosure: Disclosure,
+  random: Random,
+): BatchOperation[] {
+  const { tenant, seq } = place;
+  const dataKey = random(cipherKeyBytes);
+  const entry = sealBytes(dataKey, entryPlace(place), Buffer.from(JSON.stringify(disclosure)), random);
+  return [
+    { type: "put", key: disclosureKey(tenant, seq), value: entry },
+    { type: "put", key: dataKeyKey(tenant, seq), value: key.wrap(dataKey, keyPlace(place), random) },
+  ];
+}
+
+/**
+ * Returns the private fields that a record commits to, as far as they are kept. Throws EVIDENCE_UNAVAILABLE where they
+ * are lost, damaged, or not those of the record: that must not look like an erasure.
+ */
+export async function discloseRecord(reader: Reader, key: WrappingKey, record: ActionRecord): Promise<Disclosure> {
+  const { action, kind } = record;
+  // An outcome repeats the digest of its decision's arguments; the fields lie with the decision.
+  const committed = {
+    arguments: kind === "decision" ? action.arguments_digest : undefined,
+    output: action.output_digest,
+  };
+  const disclosure = (await readDisclosure(reader, key, record)) ?? {};
+  for (const member of privateMembers) {
+    const fields = disclosure[member];
+    const digest = fields === undefined ? undefined : fieldsDigest(fields.map(({ commitment }) => commitment));
+    if (digest !== committed[member]) throw damaged(record);
+  }
+  return disclosure;
+}
+
+/**
+ * Returns the private entry of a record, unchecked against the record; undefined where there is no entry.
+ * Throws EVIDENCE_UNAVAILABLE for an entry that its keys do not open.
+ */
+export async function readDisclosure(
+  reader: Reader,
+  key: WrappingKey,
+  place: DisclosurePlace,
+): Promise<Disclosure | undefined> {
+  const entry = await reader.get(disclosureKey(place.tenant, place.seq));
+  const wrapped = await reader.get(dataKeyKey(place.tenant, place.seq));
+  if (entry === undefined && wrapped === undefined) return undefined;
+  const dataKey = wrapped === undefined ? undefined : key.unwrap(wrapped, keyPlace(place));
+  const plain = entry === undefined || dataKey === undefined ? undefined : openBytes(dataKey, entryPlace(place), entry);
+  if (plain !== undefined) return JSON.parse(plain.toString()) as Disclosure;
+  throw damaged(place);
+}
+
+function damaged({ tenant, seq }: DisclosurePlace): GatewayError {
+  return new GatewayError(
+    "EVIDENCE_UNAVAILABLE",
+    `the private fields of record ${seq} of tenant \`${tenant}\` are damaged`,
+  );
+}
+
+/** Checks that a wrapping key is the one of the chain's private entries, by the newest of them. */
+export async function opensNewest(
+  store: EvidenceStore,
+  key: WrappingKey,
+  tenant: string,
+  chain: string,
+): Promise<boolean> {
+  const [newest] = await store.iterator({ ...dataKeyRange(tenant), reverse: true, limit: 1 }).all();
+  if (newest === undefined) return true;
+  const [storeKey, wrapped] = newest;
+  return key.unwrap(wrapped, keyPlace({ tenant, chain, seq: seqIn(storeKey) })) !== undefined;
+}
+
+function entryPlace({ chain, seq }: DisclosurePlace): string {
+  return `evidence-disclosure-v1\n${chain}\n${seq}`;
+}
+
+function keyPlace({ chain, seq }: DisclosurePlace): string {
+  return `evidence-data-key-v1\n${chain}\n${seq}`;
 }

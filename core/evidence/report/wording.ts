@@ -8,7 +8,7 @@ import type {
   SessionReport,
 } from "./model.ts";
 
-/** What a person is told, in words; both renderers escape it as a whole. */
+/** The sentences of a report. Both renderers escape each as a whole. */
 
 const decided: Readonly<Record<string, string>> = { allow: "Allowed", review: "Held for review", block: "Blocked" };
 
@@ -22,9 +22,9 @@ export function describeDecision(judged: ReportedDecision): string {
   return `${word} by ${rules}${policies}${errors}`;
 }
 
-const tried: Readonly<Record<string, string>> = { review: "held for review", block: "blocked" };
+const shadowVerb: Readonly<Record<string, string>> = { review: "held for review", block: "blocked" };
 
-/** "Would have been blocked by rule `x`, which is in shadow mode", a line for each decision of both judgements. */
+/** "Would have been blocked by rule x in shadow mode": a line for each decision, of the action and of its answer. */
 export function describeShadowDecisions({ judged, outcome }: ReportedAction): readonly string[] {
   const answer = outcome?.judged?.would_have ?? [];
   return [
@@ -33,10 +33,12 @@ export function describeShadowDecisions({ judged, outcome }: ReportedAction): re
   ];
 }
 
-function describeShadowRules(beginning: string, trials: ReportedDecision["would_have"]): readonly string[] {
+function describeShadowRules(beginning: string, decisions: ReportedDecision["would_have"]): readonly string[] {
   return ["block", "review"].flatMap((decision) => {
-    const rules = trials.filter((each) => each.decision === decision).map(({ rule }) => rule);
-    return rules.length === 0 ? [] : [`${beginning} ${tried[decision]} by ${plural(rules, "rule")} in shadow mode`];
+    const rules = decisions.filter((each) => each.decision === decision).map(({ rule }) => rule);
+    return rules.length === 0
+      ? []
+      : [`${beginning} ${shadowVerb[decision]} by ${plural(rules, "rule")} in shadow mode`];
   });
 }
 
@@ -60,7 +62,7 @@ const scopes: Readonly<Record<string, string>> = {
   task: "for this task, with other values too",
 };
 
-/** The story of the approval, a line for each step; empty where nobody was asked. */
+/** The history of the approval, a line for each step; empty where no approval was needed. */
 export function describeApproval({ approval }: ReportedAction): readonly string[] {
   if (approval === null) return [];
   const { break_glass: glass, held, id, steps, used } = approval;
@@ -79,7 +81,7 @@ function describeApprovalStep({ by, event, scope, seq, text, time }: ReportedApp
   return `${happened[event] ?? event}${who} at ${time} (record ${seq})${what}${text === null ? "" : `: ${text}`}`;
 }
 
-/** How it ended: "Succeeded", "Not carried out", "Still on its way". */
+/** The outcome: "Succeeded", "Not carried out", "Still on its way". */
 export function describeOutcome({ dispatched, outcome }: ReportedAction): string {
   if (outcome === null) return dispatched ? "Still on its way when this was written" : "Not carried out";
   if (outcome.status === "unknown")
@@ -95,7 +97,7 @@ function describeRedactions(redactions: ReportedOutcome["redactions"]): string {
   return `; redacted by ${redactions.map(({ count, rule }) => `${rule} (${count})`).join(", ")}`;
 }
 
-/** A field's value as JSON, or that it is withheld. */
+/** A field's value as JSON, or the beginning of its commitment where it is withheld. */
 export function describeValue(field: ShownField): string {
   return "value" in field ? JSON.stringify(field.value) : `withheld (commitment ${field.commitment.slice(0, 16)}…)`;
 }
@@ -105,10 +107,27 @@ export function describeName(field: ShownField): string {
   return field.name === "" ? "(the whole value)" : field.name;
 }
 
-export function describeSummary({ pruned_records: pruned, summary }: SessionReport): string {
+/**
+ * Counts what was decided and what came of it. A held action and the one that used its approval are two actions; the
+ * second was decided by a person and is carried out like one that was allowed.
+ */
+export function describeSummary({ actions: all, pruned_records: pruned, summary }: SessionReport): string {
   const { actions, allow, review, block, success, error, unknown, open } = summary;
-  const asked = `${actions} action${actions === 1 ? "" : "s"} attempted: ${allow} allowed, ${review} held for review, ${block} blocked.`;
-  const ended = `Of those allowed, ${success} succeeded, ${error} ended in an error, ${unknown} ended unknown`;
+  const approved = all.filter(({ dispatched, judged }) => dispatched && judged?.decision === "review").length;
+  const decided = [
+    `${allow} allowed`,
+    ...(approved === 0 ? [] : [`${approved} passed with an approval`]),
+    `${review - approved} held for review`,
+    `${block} blocked`,
+  ];
+  const ended = [
+    `${success} succeeded`,
+    `${error} ended in an error`,
+    `${unknown} ended unknown`,
+    ...(open === 0 ? [] : [`${open} had not ended yet`]),
+  ];
+  const asked = `${actions} action${actions === 1 ? "" : "s"} attempted: ${decided.join(", ")}.`;
+  const carriedOut = `Of the ${allow + approved} carried out, ${ended.join(", ")}.`;
   const missing = pruned === 0 ? "" : ` Not the whole session: its first ${pruned} records were pruned.`;
-  return `${asked} ${ended}${open === 0 ? "" : `, ${open} still on the way`}.${missing}`;
+  return `${asked} ${carriedOut}${missing}`;
 }

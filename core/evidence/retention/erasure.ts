@@ -5,9 +5,15 @@ import type { Random } from "../../action/id.ts";
 import type { KeyRange } from "../../store/key-range.ts";
 import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
 import type { Writer } from "../chain/writer.ts";
-import { type Disclosure, readDisclosure, sealDisclosure } from "../private/disclosure.ts";
 import { releaseHeld } from "../private/held-action.ts";
-import { type PrivateField, type PrivateMember, privateMembers } from "../private/private-field.ts";
+import {
+  type Disclosure,
+  type PrivateField,
+  type PrivateMember,
+  privateMembers,
+  readDisclosure,
+  sealDisclosure,
+} from "../private/private-field.ts";
 import { type EvidenceStore, privateRanges, recordKey, sessionRecordRange } from "../record/key-space.ts";
 
 export interface ErasureRequest {
@@ -31,8 +37,6 @@ interface ErasureParts {
   readonly chains: ChainTable;
   readonly writer: Writer;
   readonly random: Random;
-  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
-  readonly admit: () => void;
 }
 
 /**
@@ -91,7 +95,7 @@ export class Erasure {
     globs: readonly Glob[],
     { fields: patterns, reason, by }: ErasureRequest,
   ): Promise<Erased> {
-    const { store, writer, random, admit } = this.#parts;
+    const { store, writer, random } = this.#parts;
     const operations: BatchOperation[] = [];
     const erased: number[] = [];
     let fields = 0;
@@ -107,7 +111,7 @@ export class Erasure {
       fields += count;
     }
     if (erased.length === 0) return { seqs: [], fields: 0 };
-    admit();
+    writer.admit("bounded");
     const detail = { event: "erased", seqs: erased, fields: patterns, reason, by };
     await writer.appendEvent(chain, { kind: "redaction", detail }, operations).durable;
     return { seqs: erased, fields };

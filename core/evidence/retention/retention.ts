@@ -55,8 +55,6 @@ interface RetentionParts {
   readonly store: EvidenceStore;
   readonly chains: ChainTable;
   readonly writer: Writer;
-  /** Throws EVIDENCE_UNAVAILABLE where a record would not be taken. */
-  readonly admit: () => void;
   readonly verify: (tenant: string, onProgress: (checked: number) => void) => Promise<{ readonly firstBad?: FirstBad }>;
 }
 
@@ -103,12 +101,12 @@ export class Retention {
     { firstKept, removed }: Cut,
     { before, by, reason }: PruneRequest,
   ): Promise<void> {
-    const { store, writer, admit } = this.#parts;
+    const { store, writer } = this.#parts;
     const start = PrunedPrefix.edgeStart(firstKept);
     const edge = await new TileReader(store, chain.tenant).leaves(start, firstKept);
     const value = new PrunedPrefix(firstKept, edge).toText();
     const detail = pruningDetail({ before, firstKept, removed, by, reason });
-    admit();
+    writer.admit("bounded");
     await writer.appendEvent(chain, { kind: "retention", detail }, [
       { type: "put", key: prunedKey(chain.tenant), value },
     ]).durable;

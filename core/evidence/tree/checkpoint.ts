@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { SigningKey, VerifyingKey } from "../../action/signing-key.ts";
 import { hashBytes } from "./merkle.ts";
 
-/** What a tenant's key says of its chain at one size. */
+/** A statement of the head of a chain at one size. */
 export interface Checkpoint {
   readonly chain: string;
   /** Number of records. At least 1. */
@@ -49,7 +49,7 @@ export function checkpointKeyName(chain: string, keyId: string): string {
 /** The C2SP signed note of a checkpoint, with a signature of each key. */
 export function signCheckpoint(checkpoint: Checkpoint, keys: readonly SigningKey[]): string {
   const { chain, size, root, head, time } = checkpoint;
-  const text = `${checkpointOrigin(chain)}\n${size}\n${root.toString("base64")}\nhead ${head}\ntime ${time}\n`;
+  const text = `${originPrefix}${chain}\n${size}\n${root.toString("base64")}\nhead ${head}\ntime ${time}\n`;
   return signNote(
     text,
     keys.map((key) => ({ name: checkpointKeyName(chain, key.id), key })),
@@ -76,7 +76,7 @@ function isKeyNameOf(chain: string, name: string): boolean {
   return name.startsWith(prefix) && /^[0-9a-f]{16}$/.test(name.slice(prefix.length));
 }
 
-/** Whether the checkpoint carries good signatures of all these keys. No key at all is no signature. */
+/** Checks that the checkpoint carries good signatures of all these keys. False for no key at all. */
 export function isCheckpointSignedBy(checkpoint: SignedCheckpoint, keys: readonly VerifyingKey[]): boolean {
   const named: NamedKey<VerifyingKey>[] = keys.map((key) => ({
     name: checkpointKeyName(checkpoint.chain, key.id),
@@ -88,12 +88,12 @@ export function isCheckpointSignedBy(checkpoint: SignedCheckpoint, keys: readonl
 /** One signature line of a C2SP signed note. */
 interface NoteSignature {
   readonly name: string;
-  /** The first bytes of a digest of name and key: which key to try. Proves nothing. */
+  /** The first bytes of a digest of name and key: a hint which key to try, no proof. */
   readonly keyHash: Buffer;
   readonly signature: Buffer;
 }
 
-/** A C2SP signed note: the text, up to and including its last newline, and who signed it. */
+/** A C2SP signed note: the text, up to and including its last newline, and its signatures. */
 interface SignedNote {
   readonly text: string;
   readonly signatures: readonly NoteSignature[];
@@ -105,6 +105,8 @@ interface NamedKey<Key extends VerifyingKey | SigningKey> {
   readonly key: Key;
 }
 
+const keyName = /^[^\s+]{1,256}$/u;
+const noteText = /^(?:[^\p{Cc}\p{Cs}]*\n)+$/u;
 const ed25519 = 0x01;
 const keyHashBytes = 4;
 const signatureBytes = 64;
@@ -117,18 +119,21 @@ export function noteKeyHash(name: string, key: VerifyingKey): Buffer {
   return hash("sha256", input, "buffer").subarray(0, keyHashBytes);
 }
 
-/** The note with one signature of each key. Throws TypeError for a text without last newline and a name no note can hold. */
+/** Signs a note with each key. Throws TypeError for a text without last newline and a name that no note can hold. */
 export function signNote(text: string, keys: readonly NamedKey<SigningKey>[]): string {
-  if (!isNoteText(text)) throw new TypeError("signNote: expected lines without control characters, the last one ended");
-  const lines = keys.map(({ name, key }) => {
-    if (!isKeyName(name)) throw new TypeError("signNote: expected a key name without white space and `+`");
+  if (!noteText.test(text)) {
+    throw new TypeError("signNote: expected lines without control characters, the last one ended");
+  }
+  let note = `${text}\n`;
+  for (const { name, key } of keys) {
+    if (!keyName.test(name)) throw new TypeError("signNote: expected a key name without white space and `+`");
     const blob = Buffer.concat([noteKeyHash(name, key.public), key.sign(text)]);
-    return `— ${name} ${blob.toString("base64")}\n`;
-  });
-  return `${text}\n${lines.join("")}`;
+    note += `— ${name} ${blob.toString("base64")}\n`;
+  }
+  return note;
 }
 
-/** Takes a note apart; undefined for what is none. Checks no signature. */
+/** Parses a note; undefined for any other text. Checks no signature. */
 export function parseNote(note: string): SignedNote | undefined {
   const split = note.lastIndexOf("\n\n");
   if (split === -1 || note.length > maxNote || !note.endsWith("\n")) return undefined;
@@ -137,11 +142,11 @@ export function parseNote(note: string): SignedNote | undefined {
     .slice(split + 2, -1)
     .split("\n")
     .map(parseSignature);
-  if (!isNoteText(text) || signatures.length > maxSignatures) return undefined;
+  if (!noteText.test(text) || signatures.length > maxSignatures) return undefined;
   return signatures.every((signature) => signature !== undefined) ? { text, signatures } : undefined;
 }
 
-/** Whether the note carries a good signature of this very key under this name. A second one by that name must be good too. */
+/** Checks that the note carries a good signature of this key under this name. A second one by that name must be good too. */
 export function isSignedBy(note: SignedNote, { name, key }: NamedKey<VerifyingKey>): boolean {
   const keyHash = noteKeyHash(name, key);
   const own = note.signatures.filter((each) => each.name === name && each.keyHash.equals(keyHash));
@@ -151,16 +156,8 @@ export function isSignedBy(note: SignedNote, { name, key }: NamedKey<VerifyingKe
 function parseSignature(line: string): NoteSignature | undefined {
   const [, name = "", base64 = ""] = /^— (\S+) ([A-Za-z0-9+/]+={0,2})$/.exec(line) ?? [];
   const blob = Buffer.from(base64, "base64");
-  if (!isKeyName(name) || blob.length !== keyHashBytes + signatureBytes || blob.toString("base64") !== base64) {
+  if (!keyName.test(name) || blob.length !== keyHashBytes + signatureBytes || blob.toString("base64") !== base64) {
     return undefined;
   }
   return { name, keyHash: blob.subarray(0, keyHashBytes), signature: blob.subarray(keyHashBytes) };
-}
-
-function isKeyName(name: string): boolean {
-  return /^[^\s+]{1,256}$/u.test(name);
-}
-
-function isNoteText(text: string): boolean {
-  return /^(?:[^\p{Cc}\p{Cs}]*\n)+$/u.test(text);
 }

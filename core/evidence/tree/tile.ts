@@ -1,4 +1,4 @@
-import { CompactRange, hashBytes, leafHash } from "./merkle.ts";
+import { CompactRange, hashBytes } from "./merkle.ts";
 
 /** Hashes in a tile: a tile at level L holds nodes of the tree's level 8 L. */
 export const tileWidth = 256;
@@ -37,13 +37,8 @@ export class TileTree {
     return this.#range.root();
   }
 
-  /** Adds a record by its digest (hex). Returns the tiles it makes full, lowest level first. */
-  append(recordDigest: string): FullTile[] {
-    return this.appendLeaf(leafHash(recordDigest));
-  }
-
-  /** Adds a record by its leaf hash, which is all that stays of a pruned one. */
-  appendLeaf(leaf: Buffer): FullTile[] {
+  /** Adds a record by its leaf hash. Returns the tiles it makes full, lowest level first. */
+  append(leaf: Buffer): FullTile[] {
     const path = this.#range.append(leaf);
     const full: FullTile[] = [];
     for (let level = 0; level * tileHeight < path.length; level++) {

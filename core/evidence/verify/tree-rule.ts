@@ -83,7 +83,7 @@ export class TreeRules {
 
   async #grow(last: Last): Promise<ChainFault | undefined> {
     this.#last = last;
-    for (const { level, index, hashes } of this.#tree.appendLeaf(last.leaf)) {
+    for (const { level, index, hashes } of this.#tree.append(last.leaf)) {
       const stored = await this.#reader.get(tileKey(this.#tenant, level, index));
       if (stored !== hashes.toString("hex")) {
         return chainFault("bad_inclusion", `tile ${index} of level ${level} is not that of the records`);

@@ -33,7 +33,14 @@ describe("GroupCommit", () => {
   it("shares one batch among the entries of one turn, and keeps batches apart and in order", async () => {
     const store = new MemoryLevel<string, string>();
     const highWater = new HighWaterMemory();
-    const commit = new GroupCommit({ store, highWater, limit: 5_000, holdsStore: () => true, onFailure: () => {} });
+    const commit = new GroupCommit({
+      store,
+      highWater,
+      limit: 5_000,
+      holdsStore: () => true,
+      onRefused: () => undefined,
+      onFailure: () => {},
+    });
     const chain = newChain();
     const batches: number[] = [];
     store.on("write", (operations) =>
@@ -67,6 +74,7 @@ describe("GroupCommit", () => {
       highWater,
       limit: 10,
       holdsStore: () => true,
+      onRefused: () => undefined,
       onFailure: (cause) => failures.push(cause),
     });
     const leaf = leafOf(newChain(), 0);
@@ -92,6 +100,7 @@ describe("GroupCommit", () => {
         nowMs += 10;
         return held.shift() ?? false;
       },
+      onRefused: () => undefined,
       onFailure: () => {},
       observer: {
         elapsedMs: () => nowMs,
@@ -121,6 +130,7 @@ describe("GroupCommit", () => {
       highWater,
       limit: 10,
       holdsStore,
+      onRefused: () => undefined,
       onFailure: (cause) => failures.push(cause),
     });
     const entry = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf: leafOf(newChain(), 0) });

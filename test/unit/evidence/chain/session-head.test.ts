@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { SessionScope } from "../../../../core/action/principal.ts";
-import { decisionBody, type Sealed, sealAction } from "../../../../core/evidence/chain/seal.ts";
+import { decisionContent, type Sealed, sealAction } from "../../../../core/evidence/chain/seal.ts";
 import { SessionHeads } from "../../../../core/evidence/chain/session-head.ts";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
@@ -68,10 +68,10 @@ describe("SessionHeads", () => {
   async function append(session: SessionScope, kept = true): Promise<Sealed<ActionRecord>> {
     const action = newAction({ session });
     const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22" };
-    const place = { tenant: "acme", chain: "c", seq: ++seq, prevHash: "0".repeat(64) };
+    const chain = { tenant: "acme", id: "c", head: { seq: seq++, hash: "0".repeat(64) } };
     const next = heads.next("acme", session);
-    const body = decisionBody(action, makeEvaluation(action), bound);
-    const sealed = sealAction(body, place, next.session, stamp);
+    const body = decisionContent(action, makeEvaluation(action), bound);
+    const sealed = sealAction(body, chain, next.session, stamp);
     expect(sealed.hash).to.equal(sha256Hex(sealed.text));
     const operations = heads.advance(next, sealed);
     if (kept) await store.batch([...operations, { type: "put", key: recordKey("acme", seq), value: sealed.text }]);

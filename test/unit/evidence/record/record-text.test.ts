@@ -5,7 +5,7 @@ import { decisions } from "../../../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import type { PolicyVerdict } from "../../../../core/action/evaluation.ts";
 import type { Json, JsonObject } from "../../../../core/action/json.ts";
-import { decisionBody, outcomeBody, sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
+import { decisionContent, outcomeContent, sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
 import { isChainFault } from "../../../../core/evidence/record/reason.ts";
 import { readRecord, recordText } from "../../../../core/evidence/record/record-text.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
@@ -16,7 +16,7 @@ const stamp = {
   writer: { epoch: 3, id: "gateway-a" },
   configDigest: "sha256:00",
 };
-const place = { tenant: "acme", chain: "c", seq: 4, prevHash: "0".repeat(64) };
+const chain = { tenant: "acme", id: "c", head: { seq: 3, hash: "0".repeat(64) } };
 const session = { id: "s", index: 2, label: undefined, prev_hash: "0".repeat(64), transport: "http" as const };
 const bound = { fingerprint: "sha256:11", argumentsDigest: "sha256:22" };
 
@@ -47,11 +47,11 @@ describe("recordText(record)", () => {
         const judged = { ...makeEvaluation(action, decision), shadow: [{ ...verdict, ...trial, redactions }] };
         const placed = { ...session, label: label ?? undefined };
         for (const body of [
-          decisionBody(action, judged, bound),
-          outcomeBody(action, { status: "success", output: null }, judged, bound, "sha256:33"),
-          outcomeBody(action, { status: "unknown", reason }, undefined, bound, undefined),
+          decisionContent(action, judged, bound),
+          outcomeContent(action, { status: "success", output: null }, judged, bound, "sha256:33"),
+          outcomeContent(action, { status: "unknown", reason }, undefined, bound, undefined),
         ]) {
-          const sealed = sealAction(body, place, placed, stamp);
+          const sealed = sealAction(body, chain, placed, stamp);
           expect(sealed.text).to.equal(canonicalJson(JSON.parse(sealed.text) as Json));
           expect(JSON.parse(sealed.text)).to.deep.equal(JSON.parse(JSON.stringify(sealed.record)));
         }
@@ -64,12 +64,12 @@ describe("recordText(record)", () => {
     const action = newAction();
     const evaluation = makeEvaluation(action);
     const [verdict] = evaluation.verdicts as [PolicyVerdict];
-    const tried = decisionBody(action, { ...evaluation, shadow: [{ ...verdict, ...trial }] }, bound);
+    const tried = decisionContent(action, { ...evaluation, shadow: [{ ...verdict, ...trial }] }, bound);
     expect(tried.evaluation?.would_have).to.deep.equal([
       { decision: "block", rule: "p.b" },
       { decision: "block", rule: "p.a" },
     ]);
-    expect(sealAction(decisionBody(action, evaluation, bound), place, session, stamp).text).not.to.include(
+    expect(sealAction(decisionContent(action, evaluation, bound), chain, session, stamp).text).not.to.include(
       "would_have",
     );
   });
@@ -79,7 +79,7 @@ describe("recordText(record)", () => {
     const evaluation = makeEvaluation(action);
     const [verdict] = evaluation.verdicts as [PolicyVerdict];
     const redactions = [redaction, { ...redaction, rule: "p.a" }, { ...redaction, start: 1 }];
-    const { evaluation: recorded } = decisionBody(
+    const { evaluation: recorded } = decisionContent(
       action,
       { ...evaluation, verdicts: [{ ...verdict, redactions }] },
       bound,
@@ -88,7 +88,7 @@ describe("recordText(record)", () => {
       { count: 2, rule: "p.b" },
       { count: 1, rule: "p.a" },
     ]);
-    expect(sealAction(decisionBody(action, evaluation, bound), place, session, stamp).text).not.to.include(
+    expect(sealAction(decisionContent(action, evaluation, bound), chain, session, stamp).text).not.to.include(
       "redactions",
     );
   });
@@ -96,7 +96,7 @@ describe("recordText(record)", () => {
   it("is the RFC 8785 text of every event, whatever its detail", () => {
     fc.assert(
       fc.property(fc.dictionary(text, fc.jsonValue()), (detail) => {
-        const sealed = sealEvent({ kind: "admin", detail: detail as JsonObject }, place, stamp);
+        const sealed = sealEvent({ kind: "admin", detail: detail as JsonObject }, chain, stamp);
         expect(sealed.text).to.equal(canonicalJson(sealed.record as unknown as Json));
         expect(isChainFault(readRecord(sealed.text))).to.equal(false);
       }),
@@ -105,15 +105,15 @@ describe("recordText(record)", () => {
   });
 
   it("takes the text `\\ud800`, and refuses the lone surrogate it looks like", () => {
-    const said = sealAction(decisionOf(newAction({ tool: "\\ud800" })), place, session, stamp).text;
+    const said = sealAction(decisionOf(newAction({ tool: "\\ud800" })), chain, session, stamp).text;
     expect((JSON.parse(said) as { action: { tool: string } }).action.tool).to.equal("\\ud800");
     expect(isChainFault(readRecord(said))).to.equal(false);
-    expect(() => sealAction(decisionOf(newAction({ tool: "\ud800" })), place, session, stamp)).to.throw(/surrogate/i);
+    expect(() => sealAction(decisionOf(newAction({ tool: "\ud800" })), chain, session, stamp)).to.throw(/surrogate/i);
   });
 });
 
 describe("readRecord(text)", () => {
-  const sound = sealAction(decisionOf(newAction()), place, session, stamp).text;
+  const sound = sealAction(decisionOf(newAction()), chain, session, stamp).text;
 
   it("reads what recordText wrote", () => {
     const record = readRecord(sound);
@@ -183,6 +183,6 @@ function actionOf(drawn: {
   );
 }
 
-function decisionOf(action: ActionEnvelope): ReturnType<typeof decisionBody> {
-  return decisionBody(action, makeEvaluation(action), bound);
+function decisionOf(action: ActionEnvelope): ReturnType<typeof decisionContent> {
+  return decisionContent(action, makeEvaluation(action), bound);
 }

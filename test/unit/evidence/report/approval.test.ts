@@ -46,6 +46,26 @@ describe("the report of a session with an approval", () => {
     ]);
   });
 
+  it("counts the action that used it among those carried out, and not among those held", () => {
+    const { actions, summary } = report();
+    const carriedOut = actions.filter(({ dispatched }) => dispatched).length;
+    expect(summary).to.include({
+      actions: 7,
+      allow: 3,
+      review: 2,
+      block: 2,
+      success: 2,
+      error: 1,
+      unknown: 1,
+      open: 0,
+    });
+    expect(carriedOut).to.equal(4);
+    expect(linesOf(renderMarkdown(report()))).to.include(
+      "7 actions attempted: 3 allowed, 1 passed with an approval, 1 held for review, 2 blocked. " +
+        "Of the 4 carried out, 2 succeeded, 1 ended in an error, 1 ended unknown.",
+    );
+  });
+
   it("says who denied it and why, and that nobody used it", () => {
     const denied = approvalEvent("denied", "d", { reviewer: "principal-v1-2", comment: "not today" });
     const page = linesOf(renderMarkdown(report((drafts) => [...drafts.slice(0, 10), denied])));

@@ -28,7 +28,7 @@ function inOwnWorld(): void {
     const tree = new TileTree();
     for (let seq = 0; seq < size; seq++) {
       entries.set(recordKey("acme", seq), text(seq));
-      for (const { level, index, hashes } of tree.append(sha256Hex(text(seq)))) {
+      for (const { level, index, hashes } of tree.append(leafHash(sha256Hex(text(seq))))) {
         entries.set(tileKey("acme", level, index), hashes.toString("hex"));
         if (level === 0) for (let old = index * 256; old <= seq; old++) entries.delete(recordKey("acme", old));
       }
@@ -68,7 +68,7 @@ describe("TileReader", () => {
     const grown = await reader.grow(65_300);
     const fresh = new Map<string, string>();
     for (let seq = 65_300; seq < size; seq++) {
-      for (const { level, index, hashes } of grown.append(sha256Hex(text(seq)))) {
+      for (const { level, index, hashes } of grown.append(leafHash(sha256Hex(text(seq))))) {
         fresh.set(tileKey("acme", level, index), hashes.toString("hex"));
       }
     }
