@@ -73,9 +73,12 @@ export function taintsOf(
   { phase, decision, verdicts, shadow }: Evaluation,
 ): readonly string[] {
   if (decision !== "allow" && phase === "output") return [];
-  const found = [...verdicts, ...shadow].flatMap(({ findings }) => findings.flatMap(({ taints = [] }) => taints));
-  const names = untrusted === true && phase === "output" ? [untrustedTaint, ...found] : found;
-  return names.length === 0 ? names : [...new Set(names)];
+  const names = new Set<string>();
+  if (untrusted === true && phase === "output") names.add(untrustedTaint);
+  for (const { findings } of [...verdicts, ...shadow]) {
+    for (const { taints = [] } of findings) for (const name of taints) names.add(name);
+  }
+  return [...names];
 }
 
 function pointsOf({ mode, decision, risk, session_risk: own }: Finding): number {

@@ -5,7 +5,7 @@ import { RecentMap } from "../action/recent-map.ts";
 import type { Store } from "../store/open.ts";
 import type { RiskLimit } from "./risk-meter.ts";
 import { SessionEntry } from "./session-entry.ts";
-import { headKey, readHead, type SessionHead, writeHead } from "./session-head.ts";
+import { headKey, readHead, type SessionHead } from "./session-head.ts";
 
 interface SessionCacheOptions {
   readonly store: Store;
@@ -70,7 +70,7 @@ export class SessionCache {
   put(tenant: string, session: string, entry: SessionEntry): BatchOperation {
     const key = headKey(tenant, session);
     if (this.#entries.peek(key) === entry) this.#countHistory(entry, entry.historySize);
-    return { type: "put", key, value: writeHead(entry.head()) };
+    return { type: "put", key, value: JSON.stringify(entry.head()) };
   }
 
   /** Reads the text of a stored head. Throws EVIDENCE_UNAVAILABLE where the store cannot be read. */

@@ -32,10 +32,6 @@ export function sessionOfHead(key: string): string {
   return decodeURIComponent(lastPart(key));
 }
 
-export function writeHead(head: SessionHead): string {
-  return JSON.stringify(head);
-}
-
 /**
  * Parses a head. Throws SESSION_DAMAGED for a damaged one: a session whose risk and taints are unknown may not act as if it
  * were new.

@@ -15,36 +15,36 @@ import { type KnownTool, pastOf, type SessionEntry, ToolTable } from "./session-
 import { headKey } from "./session-head.ts";
 
 export interface SessionWatchObserver {
-  /** A session came to the threshold while risk is in shadow mode. */
+  /** Called when a session reaches the threshold while risk is in shadow mode. */
   wouldKill(): void;
   tainted(): void;
-  /** How many sessions are in memory. */
+  /** Reports the number of sessions in memory. */
   watchedSessions(count: number): void;
 }
 
-interface SessionWatchOptions extends Omit<VisitParts, "onWouldKill"> {
+interface SessionWatchOptions extends Omit<ParticipationOptions, "onWouldKill"> {
   readonly log: SessionLog;
   readonly observer: SessionWatchObserver;
 }
 
 /**
- * Follows sessions over time: each action is shown to policy with its session's past, and becomes part of it. MCP calls and
- * model requests with the same label share one session.
+ * Tracks sessions over time: adds the state of its session to each action, and the action to the history. MCP calls and model
+ * requests with the same label share one session.
  *
- * Where the store cannot be read, or the stored state of a session is damaged, every method throws or rejects: nothing is
- * known of that session, and nothing it asks for may be done.
+ * Where the store cannot be read, or the stored state of a session is damaged, every method throws or rejects: no action of
+ * a session with unknown state may proceed.
  */
 export class SessionWatch implements Participant {
   readonly name = "session";
   readonly #options: SessionWatchOptions;
   readonly #cache: SessionCache;
-  readonly #visits: VisitParts;
+  readonly #shared: ParticipationOptions;
   readonly #tools = new ToolTable();
 
   constructor(options: SessionWatchOptions) {
     this.#options = options;
     this.#cache = options.cache;
-    this.#visits = { ...options, onWouldKill: () => options.observer.wouldKill() };
+    this.#shared = { ...options, onWouldKill: () => options.observer.wouldKill() };
   }
 
   describe(action: ActionEnvelope): ActionContext {
@@ -56,7 +56,7 @@ export class SessionWatch implements Participant {
     const entry = this.#entryOf(attempted);
     const tool = this.#tools.find(attempted);
     const context = this.#contextOf(attempted, entry, tool);
-    const participation = new SessionParticipation(this.#visits, entry, tool, context);
+    const participation = new SessionParticipation(this.#shared, entry, tool, context);
     this.#options.observer.watchedSessions(this.#cache.size);
     return participation;
   }
@@ -68,8 +68,8 @@ export class SessionWatch implements Participant {
   }
 
   /**
-   * Taints the session with what an action brought in: in force when this returns, durable and on record when the promise
-   * resolves. Rejects with EVIDENCE_UNAVAILABLE where it cannot be recorded.
+   * Adds the taints of an evaluation to the session: in force when this returns, durable and on record when the promise
+   * resolves. Rejects with EVIDENCE_UNAVAILABLE where they cannot be recorded.
    */
   async recordTaints(action: ActionEnvelope, evaluation: Evaluation): Promise<void> {
     const names = taintsOf(action, evaluation);
@@ -88,13 +88,13 @@ export class SessionWatch implements Participant {
   }
 
   /**
-   * Adds the risk of a verdict about an answer to the session, before that is recorded. Where the sum reaches the limit, the
+   * Adds the risk of an output evaluation to the session, before that is recorded. Where the sum reaches the limit, the
    * session is stopped when this returns.
    */
   applyOutputVerdict(action: ActionEnvelope, evaluation: Evaluation): CommitHook {
-    if (isStopped(this.#visits, evaluation)) return noCommitHook;
+    if (isStopped(this.#shared, evaluation)) return noCommitHook;
     const entry = this.#entryOf(action);
-    if (!raiseRisk(this.#visits, entry, action, evaluation)) return noCommitHook;
+    if (!raiseRisk(this.#shared, entry, action, evaluation)) return noCommitHook;
     entry.pins++;
     return {
       operations: () => [this.#cache.put(action.tenant, action.session.id, entry)],
@@ -105,21 +105,21 @@ export class SessionWatch implements Participant {
   }
 
   /**
-   * Takes risk and taints from a session, once that is durable and on record: `by` is who asked. A session whose state is
-   * damaged begins anew. Rejects with NOT_FOUND for one that nothing is known of, and with EVIDENCE_UNAVAILABLE where it
-   * cannot be recorded; then it stays as it is.
+   * Clears risk and taints of a session, durable and on record when this resolves; `by`: the principal who ordered it. A
+   * damaged session starts anew. Rejects with NOT_FOUND for an unknown session, and with EVIDENCE_UNAVAILABLE where the reset
+   * cannot be recorded; nothing changes then.
    */
   async reset(tenant: string, session: string, by: string, reason: string): Promise<void> {
     const detail = { event: "reset", session, by, reason };
     const entry = this.#find(tenant, session);
     if (entry === undefined) throw new GatewayError("NOT_FOUND", "no such session");
     if (entry === "damaged") {
-      const forget: BatchOperation = { type: "del", key: headKey(tenant, session) };
-      return this.#options.log.recordEvent(tenant, "session", detail, [forget]);
+      const deletion: BatchOperation = { type: "del", key: headKey(tenant, session) };
+      return this.#options.log.recordEvent(tenant, "session", detail, [deletion]);
     }
     let undo = (): void => undefined;
     try {
-      // Decisions behind this one are durable only if it is.
+      // Later decisions are durable only if this record is.
       await this.#record(tenant, session, entry, detail, () => {
         undo = entry.reset();
       });
@@ -129,7 +129,7 @@ export class SessionWatch implements Participant {
     }
   }
 
-  /** Takes its risk from a session that is released: otherwise the next finding would stop it again. */
+  /** Clears the risk of a released session: otherwise the next finding would stop it again. */
   release(tenant: string, { scope, subject }: KillTarget): CommitHook {
     const entry = scope === "session" ? this.#find(tenant, subject) : undefined;
     if (entry === undefined || entry === "damaged") return noCommitHook;
@@ -145,7 +145,7 @@ export class SessionWatch implements Participant {
     };
   }
 
-  /** Undefined where nothing is known of it. Throws where the store cannot be read. */
+  /** Returns undefined for an unknown session. Throws where the store cannot be read. */
   #find(tenant: string, session: string): SessionEntry | "damaged" | undefined {
     try {
       return this.#cache.find(tenant, session);
@@ -184,20 +184,20 @@ export class SessionWatch implements Participant {
   ): ActionContext {
     const state = entry.state(tool, this.#options.clock());
     const context = { session_state: state, history: entry.history };
-    // A model request reaches nowhere by itself, and a listed tool has no arguments.
+    // Model requests reach no host or path themselves, and listed tools have no arguments.
     return protocol === "model" || phase === "list" ? context : { facts: findActionFacts(args), ...context };
   }
 }
 
-interface VisitParts extends RiskParts {
+interface ParticipationOptions extends RiskOptions {
   readonly cache: SessionCache;
   readonly reviews: Pick<ReviewFlood, "count">;
 }
 
-/** One action while it is decided: until then it counts as one that its session is attempting. */
+/** One action during its evaluation, which counts it as attempted by its session. */
 export class SessionParticipation implements Participation {
   readonly context: ActionContext;
-  readonly #parts: VisitParts;
+  readonly #options: ParticipationOptions;
   readonly #entry: SessionEntry;
   readonly #tool: KnownTool;
   #pending: PendingDecision | undefined;
@@ -205,9 +205,9 @@ export class SessionParticipation implements Participation {
   #isJudged = true;
   #isChanged = false;
 
-  constructor(parts: VisitParts, entry: SessionEntry, tool: KnownTool, context: ActionContext) {
+  constructor(options: ParticipationOptions, entry: SessionEntry, tool: KnownTool, context: ActionContext) {
     this.context = context;
-    this.#parts = parts;
+    this.#options = options;
     this.#entry = entry;
     this.#tool = tool;
     entry.pins++;
@@ -215,28 +215,28 @@ export class SessionParticipation implements Participation {
   }
 
   /**
-   * Adds the risk of the verdict to the session. Where the sum reaches the limit, or there are too many reviews, the session
-   * is stopped when this returns. A repeated question and a used approval add no risk: a person looks, or has looked, at
-   * that. Nor does what a stopped session attempts. Throws TAINT_LIMIT where the session has no room for the taints.
+   * Adds the risk of the evaluation to the session. Where the sum reaches the limit, or there are too many reviews, the
+   * session is stopped when this returns. A repeated request and a used approval add no risk, because a person reviews them;
+   * nor do actions of a stopped session. Throws TAINT_LIMIT where the session has no room for the taints.
    */
   applyVerdict(pending: PendingDecision): void {
     const { action, evaluation, review } = pending;
     this.#pending = pending;
     this.#taints = taintsOf(action, evaluation);
-    checkRoom(this.#entry, action, this.#taints);
+    if (this.#taints.length > 0) checkRoom(this.#entry, action, this.#taints);
     const isNewReview = review?.kind === "held" && review.isNew;
-    if ((review !== null && !isNewReview) || isStopped(this.#parts, evaluation)) return;
+    if ((review !== null && !isNewReview) || isStopped(this.#options, evaluation)) return;
     if (isNewReview) this.#countReview(action);
-    if (raiseRisk(this.#parts, this.#entry, action, evaluation)) this.#isChanged = true;
+    if (raiseRisk(this.#options, this.#entry, action, evaluation)) this.#isChanged = true;
   }
 
-  /** Makes the action part of its session's past and returns the writes of the session. */
+  /** Adds the action to the history of its session, and returns the writes of the session. */
   operations(isDispatched: boolean): readonly BatchOperation[] {
     if (this.#pending === undefined) throw new TypeError("operations: expected the verdict to be applied first");
     const { action } = this.#pending;
-    // A question about what there is, is not an action.
+    // Lists over all upstreams are not part of the history.
     if (action.target !== everyUpstream) this.#remember(this.#pending, isDispatched);
-    return this.#isChanged ? [this.#parts.cache.put(action.tenant, action.session.id, this.#entry)] : [];
+    return this.#isChanged ? [this.#options.cache.put(action.tenant, action.session.id, this.#entry)] : [];
   }
 
   finish(): void {
@@ -245,10 +245,10 @@ export class SessionParticipation implements Participation {
   }
 
   #remember({ action, evaluation: { decision } }: PendingDecision, dispatched: boolean): void {
-    const at = this.#parts.clock();
+    const at = this.#options.clock();
     this.#endJudging();
     this.#entry.remember(this.#tool, pastOf(action, this.#tool, decision, dispatched, at));
-    if (dispatched) this.#entry.taint(this.#taints, action, this.#tool, at);
+    if (dispatched && this.#taints.length > 0) this.#entry.taint(this.#taints, action, this.#tool, at);
     this.#isChanged = true;
   }
 
@@ -260,51 +260,57 @@ export class SessionParticipation implements Participation {
   #countReview({ tenant, session }: ActionEnvelope): void {
     this.#entry.countReview();
     this.#isChanged = true;
-    this.#parts.reviews.count(tenant, session.id);
+    this.#options.reviews.count(tenant, session.id);
   }
 }
 
-/** Throws TAINT_LIMIT where a session cannot be tainted with all of that as well. */
+/** Throws TAINT_LIMIT where a session has no room for further taints. */
 function checkRoom(entry: SessionEntry, { session }: ActionEnvelope, names: readonly string[]): void {
   if (entry.taints.hasRoom(names)) return;
   throw new GatewayError("TAINT_LIMIT", `session \`${session.id}\`; an operator can reset it`);
 }
 
-interface RiskParts {
+interface RiskOptions {
   readonly clock: Clock;
   readonly limit: RiskLimit;
   readonly killSwitch: Pick<KillSwitch, "ref" | "isKilled" | "kill">;
-  /** Called when a session came to the threshold while risk is in shadow mode. */
+  /** Called when a session reaches the threshold while risk is in shadow mode. */
   readonly onWouldKill: () => void;
 }
 
-/** Whether the kill switch has blocked it: what a stopped session attempts adds nothing to its risk. */
-function isStopped({ killSwitch }: RiskParts, { verdicts }: Evaluation): boolean {
-  return verdicts.some(({ policy, decision }) => policy === killSwitch.ref && decision === "block");
+/** Whether the kill switch blocked the action: actions of a stopped session add no risk. */
+function isStopped({ killSwitch }: RiskOptions, { verdicts }: Evaluation): boolean {
+  for (const { policy, decision } of verdicts) if (policy === killSwitch.ref) return decision === "block";
+  return false;
 }
 
 /**
- * Adds what policy found to the risk of the session, which is stopped when this returns where that is too much. Whether
- * there was anything to add.
+ * Adds the points of an evaluation to the risk of the session. Where it reaches the threshold, the session is stopped when
+ * this returns. Returns whether there were any points.
  */
-function raiseRisk(parts: RiskParts, { risk }: SessionEntry, action: ActionEnvelope, evaluation: Evaluation): boolean {
+function raiseRisk(
+  options: RiskOptions,
+  { risk }: SessionEntry,
+  action: ActionEnvelope,
+  evaluation: Evaluation,
+): boolean {
   const points = riskOf(evaluation);
   if (points === 0) return false;
-  const { clock, limit, onWouldKill } = parts;
+  const { clock, limit, onWouldKill } = options;
   const now = clock();
   const before = risk.score(now);
   const score = risk.add(points, now);
   if (limit.killAt === 0 || score < limit.killAt) return true;
-  if (limit.mode === "enforce") stop(parts, action, score);
+  if (limit.mode === "enforce") killSession(options, action, score);
   else if (before < limit.killAt) onWouldKill();
   return true;
 }
 
-function stop({ killSwitch, limit }: RiskParts, { tenant, session }: ActionEnvelope, score: number): void {
-  // Several may come to it at once.
+function killSession({ killSwitch, limit }: RiskOptions, { tenant, session }: ActionEnvelope, score: number): void {
+  // Concurrent actions may each reach it.
   const target = { scope: "session", subject: session.id } as const;
   if (killSwitch.isKilled(tenant, target)) return;
-  const note = `its risk came to ${score} of ${limit.killAt}`;
-  // Where it cannot be recorded now, the switch tries again.
+  const note = `the risk score reached ${score} of ${limit.killAt}`;
+  // A kill that cannot be recorded now is recorded later by the switch.
   void killSwitch.kill(tenant, { ...target, reason: "risk", by: null, note });
 }

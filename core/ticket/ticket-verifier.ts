@@ -79,9 +79,10 @@ class TicketParticipation implements Participation {
 
   /** Remembers the ticket where it lifted an enforced rule; only then is a use spent. */
   applyVerdict({ evaluation: { verdicts } }: PendingDecision): void {
-    const ticket = this.#ticket;
+    this.#needed = undefined;
+    if (!isCovered(this.#ticket)) return;
     const isNeeded = verdicts.some(({ findings }) => findings.some((finding) => finding.ticket !== undefined));
-    this.#needed = isNeeded && isCovered(ticket) ? ticket.id : undefined;
+    if (isNeeded) this.#needed = this.#ticket.id;
   }
 
   /** Throws TICKET_STATE where the ticket that lifted a rule has become invalid since the evaluation. */

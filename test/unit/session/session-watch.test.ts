@@ -148,7 +148,7 @@ describe("SessionWatch", () => {
       expect((await world.events()).at(-1)).to.include({
         event: "killed",
         reason: "risk",
-        note: "its risk came to 60 of 60",
+        note: "the risk score reached 60 of 60",
       });
     });
 
