@@ -26,8 +26,7 @@ expires_at: ${new Date(Date.now() + 3_600_000).toISOString()}
 const nowhere = "http://127.0.0.1:9";
 
 /** Commands that ask a running gateway, each as its first example calls it. */
-describe("every command that asks a gateway", function () {
-  this.timeout(60_000);
+describe("every command that asks a gateway", () => {
   let folder: string;
 
   before(async () => {

@@ -17,9 +17,7 @@ const descriptions =
   /^core\/(?:action\/[a-z-]+|compose\/identity|store\/key-range|usage\/usage-(?:report|row)|cli\/(?:main|program|failure|print|command\/[a-z-]+))\.js$/;
 const packages = new Set(["commander", "canonicalize"]);
 
-describe("a light command line", function () {
-  this.timeout(60_000);
-
+describe("a light command line", () => {
   for (const words of [["--version"], ["--help"], ["approvals", "--help"], ["evidence", "verify", "--help"]]) {
     const line = `gateway ${words.join(" ")}`;
 

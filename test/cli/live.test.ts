@@ -13,8 +13,7 @@ for (const name of readdirSync(transcripts).filter((file) => file.endsWith(".txt
     let world: LiveWorld;
     let folder: TranscriptFolder;
 
-    before(async function () {
-      this.timeout(60_000);
+    before(async () => {
       world = await LiveWorld.open();
       folder = await TranscriptFolder.make("set -o pipefail\n");
     });

@@ -38,8 +38,7 @@ const expressions = panelExpressions();
 /** Prometheus's own, and what it adds to every series. */
 const given = { series: "up", labels: ["instance", "job"] };
 
-describe("monitoring as it ships", function () {
-  this.timeout(120_000);
+describe("monitoring as it ships", () => {
   let folder: string;
   /** `/metrics` of a gateway between agents and MCP servers, and of one between agents and models. */
   let texts: readonly string[];

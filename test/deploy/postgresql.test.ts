@@ -13,8 +13,7 @@ import { PostgresServer } from "./postgresql.ts";
 
 const script = (name: string): string => join(repositoryRoot, "core/cli/deploy/postgresql", name);
 
-describe("a relational database that records go to", function () {
-  this.timeout(60_000);
+describe("a relational database that records go to", () => {
   let database: PostgresServer;
   let upstream: Recorder;
   let gateway: RunningGateway;

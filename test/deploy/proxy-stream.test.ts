@@ -26,8 +26,7 @@ function spreadMs(moments: readonly number[]): number {
 }
 
 for (const kind of proxyKinds) {
-  describe(`${kind} in front of a gateway, as we ship it`, function () {
-    this.timeout(60_000);
+  describe(`${kind} in front of a gateway, as we ship it`, () => {
     const proxies: RunningProxy[] = [];
 
     async function proxyFor(gatewayUrl: string, edits?: Edits): Promise<RunningProxy> {

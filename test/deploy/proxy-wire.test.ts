@@ -23,8 +23,7 @@ const claims: HeaderList = [
 ];
 
 for (const kind of proxyKinds) {
-  describe(`${kind} as we ship it, on the wire`, function () {
-    this.timeout(60_000);
+  describe(`${kind} as we ship it, on the wire`, () => {
     const proxies: RunningProxy[] = [];
 
     async function proxyFor(gatewayUrl: string, edits?: Edits): Promise<RunningProxy> {

@@ -17,8 +17,7 @@ const maxExposure = 15;
 /** Debian's: the binding to libseccomp is its package. */
 const confined = ["/usr/bin/python3", join(repositoryRoot, "test/fixture/confined.py"), unitPath];
 
-describe("the systemd unit", function () {
-  this.timeout(60_000);
+describe("the systemd unit", () => {
   let folder: string;
 
   before(async () => {

@@ -19,8 +19,7 @@ const faults: readonly (readonly [string, Fault])[] = [
 ];
 
 /** Where the gate dispatched before its decision is durable, or a failed step counted, the upstream's log says so. */
-describe("approvals while", function () {
-  this.timeout(60_000);
+describe("approvals while", () => {
   let folder: string;
   let disk: DiskFault;
   let upstream: MoodyUpstream;

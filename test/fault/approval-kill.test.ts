@@ -20,8 +20,7 @@ const maxRetries = 200;
 /** Long enough for some kills to come after everything was answered. */
 const maxRoundMs = 120;
 
-describe("approvals under retries and kills", function () {
-  this.timeout(60_000);
+describe("approvals under retries and kills", () => {
   let folder: string;
   let upstream: Recorder;
   let site: HeldSite;

@@ -15,8 +15,7 @@ const hourMs = 3_600_000;
 const shiftedClock = fileURLToPath(new URL("../fixture/shifted-clock.js", import.meta.url));
 
 /** The upstream's own log is the witness. Without the seal of entries and the reading of the chain these fail. */
-describe("approvals over a start", function () {
-  this.timeout(60_000);
+describe("approvals over a start", () => {
   let folder: string;
   let upstream: MoodyUpstream;
   let site: HeldSite;

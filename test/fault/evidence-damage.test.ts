@@ -11,8 +11,7 @@ import { type FolderEnd, FolderJudge } from "./folder-judge.ts";
 /** How often something is killed or damaged. */
 const rounds = roundsOf(80, 2000);
 
-describe("when the data folder is damaged while nothing runs", function () {
-  this.timeout(120_000);
+describe("when the data folder is damaged while nothing runs", () => {
   let sound: string;
   let judge: FolderJudge;
   const ends = new Map<FolderEnd["end"], number>();

@@ -33,8 +33,7 @@ const faults: readonly (readonly [string, string])[] = [
   ["the marks cannot be synced", `sync ${EIO} /high-water`],
 ];
 
-describe("when the disk fails under load", function () {
-  this.timeout(60_000);
+describe("when the disk fails under load", () => {
   let folder: string;
   let disk: DiskFault;
 

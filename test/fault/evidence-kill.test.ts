@@ -16,8 +16,7 @@ const roundsInFolder = 10;
 const tears = ["whole", "truncated", "zeroed"] as const;
 const program = fileURLToPath(new URL("./evidence-load.js", import.meta.url));
 
-describe("when the process is killed at a random point under load", function () {
-  this.timeout(60_000);
+describe("when the process is killed at a random point under load", () => {
   let world: LedgerWorld;
   let said: readonly string[] = [];
   let begun = 0;

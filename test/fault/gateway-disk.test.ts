@@ -25,8 +25,7 @@ const faults: readonly (readonly [string, Fault])[] = [
   ["the high-water marks cannot be synced", ["sync", EIO, "/high-water"]],
 ];
 
-describe("a gateway whose disk fails", function () {
-  this.timeout(30_000);
+describe("a gateway whose disk fails", () => {
   let folder: string;
   let disk: DiskFault;
   let upstream: Recorder;

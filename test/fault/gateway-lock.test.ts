@@ -8,8 +8,7 @@ import { type RunningGateway, startGateway } from "../support/gateway.ts";
 import { type Recorder, startRecorder } from "../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 
-describe("a gateway whose lock is taken from under it", function () {
-  this.timeout(30_000);
+describe("a gateway whose lock is taken from under it", () => {
   let folder: string;
   let upstream: Recorder;
   let first: RunningGateway;

@@ -58,10 +58,8 @@ function inOwnWorld(): void {
   });
 }
 
-describe("a rotation that the disk refuses", function () {
+describe("a rotation that the disk refuses", () => {
   inOwnWorld();
-
-  this.timeout(30_000);
 
   before(async () => {
     gateway = await start();
@@ -97,10 +95,8 @@ describe("a rotation that the disk refuses", function () {
   });
 });
 
-describe("when the gateway is killed while keys change under load", function () {
+describe("when the gateway is killed while keys change under load", () => {
   inOwnWorld();
-
-  this.timeout(60_000);
 
   for (let round = 1; round <= rounds; round++) {
     it(`keeps every rotation it answered, with who asked, and at most one more (${round})`, async () => {

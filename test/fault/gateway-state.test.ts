@@ -10,8 +10,7 @@ import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 
 const { EROFS, EACCES } = constants.errno;
 
-describe("a gateway that may not write its state", function () {
-  this.timeout(30_000);
+describe("a gateway that may not write its state", () => {
   let folder: string;
   let disk: DiskFault;
 

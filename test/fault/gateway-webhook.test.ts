@@ -12,8 +12,7 @@ import { type Recorder, startRecorder } from "../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 import { answer, until, WebhookReceiver } from "../support/webhook-receiver.ts";
 
-describe("a gateway whose disk fails when it notes a delivery", function () {
-  this.timeout(60_000);
+describe("a gateway whose disk fails when it notes a delivery", () => {
   let folder: string;
   let disk: DiskFault;
   let upstream: Recorder;

@@ -15,8 +15,7 @@ const rounds = roundsOf(8, 100);
 const nights = 60;
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 
-describe("when a pruning is killed at a random point", function () {
-  this.timeout(60_000);
+describe("when a pruning is killed at a random point", () => {
   let world: PruneWorld;
   let firstKept: number;
   let wholeMs: number;

@@ -31,8 +31,7 @@ interface Errand {
   sawTaint: boolean;
 }
 
-describe("what sessions did and met, when the gateway is killed at a random point", function () {
-  this.timeout(30_000);
+describe("what sessions did and met, when the gateway is killed at a random point", () => {
   let folder: string;
   let remote: Recorder;
   let cut = 0;

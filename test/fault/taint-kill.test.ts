@@ -7,8 +7,7 @@ import { answerEvents } from "../fixture/model-reply.ts";
 /** How often the gateway is killed. */
 const rounds = 3;
 
-describe("when the gateway is killed as soon as a client saw what taints its session", function () {
-  this.timeout(60_000);
+describe("when the gateway is killed as soon as a client saw what taints its session", () => {
   let world: TaintWorld;
 
   before(async () => {

@@ -13,8 +13,7 @@ import { UsageStore } from "../../core/usage/usage-store.ts";
 const child = fileURLToPath(new URL("usage-child.js", import.meta.url));
 const [rounds, batch] = [5, 100];
 
-describe("usage that was written before a kill -9", function () {
-  this.timeout(60_000);
+describe("usage that was written before a kill -9", () => {
   let dir: string;
   beforeEach(async () => {
     dir = await mkdtemp(join(tmpdir(), "usage-kill-"));

@@ -57,7 +57,7 @@ export class Collector {
 
   /** Resolves with what `find` finds. Throws after 10 s. */
   async await<T>(find: () => T | undefined): Promise<T> {
-    const end = performance.now() + 10_000;
+    const end = performance.now() + 60_000;
     for (;;) {
       const found = find();
       if (found !== undefined) return found;

@@ -34,7 +34,7 @@ export interface Message {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: { readonly code: string } };
 }
 
-const deadlineMs = 5_000;
+const deadlineMs = 60_000;
 
 /** Sends a request and resolves with what it answers from the moment its headers are there. */
 export async function openStream(url: string, request: WireRequest): Promise<EventStream> {

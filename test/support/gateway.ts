@@ -37,14 +37,14 @@ export interface RunningGateway {
   /** Everything it wrote so far. */
   stdout(): string;
   stderr(): string;
-  /** SIGTERM, then the exit code; SIGKILL and an error after 15 s. Removes the folder unless the caller gave it. */
+  /** SIGTERM, then the exit code; SIGKILL and an error after a minute. Removes the folder unless the caller gave it. */
   stop(): Promise<number>;
   /** SIGKILL to the whole process group, its stdio upstreams included. The folder stays: that is the point. */
   kill9(): Promise<void>;
 }
 
 const ownProgram = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
-const stopMs = 15_000;
+const stopMs = 60_000;
 
 /**
  * Starts the gateway beside this build (`core/cli/main.js serve --config …`) and waits for its ready line.
@@ -71,7 +71,7 @@ async function launch(folder: string, owned: boolean, options: GatewayOptions): 
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
-  const ready = await awaitReady(child, { event: "ready" }, options.deadlineMs ?? 20_000);
+  const ready = await awaitReady(child, { event: "ready" }, options.deadlineMs ?? 60_000);
   const url = (field: string): string => `http://127.0.0.1:${ready.port(field)}`;
   return {
     url: url("gateway_port"),

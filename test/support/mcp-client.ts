@@ -96,7 +96,7 @@ export function directKind(kind: ClientKind): "v1" | "v2 legacy" {
 export async function awaitNotification(
   client: McpClient,
   wanted: (notification: Notification) => boolean,
-  deadlineMs: number = 5_000,
+  deadlineMs: number = 60_000,
 ): Promise<Notification> {
   const end = performance.now() + deadlineMs;
   for (;;) {

@@ -35,14 +35,14 @@ export async function startRecorder(): Promise<Recorder> {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
   });
-  const ready = await awaitReady(child, { event: "ready" }, 20_000);
+  const ready = await awaitReady(child, { event: "ready" }, 60_000);
   const requests = (): Promise<readonly Recorded[]> => readRecord(file);
   return {
     url: `http://127.0.0.1:${ready.port("port")}/mcp`,
     requests,
     calls: async () => (await requests()).filter(({ body }) => body.includes('"tools/call"')),
     stop: async () => {
-      await ready.stop("SIGKILL", 5_000);
+      await ready.stop("SIGKILL", 60_000);
       await rm(folder, { recursive: true, force: true });
     },
   };

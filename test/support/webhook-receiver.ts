@@ -91,7 +91,7 @@ export function answer(response: ServerResponse, status: number, headers: Readon
 
 /** Looks every 5 ms. Throws after 10 s. */
 export async function until(done: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 60_000;
   while (!(await done())) {
     if (performance.now() > deadline) throw new Error(`expected ${what} within 10 s`);
     await sleep(5);

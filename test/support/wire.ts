@@ -26,7 +26,7 @@ export interface WireRequest {
   readonly body?: string | Uint8Array;
 }
 
-const deadlineMs = 10_000;
+const deadlineMs = 60_000;
 
 /**
  * Opens a TCP connection to the port of `url`. Rejects when it is refused.

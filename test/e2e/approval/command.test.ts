@@ -12,8 +12,7 @@ const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.u
 /** Printable, on lines: what a terminal shows as it is. */
 const inert = /^(?:[ -~\n]|\p{L})*$/u;
 
-describe("gateway approvals", function () {
-  this.timeout(60_000);
+describe("gateway approvals", () => {
   let folder: string;
   let world: ReviewWorld;
   before(async () => {

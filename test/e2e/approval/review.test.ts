@@ -4,8 +4,7 @@ import { Reviewer, ReviewWorld } from "../../support/review-world.ts";
 
 const unknownId = `apr_${"0".repeat(32)}`;
 
-describe("review over the admin port", function () {
-  this.timeout(30_000);
+describe("review over the admin port", () => {
   let world: ReviewWorld;
   let text = 0;
   before(async () => {

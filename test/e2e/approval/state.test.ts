@@ -6,8 +6,7 @@ import { filesWith } from "../../support/disk-search.ts";
 import { HeldSite, overHttp, toldOf } from "../../support/held-site.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 
-describe("approvals and state.enabled", function () {
-  this.timeout(30_000);
+describe("approvals and state.enabled", () => {
   let upstream: Recorder;
   let folder: string;
   let site: HeldSite;

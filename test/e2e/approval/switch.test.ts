@@ -31,9 +31,7 @@ describe("approvals.allow_self_review", () => {
   });
 });
 
-describe("approvals.review_seconds and use_seconds", function () {
-  this.timeout(30_000);
-
+describe("approvals.review_seconds and use_seconds", () => {
   it("end what nobody answered, or nobody used, and a late answer is 409 [R3.2-7, S52]", async () => {
     const world = await ReviewWorld.start("review_seconds: 4, use_seconds: 1");
     try {
@@ -64,8 +62,7 @@ describe("approvals.review_seconds and use_seconds", function () {
   }
 });
 
-describe("approvals.allow_break_glass", function () {
-  this.timeout(30_000);
+describe("approvals.allow_break_glass", () => {
   let folder: string;
   let world: ReviewWorld;
   before(async () => {

@@ -13,8 +13,7 @@ const reads = (Object.entries(routes) as [RouteId, Route][]).filter(
 );
 
 /** `adam` is an admin of one tenant, `foreign` of another; each has approvals in every state that people bring about. */
-describe("approvals of two tenants", function () {
-  this.timeout(60_000);
+describe("approvals of two tenants", () => {
   let upstream: Recorder;
   let site: HeldSite;
   const receivers = {} as Record<"acme" | "other", WebhookReceiver>;

@@ -5,8 +5,7 @@ import { expect } from "chai";
 import { hostileArguments, ReviewWorld, recordsIn } from "../../support/review-world.ts";
 import { runGateway } from "../../unit/cli/run.ts";
 
-describe("GET /admin/v1/approvals/{id}", function () {
-  this.timeout(30_000);
+describe("GET /admin/v1/approvals/{id}", () => {
   let folder: string;
   let world: ReviewWorld;
   before(async () => {

@@ -4,8 +4,7 @@ import { runGateway } from "../../unit/cli/run.ts";
 import { notes, openHoldingWorld, textOf, waiting } from "./holding-world.ts";
 import type { World } from "./world.ts";
 
-describe("a call that a person approves at a terminal", function () {
-  this.timeout(60_000);
+describe("a call that a person approves at a terminal", () => {
   let world: World;
 
   before(async () => {

@@ -161,7 +161,7 @@ function updated(uri: string): (notification: Notification) => boolean {
   return ({ method, params }) => method === "notifications/resources/updated" && params?.uri === uri;
 }
 
-async function waitFor<T>(read: () => T | undefined, deadlineMs: number = 5_000): Promise<T> {
+async function waitFor<T>(read: () => T | undefined, deadlineMs: number = 60_000): Promise<T> {
   const end = performance.now() + deadlineMs;
   for (;;) {
     const value = read();

@@ -74,9 +74,7 @@ class Site {
   }
 }
 
-describe("plugins of ours in a strict gateway", function () {
-  this.timeout(120_000);
-
+describe("plugins of ours in a strict gateway", () => {
   describe("as they come", () => {
     let site: Site;
 

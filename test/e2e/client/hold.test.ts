@@ -20,9 +20,7 @@ async function heldCalls({ gateway }: World): Promise<number> {
   return Number(/^gateway_held_calls (\d+)$/m.exec(metrics)?.[1]);
 }
 
-describe("a tool call that is held for review", function () {
-  this.timeout(30_000);
-
+describe("a tool call that is held for review", () => {
   describe("where `hold_seconds` is 0, as it is unless told", () => {
     it("is answered at once", async () => {
       const world = await openHoldingWorld("");

@@ -80,8 +80,7 @@ async function openTelling(policy?: string): Promise<World> {
 const dropped = "gateway_notifications_dropped_total";
 const judged = 'phase="output"';
 
-describe("what an upstream says beside its answers", function () {
-  this.timeout(60_000);
+describe("what an upstream says beside its answers", () => {
   const folders = new PackFolders();
   let world: World;
   let open: World;

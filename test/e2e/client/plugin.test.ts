@@ -25,8 +25,7 @@ interface ListedPolicy {
   readonly mode: string;
 }
 
-describe("plugins of a running gateway", function () {
-  this.timeout(60_000);
+describe("plugins of a running gateway", () => {
   const folders = new PackFolders();
   let sample: string;
   let world: World;
@@ -70,7 +69,7 @@ describe("plugins of a running gateway", function () {
     const before = world.gateway.stderr().length;
     for (const [name, content] of Object.entries(files)) await writeFile(join(sample, name), content);
     world.gateway.process.kill("SIGHUP");
-    for (const end = performance.now() + 8_000; performance.now() < end; await sleep(25)) {
+    for (const end = performance.now() + 60_000; performance.now() < end; await sleep(25)) {
       if (world.gateway.stderr().slice(before).includes(said)) return;
     }
     throw new Error(`expected the gateway to say \`${said}\`, got ${world.gateway.stderr().slice(before)}`);

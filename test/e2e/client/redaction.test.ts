@@ -13,8 +13,7 @@ import { answers, around, first, leaks, left, misfit, plain, second, secret, tri
 import { scriptedServer } from "./server-program.ts";
 import { openWorld, type World } from "./world.ts";
 
-describe("an answer that policy redacts", function () {
-  this.timeout(60_000);
+describe("an answer that policy redacts", () => {
   const folders = new PackFolders();
   let world: World;
 

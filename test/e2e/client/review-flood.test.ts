@@ -23,8 +23,7 @@ const rules = `rules:
 `;
 
 for (const kind of clientKinds) {
-  describe(`reviews that a session asks for with the client ${kind}`, function () {
-    this.timeout(60_000);
+  describe(`reviews that a session asks for with the client ${kind}`, () => {
     let world: World;
     let client: McpClient;
 

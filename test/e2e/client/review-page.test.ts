@@ -33,9 +33,7 @@ async function connect(
   return { client, pages };
 }
 
-describe("the page where people review, for a client that opens URLs", function () {
-  this.timeout(30_000);
-
+describe("the page where people review, for a client that opens URLs", () => {
   describe("where calls are held for 20 s", () => {
     let world: World;
     let reviewer: Reviewer;

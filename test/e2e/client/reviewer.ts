@@ -22,7 +22,7 @@ export class Reviewer {
    * where there are more.
    */
   async awaitPending(): Promise<Approval> {
-    for (const end = performance.now() + 5_000; performance.now() < end; await sleep(20)) {
+    for (const end = performance.now() + 60_000; performance.now() < end; await sleep(20)) {
       const [pending, ...more] = await this.list();
       if (more.length > 0) throw new Error(`expected one pending approval, got ${more.length + 1}`);
       if (pending !== undefined && pending.held_seq > 0 && (await this.#head()) >= pending.held_seq) return pending;

@@ -72,8 +72,7 @@ function openPages(named: string, policy = rules): Promise<World> {
   });
 }
 
-describe("what strangers wrote, in a session", function () {
-  this.timeout(60_000);
+describe("what strangers wrote, in a session", () => {
   let world: World;
   /** The same, of which nothing is marked. */
   let trusting: World;

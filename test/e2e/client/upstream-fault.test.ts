@@ -181,7 +181,7 @@ describe("an upstream that fails", () => {
       const between = await caller.call("get-sum", { a: 1, b: 2 });
       expect(between.error?.data?.code).to.equal("UPSTREAM_UNAVAILABLE");
       const second = await startEverything("streamableHttp", Number(new URL(first.url).port));
-      const end = performance.now() + 5_000;
+      const end = performance.now() + 60_000;
       let again = await caller.call("get-sum", { a: 1, b: 2 });
       while (again.result === undefined && performance.now() < end)
         again = await caller.call("get-sum", { a: 1, b: 2 });

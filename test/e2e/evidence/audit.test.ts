@@ -10,8 +10,7 @@ import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 
-describe("POST /admin/v1/audit/verify", function () {
-  this.timeout(30_000);
+describe("POST /admin/v1/audit/verify", () => {
   let folder: string;
   let upstream: Recorder;
   let gateway: RunningGateway;

@@ -15,8 +15,7 @@ import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
 
-describe("a gateway on a data folder that was pruned", function () {
-  this.timeout(60_000);
+describe("a gateway on a data folder that was pruned", () => {
   let folder: string;
   let notes: string;
   let early: string;

@@ -12,8 +12,7 @@ import { keys, openWorld, type World } from "../wire/world.ts";
 const asked = ["run", "wait", "run", "run", "wait", "run"] as const;
 
 /** Three sessions at once, so that their records lie between each other's in the chain. */
-describe("the action records of a session", function () {
-  this.timeout(30_000);
+describe("the action records of a session", () => {
   const labels = ["first", "second", "third"];
   let world: World;
   let reader: EvidenceReader;

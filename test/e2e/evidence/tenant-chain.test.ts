@@ -23,8 +23,7 @@ const hashOf = (text: string): string => createHash("sha256").update(text).diges
 const bytesOf = (record: ActionRecord): string => canonicalize(record) as string;
 
 /** All of it is read over the admin port. */
-describe("the evidence of two tenants", function () {
-  this.timeout(30_000);
+describe("the evidence of two tenants", () => {
   let folder: string;
   let upstream: Recorder;
   let gateway: RunningGateway;

@@ -55,8 +55,7 @@ const frameGap = `new Promise((resolve) => {
   requestAnimationFrame(tick);
 })`;
 
-describe("the dashboard in Chromium", function () {
-  this.timeout(120_000);
+describe("the dashboard in Chromium", () => {
   let world: World;
   let proxy: Server;
   let browser: Browser;

@@ -16,8 +16,7 @@ import {
 } from "../wire/world.ts";
 import { LiveClient, type ServerMessage } from "./live-client.ts";
 
-describe("/v1/ws", function () {
-  this.timeout(60_000);
+describe("/v1/ws", () => {
   let world: World;
   const clients: LiveClient[] = [];
   before(async () => {

@@ -5,8 +5,7 @@ import { expect } from "chai";
 import { inSeconds, type TaskPerson, TaskWorld, wideManifest } from "../../support/task-world.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
 
-describe("gateway manifests", function () {
-  this.timeout(60_000);
+describe("gateway manifests", () => {
   let folder: string;
   let world: TaskWorld;
   let file: string;

@@ -2,8 +2,7 @@ import { expect } from "chai";
 import { textOf } from "../../support/held-site.ts";
 import { TaskWorld } from "../../support/task-world.ts";
 
-describe("drift from a task's manifest", function () {
-  this.timeout(90_000);
+describe("drift from a task's manifest", () => {
   let world: TaskWorld;
 
   afterEach(() => world?.stop());

@@ -7,8 +7,7 @@ import { send } from "../../support/wire.ts";
 
 const metaKey = "io.agent-governance-gateway/task";
 
-describe("a signed reference to a task", function () {
-  this.timeout(60_000);
+describe("a signed reference to a task", () => {
   let world: TaskWorld;
   let good: string;
   let session = 0;

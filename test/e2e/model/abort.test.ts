@@ -20,8 +20,7 @@ const long = (api: ModelApi): readonly string[] => answerEvents(api, { text: "wo
 /** A stream that goes on for 20 s, a word at a time. */
 const slow: Script = (response, call) => scripts.streams(long(call.api), 10)(response, call);
 
-describe("a model request that is cut off", function () {
-  this.timeout(60_000);
+describe("a model request that is cut off", () => {
   let world: ModelWorld;
   before(async () => {
     world = await openModelWorld({ provider: timeouts });
@@ -147,8 +146,7 @@ describe("a model request that is cut off", function () {
   });
 });
 
-describe("a gateway told to stop while a model streams", function () {
-  this.timeout(30_000);
+describe("a gateway told to stop while a model streams", () => {
   let world: ModelWorld;
   afterEach(() => world.provider.stop());
 

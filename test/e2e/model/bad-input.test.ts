@@ -74,8 +74,7 @@ const cases: Readonly<Record<string, Case>> = {
   "another spelling of the path": { target: (path) => `${path}/`, status: 404, code: "not_found" },
 };
 
-describe("bad input of a model request", function () {
-  this.timeout(30_000);
+describe("bad input of a model request", () => {
   let world: ModelWorld;
   before(async () => {
     world = await openModelWorld();

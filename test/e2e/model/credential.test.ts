@@ -46,8 +46,7 @@ const sentHeaders: Readonly<Record<ModelApi, readonly string[]>> = {
   ],
 };
 
-describe("credentials of a model request", function () {
-  this.timeout(60_000);
+describe("credentials of a model request", () => {
   let world: ModelWorld;
   before(async () => {
     world = await openModelWorld({ provider: "max_retries: 0\n    breaker: { failures: 1000 }" });

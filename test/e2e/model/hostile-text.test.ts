@@ -9,8 +9,7 @@ interface Delta {
   readonly delta?: { readonly text?: string };
 }
 
-describe("what a model says, streamed", function () {
-  this.timeout(60_000);
+describe("what a model says, streamed", () => {
   let world: ModelWorld;
   before(async () => {
     world = await openModelWorld();

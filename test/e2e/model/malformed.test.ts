@@ -71,8 +71,7 @@ const wholes: Readonly<Record<string, Make>> = {
 /** Recordings with an end that leave something out, or go on after it. */
 const ended = /-no-reason$|-no-start$|-after-end$|chat-late-arguments$|chat-nameless-call$/;
 
-describe("a malformed answer of a provider", function () {
-  this.timeout(60_000);
+describe("a malformed answer of a provider", () => {
   let world: ModelWorld;
   before(async () => {
     world = await openModelWorld({ provider: "max_retries: 0\n    breaker: { failures: 1000 }" });

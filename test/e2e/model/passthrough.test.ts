@@ -26,8 +26,7 @@ const wholes: Readonly<Record<ModelApi, string>> = {
   "usage":{"input_tokens":1,"output_tokens":2} }\n`,
 };
 
-describe("an answer that policy leaves alone, of a provider that speaks the client's API", function () {
-  this.timeout(60_000);
+describe("an answer that policy leaves alone, of a provider that speaks the client's API", () => {
   for (const [title, settings] of [
     ["held back until it is judged", "tool_passthrough: true"],
     ["with nothing held back", "tool_passthrough: true\n  holdback_bytes: 0"],

@@ -35,8 +35,7 @@ function streams(reply: ModelReply, parts: Parts): Script {
   };
 }
 
-describe("a secret in an answer of a model", function () {
-  this.timeout(120_000);
+describe("a secret in an answer of a model", () => {
   const folders = new PackFolders();
   let marker: string;
   before(async () => {

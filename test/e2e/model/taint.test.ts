@@ -19,8 +19,7 @@ const apis: readonly ModelApi[] = ["chat", "messages"];
 
 const egress = "session-watch.untrusted-egress";
 
-describe("a session that spans tools and models", function () {
-  this.timeout(60_000);
+describe("a session that spans tools and models", () => {
   let world: TaintWorld;
   /** The same, with the rules that hold mail in shadow mode. */
   let trial: TaintWorld;

@@ -11,8 +11,7 @@ const rules = `  - id: open.ticket
     message: models cost money
 `;
 
-describe("a model request that needs a capability ticket", function () {
-  this.timeout(30_000);
+describe("a model request that needs a capability ticket", () => {
   let world: ModelWorld;
 
   before(async () => {

@@ -23,8 +23,7 @@ const chunk = (events.find((each) => each.includes("hello")) as string).replace(
 );
 const whole = [events[0] as string, ...Array<string>(chunks).fill(chunk), ...events.slice(2)];
 
-describe("a client of a model that reads slowly", function () {
-  this.timeout(120_000);
+describe("a client of a model that reads slowly", () => {
   let world: ModelWorld;
   let usual: number;
   before(async () => {

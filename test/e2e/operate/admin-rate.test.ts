@@ -5,8 +5,7 @@ import { keys, openWorld, type World } from "../wire/world.ts";
 
 const few = "limits: { admin_requests_per_minute: 30, admin_unauthenticated_per_minute: 30 }";
 
-describe("how often the admin port may be asked", function () {
-  this.timeout(60_000);
+describe("how often the admin port may be asked", () => {
   let world: World;
   afterEach(() => world.stop());
 

@@ -46,8 +46,7 @@ function bodyOf(trail: Pick<Trail, "body"> | null | undefined): object {
 }
 
 /** Calls every route of the admin port as `adam`, then stops the gateway and reads what they left. */
-describe("what is done over the admin port is on record with who did it", function () {
-  this.timeout(60_000);
+describe("what is done over the admin port is on record with who did it", () => {
   let folder: string;
   let upstream: Recorder;
   let receiver: WebhookReceiver;

@@ -13,8 +13,7 @@ import { runGateway } from "../../unit/cli/run.ts";
 
 const agents = 8;
 
-describe("a backup of a gateway that serves", function () {
-  this.timeout(120_000);
+describe("a backup of a gateway that serves", () => {
   let root: string;
   let upstream: Recorder;
   let gateway: RunningGateway;

@@ -9,8 +9,7 @@ import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { until } from "../../support/webhook-receiver.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
 
-describe("backups", function () {
-  this.timeout(120_000);
+describe("backups", () => {
   let root: string;
   let upstream: Recorder;
   let site: HeldSite;

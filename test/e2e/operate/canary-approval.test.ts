@@ -81,8 +81,7 @@ function content(name: Canary, isError = false): object {
 }
 
 for (const storeValues of [true, false]) {
-  describe(`secrets on the way through an approval, with store_values: ${storeValues}`, function () {
-    this.timeout(60_000);
+  describe(`secrets on the way through an approval, with store_values: ${storeValues}`, () => {
     let folder: string;
     let upstream: MoodyUpstream;
     let told: WebhookReceiver;

@@ -19,8 +19,7 @@ const otherKey = `test-${randomBytes(32).toString("base64url")}`;
 const otherHash = createHash("sha256").update(otherKey).digest("hex");
 const maxStopMs = 3_000;
 
-describe("a connection of HTTP+SSE", function () {
-  this.timeout(20_000);
+describe("a connection of HTTP+SSE", () => {
   let folder: string;
   let upstream: Recorder;
   let gateway: RunningGateway;

@@ -10,8 +10,7 @@ const openMetrics = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain
 const exemplar = / # \{trace_id="([0-9a-f]{32})",span_id="[0-9a-f]{16}"\} \S+ \S+$/;
 
 for (const exemplars of [true, false]) {
-  describe(`exemplars, ${exemplars ? "asked for" : "as they are by default"}`, function () {
-    this.timeout(60_000);
+  describe(`exemplars, ${exemplars ? "asked for" : "as they are by default"}`, () => {
     let world: TracedWorld;
     let traceId: string;
 
@@ -59,8 +58,7 @@ for (const exemplars of [true, false]) {
   });
 }
 
-describe("metrics with exemplars", function () {
-  this.timeout(60_000);
+describe("metrics with exemplars", () => {
   let world: TracedWorld;
   let folder: string;
 

@@ -69,8 +69,7 @@ nearest rules that did not decide
     \`when\` is false: \`has(args.please_review)\` is false`.split("\n");
 const note = { title: "plan", text: "nothing much" };
 
-describe("why something was decided", function () {
-  this.timeout(60_000);
+describe("why something was decided", () => {
   let folder: string;
   let site: HeldSite;
 

@@ -29,8 +29,7 @@ const commands: readonly (readonly [kind: Kind, line: string])[] = [
   ["principal", "manifests declare --file MANIFEST"],
 ];
 
-describe("what is another tenant's, by command and on /v1/ws", function () {
-  this.timeout(120_000);
+describe("what is another tenant's, by command and on /v1/ws", () => {
   let folder: string;
   let world: ForeignWorld;
   let size: number;

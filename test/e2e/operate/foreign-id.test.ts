@@ -19,8 +19,7 @@ interface Faces extends Probe {
 const nobody = Object.fromEntries(kinds.map((kind) => [kind, ""])) as Readonly<Record<Kind, string>>;
 const places = new Set([...probesFor(nobody), ...questionsFor(nobody, "")].map(({ place }) => place));
 
-describe("what is another tenant's", function () {
-  this.timeout(120_000);
+describe("what is another tenant's", () => {
   let world: ForeignWorld;
   let traces: readonly string[];
   let refused: readonly JsonObject[];

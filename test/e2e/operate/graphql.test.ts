@@ -16,8 +16,7 @@ interface Told {
   readonly errors?: readonly { readonly message: string; readonly extensions?: { readonly code: string } }[];
 }
 
-describe("GET and POST /admin/v1/graphql", function () {
-  this.timeout(60_000);
+describe("GET and POST /admin/v1/graphql", () => {
   let world: World;
   let approval: string;
   before(async () => {

@@ -51,8 +51,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-describe("stopping more than a session", function () {
-  this.timeout(60_000);
+describe("stopping more than a session", () => {
   let world: World;
   let reader: EvidenceReader;
   const principals = new Map<KeyHolder, string>();
@@ -275,9 +274,7 @@ describe("stopping more than a session", function () {
   });
 });
 
-describe("the whole gateway, where no tenant may stop it", function () {
-  this.timeout(30_000);
-
+describe("the whole gateway, where no tenant may stop it", () => {
   it("is stopped by nobody, and the answer says what would have to be configured", async () => {
     const world = await openWorld();
     try {

@@ -9,8 +9,7 @@ import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { readCalls, siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 
-describe("a session that was stopped before the gateway was killed", function () {
-  this.timeout(60_000);
+describe("a session that was stopped before the gateway was killed", () => {
   let folder: string;
   let log: string;
   let gateway: RunningGateway;

@@ -43,8 +43,7 @@ const slowMessages = answerEvents("messages", { text: "word ".repeat(6_000) });
 for (const { scope, sdk: sdkIndex, kind, by, foreign } of rows) {
   const sdkName = ["openai 6.x", "anthropic 0.x", "anthropic 1.x"][sdkIndex];
 
-  describe(`the kill switch of scope ${scope}, with ${sdkName} and MCP client ${kind} in one session`, function () {
-    this.timeout(60_000);
+  describe(`the kill switch of scope ${scope}, with ${sdkName} and MCP client ${kind} in one session`, () => {
     const label = "one-label";
     const model = sdkIndex === 0 ? "chat-model" : "messages-model";
     let folder: string;

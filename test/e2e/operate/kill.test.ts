@@ -10,8 +10,7 @@ import { effectsOf, type KeyHolder, keys, openWorld, type World } from "../wire/
 
 const agents = 100;
 
-describe("stopping a session", function () {
-  this.timeout(60_000);
+describe("stopping a session", () => {
   let world: World;
   let reader: EvidenceReader;
 
@@ -263,6 +262,6 @@ function seqOf(records: readonly EvidenceRecord[], name: string): number {
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + 5_000; performance.now() < end; await sleep(20)) if (await holds()) return;
+  for (const end = performance.now() + 60_000; performance.now() < end; await sleep(20)) if (await holds()) return;
   throw new Error("expected it to hold within 5 s");
 }

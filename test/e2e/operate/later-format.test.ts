@@ -6,9 +6,7 @@ import { startGateway } from "../../support/gateway.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { storedSecret, unpackStoredState } from "../../support/stored-state.ts";
 
-describe("a folder of a later format", function () {
-  this.timeout(60_000);
-
+describe("a folder of a later format", () => {
   it("is refused with what was expected and what came, and keeps every entry and file", async () => {
     const folder = await unpackStoredState("watched");
     try {

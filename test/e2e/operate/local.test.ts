@@ -11,8 +11,7 @@ import { dial, send } from "../../support/wire.ts";
 
 const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
 
-describe("gateway serve without a configuration file [R1.1-29]", function () {
-  this.timeout(20_000);
+describe("gateway serve without a configuration file [R1.1-29]", () => {
   let data: string;
   let gateway: ReadyProcess;
   let key: string;

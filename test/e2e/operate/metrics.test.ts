@@ -21,8 +21,7 @@ const decided: Readonly<Record<Floodable, string>> = {
   models: 'gateway_decisions_total{protocol="model",phase="input",decision="allow"}',
 };
 
-describe("/metrics", function () {
-  this.timeout(120_000);
+describe("/metrics", () => {
   let upstream: Recorder;
   let gateway: RunningGateway;
 

@@ -12,8 +12,7 @@ import { send } from "../../support/wire.ts";
 
 type Definition = NonNullable<ConstructorParameters<typeof OpenAPIClientAxios>[0]>["definition"];
 
-describe("the OpenAPI document of the admin port", function () {
-  this.timeout(60_000);
+describe("the OpenAPI document of the admin port", () => {
   let world: OperationWorld;
   let document: ApiDocument;
   let check: AnswerCheck;

@@ -14,8 +14,7 @@ const orders: readonly Decisions[] = decisions.flatMap((first) =>
     .map((second) => [first, second, ...decisions.filter((each) => each !== first && each !== second)]),
 );
 
-describe("rules that disagree about one call", function () {
-  this.timeout(30_000);
+describe("rules that disagree about one call", () => {
   let upstream: Recorder;
 
   before(async () => {

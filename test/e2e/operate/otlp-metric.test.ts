@@ -20,9 +20,7 @@ interface JsonMetric {
   readonly sum?: { readonly isMonotonic: boolean; readonly aggregationTemporality: number };
 }
 
-describe("the metrics that a collector is told in JSON", function () {
-  this.timeout(60_000);
-
+describe("the metrics that a collector is told in JSON", () => {
   it("are cumulative sums and the rest, by the same names", async () => {
     const world = await TracedWorld.open({ metricsIntervalMs: 1_000, telemetry: "protocol: http/json" });
     try {
@@ -39,8 +37,7 @@ describe("the metrics that a collector is told in JSON", function () {
   });
 });
 
-describe("the metrics that a collector is told", function () {
-  this.timeout(60_000);
+describe("the metrics that a collector is told", () => {
   let world: TracedWorld;
   let told: ReadonlyMap<string, ToldMetric>;
 

@@ -17,8 +17,7 @@ const kinds = [
 ] as const;
 
 for (const { kind, file, subject, right } of kinds) {
-  describe(`the own tests of a ${kind}`, function () {
-    this.timeout(60_000);
+  describe(`the own tests of a ${kind}`, () => {
     const expecting = (decision: string): string =>
       `cases:\n  - { name: notes, ${subject}: { tool: list_notes }, expect: { decision: ${decision} } }\n`;
     const fault = `tests/own.yaml:2:5: test \`notes\`: expected block, got ${right}`;

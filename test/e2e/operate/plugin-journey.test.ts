@@ -31,8 +31,7 @@ const tests = `cases:
 `;
 
 /** A developer of plugins, who has the command line and knows nothing of its code. */
-describe("a new developer's plugin", function () {
-  this.timeout(60_000);
+describe("a new developer's plugin", () => {
   let folder: string;
   let plugin: string;
   let gateway: RunningGateway | undefined;

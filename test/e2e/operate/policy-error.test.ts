@@ -71,8 +71,7 @@ function saying(text: string): Mood {
 /** Long enough that a stream of it is under way before the word comes, and goes on after it. */
 const longTextWith = (word: string): string => `${"so it went ".repeat(40)}${word} ${"and on ".repeat(40)}`;
 
-describe("a policy that cannot answer", function () {
-  this.timeout(120_000);
+describe("a policy that cannot answer", () => {
   const folders = new PackFolders();
   let upstream: MoodyUpstream;
   let world: ModelWorld;

@@ -9,8 +9,7 @@ import { ReviewWorld, recordsIn } from "../../support/review-world.ts";
 const unknown = `apr_${"0".repeat(32)}`;
 
 /** Asks first, then stops the gateway and reads what that left in the chain. */
-describe("what people are refused on the admin port is on record", function () {
-  this.timeout(60_000);
+describe("what people are refused on the admin port is on record", () => {
   let folder: string;
   let world: ReviewWorld;
   let pending: string;

@@ -14,8 +14,7 @@ const flips = 18;
 const flipMs = 280;
 const rulesFile = "packs/open/rules/all.yaml";
 
-describe("a pack that changes under load", function () {
-  this.timeout(60_000);
+describe("a pack that changes under load", () => {
   const files = siteFiles();
   const one = files[rulesFile] as string;
   const other = one.replace("message: allowed", "message: allowed too");
@@ -92,7 +91,7 @@ describe("a pack that changes under load", function () {
   }
 
   async function digestOtherThan(old: string): Promise<string> {
-    for (const end = performance.now() + 5_000; performance.now() < end; await sleep(20)) {
+    for (const end = performance.now() + 60_000; performance.now() < end; await sleep(20)) {
       const digest = await digestInForce();
       if (digest !== old) return digest;
     }

@@ -16,8 +16,7 @@ import { LiveClient } from "../live/live-client.ts";
 const otherKey = `test-${randomBytes(32).toString("base64url")}`;
 const otherHash = createHash("sha256").update(otherKey).digest("hex");
 
-describe("a reload", function () {
-  this.timeout(20_000);
+describe("a reload", () => {
   let upstream: Recorder;
   let gateway: RunningGateway;
   let one: string;
@@ -125,7 +124,7 @@ function initialize(key: string): Parameters<typeof send>[1] {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  for (const end = performance.now() + 5_000; !condition(); await sleep(20)) {
+  for (const end = performance.now() + 60_000; !condition(); await sleep(20)) {
     if (performance.now() > end) throw new Error("expected it within 5 s");
   }
 }

@@ -21,8 +21,7 @@ const atOnce = 100;
 /** Risky calls that a session may make before it comes to the threshold of 80. */
 const riskyCalls = 7;
 
-describe("what sessions did and met", function () {
-  this.timeout(60_000);
+describe("what sessions did and met", () => {
   let upstream: Recorder;
   let gateway: RunningGateway;
   let reader: EvidenceReader;

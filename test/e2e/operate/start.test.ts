@@ -8,8 +8,7 @@ import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 
-describe("gateway serve --config", function () {
-  this.timeout(20_000);
+describe("gateway serve --config", () => {
   let folder: string;
 
   beforeEach(async () => {

@@ -11,8 +11,7 @@ import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 import { dial, encodeRequest, type HeaderList } from "../../support/wire.ts";
 
-describe("a gateway told to stop while a call is in flight", function () {
-  this.timeout(20_000);
+describe("a gateway told to stop while a call is in flight", () => {
   let folder: string;
   let upstream: Recorder;
   let gateway: RunningGateway;

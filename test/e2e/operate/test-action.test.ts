@@ -16,8 +16,7 @@ interface Told {
   readonly verdicts: readonly { readonly policy: { readonly name: string }; readonly decision: string }[];
 }
 
-describe("test-action and simulate", function () {
-  this.timeout(60_000);
+describe("test-action and simulate", () => {
   let world: World;
   let folder: string;
   before(async () => {

@@ -9,8 +9,7 @@ const spansOfCall = 6;
 /** The least there is. */
 const maxQueued = 512;
 
-describe("a collector that does not do its part", function () {
-  this.timeout(90_000);
+describe("a collector that does not do its part", () => {
   let world: TracedWorld;
   let agent: McpClient;
 

@@ -21,8 +21,7 @@ function metaOf(call: Recorded | undefined): JsonObject {
   return JSON.parse(call?.body ?? "{}").params._meta;
 }
 
-describe("what a client says of its trace", function () {
-  this.timeout(60_000);
+describe("what a client says of its trace", () => {
   let world: TracedWorld;
   let agent: McpClient;
 
@@ -121,8 +120,7 @@ describe("what a client says of its trace", function () {
   });
 });
 
-describe("what is sampled", function () {
-  this.timeout(60_000);
+describe("what is sampled", () => {
   let world: TracedWorld;
 
   before(async () => {
@@ -142,8 +140,7 @@ describe("what is sampled", function () {
   });
 });
 
-describe("what the environment says of OpenTelemetry", function () {
-  this.timeout(60_000);
+describe("what the environment says of OpenTelemetry", () => {
   const canary = canaryOf("environment");
   let world: TracedWorld;
 
@@ -173,8 +170,7 @@ describe("what the environment says of OpenTelemetry", function () {
   });
 });
 
-describe("what a collector is told", function () {
-  this.timeout(60_000);
+describe("what a collector is told", () => {
   let world: TracedWorld;
 
   before(async () => {

@@ -18,8 +18,7 @@ const wholeRoad = (name: string): readonly unknown[] => [
 ];
 
 for (const protocol of ["http/protobuf", "http/json"]) {
-  describe(`the trace of a request, told by ${protocol}`, function () {
-    this.timeout(60_000);
+  describe(`the trace of a request, told by ${protocol}`, () => {
     let world: TracedWorld;
     let agent: McpClient;
 

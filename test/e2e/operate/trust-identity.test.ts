@@ -243,8 +243,7 @@ const refusals: readonly (readonly [what: string, check: string, how: Case])[] =
   ["a signature of something else", "signature_invalid", { signed: [{ over: Buffer.from("{}") }] }],
 ];
 
-describe("a strict gateway that trusts identities", function () {
-  this.timeout(30_000);
+describe("a strict gateway that trusts identities", () => {
   let world: TrustWorld;
 
   beforeEach(async () => {

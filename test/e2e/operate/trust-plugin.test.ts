@@ -12,8 +12,7 @@ import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";
 const alice = makeSigner();
 const signatureFile = "plugins/sample/plugin.sigstore.json";
 
-describe("a strict gateway with a plugin", function () {
-  this.timeout(30_000);
+describe("a strict gateway with a plugin", () => {
   let world: TrustWorld;
 
   beforeEach(async () => {

@@ -13,8 +13,7 @@ const rulesFile = "packs/open/rules/all.yaml";
 const signatureFile = "packs/open/pack.sigstore.json";
 const trust = `all_of: [${trustEntry("alice", alice)}]\n`;
 
-describe("a strict gateway that runs", function () {
-  this.timeout(30_000);
+describe("a strict gateway that runs", () => {
   let world: TrustWorld;
   let gateway: RunningGateway;
 
@@ -148,7 +147,7 @@ describe("a strict gateway that runs", function () {
 });
 
 async function until<T>(read: () => Promise<T>, good: (value: T) => boolean): Promise<T> {
-  for (const end = performance.now() + 10_000; performance.now() < end; await sleep(20)) {
+  for (const end = performance.now() + 60_000; performance.now() < end; await sleep(20)) {
     const value = await read();
     if (good(value)) return value;
   }

@@ -122,8 +122,7 @@ const refusals: readonly (readonly [what: string, check: string, spoil: (world: 
   ],
 ];
 
-describe("a strict gateway", function () {
-  this.timeout(30_000);
+describe("a strict gateway", () => {
   let world: TrustWorld;
 
   beforeEach(async () => {
@@ -249,8 +248,7 @@ describe("a strict gateway", function () {
   });
 });
 
-describe("a gateway that is not strict", function () {
-  this.timeout(30_000);
+describe("a gateway that is not strict", () => {
   let world: TrustWorld;
 
   beforeEach(async () => {

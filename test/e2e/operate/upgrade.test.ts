@@ -27,8 +27,7 @@ const shiftedClock = fileURLToPath(new URL("../../fixture/shifted-clock.js", imp
 /** How long after its stop a state is taken up again: well within what approvals and tickets are given. */
 const pauseMs = 30_000;
 
-describe("the state that a gateway of an earlier day left", function () {
-  this.timeout(120_000);
+describe("the state that a gateway of an earlier day left", () => {
   let python: PythonVerifier;
   let upstream: Recorder;
   let hook: WebhookReceiver;

@@ -16,8 +16,7 @@ const foreign: Principal = { id: "principal-v1-foreign", tenant: "globex", role:
 const config = siteConfig({ role: "viewer" }).replace("keys: [", `keys: [${foreignKey}, `);
 const lately = { input: 30, output: 12 };
 
-describe("GET /admin/v1/usage", function () {
-  this.timeout(60_000);
+describe("GET /admin/v1/usage", () => {
   let folder: string;
   let gateway: RunningGateway;
 

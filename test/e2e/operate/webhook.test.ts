@@ -25,8 +25,7 @@ const reviewRule = `rules:
     message: somebody has to look at it
 `;
 
-describe("a gateway with a webhook", function () {
-  this.timeout(60_000);
+describe("a gateway with a webhook", () => {
   let folder: string;
   let upstream: Recorder;
   let receiver: WebhookReceiver;

@@ -15,8 +15,7 @@ import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { removeTenant } from "../../support/remove-tenant.ts";
 import { siteConfig, siteFiles, siteKey } from "../../support/site.ts";
 
-describe("a gateway with a witness", function () {
-  this.timeout(30_000);
+describe("a gateway with a witness", () => {
   let folder: string;
   let notes: string;
   let upstream: Recorder;

@@ -21,8 +21,7 @@ async function lastOf(site: WatchedSite, label: string, steps: readonly Step[]):
   return results.at(-1);
 }
 
-describe("each detector of session-watch", function () {
-  this.timeout(60_000);
+describe("each detector of session-watch", () => {
   let site: WatchedSite;
   before(async () => {
     site = await WatchedSite.open({ settings, more });
@@ -39,8 +38,7 @@ describe("each detector of session-watch", function () {
   });
 });
 
-describe("each detector of session-watch in shadow mode", function () {
-  this.timeout(60_000);
+describe("each detector of session-watch in shadow mode", () => {
   let site: WatchedSite;
   before(async () => {
     site = await WatchedSite.open({ settings, more, shadowRules: detectors.join(", ") });

@@ -3,8 +3,7 @@ import { benign, doubtful, hijacked } from "../../support/hijack.ts";
 import { type Run, runScripts, runsWith } from "../../support/hijack-run.ts";
 import { WatchedSite } from "../../support/watched-site.ts";
 
-describe("sessions that read what strangers wrote, under session-watch alone", function () {
-  this.timeout(120_000);
+describe("sessions that read what strangers wrote, under session-watch alone", () => {
   let site: WatchedSite;
   before(async () => {
     site = await WatchedSite.open();

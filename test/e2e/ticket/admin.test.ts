@@ -6,8 +6,7 @@ import type { JsonObject } from "../../../core/action/json.ts";
 import type { TicketKey } from "../../../core/ticket/ticket-keys.ts";
 import { type Issued, TicketWorld } from "../../support/ticket-world.ts";
 
-describe("issuing tickets", function () {
-  this.timeout(60_000);
+describe("issuing tickets", () => {
   let world: TicketWorld;
 
   before(async () => {
@@ -125,9 +124,7 @@ describe("issuing tickets", function () {
   });
 });
 
-describe("the settings of tickets", function () {
-  this.timeout(60_000);
-
+describe("the settings of tickets", () => {
   async function withWorld(tickets: string, work: (world: TicketWorld) => Promise<void>): Promise<void> {
     const world = await TicketWorld.start({ tickets });
     await work(world).finally(() => world.stop());

@@ -6,8 +6,7 @@ import { type Finished, runGateway } from "../../unit/cli/run.ts";
 
 const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
 
-describe("gateway tickets", function () {
-  this.timeout(60_000);
+describe("gateway tickets", () => {
   let world: TicketWorld;
 
   before(async () => {

@@ -9,8 +9,7 @@ import { TicketWorld, textOf } from "../../support/ticket-world.ts";
 const atOnce = 100;
 const shiftedClock = fileURLToPath(new URL("../../fixture/shifted-clock.js", import.meta.url));
 
-describe("uses of a ticket", function () {
-  this.timeout(90_000);
+describe("uses of a ticket", () => {
   let folder: string;
   let world: TicketWorld;
 

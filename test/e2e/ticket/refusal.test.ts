@@ -4,8 +4,7 @@ import { expect } from "chai";
 import { TicketWorld } from "../../support/ticket-world.ts";
 
 /** Each case gets a ticket of its own that would let two actions pass, and shows at its end that it does. */
-describe("a ticket that permits nothing", function () {
-  this.timeout(60_000);
+describe("a ticket that permits nothing", () => {
   let world: TicketWorld;
 
   before(async () => {

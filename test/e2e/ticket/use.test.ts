@@ -15,8 +15,7 @@ import { send } from "../../support/wire.ts";
 
 const verifier = join(repositoryRoot, "sdk", "evidence", "verify.py");
 
-describe("a capability ticket", function () {
-  this.timeout(60_000);
+describe("a capability ticket", () => {
   let world: TicketWorld;
 
   before(async () => {

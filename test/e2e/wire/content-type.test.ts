@@ -30,8 +30,7 @@ interface Seen {
   readonly headers: ReadonlyMap<string, string>;
 }
 
-describe("what answers are read as", function () {
-  this.timeout(60_000);
+describe("what answers are read as", () => {
   let world: World;
   const seen: Seen[] = [];
 

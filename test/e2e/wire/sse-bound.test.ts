@@ -11,8 +11,7 @@ const most = 20;
 const refusedCount = 1_000;
 const mebibyte = 1_048_576;
 
-describe("connections of HTTP+SSE", function () {
-  this.timeout(60_000);
+describe("connections of HTTP+SSE", () => {
   let world: World;
   before(async () => {
     world = await openWorld(`mcp_gateway: { max_sessions: ${most} }

@@ -92,8 +92,7 @@ const refusals: readonly [what: string, yaml: string, said: readonly string[]][]
 describe("a configuration with a hole in it", () => {
   let folder: string;
   const ends = new Map<string, Finished>();
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     folder = await mkdtemp(join(tmpdir(), "gateway-startup-"));
     await mkdir(join(folder, "empty"));
     for (const [what, yaml] of refusals) {

@@ -121,7 +121,7 @@ describe("a step of an approval whose write fails", () => {
     world.ledger.clock.nowMs += 1_001;
     // Somebody has to ask for the repair; it may have been made already.
     await world.ledger.act({ tenant: "mender" }).catch(() => undefined);
-    for (const end = Date.now() + 5_000; !world.ledger.ledger.writable && Date.now() < end; ) await sleep(5);
+    for (const end = Date.now() + 60_000; !world.ledger.ledger.writable && Date.now() < end; ) await sleep(5);
     if (settle) await world.approvals.expiry.sweep();
     expect(await world.ledger.ledger.verify("acme")).to.include({ ok: true });
   }

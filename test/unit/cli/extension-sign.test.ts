@@ -19,8 +19,7 @@ any_of:
     - { name: release, identity: { issuer: "${issuer}", subject: { equal: "${subject}" } } }
 `;
 
-describe("gateway pack sign --bundle", function () {
-  this.timeout(30_000);
+describe("gateway pack sign --bundle", () => {
   let world: TrustWorld;
 
   beforeEach(async () => {

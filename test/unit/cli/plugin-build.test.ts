@@ -11,8 +11,7 @@ const names = readdirSync(plugins, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
-describe("gateway plugin build", function () {
-  this.timeout(60_000);
+describe("gateway plugin build", () => {
   let folder: string;
 
   beforeEach(async () => {

@@ -12,7 +12,7 @@ export interface Finished {
 /** Runs `gateway <args>` as a process with exactly this environment, to its end. */
 export function runGateway(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Finished> {
   return new Promise((resolve, reject) => {
-    const child = execFile(process.execPath, [program, ...args], { env, timeout: 30_000 }, (_error, stdout, stderr) => {
+    const child = execFile(process.execPath, [program, ...args], { env, timeout: 60_000 }, (_error, stdout, stderr) => {
       if (child.exitCode === null) reject(new Error(`expected an exit code, got the signal ${child.signalCode}`));
       else resolve({ code: child.exitCode, stdout, stderr });
     });

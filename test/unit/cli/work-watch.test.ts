@@ -11,8 +11,7 @@ const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.u
 const expecting = (decision: string): string =>
   `cases:\n  - { name: any, action: { tool: a }, expect: { decision: ${decision} } }\n`;
 
-describe("--watch", function () {
-  this.timeout(30_000);
+describe("--watch", () => {
   const folders = new PackFolders();
   const children: ChildProcess[] = [];
 

@@ -19,9 +19,7 @@ async function loadedBy(file: string): Promise<readonly string[]> {
   return JSON.parse(stdout) as readonly string[];
 }
 
-describe("OpenTelemetry's packages", function () {
-  this.timeout(30_000);
-
+describe("OpenTelemetry's packages", () => {
   it("are not loaded with the gateway, but for the one that prom-client brings", async () => {
     expect(await loadedBy("compose/gateway.js")).to.deep.equal(["api"]);
   });

@@ -9,8 +9,7 @@ import type { ImmediatePolicy } from "../../support/plugin-port.ts";
 
 describe("plugins of ours", () => {
   for (const name of firstParty) {
-    it(`${name} is built from its source to the byte`, async function () {
-      this.timeout(60_000);
+    it(`${name} is built from its source to the byte`, async () => {
       const built = await buildAssembly(`plugins/${name}`);
       expect(built.equals(moduleOfFirstParty(name))).to.equal(true);
     });

@@ -161,8 +161,7 @@ describe("the plugin prompt-injection", () => {
     expect(judge({ text: attack }, patient).decision).to.equal("abstain");
   });
 
-  it("marks at most one in a hundred pages that others wrote", async function () {
-    this.timeout(60_000);
+  it("marks at most one in a hundred pages that others wrote", async () => {
     const pages = (await readPages()).filter(({ length }) => length < 100_000);
     const marked = pages.filter((text) => isMarked(plugin, text));
     expect(pages.length).to.be.above(200);

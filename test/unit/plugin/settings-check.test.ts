@@ -23,9 +23,7 @@ async function refusalOf(module: string | Uint8Array, settings: JsonObject = {})
   return error.message;
 }
 
-describe("validate_settings of a plugin", function () {
-  this.timeout(60_000);
-
+describe("validate_settings of a plugin", () => {
   it("is asked about the settings in force, and its message refuses the load", async () => {
     const probe = await buildAssembly("test/fixture/settings-probe");
     await openSample(probe, { settings: { least: 2, most: 2 } });

@@ -21,8 +21,7 @@ interface Redaction {
 const fuel = 50_000_000;
 
 describe("the kit for plugins in AssemblyScript", () => {
-  before(async function () {
-    this.timeout(60_000);
+  before(async () => {
     const compiled: CompiledModule = await compileModule({
       bytes: await buildAssembly("test/fixture/kit-probe"),
       memoryPages: 256,

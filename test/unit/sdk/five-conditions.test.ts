@@ -8,8 +8,7 @@ const args = { path: "/etc/hosts", options: { overwrite: true, mode: 512 } };
 const met = { tool: "write_file", arguments: args as Json };
 
 describe("a plugin with five conditions, by `get` and by `read`", () => {
-  it("blocks where all are met, and abstains where any is not", async function () {
-    this.timeout(60_000);
+  it("blocks where all are met, and abstains where any is not", async () => {
     const module = await buildAssembly("test/fixture/five-conditions");
     const unmet = [
       { ...met, tool: "read_file" },

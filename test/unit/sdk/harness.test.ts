@@ -159,8 +159,7 @@ describe("the SDK's harness", () => {
     });
   }
 
-  it("gets the verdicts of the sandbox from one that shows all of the kit", async function () {
-    this.timeout(60_000);
+  it("gets the verdicts of the sandbox from one that shows all of the kit", async () => {
     const [sandboxed, harnessed] = await both("probe", await buildAssembly("test/fixture/kit-probe"), {});
     expect(outcomesOf(sandboxed, harnessed).size).to.be.greaterThan(5);
   });
@@ -186,8 +185,7 @@ describe("the SDK's harness", () => {
     expect(asking.evaluate(leak).decision).to.equal("review");
   });
 
-  it("loads no plugin that refuses its settings, as the gateway does not", async function () {
-    this.timeout(60_000);
+  it("loads no plugin that refuses its settings, as the gateway does not", async () => {
     const module = await buildAssembly("test/fixture/settings-probe");
     const [, loaded] = await both("sample", module, { least: 2, most: 2 });
     expect(loaded.evaluate(exampleAction()).decision).to.equal("abstain");

@@ -13,8 +13,7 @@ const [ed25519, p256] = [makeSigner("ed25519"), makeSigner("p256")];
 const now = "2026-06-01T00:00:00.000Z";
 const signatureFile = "packs/open/pack.sigstore.json";
 
-describe("verifyExtension(folder, policy, now, lookUp)", function () {
-  this.timeout(30_000);
+describe("verifyExtension(folder, policy, now, lookUp)", () => {
   let world: TrustWorld;
 
   before(async () => {

@@ -94,7 +94,7 @@ describe("an upstream over stdio", () => {
     expect(isAlive(child)).to.equal(true);
     await fleet.close();
     await until(() => !isAlive(child));
-  }).timeout(6_000);
+  });
 
   it("refuses requests once it leaves 8 MiB of its input unread", async () => {
     const { group } = openGroup(hostile());
@@ -105,5 +105,5 @@ describe("an upstream over stdio", () => {
     expect(faults.find((text) => text.startsWith("UPSTREAM_BUSY"))).to.equal(
       "UPSTREAM_BUSY upstream has no free connection: the process left 8388608 bytes of its input unread",
     );
-  }).timeout(5_000);
+  });
 });

@@ -12,8 +12,7 @@ import { PythonVerifier } from "../../../support/python-verifier.ts";
 const call = (path: string): ReturnType<typeof newAction> => newAction({ arguments: { path } });
 const request = { session: newAction().session.id, by: "principal-v1-auditor", disclose: true, redact: [] };
 
-describe("the evidence of approvals, as the gateway writes it", function () {
-  this.timeout(20_000);
+describe("the evidence of approvals, as the gateway writes it", () => {
   let world: ApprovalWorld;
   let python: PythonVerifier;
 

@@ -17,8 +17,7 @@ const verifier = join(repositoryRoot, "sdk", "evidence", "verify.py");
 /** What both verifiers say, as far as they must agree. */
 type Said = Pick<BundleReport, "verdict" | "exit" | "first_bad" | "warnings" | "records" | "head">;
 
-describe("verification of a bundle", function () {
-  this.timeout(20_000);
+describe("verification of a bundle", () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "bundle-"));

@@ -40,7 +40,7 @@ describe("NotificationLane.enter(bytes, turn)", () => {
     note(0);
     await lane.settled;
     expect(late).to.deep.equal([false, true]);
-  }).timeout(5_000);
+  });
 });
 
 describe("LaneTable.of(upstream)", () => {

@@ -92,5 +92,5 @@ describe("SpanQueue", () => {
     await queue.shutdown();
     expect(performance.now() - begun).to.be.within(2_900, 9_000);
     expect(counts.dropped).to.equal(300 - 256);
-  }).timeout(20_000);
+  });
 });

@@ -39,7 +39,7 @@ interface ToolCall {
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 5_000; Date.now() < end; await sleep(5)) if (await condition()) return;
+  for (const end = Date.now() + 60_000; Date.now() < end; await sleep(5)) if (await condition()) return;
   throw new Error("expected it within 5 s");
 }
 

@@ -178,7 +178,7 @@ describe("server-everything", () => {
         }),
       });
       await exercise(group, requests, notes);
-    }).timeout(20_000);
+    });
   }
 });
 
