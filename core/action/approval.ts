@@ -12,7 +12,7 @@ export type ApprovalState = (typeof approvalStates)[number];
 
 export type ApprovalTransition = "approve" | "deny" | "expire" | "consume";
 
-/** The only place that knows which state follows which. */
+/** All transitions between states. */
 const transitions: Readonly<Record<ApprovalState, Partial<Record<ApprovalTransition, ApprovalState>>>> = {
   pending: { approve: "approved", deny: "denied", expire: "expired" },
   approved: { consume: "consumed", expire: "expired" },
@@ -26,12 +26,12 @@ export function stateAfter(state: ApprovalState, transition: ApprovalTransition)
   return transitions[state][transition];
 }
 
-/** Whether nothing can happen to it any more. */
+/** Returns whether a state has no further transitions. */
 export function isFinal(state: ApprovalState): boolean {
   return Object.keys(transitions[state]).length === 0;
 }
 
-/** `exact`: this very action. `task`: the same, whatever values its arguments have. Both are good for one use. */
+/** `exact`: exactly this action. `task`: the same action with any argument values. Both permit one use. */
 export const approvalScopes = ["exact", "task"] as const;
 export type ApprovalScope = (typeof approvalScopes)[number];
 
@@ -48,10 +48,10 @@ export const expiryReasons = [
   "request_not_recorded",
   "restored",
 ] as const;
-/** Why an approval ended without being used. */
+/** The reason why an approval ended without being used. */
 export type ExpiryReason = (typeof expiryReasons)[number];
 
-/** What a reviewer was shown beside the action itself: where one of these is another by the time of use, it is void. */
+/** The definitions that a reviewer saw beside the action: if one has changed by the time of use, the approval is void. */
 interface ApprovalBound {
   /** Digest of the tool's definition; null for what has none. */
   readonly tool_definition: string | null;
@@ -59,9 +59,9 @@ interface ApprovalBound {
   readonly policies: readonly string[];
 }
 
-/** One reviewer's yes. */
+/** The approval of one reviewer. */
 export interface Endorsement {
-  /** The principal; never what a request says of itself. */
+  /** The authenticated principal, never a name from the request. */
   readonly reviewer: string;
   readonly key_id: string;
   /** RFC 3339. */
@@ -70,7 +70,7 @@ export interface Endorsement {
   readonly comment?: string;
 }
 
-/** An approval given by one administrator against the rules of review; open until somebody says what happened. */
+/** An approval by one administrator outside the rules of review; open until there is a post-mortem. */
 export interface BreakGlass {
   readonly by: string;
   readonly reason: string;
@@ -79,7 +79,7 @@ export interface BreakGlass {
 }
 
 /**
- * A single-use permission in the making, as it is stored and shown. It holds no argument: those lie sealed beside the
+ * A single-use permission and its review, as stored and shown. It contains no arguments: those are sealed beside the
  * decision that held the action.
  */
 export interface Approval {
@@ -87,11 +87,11 @@ export interface Approval {
   readonly tenant: string;
   readonly state: ApprovalState;
   readonly scope: ApprovalScope;
-  /** What it is bound to, as evidence says it: a keyed commitment. */
+  /** The commitment to the action that it is bound to, as in evidence. */
   readonly fingerprint: string;
   /** The same without the values of the arguments. */
   readonly task_fingerprint: string;
-  /** Who asked. */
+  /** The requester. */
   readonly principal: { readonly id: string; readonly key_id: string; readonly role: Role };
   readonly session: { readonly id: string; readonly transport: Transport };
   readonly action: ApprovedAction & { readonly id: string };
@@ -101,10 +101,10 @@ export interface Approval {
     readonly risk: number;
     readonly rules: readonly string[];
   };
-  /** What its session was tainted with then; left out where that was nothing. */
+  /** The taints of its session at that time; absent where there were none. */
   readonly tainted?: readonly string[];
   readonly bound: ApprovalBound;
-  /** Reviewers that must say yes. */
+  /** Reviewers who must approve. */
   readonly required: number;
   readonly endorsements: readonly Endorsement[];
   /** Sequence number of the decision that held the action. */
@@ -114,7 +114,7 @@ export interface Approval {
   /** End of the time to review, then of the time to use. */
   readonly expires_at: string;
   readonly reviewed_at?: string;
-  /** The principal whose yes or no decided. */
+  /** The principal whose review decided. */
   readonly reviewer?: string;
   readonly comment?: string;
   readonly consumed_at?: string;
@@ -133,40 +133,40 @@ interface ApprovedAction {
   readonly tool: string;
 }
 
-/** What evidence says of one approval. */
+/** The state of one approval according to evidence. */
 export interface RecordedApprovalState {
   readonly state: ApprovalState;
-  /** Of the action that was held; of what was approved once it is. */
+  /** The fingerprint of the held action; of the approved scope once it is approved. */
   readonly fingerprint: string;
 }
 
-/** What evidence says of a tenant's approvals. */
+/** The states of a tenant's approvals according to evidence. */
 export interface RecordedApprovalStates {
   readonly byId: ReadonlyMap<string, RecordedApprovalState>;
-  /** The latest time that any record bears, not that of the last one: the clock may have been set back between. */
+  /** The latest time in any record, not that of the last record: the clock may have been set back in between. */
   readonly latestMs: number;
 }
 
-/** Everything a reviewer must see to decide: the action as it would be dispatched, and why it is held. */
+/** The view of a reviewer: the action as it would be dispatched, and the findings that hold it. */
 export interface HeldAction {
   readonly action: ActionEnvelope;
   readonly determining: readonly Finding[];
 }
 
-/** What an action and its evaluation bind an approval to, beside the fingerprint. */
+/** Returns the definitions that bind an approval of an action, beside the fingerprint. */
 export function boundBy(action: ActionEnvelope, evaluation: Evaluation): ApprovalBound {
   const policies = evaluation.verdicts.map(({ policy }) => `${policy.kind}:${policy.name}@${policy.digest}`);
   return { tool_definition: action.tool_definition?.digest ?? null, policies: [...new Set(policies)].sort() };
 }
 
-/** Why what was reviewed is not what would run now; undefined where it is. */
+/** Returns the reason why an approval no longer matches what would run now; undefined where it matches. */
 export function whyVoid(reviewed: ApprovalBound, now: ApprovalBound): ExpiryReason | undefined {
   if (reviewed.tool_definition !== now.tool_definition) return "tool_changed";
   return canonicalJson([...reviewed.policies]) === canonicalJson([...now.policies]) ? undefined : "policy_changed";
 }
 
 /**
- * What a person's approval permits: to dispatch this very action, once.
+ * Permission from a reviewer to dispatch one action, once.
  *
  * INVARIANT: one exists only where an approval was approved and is consumed by it. `core/approval/queue.ts` is the only
  * caller of `grantUse`; the architecture test holds that.
@@ -194,9 +194,9 @@ export class ApprovalGrant {
   }
 }
 
-/** What an approval adds to the decision about an action: all of it happens with the decision, or nothing. */
+/** The changes to an approval that commit with the decision about an action, atomically. */
 export interface ApprovalStep {
-  /** As the decision's record tells it. */
+  /** The approval as the decision's record names it. */
   readonly approval: {
     readonly fingerprint: string;
     readonly id: string;
@@ -211,7 +211,7 @@ export interface ApprovalStep {
   readonly operations: (seq: number) => readonly BatchOperation[];
 }
 
-/** Whether the action is dispatched for its approval. */
+/** Returns whether the action is dispatched because of its approval. */
 export function isConsuming(step: ApprovalStep): boolean {
   return step.approval.state === "consumed";
 }

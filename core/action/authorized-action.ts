@@ -2,7 +2,7 @@ import { ApprovalGrant } from "./approval.ts";
 import type { ActionEnvelope } from "./envelope.ts";
 import type { Evaluation } from "./evaluation.ts";
 
-/** What the evidence store hands out once a decision is on disk. */
+/** Proof that a decision is durable, made by the evidence store. */
 export interface DurableDecision {
   readonly actionId: string;
   readonly evaluationId: string;

@@ -4,7 +4,7 @@ import type { Json } from "./json.ts";
 
 /**
  * RFC 8785 text of a value: keys sorted by UTF-16 code units, ECMAScript numbers, no white space.
- * Throws for what JSON cannot say: undefined, NaN, Infinity, lone surrogates.
+ * Throws for values outside JSON: undefined, NaN, Infinity, lone surrogates.
  */
 export function canonicalJson(value: Json): string {
   if (isOrdered(value)) return JSON.stringify(value);
@@ -14,8 +14,8 @@ export function canonicalJson(value: Json): string {
 }
 
 /**
- * Whether the engine's own serialiser prints the canonical text, several times faster: the keys are in order already,
- * and there is nothing in the value that JSON cannot say.
+ * Returns whether the engine's own serialiser, which is several times faster, prints the canonical text: the keys are in
+ * order already, and JSON can represent the whole value.
  */
 function isOrdered(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();

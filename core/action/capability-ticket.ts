@@ -1,4 +1,4 @@
-/** What came of looking at a ticket. All but `valid` are reasons why it permits nothing. */
+/** The result of checking a ticket. All but `valid` are reasons why it permits nothing. */
 export const ticketStandings = [
   "valid",
   "forged",
@@ -14,9 +14,9 @@ export const ticketStandings = [
 ] as const;
 export type TicketStanding = (typeof ticketStandings)[number];
 
-/** The ticket that came with an action, as policy and people may see it: the token itself is told to nobody. */
+/** The ticket presented with an action, without the token itself. */
 export interface PresentedTicket {
-  /** Null where nothing that the token says of itself can be believed. */
+  /** Null where the token cannot be trusted. */
   readonly id: string | null;
   readonly standing: TicketStanding;
 }
@@ -27,19 +27,19 @@ export interface TicketUse {
   readonly of: number;
 }
 
-/** What is counted of tickets. `refused`: one came with an action and did not permit it. */
+/** Counted ticket events. `refused`: a ticket was presented with an action and did not permit it. */
 export const ticketEvents = ["issued", "used", "refused", "revoked", "expired"] as const;
 export type TicketEvent = (typeof ticketEvents)[number];
 
-/** Told of what becomes of tickets, so many at once. */
+/** Called with ticket events, several of a kind at once. */
 export type TicketObserver = (event: TicketEvent, times: number) => void;
 
-/** Whether a ticket permits the action it came with. */
+/** Returns whether a ticket permits the action it was presented with. */
 export function isCovered(ticket: PresentedTicket | undefined): ticket is PresentedTicket & { readonly id: string } {
   return ticket?.standing === "valid" && ticket.id !== null;
 }
 
-/** Why an action that needs a ticket is not let through. */
+/** Returns the reason why an action that needs a ticket is refused. */
 export function ticketNeed(ticket: PresentedTicket | undefined): string {
   return `needs a capability ticket: ${ticket?.standing ?? "none was presented"}`;
 }

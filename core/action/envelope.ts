@@ -16,7 +16,7 @@ export type Phase = (typeof phases)[number];
 /** The target of an action that goes to every upstream. No upstream can bear this name. */
 export const everyUpstream = "*";
 
-/** The definition of the tool as the upstream published it when the action was judged. */
+/** The definition of the tool as the upstream published it when the action was evaluated. */
 export interface ToolDefinition {
   readonly digest: string;
   readonly annotations: JsonObject;
@@ -48,17 +48,17 @@ export interface ActionEnvelope {
   readonly target: string;
   readonly capability: Capability;
   readonly arguments: Json;
-  /** What a client sends to continue an interrupted request (MCP `inputResponses`, `requestState`, passed `_meta`). */
+  /** The client's continuation of an interrupted request (MCP `inputResponses`, `requestState`, passed `_meta`). */
   readonly continuation?: JsonObject;
   /** The upstream's answer; present in phase `output` only. */
   readonly output?: Json;
   readonly tool_definition?: ToolDefinition;
-  /** Whether the operator says that this tool brings in what strangers wrote. */
+  /** Set where the operator marks this tool as a source of third-party content. */
   readonly untrusted?: true;
   /** The capability ticket that came with it. */
   readonly ticket?: PresentedTicket;
   readonly client: ClientIdentity;
-  /** Where its arguments reach to. Absent for model requests, which reach nowhere by themselves. */
+  /** Hosts and paths in its arguments. Absent for model requests. */
   readonly facts?: ActionFacts;
   readonly session_state?: SessionState;
   /** The session's last actions, the latest first. For packs alone: neither plugins nor reviewers are shown it. */
@@ -110,14 +110,14 @@ export function withOutput(action: ActionEnvelope, output: Json): ActionEnvelope
   return deepFreeze({ ...action, phase: "output", output });
 }
 
-/** The action as it is told to whoever does not need its session's past. */
+/** Returns the action without the history of its session. */
 export function withoutHistory(action: ActionEnvelope): ActionEnvelope {
   const { history: _, ...told } = action;
   return told;
 }
 
 /**
- * What the upstream answered.
+ * The outcome of an action at its upstream.
  * `unknown`: the action was sent, and no answer can be vouched for (timeout, lost connection, crash).
  */
 export type Outcome =

@@ -1,8 +1,8 @@
-/** How one code is answered, on every road. Codes never change meaning. */
+/** The rendering of one code on every API. Codes never change meaning. */
 interface ErrorRow {
   readonly status: number;
   readonly jsonRpc: number;
-  /** Whether the detail may be shown to the caller; otherwise it goes to the log alone. */
+  /** True where the caller may see the detail; otherwise only the log has it. */
   readonly expose: boolean;
   readonly text: string;
 }
@@ -113,7 +113,7 @@ export interface ErrorOptions {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
-/** The only error that crosses a border of this project. Its text is lower case: what was expected, what came. */
+/** The only error that leaves a module. Its text is lower case: `expected A, got B`. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly detail: string | undefined;
@@ -133,20 +133,20 @@ export class GatewayError extends Error {
     return errorTable[this.code];
   }
 
-  /** What the caller may read: the whole text where the code is exposed, else its constant part. */
+  /** The text for the caller: the whole text where the code is exposed, else its constant part. */
   get publicMessage(): string {
     return this.row.expose ? this.message : this.row.text;
   }
 
   /**
-   * What the log may say of a fault that its caller was told: the detail from its first quotation to its last is left
-   * out, for it quotes input, and input may be a secret. Inside it may stand further backticks.
+   * The detail for the log. In errors that callers see, everything from the first backtick to the last is left out: it
+   * quotes input, which may be a secret and may itself contain backticks.
    */
   get loggedDetail(): string | undefined {
     return this.row.expose ? this.detail?.replace(/`.*`/s, "`...`") : this.detail;
   }
 
-  /** Any thrown value as a GatewayError; what is not one becomes INTERNAL with the value as its cause. */
+  /** Returns a thrown value as a GatewayError; any other value becomes INTERNAL with the value as its cause. */
   static from(error: unknown): GatewayError {
     if (error instanceof GatewayError) return error;
     return new GatewayError("INTERNAL", error instanceof Error ? error.message : String(error), { cause: error });

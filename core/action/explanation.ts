@@ -12,11 +12,11 @@ export interface ExplainedExpression {
   /** As its author wrote it, but for blanks and brackets. At most 256 characters, then `…`, as is `value`. */
   readonly text: string;
   readonly outcome: ExpressionOutcome;
-  /** What it gave, or why it gave nothing; `[redacted]` where that is hidden, null where it was not asked. */
+  /** Its value, or the error; `[redacted]` where that is hidden, null where it was not evaluated. */
   readonly value: string | null;
-  /** What decided it, in the order in which that was asked. */
+  /** The parts that decided it, in order of evaluation. */
   readonly parts: readonly ExplainedExpression[];
-  /** Whether there are parts that are not told. */
+  /** True where parts are left out. */
   readonly more: boolean;
 }
 
@@ -34,7 +34,7 @@ export interface Mismatch {
 }
 
 /**
- * What a rule came to. `held`: it decided as it says. `failed`: it could not be evaluated, which blocks. `match`, `when`,
+ * The outcome of a rule. `held`: it decided as it says. `failed`: it could not be evaluated, which blocks. `match`, `when`,
  * `unless`, `expired`: that is why it is not about the action. `exception`, `ticket`: that lifted it. `budget_exceeded`: the work
  * that one explanation may take was spent before it was its turn.
  */
@@ -74,24 +74,24 @@ export interface NearRule {
   readonly rule: ExplainedRule;
 }
 
-/** Why one policy says of an action what it says. */
+/** The explanation of one policy's verdict. */
 export interface PolicyExplanation {
-  /** The rules that said something, in the order of the pack. */
+  /** The rules that decided, in the order of the pack. */
   readonly rules: readonly ExplainedRule[];
-  /** The nearest of those that did not, the nearest first. */
+  /** The rules that nearly decided, nearest first. */
   readonly near: readonly NearRule[];
 }
 
-/** The rules of a policy, where those can be read. */
+/** Explains the rules of a policy. */
 export interface RuleExplainer {
   /**
-   * Why the rules say of the action what they say. `shown`: the same action without what is not to be seen; a value is told
-   * where it is the same of both. Null: none is. Bounded by work; never called on the road.
+   * Explains the verdict on an action. `rendered` is the same action with hidden values removed: the explanation contains
+   * only values that are equal in both, and none where it is null. Bounded by work; never called while serving an action.
    */
-  explain(action: ActionEnvelope, shown: ActionEnvelope | null): PolicyExplanation;
-  /** The rules of these ids as far as they can be told without the action. */
+  explain(action: ActionEnvelope, rendered: ActionEnvelope | null): PolicyExplanation;
+  /** Describes the rules with these ids without an action. */
   describeRules(ids: readonly string[]): readonly ExplainedRule[];
 }
 
-/** The nearest rules that did not decide, of which so many are told. */
+/** Nearest rules that did not decide, in one explanation. */
 export const maxNear = 3;

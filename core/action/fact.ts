@@ -2,13 +2,13 @@ import { isJsonObject, type Json } from "./json.ts";
 import { memberPointer } from "./json-pointer.ts";
 import type { ActionFacts } from "./session-state.ts";
 
-/** Characters that are looked at, of one text and of all. An action may be a thousand times as long. */
+/** Characters that are searched, in one text and in all. An action may be a thousand times as long. */
 const maxOfText = 16_384;
 const maxOfAll = 65_536;
 
 /**
- * Where arguments reach to, found without understanding any language in them: in texts and in names of members. `more`
- * where something was too long or too much to be looked at whole. Its cost is bounded, whatever comes.
+ * Finds hosts and paths in arguments without parsing any language: in texts and in names of members. `more` is true where
+ * something was too long to be searched in full. The cost is bounded for any input.
  */
 export function findActionFacts(args: Json): ActionFacts {
   const hosts = new HostFinder();
@@ -38,15 +38,15 @@ function* textsIn(root: Json): Iterable<string> {
   }
 }
 
-/** What stands out in an action's arguments, found without understanding any language in them. */
+/** Facts about an action's arguments, found without parsing any language in them. */
 export interface ArgumentFacts {
   /** Hosts of URLs, with the port where one is written; names as DNS knows them (`xn--…`). */
   readonly hosts: Facts<string>;
   /** Absolute and home-relative paths, and those that climb through `..`. */
   readonly paths: Facts<string>;
-  /** Lists of texts that look like a program with its arguments. */
+  /** Lists of strings that look like a program with its arguments. */
   readonly commands: Facts<readonly string[]>;
-  /** The longest text: where (RFC 6901) and how long; undefined where there is no text. */
+  /** The longest string, with its JSON Pointer (RFC 6901); undefined where there is none. */
   readonly maxField: { readonly pointer: string; readonly bytes: number } | undefined;
   /** The arguments as JSON without white space. */
   readonly bytes: number;
@@ -63,8 +63,8 @@ const maxWords = 64;
 const maxCommand = 1_024;
 
 /**
- * Looks through every text of the arguments, names of members too. At most 20 facts of a kind are told, and
- * whether there are more. Linear, at any depth that `JSON.stringify` can write.
+ * Searches every string of the arguments, and the names of members. Returns at most 20 facts of a kind, and whether
+ * there are more. Linear, at any depth that `JSON.stringify` can write.
  */
 export function findArgumentFacts(args: Json): ArgumentFacts {
   const hosts = new HostFinder();
@@ -117,25 +117,25 @@ function isCommand({ name, value }: Place): boolean {
 
 function addCommand(words: readonly string[], commands: FactSet<readonly string[]>): void {
   const length = words.length > maxWords ? Number.POSITIVE_INFINITY : words.join(" ").length;
-  if (length > maxCommand) commands.leaveOut();
+  if (length > maxCommand) commands.markIncomplete();
   else commands.add(JSON.stringify(words), words);
 }
 
-/** Facts of one kind, each told once. */
+/** Facts of one kind, each once. */
 export interface Facts<T> {
   readonly items: readonly T[];
-  /** Whether there are, or may be, others that are not told. */
+  /** True where there are, or may be, others that are left out. */
   readonly more: boolean;
 }
 
 const maxFacts = 20;
 
-/** Gathers the first twenty different facts, and knows when it left something out. */
+/** Collects the first twenty different facts, and records whether it left any out. */
 class FactSet<T> {
   readonly #items = new Map<string, T>();
   #more = false;
 
-  /** True once nothing that is still to come would be told or change what is. */
+  /** True once further facts would change nothing. */
   get isFull(): boolean {
     return this.#more && this.#items.size === maxFacts;
   }
@@ -147,8 +147,8 @@ class FactSet<T> {
     else this.#items.set(key, fact);
   }
 
-  /** There is a fact too long, or too dear, to be told. */
-  leaveOut(): void {
+  /** Records that a fact is left out because it is too long or too expensive to find. */
+  markIncomplete(): void {
     this.#more = true;
   }
 
@@ -164,10 +164,10 @@ const maxScheme = 32;
 const maxTries = 1_000;
 /** A user, host and port up to what ends them in any URL. */
 const authority = /[^\s\\/?#]*/y;
-/** What ends a host in running text, but may stand in the name of a user: `https://good.example;@evil.example`. */
+/** Characters that end a host in running text, but may be part of a user name: `https://good.example;@evil.example`. */
 const punctuation = /["'`<>,;|(){}=]/;
 
-/** Gathers the hosts of URLs out of texts. */
+/** Collects the hosts of URLs in texts. */
 class HostFinder {
   readonly #hosts = new FactSet<string>();
   readonly #tried = new Set<string>();
@@ -200,17 +200,17 @@ class HostFinder {
   #try(url: string): void {
     if (this.#tried.has(url)) return;
     if (url.length > maxUrl || this.#tried.size === maxTries) {
-      this.#hosts.leaveOut();
+      this.#hosts.markIncomplete();
       return;
     }
     this.#tried.add(url);
     const host = URL.canParse(url) ? new URL(url).host : "";
-    if (host.length > maxHost) this.#hosts.leaveOut();
+    if (host.length > maxHost) this.#hosts.markIncomplete();
     else if (host !== "") this.#hosts.add(host, host);
   }
 }
 
-/** Where the scheme before `mark` begins: at a letter; `mark` where there is none. */
+/** Returns the offset at which the scheme before `mark` begins; `mark` where there is none. */
 function schemeStart(text: string, mark: number): number {
   let start = mark;
   for (let at = mark - 1; at >= 0 && mark - at <= maxScheme; at -= 1) {
@@ -222,18 +222,18 @@ function schemeStart(text: string, mark: number): number {
 }
 
 const maxPath = 1_024;
-/** What parts words in running text, in a command, in an assignment (`--out=/etc/x`, `-d @/etc/x`). */
+/** Separators of words in running text, in a command, in an assignment (`--out=/etc/x`, `-d @/etc/x`). */
 const betweenWords = "\t\n\v\f\r \u00a0\"'`<>|;&(){}=,@";
 /** 1 at their character codes, all below 256: a set asked for each character of a text takes more than twice as long. */
 const isBetween = new Uint8Array(256);
 for (const character of betweenWords) isBetween[character.charCodeAt(0)] = 1;
 
-/** Gathers paths that lead out of where an action is at home: absolute ones, and those that climb. */
+/** Collects paths that lead out of a working folder: absolute ones, and those with `..`. */
 export class PathFinder {
   readonly #whole = new FactSet<string>();
   readonly #words = new FactSet<string>();
 
-  /** Looks at a text as one path, blanks and all; where it is none, at each of its words. */
+  /** Reads a text as one path, blanks included; if it is none, reads each of its words. */
   look(text: string): void {
     if (this.#whole.isFull) return;
     if (text.length <= maxPath && isAbsolute(text) && !/[\r\n]/.test(text)) {
@@ -248,7 +248,7 @@ export class PathFinder {
     const all = new FactSet<string>();
     const [whole, words] = [this.#whole.facts(), this.#words.facts()];
     for (const path of [...whole.items, ...words.items]) all.add(path, path);
-    if (whole.more || words.more) all.leaveOut();
+    if (whole.more || words.more) all.markIncomplete();
     return all.facts();
   }
 
@@ -265,12 +265,12 @@ export class PathFinder {
     const path = /^file:/i.test(word) && URL.canParse(word) ? new URL(word).pathname : word;
     if (!isAbsolute(path) && !climbs(path)) return;
     const facts = isText ? this.#whole : this.#words;
-    if (path.length > maxPath) facts.leaveOut();
+    if (path.length > maxPath) facts.markIncomplete();
     else facts.add(path, path);
   }
 }
 
-/** From a root, a drive, a share or somebody's home. */
+/** Returns whether a path starts at a root, a drive, a share or a home folder. */
 function isAbsolute(path: string): boolean {
   return path.startsWith("/") || path.startsWith("\\\\") || path === "~" || /^(?:~[\w.-]*|[A-Za-z]:)[\\/]/.test(path);
 }

@@ -3,7 +3,7 @@ import type { ActionEnvelope } from "./envelope.ts";
 import type { Json } from "./json.ts";
 
 /**
- * What an approval is bound to: `sha256:<hex>` over the RFC 8785 bytes of
+ * The fingerprint that an approval is bound to: `sha256:<hex>` over the RFC 8785 bytes of
  * `["approval-fingerprint-v1", tenant, principal, session, task, protocol, tool, target, capability, arguments]`,
  * with a continuation appended where the action carries one.
  */
@@ -12,7 +12,7 @@ export function fingerprint(action: ActionEnvelope): string {
 }
 
 /**
- * What an approval of scope `task` is bound to: the same under the name `approval-task-fingerprint-v1`, with the type of
+ * The fingerprint that an approval of scope `task` is bound to: the same under the name `approval-task-fingerprint-v1`, with the type of
  * each string, number, boolean and null in place of its value. Which members there are, and how many, stays bound.
  */
 export function taskFingerprint(action: ActionEnvelope): string {

@@ -6,9 +6,9 @@ export interface Glob {
   readonly pattern: string;
   /** True where there is no `*`: the pattern is the only text it matches. */
   readonly exact: boolean;
-  /** What comes before the first `*`. */
+  /** The part before the first `*`. */
   readonly prefix: string;
-  /** What comes after the last `*`. */
+  /** The part after the last `*`. */
   readonly suffix: string;
   test(text: string): boolean;
 }

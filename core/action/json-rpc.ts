@@ -114,7 +114,7 @@ export const latestLegacyRevision = "2025-11-25";
 
 export const supportedRevisions: readonly string[] = [...legacyRevisions, modernRevision];
 
-/** Which of the two protocols a peer speaks. */
+/** The two generations of the protocol. */
 export type McpEra = "legacy" | "modern";
 
 /** Reserved `_meta` keys of the stateless revision. */

@@ -20,7 +20,7 @@ export function deepFreeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
-/** A text that a gateway wrote, or should have; null where it is no JSON. */
+/** Parses a text that a gateway stored; null where it is not JSON. */
 export function parseKept(text: string): Json {
   try {
     return JSON.parse(text) as Json;

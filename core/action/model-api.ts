@@ -4,20 +4,20 @@ export type ModelApi = "chat" | "messages";
 /** The `tool` of an action that is a request of that API. */
 export const modelTool: Readonly<Record<ModelApi, string>> = { chat: "chat.completions", messages: "messages" };
 
-/** What a provider counted for one request, in tokens. */
+/** Tokens of one request, as counted by the provider. */
 export interface TokenUsage {
-  /** All of the input, whether it was read from a cache, written to one, or neither. */
+  /** All input tokens, including those read from or written to a cache. */
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** The part of the input that was read from a cache. */
   readonly cachedInputTokens?: number;
   /** The part of the input that was written to a cache. */
   readonly cacheWriteTokens?: number;
-  /** The part of the output that is thinking. */
+  /** The part of the output that is reasoning. */
   readonly reasoningTokens?: number;
 }
 
-/** Members of a request that say how to answer or to bill, and nothing of what was said. */
+/** Members of a model request that control processing or billing and carry no content. */
 export const modelHints = [
   "cache_control",
   "context_management",

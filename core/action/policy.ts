@@ -13,11 +13,11 @@ export interface PolicyRef {
   readonly version: string;
   /** `sha256:<hex>` over the policy's files. */
   readonly digest: string;
-  /** Who signed it; null while it is unsigned. */
+  /** The signer; null where it is unsigned. */
   readonly signer: string | null;
 }
 
-/** A policy as it stands in force. */
+/** A policy in force. */
 export interface ActivePolicy extends PolicyRef {
   readonly mode: Mode;
 }
@@ -36,44 +36,44 @@ export interface Finding {
   readonly mode: Mode;
   /** JSON Pointer into the envelope, where the finding is about one place. */
   readonly pointer?: string;
-  /** How many reviewers must approve, 1 to 10; only on a finding that decides `review`. Absent means 1. */
+  /** Number of reviewers who must approve, 1 to 10; only on a finding that decides `review`. Absent means 1. */
   readonly approvals?: number;
-  /** What it adds to the risk of its session, 0 to 100; absent means a tenth of `risk`. */
+  /** Points added to the risk of the session, 0 to 100; absent means a tenth of `risk`. */
   readonly session_risk?: number;
-  /** What the session is tainted with from here on, whatever the decision and the mode: at most eight words. */
+  /** Taints added to the session, whatever the decision and the mode: at most eight. */
   readonly taints?: readonly string[];
   /** The capability ticket that lifted this rule: dispatching the action spends a use of it. */
   readonly ticket?: string;
 }
 
-/** The most words one finding may taint a session with. */
+/** Taints that one finding may add to a session. */
 export const maxTaints = 8;
 
-/** The most reviewers one review may ask for. */
+/** Reviewers that one review may require. */
 export const maxApprovals = 10;
 
-/** One place in the upstream's answer that is not to be seen by anyone: not by the client, not in the evidence. */
+/** A part of the upstream's output that is replaced for everyone, in the response and in the evidence. */
 export interface Redaction {
   readonly rule: string;
   /** JSON Pointer into the envelope, to a text below `/output`. */
   readonly pointer: string;
-  /** Of the text's UTF-8 bytes, the first that goes. On a code point boundary, as is `end`. */
+  /** The first UTF-8 byte that is replaced. On a code point boundary, as is `end`. */
   readonly start: number;
-  /** The first byte after it that stays; above `start`. */
+  /** The first byte after it that is kept; above `start`. */
   readonly end: number;
-  /** What stands there instead: at most 64 printable ASCII characters. */
+  /** The replacement: at most 64 printable ASCII characters. */
   readonly replacement: string;
 }
 
-/** One policy's answer. `abstain` says: no rule of mine is about this action. */
+/** One policy's answer. `abstain`: none of its rules matches the action. */
 export interface Verdict {
   readonly decision: Decision | "abstain";
   readonly findings: readonly Finding[];
   /** 0 to 100: the highest risk among the enforced findings. */
   readonly risk: number;
-  /** What of the answer is to be replaced, whatever the decision; in phase `output` only. */
+  /** Parts of the output to replace, whatever the decision; in phase `output` only. */
   readonly redactions?: readonly Redaction[];
-  /** Why the policy could not answer; with it, the decision is `block`. */
+  /** The reason why the policy could not answer; the decision is then `block`. */
   readonly error?: string;
 }
 
@@ -84,13 +84,13 @@ export interface Verdict {
 export interface Policy {
   readonly ref: PolicyRef;
   readonly mode: Mode;
-  /** False where what it says of an answer cannot depend on the answer's text; it may where this is not said. */
+  /** False where the verdict on an output cannot depend on the output's text. Absent means it may. */
   readsOutput?(protocol: Protocol): boolean;
-  /** What each of its findings taints the session with, beside what the finding says, and what its failure does. */
+  /** Taints that each of its findings adds to those of the finding itself, and that its failure adds. */
   readonly taints?: readonly string[];
-  /** Whether it may taint the session with what it finds in such an answer, which it does in either mode. */
+  /** Returns whether findings in such an output may taint the session, which they do in either mode. */
   taintsOutput?(protocol: Protocol): boolean;
-  /** Its rules, where it has such that can be read. */
+  /** Its rules, where they can be explained. */
   readonly explainer?: RuleExplainer;
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;
 }

@@ -1,7 +1,7 @@
 import { canonicalJson, sha256Hex } from "./canonical-json.ts";
 import type { Role } from "./role.ts";
 
-/** Who attempts an action: a stable identifier made from tenant and key. The raw key is not in it. */
+/** The caller that attempts an action: a stable identifier derived from tenant and key, without the raw key. */
 export interface Principal {
   readonly id: string;
   readonly tenant: string;
@@ -10,7 +10,7 @@ export interface Principal {
   readonly keyId: string;
 }
 
-/** The key id of callers without a key, where configuration lets them in. No configured key may take it. */
+/** The key id of callers without a key, where the configuration admits them. No configured key may have it. */
 export const anonymousKeyId = "anonymous";
 
 /** `principal-v1-<hex>` over the tenant and the key's `sha256:…` hash. Another key is another principal. */
@@ -20,7 +20,7 @@ export function principalId(tenant: string, keyHash: string): string {
 
 export type Transport = "http" | "sse";
 
-/** Where a principal acts: a labelled (or the default) HTTP session, or one live SSE connection. */
+/** The scope of a principal's actions: a labelled (or the default) HTTP session, or one live SSE connection. */
 export interface SessionScope {
   readonly id: string;
   readonly transport: Transport;
@@ -33,7 +33,7 @@ export function httpSession(tenant: string, principal: string, label: string | u
   return label === undefined ? { id, transport: "http" } : { id, transport: "http", label };
 }
 
-/** The scope of one live SSE connection. Nothing carries over to another one, nor to HTTP. */
+/** The scope of one live SSE connection. It shares nothing with other connections or with HTTP. */
 export function sseSession(tenant: string, principal: string, connectionId: string): SessionScope {
   return { id: sessionId(tenant, principal, "sse", connectionId), transport: "sse" };
 }

@@ -7,8 +7,8 @@ interface Link<V> {
 }
 
 /**
- * A map that knows in which order its entries were used, for as many as there may be: each step costs the same. Taking an
- * entry out of a `Map` and putting it back in, to keep the order there, costs more the more there are.
+ * A map in order of use, with operations of constant cost. Deleting and re-adding an entry of a `Map` to keep it in order
+ * costs more the larger the map is.
  */
 export class RecentMap<V> {
   readonly #links = new Map<string, Link<V>>();
@@ -19,12 +19,12 @@ export class RecentMap<V> {
     return this.#links.size;
   }
 
-  /** Without using it. */
+  /** Returns a value without changing the order. */
   peek(key: string): V | undefined {
     return this.#links.get(key)?.value;
   }
 
-  /** The entry is the one used last from now on. */
+  /** Returns a value and makes its entry the most recently used one. */
   get(key: string): V | undefined {
     const link = this.#links.get(key);
     if (link === undefined) return undefined;
@@ -53,12 +53,12 @@ export class RecentMap<V> {
     return this.#links.delete(key);
   }
 
-  /** Lets go of those that were not used for longest until at most `most` are left. */
-  forgetOldest(most: number): void {
-    while (this.size > most && this.#oldest !== undefined) this.delete(this.#oldest.key);
+  /** Deletes the least recently used entries until at most `maxSize` are left. */
+  forgetOldest(maxSize: number): void {
+    while (this.size > maxSize && this.#oldest !== undefined) this.delete(this.#oldest.key);
   }
 
-  /** The one that was not used for longest first. The entry it stands at may be deleted. */
+  /** Entries, the least recently used first. The current entry may be deleted while iterating. */
   *entries(): Iterable<readonly [key: string, value: V]> {
     for (let link = this.#oldest; link !== undefined; ) {
       const { newer } = link;
@@ -83,11 +83,11 @@ export class RecentMap<V> {
   }
 }
 
-/** Lets go of the oldest until at most `most` are kept. Maps and sets keep the order of insertion: the first is the oldest. */
-export function forgetOldest(kept: Map<string, unknown> | Set<string>, most: number): void {
-  if (kept.size <= most) return; // nearly always, and some callers are on the road of every action
+/** Deletes the oldest entries until at most `maxSize` are left. Maps and sets iterate in order of insertion. */
+export function forgetOldest(kept: Map<string, unknown> | Set<string>, maxSize: number): void {
+  if (kept.size <= maxSize) return; // nearly always, and some callers run for every action
   for (const oldest of kept.keys()) {
     kept.delete(oldest);
-    if (kept.size <= most) return;
+    if (kept.size <= maxSize) return;
   }
 }

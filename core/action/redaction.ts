@@ -2,22 +2,22 @@ import { isJsonObject, type Json } from "./json.ts";
 import { namesOfPointer, valueAt } from "./json-pointer.ts";
 import type { Redaction } from "./policy.ts";
 
-/** The most redactions one verdict may ask for. */
+/** Redactions in one verdict. */
 export const maxRedactions = 256;
 
 const members: readonly string[] = ["rule", "pointer", "start", "end", "replacement"];
-const longest = { rule: 128, pointer: 1_024 } as const;
+const maxLengths = { rule: 128, pointer: 1_024 } as const;
 const pointerPattern = /^\/output\/(?:[^~]|~[01])*$/s;
 const replacementPattern = /^[ -~]{0,64}$/;
 const none: readonly Redaction[] = Object.freeze([]);
 
-/** A redaction as a frozen value of our own making, or what was expected of it. */
+/** Returns a redaction as a new frozen value, or what was expected of it. */
 export function readRedaction(value: unknown): Redaction | string {
   if (typeof value !== "object" || value === null) return "each redaction to be an object";
   if (!Object.keys(value).every((key) => members.includes(key))) return "redactions of known members";
   const { rule, pointer, start, end, replacement } = value as Readonly<Record<string, unknown>>;
-  if (!isText(rule, longest.rule)) return "a rule in each redaction";
-  if (!isText(pointer, longest.pointer) || !pointerPattern.test(pointer)) return "a JSON Pointer below `/output`";
+  if (!isText(rule, maxLengths.rule)) return "a rule in each redaction";
+  if (!isText(pointer, maxLengths.pointer) || !pointerPattern.test(pointer)) return "a JSON Pointer below `/output`";
   if (!isOffset(start) || !isOffset(end) || start >= end) return "whole byte offsets, `start` below `end`";
   if (typeof replacement !== "string" || !replacementPattern.test(replacement)) {
     return "a replacement of at most 64 printable ASCII characters";
@@ -26,7 +26,7 @@ export function readRedaction(value: unknown): Redaction | string {
 }
 
 /**
- * What several policies ask for, in the order of the chain, as one list: sorted by place, none overlapping. Spans that
+ * Merges the redactions of several policies, in the order of the chain, into one list: sorted by place, none overlapping. Spans that
  * overlap become one, which has rule and replacement of the redaction that came first.
  */
 export function mergeRedactions(redactions: readonly Redaction[]): readonly Redaction[] {
@@ -55,8 +55,8 @@ function join(last: Ranked, next: Ranked): Ranked {
   return { ...first, start: last.start, end: Math.max(last.end, next.end) };
 }
 
-function isText(value: unknown, most: number): value is string {
-  return typeof value === "string" && value.length > 0 && value.length <= most && value.isWellFormed();
+function isText(value: unknown, maxLength: number): value is string {
+  return typeof value === "string" && value.length > 0 && value.length <= maxLength && value.isWellFormed();
 }
 
 function isOffset(value: unknown): value is number {
@@ -65,7 +65,7 @@ function isOffset(value: unknown): value is number {
 
 const root = "/output";
 
-/** What keeps redactions from being applied to this very output; undefined where nothing does. Quotes nothing of it. */
+/** Returns the reason why redactions do not fit this output; undefined where they do. Quotes nothing of the output. */
 export function findRedactionFault(output: Json, redactions: readonly Redaction[]): string | undefined {
   for (const [pointer, spans] of groupByText(redactions)) {
     const text = textAt(output, pointer);
@@ -98,7 +98,7 @@ export function redactedText(output: Json, { pointer, start, end }: Redaction): 
   return Buffer.from(textAt(output, pointer) ?? "").toString("utf8", start, end);
 }
 
-/** What changes in one value: spans of it where it is a text, else its members. */
+/** The edits of one value: spans of a string, or edits of members. */
 interface Edit {
   readonly spans: Redaction[];
   readonly members: Map<string, Edit>;
@@ -146,7 +146,7 @@ function replaceSpans(text: string, spans: readonly Redaction[]): string {
   return parts.join("") + bytes.toString("utf8", kept);
 }
 
-/** The text a pointer leads to. One that no UTF-8 can say has no byte offsets. */
+/** The string at a pointer; undefined for one with lone surrogates, which has no byte offsets. */
 function textAt(output: Json, pointer: string): string | undefined {
   const value = valueAt(output, pointer.slice(root.length));
   return typeof value === "string" && value.isWellFormed() ? value : undefined;

@@ -1,14 +1,14 @@
 import type { Random } from "./id.ts";
 
-/** The time between attempts doubles from the first to the longest. */
+/** The time between attempts doubles from the first to the maximum. */
 export interface RetryDelays {
   readonly firstMs: number;
   readonly maxMs: number;
 }
 
 /**
- * How long to wait after `failures` attempts, in milliseconds: half of it is chance, so that what failed together does
- * not come back together. Who was asked may ask for more, up to the longest.
+ * Returns the delay after `failures` attempts, in milliseconds. Half of it is random, so that clients that failed together
+ * do not retry together. The peer may ask for a longer one, up to the maximum.
  */
 export function retryDelay(failures: number, askedMs: number, { firstMs, maxMs }: RetryDelays, random: Random): number {
   const ceiling = Math.min(maxMs, firstMs * 2 ** (failures - 1));

@@ -1,4 +1,4 @@
-/** What a key may do inside its own tenant. No role reaches across tenants. */
+/** The roles of keys inside their own tenant. No role has permissions in another tenant. */
 export const roles = ["admin", "operator", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
@@ -90,7 +90,7 @@ const granted: Readonly<Record<Role, readonly Permission[]>> = {
   ],
 };
 
-/** Whether `role` carries `permission`: `can("viewer", "evidence.read")`. */
+/** Returns whether `role` has `permission`: `can("viewer", "evidence.read")`. */
 export function can(role: Role, permission: Permission): boolean {
   return granted[role].includes(permission);
 }

@@ -1,19 +1,19 @@
 import type { Capability } from "./capability.ts";
 import type { Decision } from "./decision.ts";
 
-/** The taint of a session that read what an upstream's tool brought in from outside. */
+/** The taint of a session that read third-party content through an upstream's tool. */
 export const untrustedTaint = "untrusted";
 
-/** Whether a taint may be called so: a word of at most 64 of `a-z`, `0-9` and `-`. */
+/** Returns whether a taint may have this name: 1 to 64 of `a-z`, `0-9` and `-`, a letter first. */
 export function isTaint(name: string): boolean {
   return /^[a-z][a-z0-9-]{0,63}$/.test(name);
 }
 
-/** Something a session met that everything it does afterwards may be due to. */
+/** A mark of untrusted or sensitive input that may influence all later actions of a session. */
 export interface Taint {
   /** `untrusted`, or the word of the rule that found it. */
   readonly name: string;
-  /** Where it came from: the upstream and its tool. */
+  /** Its source: the upstream and its tool. */
   readonly target: string;
   readonly tool: string;
   /** The action it came with. */
@@ -22,22 +22,22 @@ export interface Taint {
   readonly at: number;
 }
 
-/** What a session is, just before one of its actions is judged. */
+/** The state of a session just before one of its actions is evaluated. */
 export interface SessionState {
   /** Whole points; drained to the action's time. */
   readonly risk: number;
-  /** Actions before this one that were let through, and those that are being judged beside it. */
+  /** Earlier actions that were allowed, and those that are being evaluated concurrently. */
   readonly actions: number;
-  /** New reviews it asked for. */
+  /** New reviews that it caused. */
   readonly reviews: number;
-  /** Different tools it used, and whether this action's is not among them. */
+  /** Number of different tools it used, and whether this action's tool is a new one. */
   readonly tools: number;
   readonly new_tool: boolean;
   /** One of a name; the first that came. */
   readonly taints: readonly Taint[];
 }
 
-/** Where an action reaches to, as far as its arguments tell: at most 20 of each, and whether there are more. */
+/** Hosts and paths in an action's arguments: at most 20 of each, and whether there are more. */
 export interface ActionFacts {
   /** Hosts of URLs, with the port where one is written. */
   readonly hosts: readonly string[];

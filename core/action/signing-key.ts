@@ -4,7 +4,7 @@ import { contentDigest, sha256Hex } from "./canonical-json.ts";
 /** Bytes of a raw Ed25519 public key. */
 const publicKeyBytes = 32;
 const seedBytes = 32;
-/** What precedes the seed in the PKCS#8 form of an Ed25519 key (RFC 8410). */
+/** The bytes before the seed in the PKCS#8 form of an Ed25519 key (RFC 8410). */
 const pkcs8Prefix = Buffer.from("302e020100300506032b657004220420", "hex");
 
 /** First 16 hex digits of the SHA-256 of a raw public key. */
@@ -123,7 +123,7 @@ export function publicKeyOf(key: KeyObject): PublicKey | undefined {
   return { id: contentDigest(der), spki: der.toString("base64"), key };
 }
 
-/** Whether a public or private key is Ed25519, or ECDSA on P-256. */
+/** Returns whether a public or private key is Ed25519, or ECDSA on P-256. */
 export function isSupported({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean {
   return type === "ed25519" || (type === "ec" && details?.namedCurve === "prime256v1");
 }
@@ -136,11 +136,11 @@ function readDer(text: string): PublicKey | undefined {
   return key?.spki === text ? key : undefined;
 }
 
-/** The three parts of a JWS in its compact form (RFC 7515), none of them believed yet. */
+/** The three parts of a JWS in its compact form (RFC 7515), not yet verified. */
 export interface CompactJws {
   readonly header: string;
   readonly payload: string;
-  /** What the signature is over: header and payload as they came. */
+  /** The signed text: header and payload as received. */
   readonly signed: string;
   /** As long as Ed25519 makes it. */
   readonly signature: Buffer;
@@ -148,9 +148,9 @@ export interface CompactJws {
 
 const signatureBytes = 64;
 
-/** Undefined for a text of more than `longest` characters, and for what cannot be a token with an Ed25519 signature. */
-export function splitJws(token: string, longest: number): CompactJws | undefined {
-  if (token.length > longest) return undefined;
+/** Returns undefined for a text of more than `maxLength` characters, and for what cannot be a token with an Ed25519 signature. */
+export function splitJws(token: string, maxLength: number): CompactJws | undefined {
+  if (token.length > maxLength) return undefined;
   const [header, payload, last, ...more] = token.split(".");
   if (header === undefined || payload === undefined || last === undefined || more.length > 0) return undefined;
   const signature = decodeBase64url(last);

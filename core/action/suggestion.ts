@@ -1,4 +1,4 @@
-/** Longer input is no slip of the pen, and would cost time. */
+/** Longer input is not a typo, and would cost time. */
 const maxWord = 64;
 
 /** The known word nearest to `word`, if it is near enough to be what was meant. */
@@ -19,9 +19,9 @@ export function didYouMean(word: string, known: Iterable<string>): string {
   return near === undefined ? "" : `; did you mean \`${near}\`?`;
 }
 
-/** Single-character edits and swaps of neighbours from `a` to `b`; anything above `most` may be answered by more. */
-function editDistance(a: string, b: string, most: number): number {
-  if (Math.abs(a.length - b.length) > most) return most + 1;
+/** Single-character edits and swaps of neighbours from `a` to `b`; anything above `maxDistance` may be returned as more. */
+function editDistance(a: string, b: string, maxDistance: number): number {
+  if (Math.abs(a.length - b.length) > maxDistance) return maxDistance + 1;
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {

@@ -1,6 +1,6 @@
 const minuteMs = 60_000;
 
-/** So much a minute, refilled evenly and never beyond a minute's worth. Times are monotonic milliseconds. */
+/** A token bucket: refilled evenly, never beyond a minute's worth. Times are monotonic milliseconds. */
 export class Allowance {
   readonly perMinute: number;
   #left: number;
@@ -12,7 +12,7 @@ export class Allowance {
     this.#at = nowMs;
   }
 
-  /** Below zero where more was taken than was there: that is paid off before anything else. */
+  /** Returns the tokens left; below zero where more were taken than there were. */
   left(nowMs: number): number {
     const refilled = (Math.max(0, nowMs - this.#at) * this.perMinute) / minuteMs;
     this.#left = Math.min(this.perMinute, this.#left + refilled);
@@ -20,12 +20,12 @@ export class Allowance {
     return this.#left;
   }
 
-  /** A negative `amount` gives back. */
+  /** Takes tokens; a negative `amount` returns them. */
   take(amount: number, nowMs: number): void {
     this.#left = Math.min(this.perMinute, this.left(nowMs) - amount);
   }
 
-  /** How long until `amount` is there, or all there can be; 0: it is. */
+  /** Returns the time until `amount`, or a full minute's worth if that is less, is available; 0: now. */
   waitMs(amount: number, nowMs: number): number {
     const missing = Math.min(amount, this.perMinute) - this.left(nowMs);
     return missing <= 0 ? 0 : (missing * minuteMs) / this.perMinute;

@@ -3,33 +3,33 @@ import { type ErrorCode, GatewayError } from "./error.ts";
 import type { Evaluation } from "./evaluation.ts";
 import type { ModelApi, TokenUsage } from "./model-api.ts";
 
-/** The stretches of the road. */
+/** The traced steps of an action. */
 export type SpanStep = "evaluate" | "record_decision" | "dispatch" | "judge_output" | "record_outcome";
 
-/** What a request is, as far as that comes from a closed set. */
+/** The kind of a request, from a closed set. */
 export type TracedRequest =
   | { readonly protocol: "mcp"; readonly method: string }
   | { readonly protocol: "model"; readonly api: ModelApi };
 
-/** How a request ended: `refused` before it was dispatched, `withheld` after. */
+/** The end of a request: `refused` before it was dispatched, `withheld` after. */
 type Passed = "answered" | "refused" | "withheld";
 
 /**
- * What a span may be told. Whoever makes spans takes of it what it has on its own list, which has nothing of arguments,
- * answers and keys.
+ * Facts from which a tracer derives span attributes. Tracers choose from a fixed list without arguments, outputs and
+ * keys.
  */
 export interface SpanFacts {
   readonly action?: ActionEnvelope;
   readonly evaluation?: Evaluation;
   readonly passed?: Passed;
-  /** Why it failed: `tool_error` where the upstream said so in its answer. */
+  /** The error: `tool_error` where the upstream reported one in its result. */
   readonly error?: ErrorCode | "tool_error";
   readonly usage?: TokenUsage;
 }
 
-/** A stretch of time in which a request is served, and the stretches inside it. Nothing here throws, or waits. */
+/** A traced operation and the steps inside it. No method throws or waits. */
 export interface Span {
-  /** What is told to whoever is asked meanwhile; undefined where nothing is traced. */
+  /** The trace context for outgoing requests; undefined where nothing is traced. */
   readonly context: TraceContext | undefined;
   /** Begins a step below this one. */
   begin(step: SpanStep): Span;
@@ -40,7 +40,7 @@ export interface Span {
   end(): void;
 }
 
-/** Makes the spans of requests, `parent` being what their callers say of their own. */
+/** Creates the spans of requests below the `parent` that their callers send. */
 export interface Tracer {
   begin(request: TracedRequest, parent: TraceContext | undefined): Span;
 }
@@ -72,11 +72,11 @@ export async function inSpan<T>(span: Span, work: (span: Span) => Promise<T>): P
 /** Traces nothing. */
 export const noTracer: Tracer = { begin: () => noSpan };
 
-/** Where a request stands in a distributed trace, as W3C Trace Context has it. */
+/** The position of a request in a distributed trace (W3C Trace Context). */
 export interface TraceContext {
   /** 32 lower-case hex digits, not all of them 0. */
   readonly traceId: string;
-  /** 16 of them: the span that asks. */
+  /** 16 lower-case hex digits: the span of the caller. */
   readonly spanId: string;
   readonly sampled: boolean;
   /** `tracestate`; undefined where there is none, or none that can be read. */
@@ -88,8 +88,8 @@ const nothing = /^0+$/;
 const maxParent = 256;
 
 /**
- * Reads what a caller says of its trace. Whatever is malformed is undefined, and with `traceparent` goes `tracestate`:
- * a caller cannot make a request fail with it.
+ * Reads a caller's trace context. A malformed `traceparent` yields undefined, `tracestate` included: a caller cannot make
+ * a request fail with it.
  */
 export function readTraceContext(traceparent: unknown, tracestate?: unknown): TraceContext | undefined {
   if (typeof traceparent !== "string" || traceparent.length > maxParent) return undefined;

@@ -1,7 +1,7 @@
 import { isJsonObject, type Json } from "./json.ts";
 
 /**
- * What a reader does not see, or takes for something else: controls, format characters (bidi, zero-width, tags),
+ * Characters that a reader does not see or mistakes for others: controls, format characters (bidi, zero-width, tags),
  * surrogates alone, private use, unassigned and non-characters, variation selectors and fillers, line and paragraph
  * separators, and every blank but the space.
  */
@@ -10,7 +10,7 @@ const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|[^\P{Z
 const ordinary = /^[ -[\]-~]*$/;
 const backslash = 0x5c;
 const smallU = 0x75;
-/** What stands behind the backslash where JSON has a short escape. */
+/** The character behind the backslash in JSON's short escapes. */
 const shortEscapes: ReadonlyMap<number, number> = new Map([
   [0x09, 0x74],
   [0x0a, 0x6e],
@@ -19,7 +19,7 @@ const shortEscapes: ReadonlyMap<number, number> = new Map([
   [backslash, backslash],
 ]);
 
-/** What is known of a code point, as bits. */
+/** Properties of a code point, as bits. */
 const sign = { hidden: 1, quoted: 2, latin: 4, cyrillic: 8, greek: 16 } as const;
 let table: Uint8Array | undefined;
 
@@ -63,7 +63,7 @@ export function quoteVisible(text: string): string {
   return `"${showHidden(text, true)}"`;
 }
 
-/** What a reader should know of letters that look alike; undefined where there is nothing to say. */
+/** Returns a note on scripts whose letters look alike; undefined where none are mixed. */
 export function scriptNote(text: string): string | undefined {
   const seen = signsIn(text);
   const others = [...(seen & sign.cyrillic ? ["Cyrillic"] : []), ...(seen & sign.greek ? ["Greek"] : [])];
@@ -119,7 +119,7 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 const maxEscape = "\\u{10ffff}".length;
 
-/** Gathers UTF-16 code units. */
+/** Builds a string of UTF-16 code units. */
 class UnitWriter {
   readonly #units = new Uint16Array(16_384);
   #length = 0;

@@ -32,18 +32,18 @@ export type FormatName =
   | "provider_key"
   | "taint";
 
-/** How strings of one kind must look. */
+/** A kind of strings. */
 interface Format {
   /** Completes "expected …". */
   readonly expected: string;
-  /** Set where even a wrong value may be a secret, pasted into the wrong place: a fault tells its length only. */
+  /** True where even a wrong value may be a secret, pasted into the wrong place: faults give its length only. */
   readonly sensitive: boolean;
-  /** Where it is all there is to it: a pattern in the sense of JSON Schema. */
+  /** The whole check as a JSON Schema pattern; absent where a pattern cannot express it. */
   readonly pattern?: string;
   test(value: string): boolean;
 }
 
-/** Such a text is told as it is, in backticks. */
+/** Such a text is printed as it is, in backticks. */
 const identityText = /^[\x21-\x5f\x61-\x7e]{1,1024}$/;
 
 export const formats: Readonly<Record<FormatName, Format>> = {
@@ -129,7 +129,7 @@ function isOrigin(value: string): boolean {
   return host !== undefined && isHostWithPort(host);
 }
 
-/** Of a whole host at least: `https://` ends in `/` as well. */
+/** Requires at least a whole host: `https://` ends in `/` as well. */
 function isIdentityPrefix(value: string): boolean {
   if (!identityText.test(value) || !value.endsWith("/") || !URL.canParse(value)) return false;
   const { href, host, search, hash } = new URL(value);
@@ -144,7 +144,7 @@ function isUpstreamUrl(value: string): boolean {
   return url.username === "" && url.password === "" && !value.includes("#") && /^[\x21-\x7e]+$/.test(value);
 }
 
-/** What is told goes over the network unencrypted to nobody. */
+/** Never sends notices over the network unencrypted. */
 function isWebhookUrl(value: string): boolean {
   if (!isUpstreamUrl(value)) return false;
   const { protocol, hostname } = new URL(value);

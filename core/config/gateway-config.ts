@@ -176,7 +176,7 @@ export interface ModelRoute {
   readonly model: string;
   /** In order. Weights are given for all steps, or null for all: then the first step serves every session. */
   readonly steps: readonly (RouteStep & { readonly weight: number | null })[];
-  /** Whether the next step is tried where one failed. */
+  /** True where the next step is tried after a failure. */
   readonly fallback: boolean;
   readonly canary: (RouteStep & { readonly percent: number }) | null;
 }

@@ -44,7 +44,7 @@ export function localConfig({ dataDir, packs, upstreams, keys, firstPort }: Loca
   });
 }
 
-/** To the provider that there is without a file. */
+/** The route to the provider that exists without a file. */
 const mockRoute: ModelRoute = {
   model: "mock",
   steps: [{ provider: "mock", model: "mock", weight: null }],
@@ -58,14 +58,14 @@ function portsFrom(first: number): Pick<GatewayConfig["listen"], "gatewayPort" |
 }
 
 /** Characters of a line of comment. */
-const widest = 110;
+const maxColumns = 110;
 
-/** The text of a configuration file that holds `form`, each key below what the schema says of it; `intro` comes first. */
+/** The text of a configuration file that holds `form`, each key below its description in the schema, with `intro` at the top. */
 export function annotateConfig(form: JsonObject, intro: string): string {
   return annotate(form, fileSchema, intro);
 }
 
-/** The same of a trust policy. */
+/** The text of a trust policy, likewise. */
 export function annotateTrust(form: JsonObject, intro: string): string {
   return annotate(form, trustSchema, intro);
 }
@@ -98,7 +98,7 @@ function commentOf(text: string): string {
   const lines: string[] = [];
   for (const word of text.split(" ")) {
     const last = lines.at(-1);
-    if (last !== undefined && last.length + word.length < widest) lines.splice(-1, 1, `${last} ${word}`);
+    if (last !== undefined && last.length + word.length < maxColumns) lines.splice(-1, 1, `${last} ${word}`);
     else lines.push(` ${word}`);
   }
   return lines.join("\n");

@@ -4,7 +4,7 @@ import { choice, flag, integer, list, map, object, onlyWhere, optional, text } f
 
 export const upstreamSchema = object("One MCP server.", {
   name: text("Name of the upstream; the `target` that policy sees. Unique.", { format: "name" }),
-  transport: choice("`stdio`: a process of the gateway's own. `http`: Streamable HTTP. `sse`: the older HTTP+SSE.", [
+  transport: choice("`stdio`: a child process. `http`: Streamable HTTP. `sse`: the older HTTP+SSE.", [
     "stdio",
     "http",
     "sse",
@@ -12,14 +12,14 @@ export const upstreamSchema = object("One MCP server.", {
   command: onlyWhere(
     "transport",
     ["stdio"],
-    text("Program to start. With a `/` in it, relative to the configuration file's folder; else found in PATH.", {
+    text("Program to start. With a `/`, relative to the configuration file's folder; otherwise found in PATH.", {
       format: "path",
     }),
   ),
   args: onlyWhere(
     "transport",
     ["stdio"],
-    list("Arguments of the program. No shell reads them.", text("One argument.", { format: "argument" }), {
+    list("Arguments of the program, not interpreted by a shell.", text("One argument.", { format: "argument" }), {
       default: [],
     }),
   ),
@@ -66,17 +66,17 @@ export const upstreamSchema = object("One MCP server.", {
     "transport",
     ["http", "sse"],
     map(
-      "Headers whose values are secret.",
+      "Headers with secret values.",
       "header_name",
-      text("Environment variable that holds the value, whole: `Bearer …` and all.", { format: "variable" }),
+      text("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
       { default: {} },
     ),
   ),
-  tool_prefix: text("Put before each tool name of this upstream as clients see it. Unique unless empty.", {
+  tool_prefix: text("Prefix of this upstream's tool names as clients see them. Unique unless empty.", {
     format: "tool_prefix",
     default: "",
   }),
-  protocol: choice("MCP era spoken with the upstream. `auto` finds out.", ["auto", "legacy", "modern"], {
+  protocol: choice("MCP era of the upstream. `auto` detects it.", ["auto", "legacy", "modern"], {
     default: "auto",
   }),
   connection: choice(
@@ -84,12 +84,12 @@ export const upstreamSchema = object("One MCP server.", {
     ["session", "shared"],
     { default: "session" },
   ),
-  timeout_ms: integer("A call without answer or progress for so long has failed, its outcome unknown.", {
+  timeout_ms: integer("Time without a response or progress after which a call fails with an unknown outcome.", {
     minimum: 1,
     maximum: 86_400_000,
     default: 60_000,
   }),
-  max_timeout_ms: integer("The same for a call that reports progress. At least `timeout_ms`.", {
+  max_timeout_ms: integer("Total time of a call that reports progress; at least `timeout_ms`.", {
     minimum: 1,
     maximum: 86_400_000,
     default: 900_000,
@@ -99,23 +99,23 @@ export const upstreamSchema = object("One MCP server.", {
     maximum: 600_000,
     default: 15_000,
   }),
-  max_connections: integer("Connections, or processes, at once.", { minimum: 1, maximum: 10_000, default: 64 }),
-  idle_ms: integer("A connection unused for so long is closed.", {
+  max_connections: integer("Concurrent connections, or processes.", { minimum: 1, maximum: 10_000, default: 64 }),
+  idle_ms: integer("Idle time after which a connection is closed.", {
     minimum: 1_000,
     maximum: 86_400_000,
     default: 300_000,
   }),
   capabilities: map(
-    "What each tool does, by its name at the upstream or by glob. Left out: `execute`.",
+    "Capability of each tool, by its name at the upstream or by glob. Left out: `execute`.",
     "tool_glob",
     choice("The capability.", capabilities),
     { default: {} },
   ),
-  trust_annotations: flag("Let the upstream's own tool annotations loosen a capability. They can always tighten it.", {
+  trust_annotations: flag("Let the upstream's tool annotations weaken a capability. They can always strengthen it.", {
     default: false,
   }),
   untrusted: list(
-    "Tools, by their name at the upstream, and methods, such as `resources/read`, that bring in words of strangers: they taint the session `untrusted`.",
+    "Tools, by their name at the upstream, and methods, such as `resources/read`, that return third-party content: they taint the session `untrusted`.",
     text("A name, or a glob with `*`.", { format: "action_glob" }),
     { default: [] },
   ),
@@ -123,16 +123,17 @@ export const upstreamSchema = object("One MCP server.", {
 
 export const providerSchema = object("One model provider.", {
   name: text("Name of the provider; `<name>/<model>` is the `target` that policy sees. Unique.", { format: "name" }),
-  type: choice(
-    "`openai`: whatever speaks chat completions. `anthropic`: whatever speaks messages. `mock`: answers by itself.",
-    ["mock", "openai", "anthropic"],
-  ),
-  enabled: flag("False: no route may name it. True alone changes nothing: a route has to name it.", { default: true }),
+  type: choice("`openai`: the chat completions API. `anthropic`: the messages API. `mock`: built-in answers.", [
+    "mock",
+    "openai",
+    "anthropic",
+  ]),
+  enabled: flag("False: no route may name it. True has no effect until a route names it.", { default: true }),
   base_url: onlyWhere(
     "type",
     ["openai", "anthropic"],
     text(
-      "As the vendors' own clients take it: `openai` with `/v1`, `anthropic` without. With `api_key_env`: https:, or this machine.",
+      "Base URL as the vendors' clients expect it: `openai` with `/v1`, `anthropic` without. With `api_key_env`: https:, or this machine.",
       { format: "url" },
     ),
   ),
@@ -143,31 +144,37 @@ export const providerSchema = object("One model provider.", {
       text("Environment variable that holds the provider's key. Left out: no key is sent.", { format: "variable" }),
     ),
   ),
-  models: list(
-    "Models that it may be asked for, by the names that clients use.",
-    text("A model.", { format: "model_name" }),
-    { whenEmpty: "a provider without models serves nothing" },
-  ),
-  first_byte_timeout_ms: integer("From asking to the first byte of an answer.", {
+  models: list("Models that it serves, by the names that clients use.", text("A model.", { format: "model_name" }), {
+    whenEmpty: "a provider without models serves nothing",
+  }),
+  first_byte_timeout_ms: integer("Time to the first byte of a response.", {
     minimum: 1,
     maximum: 86_400_000,
     default: 60_000,
   }),
-  idle_timeout_ms: integer("Silence within an answer.", { minimum: 1, maximum: 86_400_000, default: 30_000 }),
-  max_timeout_ms: integer("The longest one answer may take. At least `first_byte_timeout_ms`.", {
+  idle_timeout_ms: integer("Time between two parts of a response.", {
+    minimum: 1,
+    maximum: 86_400_000,
+    default: 30_000,
+  }),
+  max_timeout_ms: integer("Total time of a response; at least `first_byte_timeout_ms`.", {
     minimum: 1,
     maximum: 86_400_000,
     default: 900_000,
   }),
-  max_retries: integer("Further attempts where the provider certainly did not serve the request.", {
+  max_retries: integer("Retries where the provider certainly did not serve the request.", {
     minimum: 0,
     maximum: 10,
     default: 2,
   }),
-  max_connections: integer("Requests at once. One more is refused.", { minimum: 1, maximum: 10_000, default: 256 }),
-  breaker: object("When a provider that keeps failing is left alone.", {
-    failures: integer("Failures in a row until it rests.", { minimum: 1, maximum: 1_000, default: 5 }),
-    rest_ms: integer("How long it rests. Then one request tries whether it is back.", {
+  max_connections: integer("Concurrent requests. Further ones are refused.", {
+    minimum: 1,
+    maximum: 10_000,
+    default: 256,
+  }),
+  breaker: object("Circuit breaker.", {
+    failures: integer("Consecutive failures that open the circuit.", { minimum: 1, maximum: 1_000, default: 5 }),
+    rest_ms: integer("Time that the circuit stays open. Then one request probes the provider.", {
       minimum: 1,
       maximum: 3_600_000,
       default: 30_000,
@@ -176,34 +183,34 @@ export const providerSchema = object("One model provider.", {
 });
 
 export const modelGatewaySchema = object("Model requests.", {
-  tool_passthrough: flag("Whether requests to `/v1/messages` may offer tools to the model.", { default: false }),
-  max_concurrent: integer("Model requests at once; one more is refused. One key has at most half of them.", {
+  tool_passthrough: flag("Let requests to `/v1/messages` offer tools to the model.", { default: false }),
+  max_concurrent: integer("Concurrent model requests; further ones are refused. One key gets at most half of them.", {
     minimum: 1,
     maximum: 100_000,
     default: 256,
   }),
   holdback_bytes: integer(
-    "Of a streamed answer, how much of each text waits for what follows before it is judged and released.",
+    "Bytes of each text of a streamed response that are held back until more arrives, so that policies see whole words.",
     { minimum: 0, maximum: 65_536, default: 256 },
   ),
   drop_hints: list(
-    "Hints in requests that are left behind where a provider speaks the other API and has no words for them. Everything else it has no words for is refused.",
+    "Request hints that are dropped where a request is translated to the other API and has no equivalent there. Every other member without an equivalent is refused.",
     choice("The name of a member.", modelHints),
     { default: [] },
   ),
   routes: list(
-    "Which models clients may ask for, and who serves them. What no route names is never asked.",
+    "Models that clients may request, and the providers that serve them. Models without a route are refused.",
     object("One model.", {
-      model: text("The model as clients say it, exactly. Unique.", { format: "model_name" }),
+      model: text("Exact name that clients use. Unique.", { format: "model_name" }),
       providers: list(
-        "Who serves it, in order.",
+        "Providers, in order of preference.",
         object("One provider.", {
           name: text("Name of an enabled provider whose `models` name the route's model.", { format: "name" }),
           model: optional(
-            text("What the provider calls the model. Left out: as the route does.", { format: "model_name" }),
+            text("The provider's name for the model. Left out: the name of the route.", { format: "model_name" }),
           ),
           weight: optional(
-            integer("Its share of the sessions. Either all providers of the route have one, or the first serves all.", {
+            integer("Share of the sessions. Either all providers of the route have one, or the first serves all.", {
               minimum: 1,
               maximum: 1_000,
             }),
@@ -211,42 +218,44 @@ export const modelGatewaySchema = object("Model requests.", {
         }),
         { whenEmpty: "leave the route out to serve nobody" },
       ),
-      fallback: flag("Whether the next provider is asked, as an action of its own, where one failed.", {
+      fallback: flag("Try the next provider, as an action of its own, where one failed.", {
         default: false,
       }),
-      canary: object("A provider that is tried with a few of the sessions.", {
+      canary: object("A provider that serves a share of the sessions.", {
         name: optional(text("Name of the provider.", { format: "name" })),
         model: optional(
-          text("What the provider calls the model. Left out: as the route does.", { format: "model_name" }),
+          text("The provider's name for the model. Left out: the name of the route.", { format: "model_name" }),
         ),
-        percent: integer("Its share of the sessions.", { minimum: 0, maximum: 100, default: 0 }),
+        percent: integer("Share of the sessions.", { minimum: 0, maximum: 100, default: 0 }),
       }),
     }),
     { default: [] },
   ),
 });
 
-export const usageSchema = object("What may be asked of models. Tokens are those of input and output together.", {
-  requests_per_minute: integer("Model requests of one key, refilled evenly. Tool calls do not count.", {
+export const usageSchema = object("Limits of model requests. Tokens are input and output together.", {
+  requests_per_minute: integer("Model requests of one key, as a token bucket. Tool calls do not count.", {
     minimum: 1,
     maximum: 1_000_000_000,
     default: 120,
   }),
-  tokens_per_minute: integer("Tokens of one key, refilled evenly.", {
+  tokens_per_minute: integer("Tokens of one key, as a token bucket.", {
     minimum: 1,
     maximum: 1_000_000_000,
     default: 200_000,
   }),
   budgets: list(
-    "What tenants and keys may spend. Every budget that counts a request must have room for it.",
-    object("One budget. At least one of its limits must be given.", {
-      tenant: text("Whose it is: the tenant of a key.", { format: "name" }),
-      key: optional(text("The id of one key of the tenant. Left out: all of the tenant together.", { format: "name" })),
+    "Budgets of tenants and keys. Every budget that applies to a request must have room for it.",
+    object("One budget, with at least one limit.", {
+      tenant: text("Tenant; one that `keys` names.", { format: "name" }),
+      key: optional(
+        text("Id of one key of the tenant. Left out: all keys of the tenant together.", { format: "name" }),
+      ),
       tokens_per_day: optional(
-        integer("Tokens in a day of UTC. Left out: any number.", { minimum: 1, maximum: 1_000_000_000_000 }),
+        integer("Tokens per UTC day. Left out: unlimited.", { minimum: 1, maximum: 1_000_000_000_000 }),
       ),
       tokens_per_month: optional(
-        integer("Tokens in a month of UTC. Left out: any number.", { minimum: 1, maximum: 1_000_000_000_000 }),
+        integer("Tokens per UTC month. Left out: unlimited.", { minimum: 1, maximum: 1_000_000_000_000 }),
       ),
     }),
     { default: [], whenEmpty: "leave the key out to have no budgets" },

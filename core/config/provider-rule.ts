@@ -30,12 +30,12 @@ export function checkProviders(
 }
 
 function checkTimeouts(provider: NonNullable<Draft<ProviderForm>>, path: string, faults: FaultList): void {
-  const { first_byte_timeout_ms: first, max_timeout_ms: most } = provider;
-  if (first === undefined || most === undefined || first <= most) return;
-  faults.add(`${path}.max_timeout_ms`, `expected at least \`first_byte_timeout_ms\` (${first}), got ${most}`);
+  const { first_byte_timeout_ms: first, max_timeout_ms: max } = provider;
+  if (first === undefined || max === undefined || first <= max) return;
+  faults.add(`${path}.max_timeout_ms`, `expected at least \`first_byte_timeout_ms\` (${first}), got ${max}`);
 }
 
-/** A key goes over the network unencrypted to nobody. */
+/** Never sends a key over the network unencrypted. */
 function checkAddress(provider: NonNullable<Draft<ProviderForm>>, path: string, faults: FaultList): void {
   const { base_url: address, api_key_env: variable } = provider;
   if (typeof address !== "string" || typeof variable !== "string") return;
@@ -44,7 +44,7 @@ function checkAddress(provider: NonNullable<Draft<ProviderForm>>, path: string, 
   faults.add(`${path}.base_url`, "expected an https: URL, or one of this machine, because `api_key_env` is given");
 }
 
-/** What one route names, each in its own place. Silent where a value it needs was a fault already. */
+/** Checks the names in one route. Silent where a value it needs was a fault already. */
 class RouteRule {
   readonly #path: string;
   readonly #route: NonNullable<Draft<RouteForm>>;

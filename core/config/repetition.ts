@@ -3,7 +3,7 @@ import { type FaultList, quoteInput } from "./fault.ts";
 
 /**
  * Adds a fault for each value that an earlier one equals; `undefined` is no value.
- * `shown` stands for the value where it must not be told.
+ * `shown` stands for a value that must not be printed.
  */
 export function refuseRepeats(
   values: readonly (string | number | undefined)[],
@@ -24,7 +24,7 @@ export function refuseRepeats(
   });
 }
 
-/** Whether only this machine reaches the address. Names other than `localhost` may resolve to anything. */
+/** Returns whether only this machine can reach the address. Names other than `localhost` may resolve to anything. */
 export function isLoopback(host: string): boolean {
   return host === "::1" || host.toLowerCase() === "localhost" || (isIPv4(host) && host.startsWith("127."));
 }

@@ -9,7 +9,7 @@ import { isLoopback, refuseRepeats } from "./repetition.ts";
 import type { Secrets } from "./secret.ts";
 
 /**
- * Checks what no single key can say. Each misfit is a fault.
+ * Checks rules across keys. Each violation is a fault.
  * A rule is silent where a value it needs was a fault already.
  */
 export function checkRules(draft: FileDraft | undefined, secrets: Secrets, faults: FaultList): void {
@@ -42,7 +42,7 @@ function checkPorts(listen: Draft<FileForm["listen"]>, faults: FaultList): void 
   );
 }
 
-/** An address that others reach must not serve whoever asks. */
+/** An address that other machines reach must require keys. */
 function checkExposure({ listen, keys, mcp_gateway: mcp }: FileDraft, faults: FaultList): void {
   const exposed = (["host", "admin_host"] as const).find((key) => !isLoopback(listen?.[key] ?? "localhost"));
   if (listen === undefined || exposed === undefined) return;
@@ -73,7 +73,7 @@ function checkAnonymous(mcp: Draft<FileForm["mcp_gateway"]>, faults: FaultList):
   faults.add("mcp_gateway.anonymous_tenant", "expected a tenant, got nothing, because `require_auth` is `false`");
 }
 
-/** A tenant that is misspelt would be noticed on the day when everything has to stop, or a backup is needed. */
+/** A misspelt tenant would otherwise be noticed only in an emergency. */
 function checkGatewayTenants({ keys, sessions, resilience }: FileDraft, faults: FaultList): void {
   const named = { "sessions.gateway_tenant": sessions?.gateway_tenant, "resilience.tenant": resilience?.tenant };
   for (const [place, tenant] of Object.entries(named)) {
@@ -106,10 +106,10 @@ function checkTaints(plugin: Draft<FileForm["policy"]["plugins"][number]>, path:
   const { taints = [], phases } = plugin ?? {};
   if (taints.length > maxTaints) faults.add(path, `expected at most ${maxTaints} taints, got ${taints.length}`);
   if (taints.length > 0 && phases?.every((phase) => phase === "list"))
-    faults.add(path, "expected `input` or `output` among `phases`: what a tool is called taints nobody");
+    faults.add(path, "expected `input` or `output` among `phases`: the name of a tool adds no taints");
 }
 
-/** A verifier that trusts nobody must not look like one that trusts everybody. */
+/** A verifier without a trust policy must not look like one that trusts everything. */
 function checkExtensions(extensions: Draft<FileForm["extensions"]>, faults: FaultList): void {
   if (extensions?.strict !== true || extensions.trust_policy !== null) return;
   faults.add("extensions.trust_policy", "expected a trust policy, got none, because `extensions.strict` is `true`");
@@ -133,7 +133,7 @@ function checkTelemetry(telemetry: Draft<FileForm["telemetry"]>, faults: FaultLi
   }
 }
 
-/** What is kept in memory alone has keys that no restore can bring back. */
+/** State in memory has keys that no restore can bring back. */
 function checkBackups({ resilience, state }: FileDraft, faults: FaultList): void {
   if (resilience?.enabled !== true || state?.enabled !== false) return;
   faults.add("resilience.enabled", "expected `false`, got `true`, because `state.enabled` is `false`");
@@ -145,7 +145,7 @@ function checkBodyTime(limits: Draft<FileForm["limits"]>, faults: FaultList): vo
   faults.add("limits.body_ms", `expected at least \`limits.headers_ms\` (${headers}), got ${body}`);
 }
 
-/** The secrets of one webhook: an old and a new one, with room for a mishap. */
+/** Secrets of one webhook: an old and a new one, with room for a mistake. */
 const maxSecrets = 4;
 
 /** The part of `checkRules` about approvals. */
@@ -165,7 +165,7 @@ function checkApprovals({ approvals, keys }: FileDraft, faults: FaultList): void
   });
 }
 
-/** Only a caller with a key can be held for review: another tenant is a misspelt one, and nobody would be told. */
+/** Only callers with a key can be held for review: a tenant without keys is misspelt. */
 function checkTenant(
   tenant: string | undefined,
   known: readonly (string | undefined)[] | undefined,
@@ -182,7 +182,7 @@ function checkSecrets(variables: readonly (string | undefined)[], path: string, 
   refuseRepeats(variables, (index) => `${path}[${index}]`, "each variable once", faults);
 }
 
-/** Each is tried in turn on whatever claims to be a reference. */
+/** Each is tried in turn on every reference. */
 const maxSignersOfTenant = 8;
 
 /** The part of `checkRules` about sessions. */
@@ -229,9 +229,9 @@ function checkUpstreams(upstreams: Draft<readonly UpstreamForm[]>, faults: Fault
 }
 
 function checkTimeouts(upstream: NonNullable<Draft<UpstreamForm>>, path: string, faults: FaultList): void {
-  const { timeout_ms: usual, max_timeout_ms: most } = upstream;
-  if (usual === undefined || most === undefined || usual <= most) return;
-  faults.add(`${path}.max_timeout_ms`, `expected at least \`timeout_ms\` (${usual}), got ${most}`);
+  const { timeout_ms: usual, max_timeout_ms: max } = upstream;
+  if (usual === undefined || max === undefined || usual <= max) return;
+  faults.add(`${path}.max_timeout_ms`, `expected at least \`timeout_ms\` (${usual}), got ${max}`);
 }
 
 function checkVariables(upstream: NonNullable<Draft<UpstreamForm>>, path: string, faults: FaultList): void {
@@ -290,7 +290,7 @@ interface Caller {
   readonly key: string;
 }
 
-/** Models are asked with a key alone. Undefined where one of the keys was a fault already. */
+/** The callers of models, which all have a key. Undefined where one of the keys was a fault already. */
 function callersOf({ keys }: FileDraft): readonly Caller[] | undefined {
   const callers: Caller[] = [];
   for (const key of keys ?? [undefined]) {
@@ -300,7 +300,7 @@ function callersOf({ keys }: FileDraft): readonly Caller[] | undefined {
   return callers;
 }
 
-/** A budget of nobody is one of somebody misspelt, whose tokens nothing would bound. */
+/** A budget of an unknown key is a misspelt one, whose tokens nothing would bound. */
 function checkSpender(
   { tenant, key }: NonNullable<Draft<BudgetForm>>,
   known: readonly Caller[],

@@ -19,7 +19,7 @@ import type { FormatName } from "./format.ts";
  * a schema is the checked value: every key that has a default is there.
  */
 
-/** What a schema says beyond JSON Schema; `check.ts` reads it. */
+/** Annotations of a schema beyond JSON Schema, for `check.ts`. */
 export interface Annotations {
   /** Completes "expected …" in faults, in place of words derived from the schema. */
   readonly expected?: string;

@@ -12,7 +12,7 @@ export interface SourcedValues {
   readonly origins: Readonly<Record<string, ValueOrigin>>;
 }
 
-/** What the environment adds to the file, in the order of the file's lists. */
+/** Secrets from the environment, in the order of the file's lists. */
 export interface Secrets {
   /** One a key; undefined where it could not be had. */
   readonly keyHashes: readonly (string | undefined)[];
@@ -31,7 +31,7 @@ export interface Secrets {
 /** Key characters are those a `Bearer` token can have (RFC 6750), and enough of them that nobody guesses. */
 const keyText = /^[A-Za-z0-9._~+/=-]{32,512}$/;
 
-/** Reads every variable the file names. One that is missing, empty or unfit is a fault that tells its name only. */
+/** Reads every variable the file names. A missing, empty or invalid one is a fault that gives its name only. */
 export function readSecrets(draft: Draft<FileForm>, env: NodeJS.ProcessEnv, faults: FaultList): Secrets {
   const reader = new Reader(env, faults);
   return {

@@ -1,13 +1,13 @@
 import { roles } from "../action/role.ts";
 import { choice, flag, integer, list, map, object, optional, text } from "./schema.ts";
 
-export const listenSchema = object("Where the gateway listens, and which browsers and names may reach it.", {
+export const listenSchema = object("Addresses and ports, and the host names and origins that are accepted.", {
   host: text(
     "Address of the gateway port. A non-loopback one needs `keys`, `mcp_gateway.require_auth: true` and `listen.allowed_hosts`.",
     { format: "listen_host", default: "127.0.0.1" },
   ),
   admin_host: text(
-    "Address of the admin and metrics ports. A non-loopback one needs the same as `host`; keep it off public networks.",
+    "Address of the admin and metrics ports. A non-loopback one needs the same as `host`; never expose it to public networks.",
     { format: "listen_host", default: "127.0.0.1" },
   ),
   gateway_port: integer("Port for agents. 0 takes any free port.", { minimum: 0, maximum: 65_535, default: 8_080 }),
@@ -30,11 +30,11 @@ export const listenSchema = object("Where the gateway listens, and which browser
 });
 
 export const keysSchema = list(
-  "API keys. Left out: nobody can authenticate.",
-  object("One key, as `gateway keys new` prints it. It has either `key_hash` or `key_env`.", {
-    id: text("Name of the key in logs and evidence. `anonymous` is taken.", { format: "name" }),
+  "API keys. Left out: no caller can authenticate.",
+  object("One key, as `gateway keys new` prints it, with either `key_hash` or `key_env`.", {
+    id: text("Name of the key in logs and evidence. `anonymous` is reserved.", { format: "name" }),
     tenant: text("The tenant the key belongs to.", { format: "name" }),
-    role: choice("What the key may do in its tenant.", roles),
+    role: choice("Role of the key in its tenant.", roles),
     key_hash: optional(text("Hash of the key.", { format: "key_hash" })),
     key_env: optional(text("Environment variable that holds the key: 32 to 512 characters.", { format: "variable" })),
   }),
@@ -43,26 +43,27 @@ export const keysSchema = list(
 
 export const mcpGatewaySchema = object("The MCP endpoint.", {
   require_auth: flag(
-    "Every MCP request needs a key. False needs `mcp_gateway.anonymous_tenant`, and leaves out `/sse`, which always needs one.",
+    "Require a key for every MCP request. False needs `mcp_gateway.anonymous_tenant`; `/sse` always requires a key.",
     { default: true },
   ),
   anonymous_tenant: optional(
     text("Tenant of callers without a key. Without effect while `require_auth` is true.", { format: "name" }),
   ),
   meta_passthrough: list(
-    "Further `_meta` keys that reach the upstream. They become part of what policy judges.",
+    "Further `_meta` keys that are forwarded to the upstream. Policies see them.",
     text("A `_meta` key.", { format: "meta_key" }),
     { default: [] },
   ),
-  max_sessions: integer("MCP sessions and connections to `/sse` open at once, together. One more is refused.", {
+  max_sessions: integer("Open MCP sessions and `/sse` connections together. Further ones are refused.", {
     minimum: 1,
     maximum: 100_000,
     default: 1_000,
   }),
-  session_idle_ms: integer(
-    "An MCP session unused for so long is closed; a connection to `/sse` lives while it is connected.",
-    { minimum: 1_000, maximum: 86_400_000, default: 1_800_000 },
-  ),
+  session_idle_ms: integer("Idle time after which an MCP session is closed. Does not apply to `/sse` connections.", {
+    minimum: 1_000,
+    maximum: 86_400_000,
+    default: 1_800_000,
+  }),
 });
 
 export const dataDirSchema = text(
@@ -71,25 +72,25 @@ export const dataDirSchema = text(
 );
 
 export const stateSchema = object("Persistence.", {
-  enabled: flag("Keep state and evidence on disk. False: in memory, gone at the next start.", { default: true }),
+  enabled: flag("Keep state and evidence on disk. False: in memory, lost at exit.", { default: true }),
 });
 
-export const resilienceSchema = object("Backups of everything that the gateway keeps, its keys left out.", {
+export const resilienceSchema = object("Backups of the whole state except the keys.", {
   enabled: flag(
     "Serve `POST /admin/v1/resilience/backup` and `GET /admin/v1/resilience/backups`. True needs `state.enabled`.",
     { default: false },
   ),
   tenant: optional(
     text(
-      "Tenant whose admins make backups, which hold what all tenants have, and whose operators list them. None: the one that all `keys` belong to; nobody where there are several.",
+      "Tenant whose admins may create backups, which contain the data of all tenants, and whose operators may list them. Left out: the tenant that all `keys` belong to; with several tenants, nobody.",
       { format: "name" },
     ),
   ),
   backup_dir: text(
-    "Folder of the backups, relative to the configuration file's folder; made with mode 0700. No symbolic link, not open to others, neither inside `data_dir` nor around it.",
+    "Folder of the backups, relative to the configuration file's folder; created with mode 0700. It must not be a symbolic link, accessible to other users, inside `data_dir`, or contain it.",
     { format: "path", default: "./backups" },
   ),
-  keep: integer("Backups that stay. Once a further one is complete, the oldest is deleted.", {
+  keep: integer("Backups to keep. After a further one is complete, the oldest is deleted.", {
     minimum: 1,
     maximum: 1_000,
     default: 7,
@@ -101,97 +102,102 @@ export const telemetrySchema = object(
   {
     endpoint: optional(
       text(
-        "Where an OTLP collector listens for HTTP, such as `http://127.0.0.1:4318`: told at `/v1/traces` and `/v1/metrics` below it. Left out: nothing is traced, and nobody told. No `OTEL_` variable is read.",
+        "OTLP/HTTP collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are appended. Left out: nothing is exported. `OTEL_` variables are ignored.",
         { format: "url" },
       ),
     ),
-    protocol: choice("How it is told.", ["http/protobuf", "http/json"], { default: "http/protobuf" }),
+    protocol: choice("Encoding of the exports.", ["http/protobuf", "http/json"], { default: "http/protobuf" }),
     headers_env: map(
-      "Headers for the collector, whose values are secret.",
+      "Headers for the collector, with secret values.",
       "header_name",
-      text("Environment variable that holds the value, whole: `Bearer …` and all.", { format: "variable" }),
+      text("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
       { default: {} },
     ),
-    timeout_ms: integer("The longest one request to the collector may take.", {
+    timeout_ms: integer("Time for one request to the collector.", {
       minimum: 100,
       maximum: 60_000,
       default: 10_000,
     }),
-    sample_percent: integer("How many of a hundred requests are traced. Chance decides, never the client.", {
+    sample_percent: integer("Percentage of requests that are traced, chosen at random. Clients cannot influence it.", {
       minimum: 0,
       maximum: 100,
       default: 100,
     }),
-    max_queued_spans: integer("Spans that wait for the collector. What comes beyond is dropped, and counted.", {
+    max_queued_spans: integer("Spans waiting for export. Further ones are dropped and counted.", {
       minimum: 512,
       maximum: 1_000_000,
       default: 8_192,
     }),
-    metrics_interval_ms: integer(
-      "Time from one report of the metrics to the next, at least 1000. 0: none are reported.",
-      { minimum: 0, maximum: 3_600_000, default: 60_000 },
-    ),
+    metrics_interval_ms: integer("Time between exports of the metrics, at least 1000. 0: metrics are not exported.", {
+      minimum: 0,
+      maximum: 3_600_000,
+      default: 60_000,
+    }),
     exemplars: flag(
-      "Name in `/metrics` the latest trace of each bucket of the durations of policy and dispatch, to scrapers that ask for OpenMetrics. True needs `endpoint`.",
+      "Attach the latest trace id to each bucket of the policy and dispatch histograms in `/metrics`, for scrapers that accept OpenMetrics. True needs `endpoint`.",
       { default: false },
     ),
   },
 );
 
 export const limitsSchema = object(
-  "Bounds of requests, answers and connections. Beyond one is a clear error, never a truncation.",
+  "Bounds of requests, responses and connections. Exceeding one is an error; nothing is truncated.",
   {
-    body_bytes: integer("Request body.", { minimum: 1_024, maximum: 268_435_456, default: 4_194_304 }),
-    json_depth: integer("Arrays and objects inside one another.", { minimum: 4, maximum: 512, default: 64 }),
-    json_nodes: integer("Arrays, objects and members together.", {
+    body_bytes: integer("Bytes of a request body.", { minimum: 1_024, maximum: 268_435_456, default: 4_194_304 }),
+    json_depth: integer("Depth of nested arrays and objects.", { minimum: 4, maximum: 512, default: 64 }),
+    json_nodes: integer("Number of arrays, objects and members together.", {
       minimum: 100,
       maximum: 10_000_000,
       default: 100_000,
     }),
-    json_string_length: integer("One string, in UTF-16 code units.", {
+    json_string_length: integer("Length of one string, in UTF-16 code units.", {
       minimum: 256,
       maximum: 268_435_456,
       default: 4_194_304,
     }),
-    upstream_reply_bytes: integer("One answer of an upstream.", {
+    upstream_reply_bytes: integer("Bytes of one upstream response.", {
       minimum: 1_024,
       maximum: 268_435_456,
       default: 16_777_216,
     }),
-    headers_ms: integer("Time for a client to send its headers.", { minimum: 100, maximum: 600_000, default: 10_000 }),
-    body_ms: integer("Time for a client to send the whole request. At least `headers_ms`.", {
+    headers_ms: integer("Time for a client to send the request headers.", {
+      minimum: 100,
+      maximum: 600_000,
+      default: 10_000,
+    }),
+    body_ms: integer("Time for a client to send the whole request; at least `headers_ms`.", {
       minimum: 100,
       maximum: 3_600_000,
       default: 25_000,
     }),
-    keep_alive_ms: integer("A connection of a client unused for so long is closed.", {
+    keep_alive_ms: integer("Idle time after which a client's connection is closed.", {
       minimum: 100,
       maximum: 3_600_000,
       default: 65_000,
     }),
     unread_ms: integer(
-      "A client that takes nothing for so long of what waits for it is cut off, at the latest after twice that.",
+      "Time without progress after which a client that does not read its response is disconnected, at most twice that.",
       { minimum: 100, maximum: 3_600_000, default: 30_000 },
     ),
-    max_connections: integer("Connections of clients at once, on each port.", {
+    max_connections: integer("Concurrent client connections on each port.", {
       minimum: 1,
       maximum: 1_000_000,
       default: 10_000,
     }),
-    max_websockets: integer("Connections to `/v1/ws` at once. One more is refused. 0: none is served.", {
+    max_websockets: integer("Concurrent connections to `/v1/ws`. Further ones are refused. 0: the endpoint is off.", {
       minimum: 0,
       maximum: 100_000,
       default: 1_000,
     }),
     admin_requests_per_minute: integer(
-      "Requests of one key to the admin port, refilled evenly. Health and metrics do not count.",
+      "Requests of one key to the admin port per minute, as a token bucket. Health and metrics do not count.",
       { minimum: 1, maximum: 1_000_000, default: 6_000 },
     ),
     admin_unauthenticated_per_minute: integer(
-      "Requests without a good key to the admin port, from one address, refilled evenly. A good key is let in nonetheless.",
+      "Requests without a valid key to the admin port, per address and minute, as a token bucket. Requests with a valid key are not affected.",
       { minimum: 1, maximum: 1_000_000, default: 600 },
     ),
-    drain_ms: integer("Time at a stop for what is in flight to end.", {
+    drain_ms: integer("Time for requests in flight to finish when the gateway stops.", {
       minimum: 0,
       maximum: 3_600_000,
       default: 15_000,
@@ -200,7 +206,7 @@ export const limitsSchema = object(
 );
 
 export const logSchema = object("The log on standard error.", {
-  level: choice("The least severe entries to write.", ["debug", "info", "warn", "error", "silent"], {
+  level: choice("Lowest severity that is logged.", ["debug", "info", "warn", "error", "silent"], {
     default: "info",
   }),
 });

@@ -32,7 +32,7 @@ function hideIn(value: unknown, schema: TSchema): Json {
   return Object.fromEntries(members.map(([name, member]) => [name, hideIn(member, memberSchema(schema, name))]));
 }
 
-/** What no file can spell out is only ever left out. */
+/** Returns false for a value that a file can only express by leaving the key out. */
 function isGiven(value: unknown, { whenEmpty }: Annotations): boolean {
   return value !== null && !(whenEmpty !== undefined && Array.isArray(value) && value.length === 0);
 }

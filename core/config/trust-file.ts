@@ -144,7 +144,7 @@ function memberOf(object: JsonObject, key: string): Json | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** What an identity cannot be proven by; completes "expected …". */
+/** Returns the reason why a trusted root cannot prove identities; completes "expected …". */
 function misfitOf(json: JsonObject): string | undefined {
   const { certificateAuthorities, timestampAuthorities, tlogs } = toTrustMaterial(TrustedRoot.fromJSON(json));
   const authorities = [...certificateAuthorities, ...timestampAuthorities];
@@ -182,7 +182,7 @@ class SignerLoader {
     this.#faults = faults;
   }
 
-  /** What is not a fault, in order. One key or identity under two names would be two signers. */
+  /** Returns the valid signers in order. One key or identity under two names would count as two signers. */
   async load(drafts: Draft<readonly SignerForm[]>, path: string): Promise<readonly TrustedSigner[]> {
     const signers: (TrustedSigner | undefined)[] = [];
     for (const [index, draft] of (drafts ?? []).entries()) {

@@ -8,7 +8,7 @@ export interface TrustedKey {
   readonly spki: string;
 }
 
-/** Whom a certificate may name. */
+/** An identity that a certificate may name. */
 export interface TrustedIdentity {
   /** The identity provider, as the certificate spells it. */
   readonly issuer: string;
@@ -22,7 +22,7 @@ export type TrustedSubject =
 
 /** Somebody whom an operator trusts, known by a key, by an identity, or by either. */
 export interface TrustedSigner {
-  /** What evidence calls the signer. */
+  /** Name of the signer in evidence. */
   readonly name: string;
   readonly key: TrustedKey | null;
   /** Null, or the policy has a `trustedRoot`. */
@@ -30,18 +30,18 @@ export interface TrustedSigner {
   /** RFC 3339, milliseconds, UTC; null: no bound. A key counts now, an identity when it signed: within `[notBefore, notAfter)`. */
   readonly notBefore: string | null;
   readonly notAfter: string | null;
-  /** What such signers alone vouch for may forbid, never allow. */
+  /** True where extensions trusted through such signers alone may restrict actions but never allow them. */
   readonly tightenOnly: boolean;
 }
 
 /**
- * Whose signatures make an extension trusted. One list is not empty; in each no two signers have a name, a key or an
+ * The signers whose signatures make an extension trusted. One list is not empty; in each no two signers have a name, a key or an
  * identity in common.
  */
 export interface TrustPolicy {
   /** All of these must have signed. */
   readonly allOf: readonly TrustedSigner[];
-  /** Of these, at least so many; null: nobody is asked for. */
+  /** A minimum of distinct signers out of a list; null: no such requirement. */
   readonly anyOf: { readonly minimum: number; readonly signers: readonly TrustedSigner[] } | null;
   /** A Sigstore TrustedRoot: the authorities that vouch for identities and times, and their logs. Readable. */
   readonly trustedRoot: JsonObject | null;

@@ -2,59 +2,65 @@ import type { Static } from "@sinclair/typebox";
 import { flag, integer, list, object, optional, text } from "./schema.ts";
 
 const signerSchema = object("One signer.", {
-  name: text("What evidence calls the signer.", { format: "name" }),
+  name: text("Name of the signer in evidence.", { format: "name" }),
   key: optional(text("The public key, as `gateway pack keys new` prints it.", { format: "public_key" })),
   key_file: optional(
     text("File with the public key in PEM, relative to this file's folder. Either this or `key`.", { format: "path" }),
   ),
   identity: optional(
-    object("Whom a certificate of the trusted root must name. In place of a key, or beside one: either counts.", {
-      issuer: text("The identity provider, just as certificates spell it.", { format: "identity_issuer" }),
-      subject: object("The name that it gives the signer. One of these.", {
-        equal: optional(text("This one, compared character by character.", { format: "identity_subject" })),
-        prefix: optional(text("Each that begins so.", { format: "identity_prefix" })),
-      }),
-    }),
+    object(
+      "Identity that a certificate under the trusted root must name. In place of a key, or as an alternative to it.",
+      {
+        issuer: text("Identity provider, exactly as in certificates.", { format: "identity_issuer" }),
+        subject: object("Name of the signer at the identity provider: one of these.", {
+          equal: optional(text("Exactly this name.", { format: "identity_subject" })),
+          prefix: optional(text("Any name with this prefix.", { format: "identity_prefix" })),
+        }),
+      },
+    ),
   ),
   not_before: optional(
-    text("The key counts from then on, the identity for what it signs from then on.", { format: "instant" }),
+    text("Start of validity: of the key now, of the identity at the time of signing.", { format: "instant" }),
   ),
   not_after: optional(
-    text("From then on the key does not count, whenever it signed, nor the identity for what it signs from then on.", {
+    text("End of validity: of the key now, whenever it signed; of the identity at the time of signing.", {
       format: "instant",
     }),
   ),
-  tighten_only: flag("What such signers alone vouch for may forbid, never allow: for packs that others write.", {
-    default: false,
-  }),
+  tighten_only: flag(
+    "Extensions trusted through such signers alone may restrict actions but never allow them: for third-party packs.",
+    {
+      default: false,
+    },
+  ),
 });
 
-export const trustSchema = object("Whose signatures are trusted. Where both lists are given, both must be satisfied.", {
-  all_of: list("Each of these must have signed.", signerSchema, {
+export const trustSchema = object("Trusted signers. Where both lists are given, both must be satisfied.", {
+  all_of: list("Signers who must all have signed.", signerSchema, {
     default: [],
-    whenEmpty: "leave the key out to ask for nobody in particular",
+    whenEmpty: "leave the key out to require no particular signer",
   }),
-  any_of: object("Of these, some must have signed.", {
-    minimum: integer("How many different signers it takes.", { minimum: 1, maximum: 16, default: 1 }),
-    signers: list("Who counts.", signerSchema, {
+  any_of: object("Signers of whom a minimum must have signed.", {
+    minimum: integer("Number of distinct signers.", { minimum: 1, maximum: 16, default: 1 }),
+    signers: list("The signers.", signerSchema, {
       default: [],
-      whenEmpty: "leave `any_of` out to ask for nobody in particular",
+      whenEmpty: "leave `any_of` out to require no particular signer",
     }),
   }),
   trusted_root: optional(
     text(
-      "Sigstore TrustedRoot in JSON, relative to this file's folder: whose certificates, time stamps and logs prove an `identity`.",
+      "Sigstore TrustedRoot in JSON, relative to this file's folder: the certificates, time stamps and logs that prove an `identity`.",
       { format: "path" },
     ),
   ),
-  revoked: object("What is trusted no longer, whoever signed it.", {
+  revoked: object("Revocations, which apply whoever signed.", {
     digests: list(
-      "Digests of extensions, as evidence names them, of files in them, or of what was signed.",
+      "Digests of extensions, as evidence names them, of their files, or of signed statements.",
       text("One digest.", { format: "digest" }),
       { default: [] },
     ),
     keys: list(
-      "Ids of keys, as `gateway pack inspect` prints them: of signers, certificates or those of the trusted root.",
+      "Key ids, as `gateway pack inspect` prints them: of signers, certificates or the trusted root.",
       text("One key.", { format: "digest" }),
       { default: [] },
     ),

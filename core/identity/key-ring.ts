@@ -5,7 +5,7 @@ import { type Principal, principalId } from "../action/principal.ts";
 import { type Role, roles } from "../action/role.ts";
 import { singleHeader } from "./header.ts";
 
-/** One key that may authenticate. The key itself is nowhere in it. */
+/** One key that may authenticate, without the key itself. */
 export interface KeyEntry {
   readonly id: string;
   readonly tenant: string;
@@ -24,8 +24,8 @@ export class KeyRing {
   }
 
   /**
-   * Who presents this key. Throws KEY_UNKNOWN, which says nothing of the key.
-   * The look-up is by hash: how long it takes tells nothing of a key that is nearly right.
+   * Returns the principal of a key. Throws KEY_UNKNOWN, which contains nothing of the key.
+   * The look-up is by hash, so that its duration reveals nothing about keys that are nearly right.
    */
   authenticate(presented: string): Principal {
     const principal = this.#principals.get(contentDigest(presented));
@@ -38,23 +38,23 @@ export class KeyRing {
     this.#principals = indexKeys(keys);
   }
 
-  /** Whether some key makes its holder this principal of this tenant. */
+  /** Returns whether some key belongs to this principal of this tenant. */
   names(tenant: string, id: string): boolean {
     return [...this.#principals.values()].some((principal) => principal.tenant === tenant && principal.id === id);
   }
 
-  /** The id of a tenant's key that has this id, or makes its holder the principal of this id. */
+  /** Returns the id of a tenant's key that has this id or belongs to the principal of this id. */
   keyId(tenant: string, name: string): string | undefined {
     const own = [...this.#principals.values()].filter((principal) => principal.tenant === tenant);
     return own.find(({ id, keyId }) => id === name || keyId === name)?.keyId;
   }
 
-  /** Whether some key still makes its holder this principal, in this role. */
+  /** Returns whether some key still belongs to this principal, in this role. */
   has({ id, role }: Principal): boolean {
     return [...this.#principals.values()].some((principal) => principal.id === id && principal.role === role);
   }
 
-  /** Whether some key makes its holder this principal of this tenant. */
+  /** Returns whether some key belongs to this principal of this tenant. */
   knows(tenant: string, principal: string): boolean {
     return [...this.#principals.values()].some((known) => known.id === principal && known.tenant === tenant);
   }
@@ -76,7 +76,7 @@ function indexKeys(keys: readonly KeyEntry[]): ReadonlyMap<string, Principal> {
 }
 
 /**
- * The caller without a key in `tenant`: one for all such callers, and the least of roles.
+ * The principal of callers without a key in `tenant`: one for all of them, with the weakest role.
  * `anonymous` is no hash, so no key has the same identifier.
  */
 export function anonymousPrincipal(tenant: string): Principal {
@@ -84,13 +84,13 @@ export function anonymousPrincipal(tenant: string): Principal {
 }
 
 const maxKey = 512;
-/** What a `Bearer` token can have in it (RFC 6750). */
+/** The characters of a `Bearer` token (RFC 6750). */
 const keyText = /^[A-Za-z0-9._~+/=-]+$/;
 
 /**
  * The key a request presents in `X-API-Key` or `Authorization: Bearer`, or null where it presents none.
- * Throws DUPLICATE_HEADER and, for two different keys, INVALID_HEADER; KEY_UNKNOWN for what no key can look like.
- * A header that is there but unfit is never "no key": that would let it fall back to the anonymous caller.
+ * Throws DUPLICATE_HEADER and, for two different keys, INVALID_HEADER; KEY_UNKNOWN for a malformed key.
+ * A malformed header never counts as "no key": the request would become one of the anonymous caller.
  */
 export function presentedKey(rawHeaders: readonly string[]): string | null {
   const authorization = singleHeader(rawHeaders, "authorization");
@@ -114,7 +114,7 @@ function checkKey(text: string): string {
   return text;
 }
 
-/** A new key, and what the configuration stores in its place. */
+/** A new key, and the hash that the configuration stores. */
 export interface GeneratedKey {
   /** `agw_` and 43 base64url characters: 256 bits. */
   readonly key: string;
@@ -124,7 +124,7 @@ export interface GeneratedKey {
 
 const keyBytes = 32;
 
-/** Makes a key. The caller shows it once; it cannot be had from the hash. */
+/** Makes a key. The caller shows it once; it cannot be derived from the hash. */
 export function generateKey(random: Random): GeneratedKey {
   const bytes = random(keyBytes);
   if (bytes.length !== keyBytes) throw new TypeError(`generateKey: expected ${keyBytes} bytes, got ${bytes.length}`);

@@ -4,7 +4,7 @@ import { type TicketEvent, ticketEvents } from "../action/capability-ticket.ts";
 const appendSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const batchRecords = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/** What is counted of evidence on its way to the disk, on the registry of all metrics. */
+/** Metrics of evidence writes. */
 export class EvidenceMetrics {
   readonly #append: Histogram;
   readonly #batch: Histogram;
@@ -14,29 +14,29 @@ export class EvidenceMetrics {
     const registers = [registry];
     this.#append = new Histogram({
       name: "gateway_evidence_append_duration_seconds",
-      help: "Time from a record's getting its place in the chain to its being durable",
+      help: "Time from a record's sequence number being assigned to the record being durable",
       buckets: appendSeconds,
       registers,
     });
     this.#batch = new Histogram({
       name: "gateway_evidence_batch_records",
-      help: "Records that became durable together, in one synced write",
+      help: "Records per synced write",
       buckets: batchRecords,
       registers,
     });
     this.#failures = new Counter({
       name: "gateway_evidence_write_failures_total",
-      help: "Writes of evidence that failed; none of their records is vouched for",
+      help: "Failed evidence writes; their records are not acknowledged",
       registers,
     });
   }
 
-  /** Milliseconds that only grow. */
+  /** A monotonic clock in milliseconds. */
   elapsedMs(): number {
     return performance.now();
   }
 
-  /** A write is durable; `waitedMs` is how long each of its records waited for that. */
+  /** Records a durable write; `waitedMs` holds the waiting time of each of its records. */
   committed(waitedMs: readonly number[]): void {
     this.#batch.observe(waitedMs.length);
     for (const each of waitedMs) this.#append.observe(each / 1000);
@@ -49,7 +49,7 @@ export class EvidenceMetrics {
 
 const fuelShares = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1];
 
-/** What is counted of plugins, on the registry of all metrics. */
+/** Metrics of plugins. */
 export class PluginMetrics {
   readonly #breaches: Counter<"reason">;
   readonly #circuitOpened: Counter;
@@ -61,29 +61,29 @@ export class PluginMetrics {
     const registers = [registry];
     this.#breaches = new Counter({
       name: "gateway_plugin_breaches_total",
-      help: "Times a plugin did not answer within its bounds and the action was blocked, by why",
+      help: "Plugin calls that exceeded a bound and blocked the action, by reason",
       labelNames: ["reason"],
       registers,
     });
     this.#circuitOpened = new Counter({
       name: "gateway_plugin_circuit_opened_total",
-      help: "Times a plugin's circuit opened for a tenant after repeated failures; until it closes, the plugin blocks without being called",
+      help: "Circuits opened for a plugin and tenant after repeated failures; until one closes, the plugin blocks without being called",
       registers,
     });
     this.#fuel = new Histogram({
       name: "gateway_plugin_fuel_ratio",
-      help: "Share of its fuel that a call of a plugin took; 1 where it ran out",
+      help: "Share of its fuel that a plugin call used; 1 where it ran out",
       buckets: fuelShares,
       registers,
     });
     this.#threads = new Gauge({
       name: "gateway_plugin_threads",
-      help: "Threads that stand by for long calls of plugins, or run one",
+      help: "Threads for long plugin calls, idle or busy",
       registers,
     });
     this.#waiting = new Gauge({
       name: "gateway_plugin_calls_waiting",
-      help: "Long calls of plugins that wait for a thread now",
+      help: "Long plugin calls waiting for a thread",
       registers,
     });
   }
@@ -114,7 +114,7 @@ export class PluginMetrics {
 type KillScope = "session" | "principal" | "tenant" | "gateway";
 type KillReason = "operator" | "review_flood" | "risk";
 
-/** All of them there from the start: a rate takes no notice of a first kill that brings its own series. */
+/** The series that exist from the start: a rate does not see the first increment of a new series. */
 const possibleKills: readonly (readonly [KillScope, KillReason])[] = [
   ["session", "operator"],
   ["session", "review_flood"],
@@ -124,7 +124,7 @@ const possibleKills: readonly (readonly [KillScope, KillReason])[] = [
   ["gateway", "operator"],
 ];
 
-/** What is counted of sessions, on the registry of all metrics. */
+/** Metrics of sessions. */
 export class SessionMetrics {
   readonly #kills: Counter<"scope" | "reason">;
   readonly #wouldKill: Counter;
@@ -135,24 +135,24 @@ export class SessionMetrics {
     const registers = [registry];
     this.#kills = new Counter({
       name: "gateway_kills_total",
-      help: "What the kill switch stopped, by how much and why",
+      help: "Kills by scope and reason",
       labelNames: ["scope", "reason"],
       registers,
     });
     for (const [scope, reason] of possibleKills) this.#kills.inc({ scope, reason }, 0);
     this.#wouldKill = new Counter({
       name: "gateway_session_would_kill_total",
-      help: "Times a session came to the risk it would be stopped for, were that not in shadow mode",
+      help: "Sessions that would have been killed (shadow mode)",
       registers,
     });
     this.#taints = new Counter({
       name: "gateway_session_taints_total",
-      help: "Times a session was tainted with something it was not tainted with before",
+      help: "Taints newly added to sessions",
       registers,
     });
     this.#watched = new Gauge({
       name: "gateway_watched_sessions",
-      help: "Sessions whose last actions are in memory",
+      help: "Sessions whose latest actions are in memory",
       registers,
     });
   }
@@ -174,14 +174,14 @@ export class SessionMetrics {
   }
 }
 
-/** What is counted of capability tickets, on the registry of all metrics. */
+/** Metrics of capability tickets. */
 export class TicketMetrics {
   readonly #events: Counter<"event">;
 
   constructor(registry: Registry) {
     this.#events = new Counter({
       name: "gateway_tickets_total",
-      help: "Capability tickets issued, revoked and expired, and times one was used, or came with an action and permitted nothing",
+      help: "Capability ticket events: issued, used, refused, revoked or expired",
       labelNames: ["event"],
       registers: [registry],
     });
@@ -193,25 +193,25 @@ export class TicketMetrics {
   }
 }
 
-/** What is told to a collector. */
+/** The signals exported to a collector. */
 type Signal = "spans" | "metrics";
-/** `failed`: the collector did not take it. `dropped`: it was never asked to, for want of room or time. */
-export type TellResult = "sent" | "failed" | "dropped";
+/** `failed`: the collector did not accept it. `dropped`: it was never sent, for lack of room or time. */
+export type ExportResult = "sent" | "failed" | "dropped";
 
-/** What is counted of OpenTelemetry, on the registry of all metrics. */
+/** Metrics of the OpenTelemetry export. */
 export class TelemetryMetrics {
-  readonly #told: Counter<"signal" | "result">;
+  readonly #exports: Counter<"signal" | "result">;
 
   constructor(registry: Registry) {
-    this.#told = new Counter({
+    this.#exports = new Counter({
       name: "gateway_telemetry_total",
-      help: "Spans, and reports of metrics, by what became of them on their way to the collector",
+      help: "Spans and metric exports sent to the collector, by result",
       labelNames: ["signal", "result"],
       registers: [registry],
     });
   }
 
-  told(signal: Signal, result: TellResult, count: number): void {
-    this.#told.inc({ signal, result }, count);
+  exported(signal: Signal, result: ExportResult, count: number): void {
+    this.#exports.inc({ signal, result }, count);
   }
 }

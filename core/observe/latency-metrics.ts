@@ -10,17 +10,17 @@ export const requestSeconds: number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** How long the stretches of the road take, on the registry of all metrics. */
+/** Durations of policy evaluation and dispatch. */
 export class LatencyMetrics {
   readonly #policy: LatencyHistogram<"phase">;
   readonly #dispatch: LatencyHistogram<"protocol">;
 
-  /** `exemplars`: whether each bucket knows the trace of the latest. */
+  /** `exemplars` keeps the latest trace of each bucket. */
   constructor(registry: Registry, exemplars: boolean) {
     const registers = [registry];
     const policy = {
       name: "gateway_policy_duration_seconds",
-      help: "Time the policy chain took for one evaluation",
+      help: "Duration of one evaluation by the policy chain",
       labelNames: ["phase"] as const,
       buckets: policySeconds,
       registers,
@@ -28,7 +28,7 @@ export class LatencyMetrics {
     this.#policy = new LatencyHistogram(policy, exemplars);
     const dispatch = {
       name: "gateway_dispatch_duration_seconds",
-      help: "Time the upstream of a permitted action took, a provider until its stream began, by protocol",
+      help: "Duration of dispatches by protocol; for streamed model responses, until the stream begins",
       labelNames: ["protocol"] as const,
       buckets: requestSeconds,
       registers,
@@ -40,7 +40,7 @@ export class LatencyMetrics {
     this.#policy.observe({ phase }, seconds, trace);
   }
 
-  /** Times an action on its way to its upstream and back, however that ends. */
+  /** Measures a dispatch, whatever its result. */
   async timeDispatch<T>(protocol: Protocol, answer: Promise<T>, trace: TraceContext | undefined): Promise<T> {
     const start = performance.now();
     try {
@@ -50,19 +50,19 @@ export class LatencyMetrics {
     }
   }
 
-  /** A metric with the exemplars there are of it. */
+  /** Returns a metric with its exemplars. */
   annotate(metric: RegistryMetric): RegistryMetric {
     const latency = [this.#policy, this.#dispatch].find(({ name }) => name === metric.name);
     return latency === undefined ? metric : { ...metric, values: latency.annotate(metric.values) };
   }
 }
 
-/** Durations, each bucket with the trace of the latest where that is asked for: of prom-client only OpenMetrics has them. */
+/** A histogram of durations with optional exemplars, which prom-client supports only in its OpenMetrics registry. */
 class LatencyHistogram<Label extends string> {
   readonly name: string;
   readonly #histogram: Histogram<string>;
   readonly #bounds: readonly number[];
-  /** One a bucket of a series; null where none are kept. */
+  /** One per bucket of a series; null where exemplars are off. */
   readonly #exemplars: Map<string, Exemplar> | null;
 
   constructor(config: HistogramConfiguration<Label> & { readonly buckets: number[] }, exemplars: boolean) {
@@ -72,7 +72,7 @@ class LatencyHistogram<Label extends string> {
     this.#exemplars = exemplars ? new Map() : null;
   }
 
-  /** A trace that nobody is told of is no exemplar: whoever looked it up would find nothing. */
+  /** Only sampled traces become exemplars: others cannot be looked up. */
   observe(labels: Readonly<Record<Label, string>>, seconds: number, trace: TraceContext | undefined): void {
     this.#histogram.observe(labels, seconds);
     if (this.#exemplars === null || trace?.sampled !== true) return;
@@ -81,7 +81,7 @@ class LatencyHistogram<Label extends string> {
     this.#exemplars.set(keyOf({ ...labels, le }), { labelSet, value: seconds, timestamp: Date.now() / 1000 });
   }
 
-  /** The same values, each bucket's with its exemplar. */
+  /** Returns the values, each bucket's with its exemplar. */
   annotate(values: readonly RegistryValue[]): RegistryMetric["values"] {
     return values.map((value) => ({ ...value, exemplar: this.#exemplars?.get(keyOf(value.labels)) }));
   }

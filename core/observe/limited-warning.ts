@@ -1,11 +1,11 @@
-/** Says something about the running of the service; `message` is constant text. */
+/** Logs a warning; `message` is a constant event name. */
 export type WarningSink = (message: string, fields: object) => void;
 
 const intervalMs = 60_000;
 
 /**
- * Lets each message through at once, and then once a minute with how often it was meant; a message about webhooks for
- * each of them. What others can cause a thousand times a second must not fill the log.
+ * Passes each message at once, and then once a minute with the number of suppressed ones; messages about webhooks per
+ * webhook. Events that clients can cause a thousand times a second must not fill the log.
  */
 export function limitWarnings(onWarning: WarningSink): WarningSink {
   const silent = new Map<string, { readonly until: number; held: number }>();

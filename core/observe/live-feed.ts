@@ -4,7 +4,7 @@ import type { JsonObject } from "../action/json.ts";
 
 const maxLatest = 200;
 
-/** Hears of each event once, as it happens; must not throw. */
+/** Called once for each event; must not throw. */
 type LiveListener = (event: LiveEvent) => void;
 
 interface Subscription {
@@ -14,63 +14,63 @@ interface Subscription {
 }
 
 /**
- * Tells whoever listens what happens to a tenant, as it happens, and remembers its last decisions. Only ever the
- * listener's own tenant. Tenants are those of the configuration: their number is bounded by it.
+ * Publishes events to subscribers of the same tenant, and keeps each tenant's latest decisions. The number of tenants is
+ * bounded by the configuration.
  */
 export class LiveFeed {
   readonly #clock: Clock;
-  readonly #tellsLabels: boolean;
+  readonly #showLabels: boolean;
   readonly #subscriptions = new Set<Subscription>();
   readonly #rates = new Map<string, DecisionRate>();
   readonly #latest = new Map<string, LiveEvent[]>();
 
-  /** `tellsLabels`: false where a session is known by its id alone. */
-  constructor(clock: Clock, tellsLabels: boolean) {
+  /** `showLabels`: false removes session labels from events. */
+  constructor(clock: Clock, showLabels: boolean) {
     this.#clock = clock;
-    this.#tellsLabels = tellsLabels;
+    this.#showLabels = showLabels;
   }
 
-  /** Returns what ends it. */
+  /** Returns the function that ends the subscription. */
   subscribe(tenant: string, channels: ReadonlySet<LiveChannel>, listener: LiveListener): () => void {
     const subscription = { tenant, channels, listener };
     this.#subscriptions.add(subscription);
     return () => this.#subscriptions.delete(subscription);
   }
 
-  /** `make` is asked only where somebody listens. */
+  /** Calls `make` only where there is a subscriber. */
   publish(tenant: string, channel: LiveChannel, make: () => JsonObject): void {
     let event: LiveEvent | undefined;
     for (const listener of this.#listeners(tenant, channel)) {
-      event ??= this.#tell(channel, make());
+      event ??= this.#makeEvent(channel, make());
       listener(event);
     }
   }
 
-  /** A decision: told, counted for the channel `metrics`, and remembered as one of the last 200. */
+  /** Publishes a decision, counts it for the channel `metrics`, and keeps it as one of the latest 200. */
   decide(tenant: string, decision: Decision, durationUs: number, data: JsonObject): void {
     this.#rateOf(tenant).count(decision, durationUs);
-    const event = this.#tell("decisions", data);
+    const event = this.#makeEvent("decisions", data);
     const latest = this.#latest.get(tenant) ?? [];
     this.#latest.set(tenant, latest);
     if (latest.push(event) > 2 * maxLatest) latest.splice(0, maxLatest);
     for (const listener of this.#listeners(tenant, "decisions")) listener(event);
   }
 
-  /** The last decisions, the latest first. */
+  /** Returns the latest decisions, newest first. */
   latest(tenant: string): readonly LiveEvent[] {
     return (this.#latest.get(tenant) ?? []).slice(-maxLatest).reverse();
   }
 
-  /** What the channel `metrics` tells. */
-  standing(tenant: string): JsonObject {
+  /** Returns the data of the channel `metrics`. */
+  summary(tenant: string): JsonObject {
     return this.#rateOf(tenant).summary();
   }
 
-  /** Tells each listener of the channel `metrics` how its tenant stands. */
+  /** Publishes the channel `metrics` of each tenant with subscribers. */
   publishMetrics(): void {
     const tenants = new Set([...this.#subscriptions].map(({ tenant }) => tenant));
     for (const tenant of tenants) {
-      this.publish(tenant, "metrics", () => this.standing(tenant));
+      this.publish(tenant, "metrics", () => this.summary(tenant));
     }
   }
 
@@ -79,9 +79,9 @@ export class LiveFeed {
       if (each.tenant === tenant && each.channels.has(channel)) yield each.listener;
   }
 
-  #tell(channel: LiveChannel, data: JsonObject): LiveEvent {
-    const told = this.#tellsLabels || data.label === undefined ? data : { ...data, label: null };
-    return { channel, time: new Date(this.#clock()).toISOString(), data: told };
+  #makeEvent(channel: LiveChannel, data: JsonObject): LiveEvent {
+    const shown = this.#showLabels || data.label === undefined ? data : { ...data, label: null };
+    return { channel, time: new Date(this.#clock()).toISOString(), data: shown };
   }
 
   #rateOf(tenant: string): DecisionRate {
@@ -91,11 +91,11 @@ export class LiveFeed {
   }
 }
 
-/** What can be watched while it happens. */
+/** The channels of live events. */
 export const liveChannels = ["decisions", "approvals", "risk", "metrics"] as const;
 export type LiveChannel = (typeof liveChannels)[number];
 
-/** Something that happened to a tenant. It tells no argument and no answer. */
+/** An event of one tenant. It contains no arguments and no outputs. */
 export interface LiveEvent {
   readonly channel: LiveChannel;
   /** RFC 3339, milliseconds, UTC. */
@@ -105,7 +105,7 @@ export interface LiveEvent {
 
 const maxDurations = 512;
 
-/** How many decisions a tenant got since the start, and how long the last of them took. */
+/** Number of a tenant's decisions since the start, and the durations of the latest. */
 class DecisionRate {
   readonly #counts: Record<Decision, number> = { allow: 0, review: 0, block: 0 };
   readonly #durations: number[] = [];

@@ -7,8 +7,8 @@ type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 export type Log = Logger;
 
 /**
- * Opens the log: JSON lines, or words where a person reads along. Fields that could carry a credential are removed
- * whatever their value.
+ * Opens the log: JSON lines, or readable lines on a terminal. Fields that could carry a credential are removed, whatever
+ * their value.
  */
 export function openLog(level: LogLevel, atTerminal: boolean): Log {
   return pino(
@@ -17,7 +17,7 @@ export function openLog(level: LogLevel, atTerminal: boolean): Log {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // Upstreams and clients are named there as they call themselves.
+      // Names chosen by upstreams and clients must be inert wherever the log is shown.
       hooks: { streamWrite: escapeJson },
       redact: { paths: ["key", "*.key", "authorization", "*.authorization", "headers"], remove: true },
     },
@@ -27,7 +27,7 @@ export function openLog(level: LogLevel, atTerminal: boolean): Log {
 
 const terminal: DestinationStream = { write: (line) => void process.stderr.write(terminalLine(line)) };
 
-/** One entry of the log as a person at a terminal reads it: time of day, level, message, then the fields. */
+/** Formats one entry for a terminal: time of day, level, message, then the fields. */
 export function terminalLine(json: string): string {
   const { time, level, msg, ...fields } = JSON.parse(json) as Readonly<Record<string, unknown>>;
   const words = [String(time).slice(11, 19), String(level).padEnd(5), visible(String(msg))];
@@ -40,25 +40,25 @@ function fieldText(value: unknown): string {
   return visible(JSON.stringify(value));
 }
 
-/** Whatever could move the cursor, colour the screen or turn the direction of text comes out as its code. */
+/** Escapes everything that could move the cursor, colour the screen or reverse the direction of text. */
 function visible(text: string): string {
-  return text.replace(/[^\x20-\x7e\p{L}\p{N}]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
+  return text.replace(/[^\x20-\x7e\p{L}\p{N}…]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`);
 }
 
-/** What is said of an error that nobody caught. */
+/** The log fields of an uncaught error. */
 interface Crash {
   readonly error: string;
-  /** As Node has them: `ERR_INVALID_ARG_TYPE`, `EPIPE`. */
+  /** Node's error code, such as `ERR_INVALID_ARG_TYPE` or `EPIPE`. */
   readonly code: string | null;
-  /** Where it was thrown, the innermost place first. */
+  /** Stack frames, innermost first. */
   readonly stack: readonly string[];
 }
 
 const maxFrames = 16;
 
 /**
- * An error without its words: message, cause and whatever else hangs on it may quote arguments, answers and keys, and
- * Node would print all of that. Where it was thrown says enough.
+ * Returns an error without its message, cause and other members, which may quote arguments, outputs and keys. The stack
+ * says enough.
  */
 export function crashOf(cause: unknown): Crash {
   if (!(cause instanceof Error)) return { error: typeof cause, code: null, stack: [] };
@@ -70,7 +70,7 @@ export function crashOf(cause: unknown): Crash {
   };
 }
 
-/** None where the stack does not begin with the message as it is: lines of the message might pass for places. */
+/** Returns no frames where the stack does not begin with the exact message: lines of the message could pass for frames. */
 function framesOf({ message, stack = "" }: Error): readonly string[] {
   const [head = ""] = /^\w+(?: \[\w+\])?(?:: )?/.exec(stack) ?? [];
   if (head === "" || !stack.startsWith(message, head.length)) return [];

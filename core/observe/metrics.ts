@@ -15,24 +15,17 @@ export type Port = "gateway" | "admin" | "metrics";
 /** Gauges of Node's own whose name says counter, which promtool takes for a fault; the same numbers come by type. */
 const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
-/** What the service counts. Every label comes from a closed set in the source, never from input. */
+/** The metrics of the service. Every label comes from a closed set in the source, never from input. */
 export class Metrics {
   readonly #registry = new Registry();
-  /** What is counted of sessions. */
   readonly sessions: SessionMetrics = new SessionMetrics(this.#registry);
-  /** What is counted of evidence on its way to the disk. */
   readonly evidence: EvidenceMetrics = new EvidenceMetrics(this.#registry);
-  /** What is counted of plugins. */
   readonly plugins: PluginMetrics = new PluginMetrics(this.#registry);
-  /** What is counted of capability tickets. */
   readonly tickets: TicketMetrics = new TicketMetrics(this.#registry);
-  /** What is counted of what a collector is told. */
   readonly telemetry: TelemetryMetrics = new TelemetryMetrics(this.#registry);
   /** Decisions of rules and policies in shadow mode. */
   readonly shadowLog: ShadowLog = new ShadowLog(this.#registry);
-  /** How the parts stand. */
   readonly state: StateMetrics = new StateMetrics(this.#registry);
-  /** How long the stretches of the road take. */
   readonly latency: LatencyMetrics;
   readonly #exemplars: boolean;
   readonly #requests: Counter<"port" | "route" | "status">;
@@ -50,7 +43,7 @@ export class Metrics {
   readonly #usageRefusals: Counter<"reason">;
   readonly #adminLimited: Counter<"by">;
 
-  /** `version`: of this program. `exemplars`: whether durations name the traces that took so long. */
+  /** `version` is that of this program; `exemplars` attaches trace ids to the buckets of durations. */
   constructor(version: string, exemplars: boolean = false) {
     this.#exemplars = exemplars;
     this.latency = new LatencyMetrics(this.#registry, exemplars);
@@ -69,7 +62,7 @@ export class Metrics {
     });
     this.#seconds = new Histogram({
       name: "gateway_request_duration_seconds",
-      help: "Time from the request's headers to the end of its answer",
+      help: "Time from the request's headers to the end of the response",
       labelNames: ["port", "route"],
       buckets: requestSeconds,
       registers,
@@ -82,65 +75,65 @@ export class Metrics {
     });
     this.#outcomes = new Counter({
       name: "gateway_outcomes_total",
-      help: "Dispatched actions by protocol and what became of them",
+      help: "Dispatched actions by protocol and outcome",
       labelNames: ["protocol", "status"],
       registers,
     });
     this.#redactions = new Counter({
       name: "gateway_redactions_total",
-      help: "Places in answers and notifications that policy replaced before anyone saw them, by protocol",
+      help: "Redactions in outputs and notifications, by protocol",
       labelNames: ["protocol"],
       registers,
     });
     this.#droppedNotifications = new Counter({
       name: "gateway_notifications_dropped_total",
-      help: "Notifications of upstreams that no client was told: not allowed by policy, too late, or too many at once",
+      help: "Upstream notifications that were not forwarded: blocked by policy, too late, or too many at once",
       labelNames: ["reason"],
       registers,
     });
     this.#approvals = new Counter({
       name: "gateway_approvals_total",
-      help: "Approvals that came into a state: asked for, given, denied, used, or expired",
+      help: "Approvals by the state they entered",
       labelNames: ["state"],
       registers,
     });
     this.#sessions = new Gauge({
       name: "gateway_mcp_sessions",
-      help: "MCP sessions with a handshake and SSE connections that are open now",
+      help: "Open MCP sessions and SSE connections",
       registers,
     });
     this.#held = new Gauge({
       name: "gateway_held_calls",
-      help: "Tool calls that wait for their review now, instead of being answered at once",
+      help: "Tool calls held open while waiting for their review",
       registers,
     });
     this.#witnessed = new Counter({
       name: "gateway_witness_pushes_total",
-      help: "Times a witness was told where the chains stand, or could not be",
+      help: "Chain heads published to witnesses, by result",
       labelNames: ["result"],
       registers,
     });
     this.#webhooks = new Counter({
       name: "gateway_webhook_deliveries_total",
-      help: "Notices delivered, attempts that failed, and notices given up: dead letters, or lost beyond a bound",
+      help: "Webhook deliveries by result: delivered, failed attempts, dead letters, or lost beyond a bound",
       labelNames: ["result"],
       registers,
     });
     this.#tokens = new Counter({
       name: "gateway_model_tokens_total",
-      help: "Tokens that model requests took, by direction",
+      help: "Tokens of model requests, by direction",
       labelNames: ["direction"],
       registers,
     });
     this.#usageRefusals = new Counter({
       name: "gateway_model_usage_refusals_total",
-      help: "Model requests refused for a limit or a budget, by which",
+      help: "Model requests refused by a limit or a budget, by reason",
       labelNames: ["reason"],
       registers,
     });
     this.#adminLimited = new Counter({
       name: "gateway_admin_rate_limited_total",
-      help: "Requests to the admin port refused for being too many: of one key, or of one address without a good key",
+      help: "Requests to the admin port refused by the rate limit of a key, or of an address without a valid key",
       labelNames: ["by"],
       registers,
     });
@@ -201,7 +194,7 @@ export class Metrics {
     this.#adminLimited.inc({ by });
   }
 
-  /** What alerts watch is there before it first happens: the step from nothing to 1 is no increase to Prometheus. */
+  /** Creates the series that alerts watch with 0: Prometheus does not see the step from no series to 1 as an increase. */
   #countFromZero(): void {
     for (const result of ["published", "failed"]) this.#witnessed.inc({ result }, 0);
     for (const result of ["delivered", "failed", "dead", "lost"]) this.#webhooks.inc({ result }, 0);
@@ -209,13 +202,13 @@ export class Metrics {
     for (const by of ["key", "address"]) this.#adminLimited.inc({ by }, 0);
   }
 
-  /** The same as data. */
+  /** Returns all metrics as data. */
   async read(): Promise<readonly RegistryMetric[]> {
     await this.state.refresh();
     return this.#registry.getMetricsAsJSON();
   }
 
-  /** What a scraper reads that accepts this: OpenMetrics only where there are exemplars to tell. */
+  /** Returns the exposition for an `Accept` header: OpenMetrics only where exemplars are enabled. */
   async exposition(accept: string | undefined): Promise<{ readonly type: string; readonly text: string }> {
     if (this.#exemplars && wantsOpenMetrics(accept)) {
       return {

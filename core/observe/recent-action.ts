@@ -4,7 +4,7 @@ import { RecentMap } from "../action/recent-map.ts";
 
 /** An action and what was decided about it. */
 interface RecentDecision {
-  /** As policy saw it, but for the answer: that is kept nowhere. */
+  /** The action as policies saw it, without outputs. */
   readonly action: ActionEnvelope;
   readonly evaluation: Evaluation;
 }
@@ -12,30 +12,30 @@ interface RecentDecision {
 interface RecentLimits {
   /** Over all tenants. */
   readonly decisions: number;
-  /** About what they take in memory, over all tenants. */
+  /** Estimated memory over all tenants. */
   readonly bytes: number;
 }
 
 const usualLimits: RecentLimits = { decisions: 1_000, bytes: 8_388_608 };
 
-/** Where no values are to be kept, none are: not in memory either. */
+/** Returns the limits; where no values may be stored, none are kept in memory either. */
 export function recentLimits({ storeValues }: { readonly storeValues: boolean }): RecentLimits {
   return storeValues ? usualLimits : { decisions: 0, bytes: 0 };
 }
 
-/** What an action and its evaluation take beside what can be large; names are of bounded length. */
+/** Bytes of an action and its evaluation apart from their large parts; names are of bounded length. */
 const frameBytes = 2_048;
 
-/** What one decision may take of the whole: a greater one is not remembered. */
-const greatestShare = 16;
+/** One decision may use this fraction of the whole; larger ones are not kept. */
+const maxShare = 16;
 
 /**
- * The last decisions, whole, so that they can be explained: in memory alone, and gone with the process. Where there are
- * too many, the tenant that has most of them loses its oldest: nobody's traffic makes another tenant's forgotten.
+ * The latest decisions with their actions, for explanations: in memory only. Beyond the limits, the tenant with the
+ * largest share loses its oldest: no tenant's traffic evicts another tenant's decisions.
  */
 export class RecentActions {
   readonly #limits: RecentLimits;
-  readonly #tenants = new Map<string, Shelf>();
+  readonly #tenants = new Map<string, TenantDecisions>();
   #count = 0;
   #bytes = 0;
 
@@ -43,21 +43,21 @@ export class RecentActions {
     this.#limits = limits;
   }
 
-  /** Call for each evaluation that goes on record; a second time it changes nothing. */
+  /** Adds a recorded evaluation; adding it again changes nothing. */
   note(action: ActionEnvelope, evaluation: Evaluation): void {
     if (this.#limits.decisions === 0) return;
-    const most = Math.floor(this.#limits.bytes / greatestShare);
-    const bytes = frameBytes + weigh(growing(action, evaluation), most);
-    if (bytes > most) return;
-    const shelf = this.#tenants.get(action.tenant) ?? { kept: new RecentMap<Kept>(), bytes: 0 };
-    this.#tenants.set(action.tenant, shelf);
-    if (shelf.kept.peek(evaluation.id) !== undefined) return;
-    shelf.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
-    this.#add(shelf, 1, bytes);
-    while (this.#count > this.#limits.decisions || this.#bytes > this.#limits.bytes) this.#forgetOne(shelf);
+    const max = Math.floor(this.#limits.bytes / maxShare);
+    const bytes = frameBytes + estimateBytes(largeParts(action, evaluation), max);
+    if (bytes > max) return;
+    const own = this.#tenants.get(action.tenant) ?? { kept: new RecentMap<Kept>(), bytes: 0 };
+    this.#tenants.set(action.tenant, own);
+    if (own.kept.peek(evaluation.id) !== undefined) return;
+    own.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
+    this.#add(own, 1, bytes);
+    while (this.#count > this.#limits.decisions || this.#bytes > this.#limits.bytes) this.#forgetOne(own);
   }
 
-  /** The decision of that id, or the one about the input of the action of that id; undefined where it is not remembered. */
+  /** Returns the decision with an id, or the input decision of the action with that id; undefined where it is not kept. */
   find(tenant: string, id: string): RecentDecision | undefined {
     const kept = this.#tenants.get(tenant)?.kept;
     if (kept === undefined) return undefined;
@@ -68,30 +68,30 @@ export class RecentActions {
     return undefined;
   }
 
-  /** Takes the oldest from the tenant that has more than its share: whoever came last, in nearly every case. */
-  #forgetOne(latest: Shelf): void {
+  /** Deletes the oldest decision of a tenant with more than its share, usually the one that was added to last. */
+  #forgetOne(latest: TenantDecisions): void {
     const share = this.#bytes / this.#tenants.size;
-    const shelf = latest.bytes >= share ? latest : this.#greatest();
-    for (const [id, { bytes }] of shelf.kept.entries()) {
-      shelf.kept.delete(id);
-      this.#add(shelf, -1, -bytes);
+    const own = latest.bytes >= share ? latest : this.#largest();
+    for (const [id, { bytes }] of own.kept.entries()) {
+      own.kept.delete(id);
+      this.#add(own, -1, -bytes);
       return;
     }
   }
 
-  #greatest(): Shelf {
+  #largest(): TenantDecisions {
     return [...this.#tenants.values()].reduce((most, each) => (each.bytes > most.bytes ? each : most));
   }
 
-  #add(shelf: Shelf, count: number, bytes: number): void {
+  #add(own: TenantDecisions, count: number, bytes: number): void {
     this.#count += count;
     this.#bytes += bytes;
-    shelf.bytes += bytes;
+    own.bytes += bytes;
   }
 }
 
-/** What of a decision has any size: all else is on the road of every action, and would be weighed for nothing. */
-function growing({ arguments: args, continuation, history }: ActionEnvelope, evaluation: Evaluation): unknown[] {
+/** The parts of a decision whose size varies; only these are measured. */
+function largeParts({ arguments: args, continuation, history }: ActionEnvelope, evaluation: Evaluation): unknown[] {
   const parts: unknown[] = [args, continuation ?? null, history ?? null];
   for (const { findings } of evaluation.verdicts) if (findings.length > 0) parts.push(findings);
   for (const { findings } of evaluation.shadow) if (findings.length > 0) parts.push(findings);
@@ -103,22 +103,22 @@ interface Kept {
   readonly bytes: number;
 }
 
-interface Shelf {
+interface TenantDecisions {
   readonly kept: RecentMap<Kept>;
   bytes: number;
 }
 
-/** What an object, a list or a text takes beside what is in it; no more than a guess at what an engine takes. */
+/** Estimated bytes of an object, array or string apart from its contents. */
 const overhead = 24;
 
 /**
- * About how many bytes of memory a value holds that is made of JSON and nothing else: what is shared counts each time. Stops
- * at `most`: the answer is then more than that, and no more work was done than that took.
+ * Estimates the memory of a JSON value in bytes; shared parts count each time. Stops beyond `max`, so that the work is
+ * bounded.
  */
-function weigh(value: unknown, most: number): number {
+function estimateBytes(value: unknown, max: number): number {
   let weight = 0;
   const open: unknown[] = [value];
-  for (let next = open.pop(); weight <= most && next !== undefined; next = open.pop()) {
+  for (let next = open.pop(); weight <= max && next !== undefined; next = open.pop()) {
     weight += overhead;
     if (typeof next === "string") weight += next.length * 2;
     if (typeof next !== "object" || next === null) continue;
@@ -128,7 +128,7 @@ function weigh(value: unknown, most: number): number {
   return weight;
 }
 
-/** Returns what their names take. */
+/** Returns the length of their names. */
 function pushMembers(value: object, open: unknown[]): number {
   let length = 0;
   for (const [name, member] of Object.entries(value) as [string, unknown][]) {

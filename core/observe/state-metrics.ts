@@ -5,7 +5,7 @@ const upstreamStates = ["idle", "up", "down"] as const;
 const breakerStates = ["closed", "open", "half_open"] as const;
 const approvalStates = ["pending", "approved"] as const;
 
-/** How the parts stand, read at each scrape. They are counted, not named: a series is a state, never a tenant's. */
+/** The state of the parts, read at each scrape. Series count parts by state and never name a tenant. */
 interface StateSource {
   readonly evidence: () => {
     readonly writable: boolean;
@@ -20,7 +20,7 @@ interface StateSource {
   readonly disk: () => Promise<{ readonly free: number; readonly capacity: number } | undefined>;
 }
 
-/** Gauges of how the parts stand, on the registry of all metrics. */
+/** Gauges of the state of the parts. */
 export class StateMetrics {
   readonly #writable: Gauge;
   readonly #chains: Gauge<"state">;
@@ -44,22 +44,22 @@ export class StateMetrics {
       "Chains, one a tenant, by state; a tenant whose chain is refused is not served",
       "state",
     );
-    this.#records = gauge("gateway_evidence_records", "Records that all chains hold or held, the sum of their heads");
-    this.#longest = gauge("gateway_evidence_longest_chain_records", "Records that the longest chain holds or held");
-    this.#approvals = counts("gateway_live_approvals", "Approvals that wait for a review, or to be used", "state");
-    this.#room = gauge("gateway_approval_room_ratio", "Share of its room that the fullest tenant's approvals take");
-    this.#upstreams = counts("gateway_upstreams", "Upstreams by how they were when last asked", "state");
+    this.#records = gauge("gateway_evidence_records", "Records written to all chains");
+    this.#longest = gauge("gateway_evidence_longest_chain_records", "Records written to the longest chain");
+    this.#approvals = counts("gateway_live_approvals", "Pending and approved approvals", "state");
+    this.#room = gauge("gateway_approval_room_ratio", "Used share of the approval limit of the fullest tenant");
+    this.#upstreams = counts("gateway_upstreams", "Upstreams by their last known state", "state");
     this.#providers = counts("gateway_providers", "Enabled providers by the state of their circuit breaker", "breaker");
     this.#free = gauge("gateway_data_free_bytes", "Free space of the disk that holds the state");
     this.#capacity = gauge("gateway_data_capacity_bytes", "Size of the disk that holds the state");
   }
 
-  /** Names what is read from now on. */
+  /** Sets the source that is read at each scrape. */
   watch(source: StateSource): void {
     this.#source = source;
   }
 
-  /** Reads how everything stands now. */
+  /** Updates all gauges. */
   async refresh(): Promise<void> {
     if (this.#source === undefined) return;
     const { evidence, approvals, upstreams, providers, disk } = this.#source;
@@ -90,7 +90,7 @@ export class StateMetrics {
   }
 }
 
-/** How many there are in each state; 0 is a value too. */
+/** Sets the count of each state; 0 is a value too. */
 function setCounts<Label extends string, State extends string>(
   gauge: Gauge<Label>,
   label: Label,

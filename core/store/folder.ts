@@ -18,13 +18,13 @@ export async function makeFolder(path: string): Promise<void> {
 }
 
 interface DiskSpace {
-  /** Bytes that this process may still take. */
+  /** Bytes available to this process. */
   readonly free: number;
-  /** Bytes in all. */
+  /** Size in bytes. */
   readonly capacity: number;
 }
 
-/** The disk that a folder lies on; undefined where it cannot be asked. */
+/** Returns the space of the disk that holds a folder; undefined where it is unknown. */
 export async function diskSpace(folder: string): Promise<DiskSpace | undefined> {
   try {
     const { bsize, bavail, blocks } = await statfs(folder);
@@ -34,7 +34,7 @@ export async function diskSpace(folder: string): Promise<DiskSpace | undefined> 
   }
 }
 
-/** Makes durable which names a folder holds. */
+/** Makes the entries of a folder durable. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {

@@ -14,7 +14,7 @@ export function rangeOf(prefix: string): KeyRange {
   return { gte: prefix, lt: `${prefix.slice(0, -1)}0` }; // "0" follows "/"
 }
 
-/** What a key has behind its last `/`. */
+/** Returns the part of a key after its last `/`. */
 export function lastPart(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
 }

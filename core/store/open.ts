@@ -51,7 +51,7 @@ async function openFormatted(store: Store): Promise<Store> {
   }
 }
 
-/** Marks an empty store as ours; refuses one that something else, or another version, has written. */
+/** Marks an empty store with the format; refuses one that another program or version has written. */
 async function checkFormat(store: Store): Promise<void> {
   const found = await store.get(formatKey);
   if (found === format) return;
@@ -75,7 +75,7 @@ export function stateFault(folder: string, error: unknown): GatewayError {
   return new GatewayError("STATE_UNUSABLE", describeFault(folder, rootCause(error)), { cause: error });
 }
 
-/** The database wraps what went wrong in an error that says only that it is not open. */
+/** Returns the innermost cause: the database wraps it in an error that says only that it is not open. */
 function rootCause(error: unknown): { readonly code: string; readonly message: string } {
   let cause = error;
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;
@@ -125,8 +125,8 @@ interface Compactor {
 }
 
 /**
- * Rewrites the files that hold keys from `gte` up to, not including, `lt`: what was overwritten or deleted there is on
- * the disk no more when it resolves, in no table and no log. A store in memory keeps no such thing.
+ * Rewrites the files that hold keys from `gte` up to, not including, `lt`: when it resolves, values that were overwritten
+ * or deleted there are gone from the disk, from tables and logs. A store in memory keeps no such thing.
  */
 export async function compactRange(
   store: Store,

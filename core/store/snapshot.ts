@@ -5,7 +5,7 @@ import { openStore, type Store, stateFault } from "./open.ts";
 
 const prefix = ".snapshot-";
 
-/** A store as it was at one moment. Whatever is done to it, the folder it was taken from does not change. */
+/** A store as it was at one moment. Changes to it do not affect the folder it was taken from. */
 interface StoreSnapshot {
   readonly store: Store;
   /** A folder for other files of the snapshot; gone when it is closed. */
@@ -30,8 +30,8 @@ export async function openSnapshot(dir: string): Promise<StoreSnapshot> {
 }
 
 /**
- * Removes what snapshots whose process was killed have left: their links would keep files alive that the store has
- * rewritten. Only who has the store open may call it; then no snapshot is in use.
+ * Removes the leftovers of snapshots whose process was killed: their links would keep files alive that the store has
+ * rewritten. Call it only with the store open: then no snapshot is in use.
  */
 export async function removeSnapshots(dir: string): Promise<void> {
   const names = (await readdir(dir)).filter((name) => name.startsWith(prefix));
@@ -57,7 +57,7 @@ function remove(folder: string): Promise<void> {
   return rm(folder, { recursive: true, force: true });
 }
 
-/** Whether an error says, or was caused by, that another process holds the store. */
+/** Returns whether an error was caused by another process that holds the store. */
 export function isLocked(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ("code" in cause && cause.code === "LEVEL_LOCKED") return true;

@@ -60,7 +60,7 @@ hangs.stop();
 async function makeSpans(): Promise<number> {
   const calls = 20_000;
   const processor = new SpanQueue({
-    most: calls * 6,
+    maxWaiting: calls * 6,
     send: async (spans) => (ProtobufTraceSerializer.serializeRequest(spans) === undefined ? "refused" : "sent"),
     count: () => undefined,
     random: randomBytes,

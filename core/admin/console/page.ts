@@ -120,7 +120,7 @@ async function tenantData(
     service: health(),
     authentication: { required: true, tenant, role },
     decisions: live.latest(tenant),
-    rates: live.standing(tenant),
+    rates: live.summary(tenant),
     sessions: await overview.read(tenant),
     approvals: listLive(approvals.store, tenant, "pending", { limit: maxApprovals }).items.map(viewApproval),
     shadow_decisions: metrics.shadowLog.list(tenant, { limit: maxShadowDecisions }).items,

@@ -13,18 +13,18 @@ import { Pool } from "undici";
 import type { Random } from "../../action/id.ts";
 import { type RetryDelays, retryDelay } from "../../action/retry.ts";
 import type { TelemetryTarget } from "../../config/gateway-config.ts";
-import type { TellResult } from "../feature-metrics.ts";
+import type { ExportResult } from "../feature-metrics.ts";
 
-/** `again`: the same may be taken later. `refused`: it never will. */
+/** `again`: a retry may succeed. `refused`: it cannot. */
 export type Delivery = "sent" | "again" | "refused";
 
 type SenderTarget = Pick<TelemetryTarget, "protocol" | "headers" | "timeoutMs"> & { readonly endpoint: string };
 
-/** What is read of an answer; nothing in it changes what is done. */
+/** Bytes of a response that are read; its content is ignored. */
 const maxAnswerBytes = 65_536;
 /** Spans and metrics, one request of each at a time. */
 const connections = 2;
-/** What the protocol names as worth another attempt. */
+/** Status codes that OTLP defines as retryable. */
 const passing: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
 /** The sockets to one collector. Follows no redirect, and no request outlives its deadline. */
@@ -36,7 +36,7 @@ export class OtlpSender {
   readonly #timeoutMs: number;
   readonly #onFault: (fault: string) => void;
 
-  /** `onFault` hears why something was not taken: a status, or what is wrong with the connection. */
+  /** `onFault` is called with the reason of a failed export: a status, or the error of the connection. */
   constructor({ endpoint, protocol, headers, timeoutMs }: SenderTarget, onFault: (fault: string) => void) {
     const url = new URL(endpoint);
     this.#path = url.pathname.replace(/\/$/, "");
@@ -85,14 +85,13 @@ interface ReporterOptions {
   readonly resource: Resource;
   readonly sender: OtlpSender;
   readonly bridge: MetricProducer;
-  readonly count: (result: TellResult) => void;
+  readonly count: (result: ExportResult) => void;
 }
 
 const closeMs = 3_000;
 
 /**
- * Reports metrics now and then: what a report did not bring, the next one does. One is under way at a time, and none is
- * kept.
+ * Exports metrics periodically. Values are cumulative, so failed exports are not retried. One export runs at a time.
  */
 export class Reporter {
   readonly #provider: MeterProvider;
@@ -112,7 +111,7 @@ export class Reporter {
     return this.#provider.getMeter(name, version);
   }
 
-  /** Reports once more, for at most 3 s. */
+  /** Exports once more, for at most 3 s. */
   async close(): Promise<void> {
     await this.#provider.shutdown({ timeoutMillis: closeMs }).catch(() => undefined);
   }
@@ -123,39 +122,39 @@ function exporterOf(
   { sender, count }: Pick<ReporterOptions, "sender" | "count">,
 ): PushMetricExporter {
   const serializer = protocol === "http/json" ? JsonMetricsSerializer : ProtobufMetricsSerializer;
-  const tell = async (metrics: ResourceMetrics): Promise<void> => {
+  const exportMetrics = async (metrics: ResourceMetrics): Promise<void> => {
     const body = serializer.serializeRequest(metrics);
     const isSent = body !== undefined && (await sender.post("/v1/metrics", body)) === "sent";
     count(isSent ? "sent" : "failed");
   };
   return {
-    // Whoever asks for the report does nothing about one that failed; it is counted here.
-    export: (metrics, done) => void tell(metrics).finally(() => done({ code: 0 })),
+    // The SDK ignores failed exports; they are counted here.
+    export: (metrics, done) => void exportMetrics(metrics).finally(() => done({ code: 0 })),
     forceFlush: () => Promise.resolve(),
     shutdown: () => Promise.resolve(),
   };
 }
 
 interface SpanQueueOptions {
-  /** Spans that wait. */
-  readonly most: number;
+  /** Spans that wait for export. */
+  readonly maxWaiting: number;
   /** Never rejects. */
   readonly send: (spans: ReadableSpan[]) => Promise<Delivery>;
-  readonly count: (result: TellResult, spans: number) => void;
+  readonly count: (result: ExportResult, spans: number) => void;
   readonly random: Random;
   readonly delays?: RetryDelays;
 }
 
-/** Writing so many into one request takes the event loop no longer than a call does. */
+/** Spans of one request; serializing them takes the event loop no longer than a call. */
 const maxTogether = 256;
-/** From the first span that waits to the request that takes it along. */
+/** Time from the first waiting span to its export. */
 const gatherMs = 1_000;
 const maxAttempts = 4;
 const usualDelays: RetryDelays = { firstMs: 1_000, maxMs: 8_000 };
 
 /**
- * Spans on their way to the collector. At most `most` wait; one request is under way at a time. What comes beyond, what a
- * collector refuses, and what it does not take in four attempts is gone, and counted.
+ * Spans waiting for the collector, at most `maxWaiting`; one request runs at a time. Spans beyond the limit, refused ones
+ * and those not accepted in four attempts are dropped and counted.
  */
 export class SpanQueue implements SpanProcessor {
   readonly #options: SpanQueueOptions;
@@ -169,11 +168,11 @@ export class SpanQueue implements SpanProcessor {
   }
 
   onStart(): void {
-    // A span is told of once it has ended.
+    // Spans are exported when they end.
   }
 
   onEnd(span: ReadableSpan): void {
-    if (this.#closing.signal.aborted || this.#waiting.length >= this.#options.most) {
+    if (this.#closing.signal.aborted || this.#waiting.length >= this.#options.maxWaiting) {
       this.#options.count("dropped", 1);
       return;
     }
@@ -192,7 +191,7 @@ export class SpanQueue implements SpanProcessor {
     return this.#draining;
   }
 
-  /** Gives what waits one more chance, for at most 3 s; the rest is dropped. */
+  /** Exports waiting spans for at most 3 s; the rest is dropped. */
   async shutdown(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();

@@ -29,34 +29,34 @@ export interface TelemetryOptions {
   readonly identity: { readonly name: string; readonly version: string };
   readonly providers: ProviderTypes;
   readonly metrics: TelemetryMetrics;
-  /** What `/metrics` says now. */
+  /** Returns the current metrics. */
   readonly readMetrics: () => Promise<readonly RegistryMetric[]>;
   readonly clock: Clock;
   readonly random: Random;
-  /** Hears why the collector did not take something, each time. */
+  /** Called with the reason of each failed export. */
   readonly onFault: (fault: string) => void;
 }
 
-/** What is told to a collector while the gateway runs. */
+/** The export of traces and metrics to a collector. */
 export interface Telemetry {
   readonly tracer: Tracer;
-  /** Tells what waits, for at most 3 s. */
+  /** Exports what is waiting, for at most 3 s. */
   close(): Promise<void>;
 }
 
-/** Begins to tell a collector. Nothing that a collector does, or fails to do, is waited for by a request. */
+/** Starts the export to a collector. No request ever waits for the collector. */
 export function openTelemetry(options: TelemetryOptions): Telemetry {
   const { target, identity, providers, metrics, random, onFault } = options;
   const sender = new OtlpSender(target, onFault);
   const resource = resourceFromAttributes({ "service.name": identity.name, "service.version": identity.version });
   const serializer = target.protocol === "http/json" ? JsonTraceSerializer : ProtobufTraceSerializer;
   const processor = new SpanQueue({
-    most: target.maxQueuedSpans,
+    maxWaiting: target.maxQueuedSpans,
     send: async (spans): Promise<Delivery> => {
       const body = serializer.serializeRequest(spans);
       return body === undefined ? "refused" : sender.post("/v1/traces", body);
     },
-    count: (result, count) => metrics.told("spans", result, count),
+    count: (result, count) => metrics.exported("spans", result, count),
     random,
   });
   const { samplePercent } = target;
@@ -81,7 +81,7 @@ export function openTelemetry(options: TelemetryOptions): Telemetry {
   };
 }
 
-/** Undefined where no metrics are to be reported. */
+/** Undefined where metrics are not exported. */
 function openReporter(
   { target, metrics, readMetrics, clock }: TelemetryOptions,
   resource: Resource,
@@ -89,7 +89,7 @@ function openReporter(
 ): Reporter | undefined {
   if (target.metricsIntervalMs === 0) return undefined;
   const bridge = new RegistryBridge(readMetrics, clock);
-  return new Reporter({ target, resource, sender, bridge, count: (result) => metrics.told("metrics", result, 1) });
+  return new Reporter({ target, resource, sender, bridge, count: (result) => metrics.exported("metrics", result, 1) });
 }
 
 const units: readonly (readonly [suffix: RegExp, unit: string])[] = [
@@ -98,7 +98,7 @@ const units: readonly (readonly [suffix: RegExp, unit: string])[] = [
   [/_ratio$/, "1"],
 ];
 
-/** What `/metrics` says, in the words of OTLP: the same names, labels and numbers, since the same start. */
+/** Converts the Prometheus registry to OTLP: the same names, labels and values, cumulative since the same start. */
 export class RegistryBridge implements MetricProducer {
   readonly #read: () => Promise<readonly RegistryMetric[]>;
   readonly #clock: Clock;
@@ -185,30 +185,30 @@ const tokens = Array.from({ length: 14 }, (_, power) => 4 ** power);
 /** All are from bounded sets: models are those that routes name. */
 const labels = ["gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "error.type"] as const;
 
-/** What the conventions for models want measured of their clients. */
+/** The client metrics of OpenTelemetry's conventions for generative AI. */
 export class GenAiMetrics {
   readonly #duration: HistogramApi;
   readonly #tokens: HistogramApi;
 
   constructor(meter: Meter) {
     this.#duration = meter.createHistogram("gen_ai.client.operation.duration", {
-      description: "Time a model took to answer, a streamed answer with its last event",
+      description: "Duration of a model request, of a streamed one until its last event",
       unit: "s",
       advice: { explicitBucketBoundaries: seconds },
     });
     this.#tokens = meter.createHistogram("gen_ai.client.token.usage", {
-      description: "Tokens of one request to a model, as its provider counted them",
+      description: "Tokens of one model request, as counted by the provider",
       unit: "{token}",
       advice: { explicitBucketBoundaries: tokens },
     });
   }
 
   record({ attributes, seconds: taken, usage }: ModelAsked): void {
-    const told: Attributes = {};
-    for (const label of labels) if (attributes[label] !== undefined) told[label] = attributes[label];
-    this.#duration.record(taken, told);
+    const known: Attributes = {};
+    for (const label of labels) if (attributes[label] !== undefined) known[label] = attributes[label];
+    this.#duration.record(taken, known);
     if (usage === undefined) return;
-    this.#tokens.record(usage.inputTokens, { ...told, "gen_ai.token.type": "input" });
-    this.#tokens.record(usage.outputTokens, { ...told, "gen_ai.token.type": "output" });
+    this.#tokens.record(usage.inputTokens, { ...known, "gen_ai.token.type": "input" });
+    this.#tokens.record(usage.outputTokens, { ...known, "gen_ai.token.type": "output" });
   }
 }

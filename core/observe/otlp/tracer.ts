@@ -43,8 +43,7 @@ interface TracerOptions extends Omit<SpanPorts, "tracer"> {
 }
 
 /**
- * Makes the spans of requests. What a client says of its trace becomes the parent, so that its trace goes on here; whether
- * it is told to the collector is not for the client to say.
+ * Makes the spans of requests below the trace context of the client. Sampling is decided here, never by the client.
  */
 export class RoadTracer implements Tracer {
   readonly #ports: SpanPorts;
@@ -76,8 +75,8 @@ function remote({ traceId, spanId, sampled }: TraceContext): SpanContext {
 }
 
 /**
- * By chance, and neither by the flag of a client nor by the id of its trace, which it chooses too: else it could have all
- * it does told, or nothing.
+ * Samples at random, independent of the client's sampled flag and trace id: a client could otherwise have everything it
+ * does traced, or nothing.
  */
 function sampleByChance(percent: number, random: Random): Sampler {
   const chance: Sampler = {
@@ -91,7 +90,7 @@ function sampleByChance(percent: number, random: Random): Sampler {
   return new ParentBasedSampler({ root: chance, remoteParentSampled: chance, remoteParentNotSampled: chance });
 }
 
-/** What one question to a model came to. */
+/** The result of one model request. */
 export interface ModelAsked {
   readonly attributes: Attributes;
   readonly seconds: number;
@@ -101,22 +100,22 @@ export interface ModelAsked {
 interface SpanPorts {
   readonly tracer: TracerApi;
   readonly providers: ProviderTypes;
-  /** Told of each question to a model, sampled or not. */
+  /** Called for each model request, sampled or not. */
   readonly onModelAsked: (asked: ModelAsked) => void;
 }
 
-/** What the spans of one request have in common. */
+/** State shared by the spans of one request. */
 interface TracedCall {
   readonly method: string;
   /** `tracestate` of the client. */
   readonly state: string | undefined;
-  /** Of the latest action. */
+  /** Name and attributes of the latest action. */
   description: Description | undefined;
-  /** Steps of which there may be any number. */
+  /** Number of judged pieces of the output. */
   judged: number;
 }
 
-/** A streamed answer is judged piece by piece; of one request, so many are told. */
+/** A streamed output is evaluated piece by piece; spans of one request are limited to this many of them. */
 const maxJudged = 32;
 
 const stepNames: Readonly<Record<SpanStep, string>> = {
@@ -129,7 +128,7 @@ const stepNames: Readonly<Record<SpanStep, string>> = {
 
 type Kind = "request" | SpanStep;
 
-/** A span of the road, made by the SDK and told what `attribute.ts` lets through. */
+/** A span made by the SDK, with the attributes that this file permits. */
 class RoadSpan implements Span {
   readonly context: TraceContext;
   readonly #ports: SpanPorts;
@@ -154,7 +153,7 @@ class RoadSpan implements Span {
 
   begin(step: SpanStep): Span {
     if (step === "judge_output" && ++this.#call.judged > maxJudged) return noSpan;
-    // What went wrong before this attempt is no longer how the request ends.
+    // An error before this attempt is no longer the result of the request.
     if (step === "evaluate") this.#error = undefined;
     const { name, attributes } = this.#describeStep(step);
     const kind = step === "dispatch" ? SpanKind.CLIENT : SpanKind.INTERNAL;
@@ -170,7 +169,7 @@ class RoadSpan implements Span {
   setAttributes({ action, evaluation, passed, error, usage }: SpanFacts): void {
     if (action !== undefined && this.#kind === "request")
       this.#describe(describeAction(action, this.#call.method, this.#ports.providers));
-    // Of a request that went on, the decision about the action is told; of its answer, that policy let it go is no news.
+    // A request span keeps the decision about the action: an allowed output adds nothing.
     const isNews = this.#kind !== "request" || evaluation?.phase !== "output" || evaluation.decision !== "allow";
     if (evaluation !== undefined && isNews) {
       this.#evaluation = evaluation;
@@ -212,12 +211,12 @@ function refusalOf(evaluation: Evaluation | undefined): ErrorCode {
   return evaluation?.decision === "review" ? "REVIEW_REQUIRED" : "POLICY_BLOCKED";
 }
 
-// All that a span ever says is made in this file. None of it is an argument, an answer, a key or a session's id.
+// Every span attribute is made in this file. None contains an argument, an output, a key or a session id.
 
 /** The vendors' names by the names of their providers in the configuration. */
 export type ProviderTypes = ReadonlyMap<string, string>;
 
-/** What an action is called, and what the conventions say of it. */
+/** The span name and attributes of an action, by OpenTelemetry's conventions. */
 interface Description {
   readonly name: string;
   readonly attributes: Attributes;
@@ -246,7 +245,7 @@ function describeModel(action: ActionEnvelope, providers: ProviderTypes): Descri
   };
 }
 
-/** Of a request to a model, in spans and in metrics. */
+/** Attributes of a model request, in spans and in metrics. */
 function modelAttributes(provider: string, model: string): Attributes {
   return { "gen_ai.operation.name": "chat", "gen_ai.provider.name": provider, "gen_ai.request.model": model };
 }
@@ -258,7 +257,7 @@ function commonOf({ id, tenant, target }: ActionEnvelope): Attributes {
 const rulePattern = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/;
 const maxRules = 8;
 
-/** What was decided, and the rules that made it so. What a rule says of it may repeat the arguments, and stays here. */
+/** The decision and its determining rules. Messages are left out: they may repeat arguments. */
 function evaluationAttributes({ id, decision, determining }: Evaluation): Attributes {
   const rules = [...new Set(determining.map(({ rule }) => rule))].filter((rule) => rulePattern.test(rule));
   return { "gateway.evaluation.id": id, "gateway.decision": decision, "gateway.rule": rules.slice(0, maxRules) };

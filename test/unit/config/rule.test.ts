@@ -199,7 +199,7 @@ describe("checkRules(draft, secrets, faults)", () => {
         "policy.plugins[0].taints: expected at most 8 taints, got 9",
       ]);
       expect(await textsOf(plugin("phases: [list], taints: [a]"))).to.deep.equal([
-        "policy.plugins[0].taints: expected `input` or `output` among `phases`: what a tool is called taints nobody",
+        "policy.plugins[0].taints: expected `input` or `output` among `phases`: the name of a tool adds no taints",
       ]);
     });
 
