@@ -20,7 +20,7 @@ function rig(most: number, send: (turn: number) => Promise<Delivery>): Rig {
   const batches: number[] = [];
   const counts = { sent: 0, failed: 0, dropped: 0 };
   const queue = new SpanQueue({
-    most,
+    maxWaiting: most,
     delays,
     random: randomBytes,
     send: (batch) => send(batches.push(batch.length)),
