@@ -98,7 +98,7 @@ export function sealEnvelope(draft: ActionEnvelope): ActionEnvelope {
  * The action that policy sees: an attempt with the context that participants add, frozen to its last leaf. The only place
  * where an action on the road is copied.
  */
-export function sealAction(
+export function freezeAction(
   attempted: ActionEnvelope,
   contexts: readonly (ActionContext | undefined)[],
 ): ActionEnvelope {

@@ -29,7 +29,7 @@ import { Tokenizer } from "../usage/tokenizer.ts";
 import { bodyLimits, identity, newId } from "./identity.ts";
 import { subscribersOf } from "./subscribers.ts";
 
-/** What the endpoints are made of. */
+/** The parts that the endpoints are made of. */
 interface EndpointSources {
   readonly ledger: Ledger;
   readonly approvals: Approvals;
@@ -65,7 +65,7 @@ const droppedText: Readonly<Record<DropReason, string>> = {
 
 type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "tasks" | "body" | "onFault">;
 
-/** Of one streamed answer, beside what waits of each text: tool calls wait whole. */
+/** The limit of bytes that one streamed answer may hold beside its texts: tool calls wait whole. */
 const maxHeldBytes = 1_048_576;
 
 /** Makes the endpoints of the gateway port, and the one road behind them. */

@@ -3,7 +3,7 @@ import { poolRandom, uuidV7 } from "../action/id.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 
-/** What the gateway calls itself towards clients and upstreams. */
+/** The name and version that clients and upstreams are given. */
 export const identity = { name: "agent-governance-gateway", version: "0.1.0" } as const;
 
 const random = poolRandom(randomBytes);

@@ -20,14 +20,14 @@ interface Opening {
   readonly log: Log;
 }
 
-/** Who hears of approvals. */
+/** The receivers of changes to approvals. */
 interface ApprovalListeners {
   readonly notifier: WebhookNotifier;
   readonly metrics: Metrics;
   readonly live: LiveFeed;
 }
 
-/** What reviewers are asked, and said. */
+/** Opens the approvals of all tenants. */
 export function openApprovals(
   { approvals }: GatewayConfig,
   { store, ledger, log, notifier, metrics, live }: Opening & ApprovalListeners,
@@ -52,7 +52,7 @@ export function openApprovals(
   });
 }
 
-/** What operators permit ahead of time. The keys that sign tickets lie apart from those that sign evidence. */
+/** Opens the capability tickets of all tenants. The keys that sign tickets lie apart from those that sign evidence. */
 export function openTickets(
   { dataDir, state, tickets }: GatewayConfig,
   {

@@ -94,7 +94,7 @@ export function loadPolicies(
   });
 }
 
-/** What says why policies decided as they did. */
+/** Opens the explainer of decisions. */
 export function openExplainer(
   { evidence }: GatewayConfig,
   { store, ledger, chain, approvals, recent }: Explaining,
@@ -116,7 +116,7 @@ interface Explaining extends Pick<Recording, "store" | "ledger"> {
   readonly recent: RecentActions;
 }
 
-/** What comes into force with a configuration. */
+/** A change of the policies in force. */
 interface Change {
   readonly event: "started" | "reloaded";
   readonly config: GatewayConfig;

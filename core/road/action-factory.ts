@@ -13,14 +13,14 @@ import type { JsonObject } from "../action/json.ts";
 import type { Principal, SessionScope } from "../action/principal.ts";
 import type { UpstreamSettings } from "../config/gateway-config.ts";
 
-/** Who attempts something, and where. */
+/** The caller of an action and the session it acts in. */
 export interface Actor {
   readonly principal: Principal;
   readonly scope: SessionScope;
   readonly client: ClientIdentity;
 }
 
-/** What a request asks for, once it is known who serves it. */
+/** A request resolved to the upstream that serves it. */
 export interface Attempt {
   /** The upstream's tool name, the MCP method itself, or the kind of a model request. */
   readonly tool: string;
@@ -30,16 +30,16 @@ export interface Attempt {
   readonly continuation?: JsonObject | undefined;
   readonly definition?: ToolDefinition | undefined;
   readonly ticket?: PresentedTicket | undefined;
-  /** Whether strangers may have written what comes of it; what is configured for its name unless told. */
+  /** True where the answer may hold text of strangers; absent: as configured for the name of the tool. */
   readonly untrusted?: boolean;
 }
 
-/** Which task a session works on; null: none that is declared. */
+/** Finds the task that a session works on; null where none is declared. */
 export interface TaskSource {
   taskOf(principal: Principal, scope: SessionScope): string | null;
 }
 
-/** What is known of an action beside its request. */
+/** The configuration and state that an action is built from beside its request. */
 interface ActionSources {
   readonly untrusted: UntrustedSources;
   readonly tasks: TaskSource;
@@ -59,7 +59,7 @@ export class ActionFactory {
     this.#sources = sources;
   }
 
-  /** Whether strangers may have written what comes of this tool or method, as far as its name tells. */
+  /** Returns true where the operator marked this tool or method as a source of text of strangers. */
   isUntrusted(target: string, tool: string): boolean {
     return this.#sources.untrusted.has(target, tool);
   }
@@ -91,7 +91,7 @@ export class ActionFactory {
   }
 }
 
-/** Which tools and methods of which upstreams bring in what strangers wrote, as the operator says. */
+/** The tools and methods that the operator marked as sources of text of strangers, by upstream. */
 export class UntrustedSources {
   readonly #globs: ReadonlyMap<string, readonly Glob[]>;
 

@@ -11,7 +11,7 @@ import type { Span } from "../action/trace.ts";
 export type Dispatch<Reply> = (
   permission: AuthorizedAction,
   step: Span,
-) => Promise<Answer<Reply> | StreamedAnswer<Reply>>;
+) => Promise<Answer<Reply> | AnswerStream<Reply>>;
 
 /**
  * The answer of an upstream for policy to judge. The reply is made of what policy leaves of it and of nothing else, so that
@@ -25,7 +25,7 @@ export interface Answer<Reply> {
 }
 
 /** An answer that comes event by event. */
-export interface StreamedAnswer<Reply> {
+export interface AnswerStream<Reply> {
   /**
    * Releases what policy has seen. Resolves with the answer once it is whole, its last events still held back, or with
    * the evaluation that stopped it. Rejects with what ended the stream early.

@@ -6,7 +6,7 @@ interface Entry {
   readonly aborts: Set<AbortController>;
 }
 
-/** What is being served, by the governed session it acts in: one may span many connections and handshakes. */
+/** The requests in flight, by governed session: one session may span many connections and handshakes. */
 export class InFlight {
   readonly #entries = new Map<string, Entry>();
 

@@ -1,6 +1,6 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
 import type { CommitHook } from "../action/commit-hook.ts";
-import { type ActionEnvelope, type Outcome, type Protocol, sealAction, withOutput } from "../action/envelope.ts";
+import { type ActionEnvelope, freezeAction, type Outcome, type Protocol, withOutput } from "../action/envelope.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Json } from "../action/json.ts";
@@ -21,7 +21,7 @@ export interface Evaluator {
 }
 
 /** Makes decisions durable before dispatch, and outcomes before the response. */
-export interface ActionLog extends DecisionLog {
+export interface EvidenceLog extends DecisionLog {
   /** Resolves once the outcome is on disk, together with the writes of `hook`. */
   recordOutcome(
     action: ActionEnvelope,
@@ -35,13 +35,13 @@ export interface ActionLog extends DecisionLog {
 export interface Road {
   readonly participants: readonly Participant[];
   readonly policies: Evaluator;
-  readonly log: ActionLog;
+  readonly log: EvidenceLog;
   readonly subscribers: readonly Subscriber[];
   readonly newId: () => string;
 }
 
 /**
- * How an action ended. `refused`: not dispatched; `review` is the state of its review. `withheld`: dispatched, and the
+ * The end of an action. `refused`: not dispatched; `review` is the state of its review. `withheld`: dispatched, and the
  * answer may not be returned. `approvalId` names the approval that was used up for it.
  */
 export type RunResult<Reply> =
@@ -93,7 +93,7 @@ export async function evaluateAction(
   attempted: ActionEnvelope,
 ): Promise<{ readonly action: ActionEnvelope; readonly evaluation: Evaluation }> {
   const contexts = road.participants.map((each) => each.describe?.(attempted));
-  const action = sealAction(attempted, contexts);
+  const action = freezeAction(attempted, contexts);
   return { action, evaluation: await evaluate(road, action, noSpan) };
 }
 
@@ -137,7 +137,7 @@ async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Pr
   let isCommitted = false;
   try {
     for (const each of road.participants) if (each.begin !== undefined) participations.push(each.begin(attempted));
-    const action = sealAction(
+    const action = freezeAction(
       attempted,
       participations.map(({ context }) => context),
     );

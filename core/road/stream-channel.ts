@@ -8,8 +8,8 @@ interface Span {
   readonly replacement: string;
 }
 
-/** Where a piece of an event lies in its channel. */
-export interface Place {
+/** The place of a piece of an event in its channel. */
+export interface ChannelSpan {
   readonly from: number;
   readonly to: number;
 }
@@ -38,7 +38,7 @@ export class StreamChannel {
     return this.#from + this.#text.length;
   }
 
-  /** How far policies let it go. */
+  /** The length of the text that policies have cleared. */
   get cleared(): number {
     return this.#cleared;
   }
@@ -48,7 +48,7 @@ export class StreamChannel {
     return Math.max(0, this.head - (this.#finished ? 0 : this.#holdback) - this.#cleared);
   }
 
-  /** Whether so much is ripe that policies are to see it: now and then while more comes, the rest at once after that. */
+  /** Returns true where enough text can be cleared to be judged: now and then while more comes, the rest once it ended. */
   get isDue(): boolean {
     return this.ripeUnits >= (this.#finished ? 1 : Math.ceil(this.#holdback / 4));
   }
@@ -58,14 +58,14 @@ export class StreamChannel {
     this.#finished = true;
   }
 
-  append(text: string): Place {
+  append(text: string): ChannelSpan {
     if (this.#finished) throw new TypeError("append: expected a text that may grow");
     const from = this.head;
     this.#text += text;
     return { from, to: from + text.length };
   }
 
-  /** What a policy has to see: the held text, and as much before it as is held back behind it. */
+  /** The text for policies to judge: the held text, and as much before it as is held back behind it. */
   get window(): string {
     return this.#text;
   }
@@ -94,7 +94,7 @@ export class StreamChannel {
   }
 
   /** The text of a place as it may be seen: a span's replacement stands where the span begins. */
-  render({ from, to }: Place): string {
+  render({ from, to }: ChannelSpan): string {
     let text = "";
     let at = from;
     for (const span of this.#spans) {
@@ -108,7 +108,7 @@ export class StreamChannel {
   }
 
   /** The text of a place as it came. */
-  original({ from, to }: Place): string {
+  original({ from, to }: ChannelSpan): string {
     return this.#slice(from, to);
   }
 

@@ -4,8 +4,8 @@ import type { Json, JsonObject } from "../action/json.ts";
 import { buildFromPointers, valueAt } from "../action/json-pointer.ts";
 import type { Redaction } from "../action/policy.ts";
 import type { StreamStep } from "../provider/wire/stream-step.ts";
-import type { Answer, Judge, Stopped, StreamedAnswer } from "./dispatch.ts";
-import { type Place, StreamChannel } from "./stream-channel.ts";
+import type { Answer, AnswerStream, Judge, Stopped } from "./dispatch.ts";
+import { type ChannelSpan, StreamChannel } from "./stream-channel.ts";
 
 /** Reads an answer event by event. */
 export interface AnswerReader<Event> {
@@ -16,13 +16,13 @@ export interface AnswerReader<Event> {
   body(): JsonObject;
   /** The same event with other texts in the place of its own: one for each of its pieces, in their order. */
   rewrite(event: Event, texts: readonly string[]): Event;
-  /** Whether a text is of use to the client only once it is whole, as a tool call's arguments are. */
+  /** Returns true where a text is of use to the client only once it is whole, as the arguments of a tool call are. */
   isWhole(pointer: string): boolean;
 }
 
 interface StreamGuardOptions<Event> {
   readonly reader: AnswerReader<Event>;
-  /** What policy says of an answer, or of a part of one. */
+  /** Judges an answer, or a part of one. */
   readonly judge: (output: Json) => Promise<Evaluation>;
   /** Code units of each text that wait for what follows them; 0 where no policy reads answers. */
   readonly holdback: number;
@@ -42,11 +42,11 @@ interface Held<Event> {
   readonly unknown: readonly HeldPiece[];
 }
 
-interface HeldPiece extends Place {
+interface HeldPiece extends ChannelSpan {
   readonly channel: StreamChannel;
 }
 
-/** Where policies see members that nobody here understands. */
+/** The place where policies see members that the gateway does not know. */
 const unknownRoot = "/unknown_members";
 const outputRoot = "/output";
 
@@ -67,7 +67,7 @@ export class StreamGuard<Event> {
     this.#options = options;
   }
 
-  /** Whether the answer is whole: `finish` is next. */
+  /** True where the answer is whole: `finish` is next. */
   get ended(): boolean {
     return this.#ended;
   }
@@ -92,7 +92,7 @@ export class StreamGuard<Event> {
     this.#error = error;
   }
 
-  /** What may go before the answer is whole; judges where enough has come that could go then. */
+  /** Releases what may leave before the answer is whole, after judging it where enough has come. */
   async release(): Promise<Release<Event>> {
     const channels = [...this.#channels.values()];
     const { holdback, judge, reader } = this.#options;
@@ -106,7 +106,7 @@ export class StreamGuard<Event> {
     return { kind: "released", events: this.#take() };
   }
 
-  /** Whether the upstream itself ended the answer in an error. */
+  /** True where the upstream itself ended the answer with an error. */
   get failed(): boolean {
     return this.#error !== undefined;
   }
@@ -117,7 +117,7 @@ export class StreamGuard<Event> {
     return { ...this.#options.reader.body(), ...error, ...this.#texts((pointer) => pointer.startsWith(unknownRoot)) };
   }
 
-  /** What is left once the whole answer was judged; `redacted` is the answer as it may be seen. */
+  /** Releases the rest of a judged answer; `redacted` is the answer as it may be seen. */
   finish(redactions: readonly Redaction[], redacted: Json): readonly Event[] {
     this.#clear(redactions, (channel, own) => channel.clearWhole(own));
     for (const [pointer, channel] of this.#channels) {
@@ -191,12 +191,12 @@ interface StreamParts<Event, Reply> {
   readonly deliver: (events: readonly Event[]) => Promise<void>;
   readonly holdback: number;
   readonly maxHeldBytes: number;
-  /** What the road ends in once all is delivered. */
+  /** The reply of the action once all events are delivered. */
   readonly reply: Reply;
 }
 
 /** An answer as its events come, each let go once policy has seen it and what follows it. */
-export function streamAnswer<Event, Reply>(parts: StreamParts<Event, Reply>): StreamedAnswer<Reply> {
+export function streamAnswer<Event, Reply>(parts: StreamParts<Event, Reply>): AnswerStream<Reply> {
   return { flow: (judge) => flow(parts, judge) };
 }
 

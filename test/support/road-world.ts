@@ -1,5 +1,5 @@
 import type { ApprovalReservation } from "../../core/action/approval.ts";
-import { type ActionEnvelope, sealAction } from "../../core/action/envelope.ts";
+import { type ActionEnvelope, freezeAction } from "../../core/action/envelope.ts";
 import type { Evaluation } from "../../core/action/evaluation.ts";
 import type { Participant, Participation, PendingDecision } from "../../core/action/participant.ts";
 import { approvalParticipant } from "../../core/approval/participant.ts";
@@ -17,7 +17,7 @@ export function pendingOf(
 
 /** The action as policy sees it, with the context of one participant. */
 export function seenBy(action: ActionEnvelope, { context }: Participation): ActionEnvelope {
-  return sealAction(action, [context]);
+  return freezeAction(action, [context]);
 }
 
 /** A road on a real ledger, with the approvals of `world` and whatever else takes part; nobody subscribes. */

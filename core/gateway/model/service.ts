@@ -11,7 +11,7 @@ import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
 import { readUsage } from "../../provider/wire/usage.ts";
 import type { ActionFactory, Actor } from "../../road/action-factory.ts";
-import type { Answer, Dispatch, StreamedAnswer } from "../../road/dispatch.ts";
+import type { Answer, AnswerStream, Dispatch } from "../../road/dispatch.ts";
 import { type Road, runAction } from "../../road/run.ts";
 import { streamAnswer } from "../../road/stream.ts";
 import type { Reservation, UsageMeter } from "../../usage/meter.ts";
@@ -114,7 +114,7 @@ class Attempt {
     return result.reply;
   }
 
-  async #dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<ModelReply> | StreamedAnswer<ModelReply>> {
+  async #dispatch(permission: AuthorizedAction, step: Span): Promise<Answer<ModelReply> | AnswerStream<ModelReply>> {
     this.#usedApproval = permission.approvalId !== undefined;
     const { request, signal } = this.#open;
     const { api, stream } = request;
@@ -146,7 +146,7 @@ class Attempt {
     if (this.#stream !== undefined) await this.#settle(this.#stream.usage, this.#stream.body());
   }
 
-  #streamed({ events, reader }: ModelStream, step: Span): StreamedAnswer<ModelReply> {
+  #streamed({ events, reader }: ModelStream, step: Span): AnswerStream<ModelReply> {
     const { sink } = this.#open;
     this.#stream = new CountingReader(reader, this.#refusesTools, (usage) => step.setAttributes({ usage }));
     const { road, holdback, maxHeldBytes } = this.#parts;
