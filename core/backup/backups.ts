@@ -41,7 +41,7 @@ export interface BackupView {
   readonly bytes: number;
 }
 
-/** Backups of everything that the gateway keeps, its keys left out, one at a time, while it serves. */
+/** Backups of everything that the gateway stores but its keys, one at a time, while it serves. */
 export class Backups {
   readonly #options: BackupOptions;
   readonly #folder: BackupFolder;
@@ -63,7 +63,7 @@ export class Backups {
   }
 
   /**
-   * Begins a backup, and says which. Who asked is on record before anything is read. Throws BACKUP_BUSY where one is
+   * Begins a backup and returns it. The request is recorded before anything is read. Throws BACKUP_BUSY where one is
    * being made, STATE_UNUSABLE where the folder may not be used, and EVIDENCE_UNAVAILABLE where a chain is not sound.
    */
   async begin(by: Principal): Promise<BackupView> {
@@ -161,7 +161,7 @@ export class Backups {
     return openInstallation(store, keys, random);
   }
 
-  /** What is on the disk is what was read from the store, or it is no backup. */
+  /** Checks that the file on the disk holds what was read from the store. */
   async #verify(name: string, { lines, root }: Written): Promise<void> {
     const read = await readBackup(this.#folder.partialPath(name), { signal: this.#stop.signal });
     if (read.lines !== lines || read.root !== root) throw new Error("what is on the disk is not what was written");

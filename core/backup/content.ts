@@ -21,7 +21,7 @@ export interface BackupHeader {
   readonly installation: string;
 }
 
-/** The last line: who vouches for all lines before it. */
+/** The last line: the signature over all lines before it. */
 export interface BackupSeal {
   /** Base64 of the raw Ed25519 key. */
   readonly publicKey: string;
@@ -33,7 +33,7 @@ export function headerLine({ name, madeAt, gateway, installation }: BackupHeader
   return JSON.stringify({ format: backupFormat, name, made_at: madeAt, gateway, installation });
 }
 
-/** Where one chain stood. Marks come before the first entry. */
+/** The head of one chain. Marks come before the first entry. */
 export function markLine({ tenant, chain, seq, head }: Mark): string {
   return JSON.stringify({ tenant, chain, seq, head });
 }
@@ -97,8 +97,8 @@ function isText(value: Json | undefined): value is string {
 }
 
 /**
- * Notes of every witness that it may know the chains as they stand in this store, as after a push without an answer: a
- * gateway that went on after its store was read told them so, and the store cannot know.
+ * Notes for every witness that the heads of this store may have been published to it, as after a push without an answer: a
+ * gateway that continued after its store was read may have published them, and the store cannot know.
  */
 export async function assumePublished(store: EvidenceStore, tenants: readonly string[]): Promise<void> {
   const entries: TenantIndexEntry[] = [];

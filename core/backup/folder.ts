@@ -21,7 +21,7 @@ export function backupName(madeAt: string, random: Uint8Array): string {
 }
 
 /**
- * The folder of the backups. What its names lead to, nobody but the gateway chooses. It is looked at before each use: no
+ * The folder of the backups. Only the gateway chooses what its names lead to. It is checked before each use: no
  * symbolic link, this user's alone, neither in the data folder nor around it.
  */
 export class BackupFolder {

@@ -6,10 +6,10 @@ import type { Mark } from "../evidence/chain/high-water.ts";
 import { type BackupHeader, parseContent, parseHeader, parseSeal, refuse } from "./content.ts";
 import { keyOfSeal, SealedLines } from "./write.ts";
 
-/** What a sound backup says of itself. */
+/** The identity of a sound backup. */
 export interface SoundBackup {
   readonly header: BackupHeader;
-  /** The key that sealed it. Whether that key is to be trusted, it cannot say. */
+  /** The key that sealed it. The caller decides whether to trust that key. */
   readonly key: VerifyingKey;
   /** Lines under the seal. */
   readonly lines: number;
@@ -17,12 +17,12 @@ export interface SoundBackup {
   readonly root: string;
 }
 
-/** Takes what a backup holds, in order. What it took counts only once `readBackup` has resolved. */
+/** Receives the content of a backup in order. It counts only once `readBackup` has resolved. */
 export interface BackupSink {
   mark(mark: Mark): void;
   /** Keys ascend. */
   entry(key: string, value: string): void;
-  /** Called now and then: what was taken may be written. */
+  /** Called now and then: the received content may be written. */
   flush(): Promise<void>;
 }
 

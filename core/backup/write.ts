@@ -19,17 +19,17 @@ interface BackupSource {
 }
 
 interface WriteTools {
-  /** Hears the bytes written so far. */
+  /** Receives the number of bytes written so far. */
   readonly onProgress: (bytes: number) => void;
   readonly signal: AbortSignal;
 }
 
-/** What was written under the seal. */
+/** The lines that were written under the seal. */
 export interface Written {
   readonly lines: number;
   /** Base64. */
   readonly root: string;
-  /** Of the whole file. */
+  /** Bytes of the whole file. */
   readonly bytes: number;
 }
 
@@ -77,7 +77,7 @@ class LineFile {
   }
 }
 
-/** What a seal is over: all lines before it, each a leaf of an RFC 6962 tree. */
+/** The lines that a seal covers: all before it, each a leaf of an RFC 6962 tree. */
 export class SealedLines {
   readonly #tree: CompactRange = new CompactRange();
 

@@ -17,7 +17,7 @@ import type { ActionRecord, EvidenceRecord } from "./record/record.ts";
 import { isAction, readRecord } from "./record/record-text.ts";
 import { readFault } from "./record/store-view.ts";
 
-/** What an action binds an approval to, as evidence says it: keyed commitments. */
+/** The fingerprints of an action that an approval is bound to, as keyed commitments. */
 interface CommittedFingerprints {
   readonly exact: string;
   readonly task: string;
@@ -32,7 +32,7 @@ interface ApprovalEvidenceParts {
   readonly record: (tenant: string, detail: JsonObject, operations: readonly BatchOperation[]) => Promise<void>;
 }
 
-/** The evidence of approvals, as far as the queue needs it: it trusts nothing of its own that the chain does not say. */
+/** The evidence of approvals. The queue trusts nothing of its own that the chain does not confirm. */
 export class ApprovalEvidence {
   readonly #parts: ApprovalEvidenceParts;
 
@@ -45,7 +45,7 @@ export class ApprovalEvidence {
     return this.#parts.writable();
   }
 
-  /** Records what happened to an approval; `operations` happen with it, or not at all. Rejects with EVIDENCE_UNAVAILABLE. */
+  /** Records an event of an approval; `operations` commit with it, or not at all. Rejects with EVIDENCE_UNAVAILABLE. */
   record(tenant: string, detail: JsonObject, operations: readonly BatchOperation[]): Promise<void> {
     return this.#parts.record(tenant, detail, operations);
   }
@@ -58,7 +58,7 @@ export class ApprovalEvidence {
     };
   }
 
-  /** The text of the action that the decision `seq` held; undefined where it is kept no more. */
+  /** The text of the action that the decision `seq` held; undefined where it is no longer kept. */
   async held(tenant: string, seq: number): Promise<string | undefined> {
     const { id, wrapping } = this.#parts.chains.get(tenant);
     return this.#read(() => openHeld(this.#parts.store, wrapping, { tenant, chain: id, seq }));
@@ -76,18 +76,18 @@ export class ApprovalEvidence {
     return this.#read(() => readTail(this.#parts.store, tenant, id, most));
   }
 
-  /** What deletes a held action. */
+  /** Returns the operation that deletes a held action. */
   release(tenant: string, seq: number): BatchOperation {
     return releaseHeld(tenant, seq);
   }
 
-  /** Vouches for the text of an approval's entry with the key of the chain. */
+  /** Authenticates the text of an approval's entry with the key of the chain. */
   seal(tenant: string, text: string): string {
     return this.#parts.chains.get(tenant).wrapping.authenticate("approval-entry-v1", text);
   }
 
   /**
-   * What the chain says of every approval that record `from` or a later one names. Reads all of them, each linked to the
+   * Reads the state of every approval that record `from` or a later one names. Reads all records, each linked to the
    * next, past the high-water mark. A tenant whose chain is broken there is refused: EVIDENCE_UNAVAILABLE.
    */
   async readApprovals(tenant: string, from: number): Promise<RecordedApprovalStates> {
@@ -139,7 +139,7 @@ function tell(told: Map<string, RecordedApprovalState>, record: EvidenceRecord):
   const { event, fingerprint: bound, id } = record.detail;
   const state = typeof event === "string" ? stateOf[event] : undefined;
   if (record.kind !== "approval" || state === undefined || typeof id !== "string" || typeof bound !== "string") return;
-  // INVARIANT: nothing follows a use, whatever is recorded after it.
+  // INVARIANT: a used approval stays used, whatever is recorded after it.
   if (told.get(id)?.state !== "consumed") told.set(id, { state, fingerprint: bound });
 }
 

@@ -24,7 +24,7 @@ import { type Pruned, type PruneRequest, type PruneTools, Retention } from "./re
 import type { RecordRules } from "./verify/record-rule.ts";
 import { type VerifyReport, verifyChain } from "./verify/verification.ts";
 
-/** Kinds that callers record; those that introduce a signing key, or tell of pruning, are the ledger's own. */
+/** Kinds that callers record; those that introduce a signing key or record a pruning are the ledger's own. */
 type RecordableKind = Exclude<EventKind, "genesis" | "key" | "retention">;
 
 const defaultQueueLimit = 10_000;
@@ -32,8 +32,8 @@ const defaultQueueLimit = 10_000;
 /**
  * The evidence of every tenant: one hash chain each, on one store, through one writer.
  *
- * Whatever resolves here is durable: synced in the store, then marked in the high-water file. Whatever rejects with
- * EVIDENCE_UNAVAILABLE may or may not be on disk, and must not be acted on. After a failed write nothing is taken until
+ * A call that resolves is durable: synced in the store, then marked in the high-water file. One that rejects with
+ * EVIDENCE_UNAVAILABLE may or may not be on disk, and must not be acted on. After a failed write nothing is accepted until
  * the store was reopened, every chain read back and a probe written; attempts follow demand, at most one a second.
  * A tenant whose chain is not sound is refused alone.
  */
@@ -110,26 +110,26 @@ export class Ledger {
   }
 
   /**
-   * Records what was decided; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
-   * consumes an approval (an outcome is then owed), and `not_dispatched` otherwise.
+   * Records a decision; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
+   * consumes an approval (an outcome is then pending), and `not_dispatched` otherwise.
    */
   async recordDecision(...decided: Parameters<ActionLog["recordDecision"]>): Promise<DurableDecision> {
     return this.#actions.recordDecision(...decided);
   }
 
-  /** What the approval queue needs of the evidence. */
+  /** The evidence of approvals, for the approval queue. */
   get approvals(): ApprovalEvidence {
     return this.#approvals;
   }
 
-  /** Records what came of a dispatched action, once; `judged` is the evaluation of its output. */
+  /** Records the outcome of a dispatched action, once; `judged` is the evaluation of its output. */
   async recordOutcome(...settled: Parameters<ActionLog["recordOutcome"]>): Promise<void> {
     await this.#actions.recordOutcome(...settled);
   }
 
   /**
    * Records an event that belongs to no action. `detail` holds integers only (TypeError) and no secret. `operations` are
-   * what it tells of: they happen with it, or not at all. A function of them is called in the turn in which the event
+   * the writes that commit with it. A function of them is called in the turn in which the event
    * gets its place in the chain.
    */
   async recordEvent(
@@ -145,7 +145,7 @@ export class Ledger {
     await this.#writer.appendEvent(chain, { kind, detail }, happening).durable;
   }
 
-  /** Hands a tenant's chain over to a new key, and says which; `asked` goes on record with it. See `handOver`. */
+  /** Rotates a tenant's signing key and returns the new key's id. `asked` is recorded with it. See `rotateSigningKey`. */
   async rotateKey(tenant: string, asked?: JsonObject): Promise<string> {
     const parts = { chains: this.#chains, writer: this.#writer, keys: this.#options.keys };
     return rotateSigningKey(parts, tenant, asked);
@@ -171,7 +171,7 @@ export class Ledger {
     return this.#read(tenant, () => listRecords(this.#store, tenant, session, page));
   }
 
-  /** What is kept of the private fields of a record; see `discloseRecord`. */
+  /** Returns the private fields of a record as far as they are kept; see `discloseRecord`. */
   async disclosure(record: ActionRecord): Promise<Disclosure> {
     const { wrapping } = this.#chains.get(record.tenant);
     return this.#read(record.tenant, () => discloseRecord(this.#store, wrapping, record));
@@ -198,7 +198,7 @@ export class Ledger {
     return !this.#writer.failed;
   }
 
-  /** Where each tenant's chain stands. */
+  /** The state and head of each tenant's chain. */
   status(): readonly ChainStatus[] {
     return this.#chains.status(this.#writer.failed);
   }
@@ -209,18 +209,18 @@ export class Ledger {
     this.#warn("evidence_refused", { tenant, reason });
   }
 
-  /** Lets no chain begin any more. */
+  /** Refuses to begin new chains. */
   refuseNew(reason: string): void {
     this.#chains.refuseNew(reason);
     this.#warn("new_tenants_refused", { reason });
   }
 
-  /** Names the configuration that records name from now on. */
+  /** Sets the configuration digest of later records. */
   updateConfigDigest(digest: string): void {
     this.#writer.updateConfigDigest(digest);
   }
 
-  /** Takes nothing more, lets what was taken reach the disk, and lets the marks go. The store stays open. */
+  /** Accepts nothing more; resolves when accepted records are on disk and the marks are closed. The store stays open. */
   async close(): Promise<void> {
     await this.#chains.settled();
     await this.#writer.close();
@@ -246,17 +246,17 @@ export class Ledger {
   }
 }
 
-/** What a ledger stands on. */
+/** The dependencies and settings of a ledger. */
 export interface LedgerOptions {
   readonly store: EvidenceStore;
-  /** Whether this process is still the only one that can have the store open. */
+  /** True while this process is the only one that can have the store open. */
   readonly holdsStore: () => boolean;
   /** The file of the high-water marks; null with a store in memory. */
   readonly highWaterPath: string | null;
   /** The signing keys. */
   readonly keys: KeyStore;
   readonly wrappingKeys: WrappingKeyStore;
-  /** What is kept of arguments and answers. */
+  /** The private values that are stored. */
   readonly fieldPolicy: FieldPolicy;
   /** The rules of the features that `verify` checks. */
   readonly recordRules: RecordRules;
@@ -266,7 +266,7 @@ export interface LedgerOptions {
   readonly writerId: string;
   /** `sha256:<hex>` of the configuration in force. */
   readonly configDigest: string;
-  /** Records that may wait for the disk, and actions that may wait for their outcome; 10,000 unless told. */
+  /** Records that may wait for the disk, and actions that may wait for their outcome; default 10,000. */
   readonly queueLimit?: number;
   readonly observer?: CommitObserver;
   readonly onWarning?: (message: string, fields: object) => void;

@@ -8,14 +8,14 @@ export interface SharedEvent {
   readonly detail: JsonObject;
 }
 
-/** Where events that belong to no action become durable. */
+/** Records events that belong to no action. */
 interface EventLog {
   recordEvent(tenant: string, kind: SharedEvent["kind"], detail: JsonObject): Promise<void>;
 }
 
 /**
- * Puts events on the record of every tenant, in order.
- * A tenant whose evidence is refused is refused alone, and told to `onRefused`; where no record at all can be written,
+ * Records events in the chain of every tenant, in order.
+ * A tenant whose evidence is refused is refused alone, and reported to `onRefused`; where no record at all can be written,
  * this rejects.
  */
 export async function recordForTenants(
@@ -39,7 +39,7 @@ export async function recordForTenants(
   if (recorded === 0 && last !== undefined) throw last;
 }
 
-/** What comes into force, and why it is recorded now. */
+/** A configuration that comes into force, and the event that records it. */
 interface ConfigurationChange {
   readonly event: "started" | "reloaded";
   readonly configDigest: string;

@@ -27,7 +27,7 @@ export class ActionStory {
   readonly #session: string;
   readonly #actions = new Map<string, DecidedAction>();
   readonly #rules: RuleSet;
-  /** Whether records of the session are missing. */
+  /** True once records of the session are missing. */
   #hasGap = false;
   #before: BundledEntry | undefined;
   #sessionEnd: { readonly index: number; readonly hash: string } = { index: -1, hash: noHash };

@@ -15,13 +15,13 @@ export type ShownField =
 /** The fields of one record, by the member they belong to. */
 export type ShownFields = Partial<Readonly<Record<PrivateMember, readonly ShownField[]>>>;
 
-/** A witness's note about an earlier size of the chain, and what leads from there to the checkpoint. */
+/** A witness's note about an earlier size of the chain, and the proof that leads from there to the checkpoint. */
 export interface Witnessed {
   readonly note: string;
   readonly proof: readonly string[];
 }
 
-/** What a bundle is made of. */
+/** The content of a bundle. */
 export interface BundleContent {
   readonly tenant: string;
   readonly session: string;
@@ -68,7 +68,7 @@ function headOf(content: BundleContent, checkpoint: Checkpoint): BundleHead {
   };
 }
 
-/** What a witness saw last, and that this tree began like it; where there was no witness, this tree itself. */
+/** The tree that a witness saw last, with the proof that it is the beginning of this one; without a witness, this tree. */
 function growthOf({ witnessed }: BundleContent, { root, size }: Checkpoint): Consistency {
   const seen = witnessed === undefined ? undefined : parseCheckpoint(witnessed.note);
   if (witnessed === undefined || seen === undefined) return { first: size, proof: [], root: root.toString("hex") };

@@ -5,7 +5,7 @@ import type { Reason } from "../record/reason.ts";
 
 import { type EvidenceRecord, effects, eventKinds, recordSchema } from "../record/record.ts";
 
-/** Whether a value is of a kind; undefined is a member that is not there. */
+/** Checks the kind of a value; undefined stands for an absent member. */
 type Shape = (value: Json | undefined) => boolean;
 
 const text: Shape = (value) => typeof value === "string";
@@ -87,7 +87,7 @@ const step = {
   ticket: oneOf(absent, objectWith({ id: oneOf(absent, text), of: oneOf(absent, count), use: oneOf(absent, count) })),
 } as const;
 
-/** What the rules will read of a record. */
+/** The members of a record that the rules read. */
 const recordShape: Shape = oneOf(
   objectWith({ ...step, kind: exactly("decision"), effect: oneOf(...effects.slice(0, 2).map(exactly)), evaluation }),
   objectWith({
@@ -103,7 +103,7 @@ const recordShape: Shape = oneOf(
 /** The name of the format, and what its seal's signature begins with. A reader refuses any other. */
 export const bundleSchema = "evidence-bundle-v1";
 
-/** The first line: what the bundle says of itself, and the tree that its records are in. */
+/** The first line: the identity of the bundle, and the tree that its records are in. */
 export interface BundleHead {
   readonly schema: typeof bundleSchema;
   readonly tenant: string;
@@ -125,9 +125,9 @@ export interface Consistency {
   readonly proof: readonly string[];
 }
 
-/** A line between the first and the last: a record, and what belongs to it. */
+/** A line between the first and the last: a record, its fields and its proof. */
 interface BundleEntry {
-  /** The fields its digest is over, as the texts that were hashed; of withheld ones the hash. */
+  /** The fields that its digest is over, as the texts that were hashed; the hash of a withheld one. */
   readonly fields: readonly string[];
   /** Inclusion proof (hex) in the checkpoint's tree. */
   readonly proof: readonly string[];
@@ -154,7 +154,7 @@ export interface OpenBundle {
   readonly head: BundleHead;
   readonly entries: readonly BundledEntry[];
   readonly seal: BundleSeal;
-  /** What the seal is over. */
+  /** The bytes that the seal signs. */
   readonly sealed: Buffer;
 }
 
@@ -178,7 +178,7 @@ const sealShape = closedObject({ key_id: text, signature });
 const newline = 0x0a;
 
 /**
- * Takes a bundle apart: lines of canonical JSON and nothing else. Throws Breach for what is not in the format.
+ * Parses a bundle: lines of canonical JSON and nothing else. Throws Breach for anything else.
  * Checks no signature, proof or rule.
  */
 export function readBundle(bytes: Uint8Array): OpenBundle {
@@ -191,7 +191,7 @@ export function readBundle(bytes: Uint8Array): OpenBundle {
   return { head, seal, sealed: sealedBytes(sealed), entries: lines.map(readEntry) };
 }
 
-/** The chain that a bundle says it is of; undefined where it says nothing readable. */
+/** The chain that a bundle names; undefined where its first line cannot be read. */
 export function readChainName(bytes: Uint8Array): string | undefined {
   try {
     const [first] = splitLines(bytes);
@@ -203,7 +203,7 @@ export function readChainName(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** What the signature of a seal is over: the format's name, so that no other signed text can pass for a bundle. */
+/** The bytes that a seal signs: they begin with the format's name, so that no other signed text can pass for a bundle. */
 export function sealedBytes(lines: Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(`${bundleSchema}\n`), lines]);
 }
@@ -229,7 +229,7 @@ const deepest = 128;
 
 /**
  * Reads JSON that has only one spelling: its bytes are the RFC 8785 text of what they say. So no member is read twice,
- * and no two readers see two things. Throws Breach `malformed`, `not_canonical` or `bad_schema`. The caller vouches that `T` says no more than `shape`.
+ * and no two readers see two things. Throws Breach `malformed`, `not_canonical` or `bad_schema`. The caller guarantees that `T` promises no more than `shape` checks.
  */
 function readCanonicalJson<T>(bytes: Uint8Array, file: BundlePart, shape: Shape): T {
   const text = readText(bytes, { file });
@@ -284,7 +284,7 @@ function depthOf(text: string): number {
 /** The parts of a bundle that a verdict can name, the bundle itself, and the witness that an auditor brings along. */
 export type BundlePart = `line ${number}` | "bundle" | "checkpoint" | "consistency" | "records" | "seal" | "witness";
 
-/** Where a bundle breaks: a part of it, and which record. */
+/** The place of a breach: a part of the bundle, and a record. */
 export interface BreachPlace {
   readonly file: BundlePart;
   readonly seq?: number | undefined;

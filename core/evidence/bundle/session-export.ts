@@ -24,7 +24,7 @@ import {
 } from "./build.ts";
 import type { BundledRecord } from "./bundle-line.ts";
 
-/** What an export needs of the ledger. */
+/** The part of the ledger that an export uses. */
 interface ExportedLedger {
   recordEvent(tenant: string, kind: "admin", detail: JsonObject): Promise<void>;
   disclosure(record: ActionRecord): Promise<Disclosure>;
@@ -39,7 +39,7 @@ interface SessionExportParts {
 
 export interface ExportRequest {
   readonly session: string;
-  /** Who asks: the principal's id. It is put on record first. */
+  /** The id of the principal who asks. It is recorded before anything is read. */
   readonly by: string;
   /** False withholds every field. */
   readonly disclose: boolean;
@@ -54,7 +54,7 @@ export interface CollectedSession {
 
 const maxRecords = 20_000;
 
-/** Hands out what a tenant's chain holds about one session, and everything needed to check it without the gateway. */
+/** Exports the evidence of one session, with everything needed to verify it without the gateway. */
 export class SessionExport {
   readonly #parts: SessionExportParts;
 
@@ -75,7 +75,7 @@ export class SessionExport {
     return buildBundle(content, key);
   }
 
-  /** What a bundle would be made of. The errors are those of `bundle`. */
+  /** Collects the content of a bundle. Throws like `bundle`. */
   async collect(tenant: string, action: string, request: ExportRequest): Promise<CollectedSession> {
     const { store, ledger, clock } = this.#parts;
     const { session, by } = request;

@@ -25,7 +25,7 @@ import {
   readBundle,
 } from "./bundle-line.ts";
 
-/** What an auditor brings along; nothing in a bundle can vouch for the bundle. */
+/** The auditor's own trust; nothing in a bundle can vouch for the bundle. */
 interface Trust {
   /** First keys of chains, as the operator published them. With none, the verdict is `self-attested` at best. */
   readonly keys: readonly VerifyingKey[];
@@ -40,12 +40,12 @@ interface Trust {
 
 interface FirstBad {
   readonly reason: Reason;
-  /** Which part of the bundle, or the witness. */
+  /** The part of the bundle, or the witness. */
   readonly file: BundlePart;
   readonly seq?: number;
 }
 
-/** What a verification found. `checks` are the steps that passed, in order. */
+/** The result of a verification. `checks` are the steps that passed, in order. */
 export interface BundleReport {
   readonly verdict: EvidenceVerdict;
   readonly exit: number;
@@ -60,7 +60,7 @@ export interface BundleReport {
 
 /**
  * Checks a bundle by its bytes alone: lines, signatures, proofs, and what its records may say after one
- * another. Never throws for what a bundle holds; the first thing wrong is named. A missing piece is told only where
+ * another. Never throws for the content of a bundle; the first fault is named. A missing piece is reported only where
  * nothing is false.
  */
 export function verifyBundle(bytes: Uint8Array, trust: Trust): BundleReport {
@@ -86,7 +86,7 @@ class Verification {
     this.#trust = trust;
   }
 
-  /** Who signed it comes first, then each record in its turn, then what others say. */
+  /** Checks signatures first, then each record in turn, then the witness. */
   check(bytes: Uint8Array): void {
     const bundle = readBundle(bytes);
     const { head, entries } = bundle;
@@ -157,7 +157,7 @@ function readCheckpoint(head: BundleHead, history: KeyHistory): SignedCheckpoint
   return checkpoint;
 }
 
-/** Each record is authentic before it is believed. */
+/** Checks each record's proof before its story. */
 function checkRecords(
   entries: readonly BundledEntry[],
   head: BundleHead,
@@ -179,7 +179,7 @@ function checkRecords(
 
 /**
  * The keys of the chain as its own records introduce them. Throws Breach `missing_record` without a genesis,
- * `bad_schema` where it names no key, and `bad_rotation` where a key was not handed on by its elder.
+ * `bad_schema` where it names no key, and `bad_rotation` where the old key did not sign the rotation.
  */
 function readKeyHistory(entries: readonly BundledEntry[]): KeyHistory {
   const history = new KeyHistory();
@@ -191,7 +191,7 @@ function readKeyHistory(entries: readonly BundledEntry[]): KeyHistory {
   return history;
 }
 
-/** The first key is the one an auditor was told of beforehand; where none was told, any will do, and is not trusted. */
+/** The first key must be one that the auditor trusts. Without a trusted key any first key passes, untrusted. */
 function checkTrusted(history: KeyHistory, trusted: readonly VerifyingKey[]): void {
   const first = history.tenures[0]?.key;
   if (trusted.length === 0 || trusted.some((key) => key.id === first?.id && key.text === first.text)) return;
@@ -277,7 +277,7 @@ function bytesOf(hashes: readonly string[]): readonly Buffer[] {
   return hashes.map((hash) => Buffer.from(hash, "hex"));
 }
 
-/** What a breach names where the witness given from outside is the place. */
+/** The place of a breach in the witness that the auditor brought. */
 const outsideWitness = "witness" as const;
 
 /**

@@ -15,14 +15,14 @@ interface Refusal {
   readonly refused: string;
 }
 
-/** Where a chain lies, and its keys. */
+/** The store of a chain, and its keys. */
 interface ChainSource {
   readonly store: EvidenceStore;
   readonly keys: KeyStore;
   readonly wrappingKeys: WrappingKeyStore;
 }
 
-/** A chain ready to grow: its last record, its tree, the key that signs it and the one that hides its values. */
+/** A chain that can be appended to: its last record, its tree, its signing key and the key of its private values. */
 interface LoadedChain {
   readonly head: ChainHead;
   readonly tree: TileTree;
@@ -31,7 +31,7 @@ interface LoadedChain {
 }
 
 /**
- * Reads where a tenant's chain stands and checks it against its high-water mark: the marked record must be there,
+ * Reads the head of a tenant's chain and checks it against its high-water mark: the marked record must be there,
  * byte for byte, everything after it must link, the latest checkpoint must be signed, and fit chain and tree, and the
  * wrapping key must open the newest private entry.
  * Reads records no further back than the mark.
@@ -74,7 +74,7 @@ async function loadMarked(store: EvidenceStore, tenant: string, mark: Mark): Pro
   };
 }
 
-/** The keys of a chain that holds nothing yet: a process that ended early may have made one of them. */
+/** Creates the keys of a chain that holds nothing yet: a process that ended early may have created one of them. */
 async function openKeys(source: ChainSource, chain: string): Promise<Pick<LoadedChain, "key" | "wrapping">> {
   const wrapping = (await source.wrappingKeys.find(chain)) ?? (await source.wrappingKeys.create(chain));
   return { key: await source.keys.create(), wrapping };
@@ -100,7 +100,7 @@ function chainOf(tenant: string): string {
   return `chain of tenant \`${tenant}\``;
 }
 
-/** The end of a chain, as its records say it. */
+/** The end of a chain by its records. */
 export interface ChainEnd {
   readonly tenant: string;
   readonly chain: string;
@@ -109,7 +109,7 @@ export interface ChainEnd {
 
 /**
  * The tree and the key of a chain whose latest checkpoint is over exactly this head, with the root of the stored tree,
- * signed by the key that the chain itself introduced. Says what is wrong where it is not so.
+ * signed by the key that the chain itself introduced. Returns the fault as a text otherwise.
  */
 export async function loadAttested(
   store: EvidenceStore,

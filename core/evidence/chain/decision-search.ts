@@ -5,10 +5,10 @@ import type { ActionRecord, EvidenceRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import type { Page, PageRequest } from "./session-record.ts";
 
-/** How long before and after the time in its id a decision's record is looked for: it is made before it is recorded. */
+/** Time before and after the time in its id within which a decision's record is searched: its id is older than its record. */
 const earlierMs = 2_000;
 const laterMs = 60_000;
-/** Records that are looked through there; a disk takes no more in that time than this. */
+/** Records that are searched at most: more than a disk writes in that time. */
 const maxRead = 200_000;
 const readAtOnce = 500;
 const idShape = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -40,7 +40,7 @@ export class DecisionSearch {
     const timeMs = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
     const found = await this.#scan(tenant, id, timeMs);
     if (found === undefined) return undefined;
-    // What was found through the store alone is a hint: the ledger reads it again, and checks whose it is.
+    // A record found in the store alone is a hint: the ledger reads it again and checks whose it is.
     const { session } = found;
     const { items } = await this.#parts.ledger.records(tenant, session.id, { limit: 1, cursor: String(session.index) });
     const [record] = items;
@@ -75,7 +75,7 @@ export class DecisionSearch {
     let [low, high] = [0, lastKey === undefined ? 0 : seqIn(lastKey) + 1];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      // Where records were pruned, the next one speaks for them.
+      // For a pruned record, the next one is read.
       const [text] = await store.values({ ...range, gte: recordKey(tenant, middle), limit: 1 }).all();
       if (text === undefined || timeOf(text) >= timeMs) high = middle;
       else low = middle + 1;

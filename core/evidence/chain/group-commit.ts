@@ -17,7 +17,7 @@ export interface Leaf {
   readonly time: string;
   /** The signers of a checkpoint that ends with this leaf: the chain's key, or both keys of a rotation. */
   readonly signers: readonly SigningKey[];
-  /** Whether a checkpoint of exactly this size is kept for good. */
+  /** True keeps a checkpoint of exactly this size for good. */
   readonly keep: boolean;
 }
 

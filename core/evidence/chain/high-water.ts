@@ -13,8 +13,8 @@ export interface Mark {
 }
 
 /**
- * What the ledger has promised, kept apart from the store: LevelDB recovers from damage by leaving out what it cannot
- * read, and only a second witness can tell a chain that was cut from one that was never longer.
+ * The last acknowledged record of each chain, kept apart from the store: LevelDB recovers from damage by dropping what it cannot
+ * read, and only a second source can distinguish a chain that was cut from one that was never longer.
  */
 export interface HighWater {
   /** The marks as of now, by tenant. */
@@ -73,7 +73,7 @@ export class HighWaterFile implements HighWater {
     }
     await Promise.all(writes);
     await this.#handle.datasync();
-    // Only now: after a failure the next attempt must hit the same page, not the one that is still good.
+    // Only now: after a failure the next attempt must write the same page, not the one that is still good.
     for (const { mark, slot } of written) this.#keep(mark, slot);
   }
 
@@ -114,7 +114,7 @@ export class HighWaterFile implements HighWater {
   }
 }
 
-/** Marks of a store that forgets with the process. */
+/** Marks of a store in memory. */
 export class HighWaterMemory implements HighWater {
   readonly #marks = new Map<string, Mark>();
 

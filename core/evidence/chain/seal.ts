@@ -42,7 +42,7 @@ interface AppendedChain {
   readonly head: ChainHead;
 }
 
-/** What every record of this process has in common, and the sources of its time and salt. */
+/** The members that every record of this process has in common, and the sources of its time and salt. */
 export interface Stamp {
   readonly clock: Clock;
   readonly random: Random;

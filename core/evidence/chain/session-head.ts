@@ -10,7 +10,7 @@ import { isAction, readRecord } from "../record/record-text.ts";
 import { readFault } from "../record/store-view.ts";
 import type { Sealed } from "./seal.ts";
 
-/** What a list of sessions shows of one session. */
+/** One session in a list of sessions. */
 export interface SessionSummary {
   readonly id: string;
   readonly transport: SessionScope["transport"];
@@ -27,7 +27,7 @@ export interface SessionSummary {
   readonly block: number;
 }
 
-/** Where a session's next record stands, and the session as it was before. */
+/** The place of a session's next record, and the session's summary before it. */
 interface SessionPlace {
   readonly session: RecordedSession;
   readonly before: SessionSummary | undefined;
@@ -39,7 +39,7 @@ interface Head {
 }
 
 /**
- * Where each session's next record stands. Holds the sessions used last, at most `capacity` of them over all
+ * The place of each session's next record. Holds the sessions used last, at most `capacity` of them over all
  * tenants, and reads others back from the store.
  *
  * INVARIANT: `capacity` exceeds the records that may wait for the disk, so a head that is not in memory is in the store.
@@ -68,7 +68,7 @@ export class SessionHeads {
     return { session, before: head?.summary };
   }
 
-  /** Moves the session's head to the record just sealed for `place`; returns what must be written with it. */
+  /** Moves the session's head to the record just sealed for `place`; returns the writes that commit with it. */
   advance(place: SessionPlace, sealed: Sealed<ActionRecord>): BatchOperation[] {
     const { tenant, session, seq } = sealed.record;
     const key = sessionKey(tenant, session.id);
@@ -84,7 +84,7 @@ export class SessionHeads {
     return [...operations, { type: "put", key: sessionOrderKey(tenant, seq), value: session.id }];
   }
 
-  /** Forgets all: after a failed write, memory may be ahead of the store. */
+  /** Drops all heads: after a failed write, memory may be ahead of the store. */
   clear(): void {
     this.#heads.clear();
   }
@@ -101,7 +101,7 @@ export class SessionHeads {
     }
   }
 
-  /** The summary says where the last record is; index and hash are taken from that record itself. */
+  /** Finds the last record by the summary; index and hash come from that record itself. */
   #load(key: string, tenant: string, session: string): Head | undefined {
     const text = this.#get(key);
     if (text === undefined) return undefined;
@@ -118,7 +118,7 @@ export class SessionHeads {
   }
 }
 
-/** A summary from its text; undefined for what this ledger has not written. */
+/** Parses a summary; undefined for a text that this ledger has not written. */
 export function parseSessionSummary(text: string): SessionSummary | undefined {
   try {
     const summary = JSON.parse(text) as SessionSummary;

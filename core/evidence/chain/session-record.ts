@@ -28,7 +28,7 @@ export interface PageRequest {
 
 export interface Page<T> {
   readonly items: readonly T[];
-  /** Where the next page begins; null after the last. */
+  /** The cursor of the next page; null after the last. */
   readonly next: string | null;
 }
 
@@ -82,7 +82,7 @@ export async function listRecords(
   return { items, next: end < total ? String(end) : null };
 }
 
-/** How many records a session has had. Throws NOT_FOUND for one this tenant does not have, or not any more. */
+/** Counts the records of a session. Throws NOT_FOUND for one that this tenant does not have, or no longer has. */
 export async function countRecords(store: EvidenceStore, tenant: string, session: string): Promise<number> {
   const known = session.length <= maxSession && session.isWellFormed();
   const text = known ? await store.get(sessionKey(tenant, session)) : undefined;
@@ -133,9 +133,9 @@ function mismatch(tenant: string): GatewayError {
   );
 }
 
-/** Events of a tenant that bear on every session: keys, configuration, extensions, what was erased or pruned. */
+/** Kinds of events that concern every session: keys, configuration, extensions, erasures and prunings. */
 const sharedKinds = ["configuration", "extension", "redaction", "retention"] as const;
-/** Events that bear on the session they name. */
+/** Kinds of events that concern the session they name. */
 const ownKinds = ["approval", "session", "ticket"] as const;
 
 /**
@@ -157,7 +157,7 @@ export async function readSessionSeqs(
   for (const range of [keyRecordRange(tenant), ...sharedKinds.map((kind) => eventRange(tenant, kind))]) {
     for await (const [key] of view.entries({ ...range, limit: most + 1 })) seqs.push(seqIn(key));
   }
-  // What stops a principal, the tenant or the whole gateway stops this session too.
+  // A kill of the principal, the tenant or the whole gateway stops this session too.
   const wider = new Set(["tenant", "gateway", await readPrincipal(view, tenant, session)]);
   for (const kind of ownKinds) {
     for await (const [key, about] of view.entries(eventRange(tenant, kind))) {
@@ -168,13 +168,13 @@ export async function readSessionSeqs(
   return seqs.length > most ? undefined : seqs.sort((a, b) => a - b);
 }
 
-/** Whose session it is. */
+/** The principal of a session. */
 async function readPrincipal(view: StoreView, tenant: string, session: string): Promise<string> {
   const summary = await view.get(sessionKey(tenant, session));
   return summary === undefined ? session : (JSON.parse(summary) as SessionSummary).principal;
 }
 
-/** What an event's record says, and when it was recorded. */
+/** The detail of an event's record, and its time. */
 interface ToldEvent {
   readonly time: string;
   readonly detail: JsonObject;
@@ -184,7 +184,7 @@ const readAtOnce = 500;
 
 /**
  * A tenant's events of one kind, in the order of its chain; those whose records were pruned are left out. Rejects with
- * EVIDENCE_UNAVAILABLE for a record that is none of that kind. Whether the chain is sound, `verify` says.
+ * EVIDENCE_UNAVAILABLE for a record of another kind. Does not verify the chain; `verify` does.
  */
 export async function* readEvents(store: EvidenceStore, tenant: string, kind: EventKind): AsyncGenerator<ToldEvent> {
   const keys = store.keys(eventRange(tenant, kind));

@@ -7,7 +7,7 @@ import { WrappingKeyFolder, WrappingKeyMemory, type WrappingKeyStore } from "./w
 
 /** The private halves of the keys that sign checkpoints. */
 export interface KeyStore {
-  /** A new key. Durable when it resolves, before anything is signed with it. */
+  /** Creates a key. Durable when it resolves, before anything is signed with it. */
   create(): Promise<SigningKey>;
   /** The key of that id; undefined where there is none, or what is there is another key. */
   find(id: string): Promise<SigningKey | undefined>;
@@ -51,7 +51,7 @@ export class KeyFolder implements KeyStore {
   }
 }
 
-/** Keys of a store that forgets with the process. */
+/** Keys of a store in memory. */
 class KeyMemory implements KeyStore {
   readonly #random: Random;
   readonly #keys = new Map<string, SigningKey>();
@@ -80,7 +80,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** What is no key is as good as none: the caller says which key it misses. */
+/** Undefined for a damaged file: the caller reports the missing key. */
 function parsePem(pem: string): SigningKey | undefined {
   try {
     return SigningKey.fromPem(pem);
@@ -89,13 +89,13 @@ function parsePem(pem: string): SigningKey | undefined {
   }
 }
 
-/** The keys of the chains, and of what they hide. */
+/** The signing keys of the chains, and the keys of their private fields. */
 interface KeyStores {
   readonly keys: KeyStore;
   readonly wrappingKeys: WrappingKeyStore;
 }
 
-/** Keys in a folder; null for keys that go with the process. */
+/** Opens the keys in a folder; null for keys in memory. */
 export function openKeyStores(folder: string | null, random: Random): KeyStores {
   return folder === null
     ? { keys: new KeyMemory(random), wrappingKeys: new WrappingKeyMemory(random) }

@@ -13,13 +13,13 @@ interface KeyTenure {
 }
 
 /**
- * Which key was valid when, as the chain itself says: its genesis record and its rotations, taken in order.
+ * The keys of a chain and the sizes at which each was valid, by its genesis record and its rotations in order.
  * A key signs up to the checkpoint over its own rotation; that one carries both signatures.
  */
 export class KeyHistory {
   readonly #tenures: KeyTenure[] = [];
 
-  /** Takes the next record; false where it should introduce a key, and no valid one. */
+  /** Accepts the next record; false where it should introduce a key and introduces no valid one. */
   accept(record: EvidenceRecord): boolean {
     if (record.kind === "genesis") return this.#begin(record as EventRecord);
     return record.kind === "key" ? this.#rotate(record as EventRecord) : true;
@@ -52,7 +52,7 @@ export class KeyHistory {
     const place = { chain: record.chain, seq: record.seq, prevHash: record.prev_hash };
     const key = last === undefined ? undefined : readRotationKey(record.detail, place, last.key);
     if (last === undefined || key === undefined) return false;
-    if (this.#tenures.some((tenure) => tenure.key.id === key.id)) return false; // a key that was handed over is over
+    if (this.#tenures.some((tenure) => tenure.key.id === key.id)) return false; // a key that was rotated out does not return
     const size = record.seq + 1;
     this.#tenures[this.#tenures.length - 1] = { ...last, toSize: size };
     this.#tenures.push({ key, fromSize: size, toSize: null });
@@ -60,7 +60,7 @@ export class KeyHistory {
   }
 }
 
-/** Where a rotation stands; both keys sign for exactly this place. */
+/** The place of a rotation in its chain; both keys sign for exactly this place. */
 interface RotationPlace {
   readonly chain: string;
   readonly seq: number;
@@ -73,7 +73,7 @@ export function genesisDetail(key: VerifyingKey): JsonObject {
   return { key_id: key.id, public_key: key.text };
 }
 
-/** The detail of the `key` record that hands a chain over, signed by both keys. */
+/** The detail of the `key` record that rotates a chain's key, signed by both keys. */
 export function rotationDetail(place: RotationPlace, from: SigningKey, to: SigningKey): JsonObject {
   const text = rotationText(place, from.id, to.id);
   return {
@@ -92,7 +92,7 @@ function readGenesisKey(detail: JsonObject): VerifyingKey | undefined {
   return key !== undefined && key.id === detail.key_id ? key : undefined;
 }
 
-/** The key that a rotation hands over to; undefined unless both keys signed for this very place. */
+/** The new key of a rotation; undefined unless both keys signed for this very place. */
 function readRotationKey(detail: JsonObject, place: RotationPlace, from: VerifyingKey): VerifyingKey | undefined {
   const { event, new_key_id, new_public_key, old_key_id, proof_new, proof_old } = detail;
   const to = typeof new_public_key === "string" ? VerifyingKey.parse(new_public_key) : undefined;
@@ -111,7 +111,7 @@ function rotationText({ chain, seq, prevHash }: RotationPlace, oldKeyId: string,
   return `evidence-key-rotation-v1\n${chain}\n${seq}\n${oldKeyId}\n${newKeyId}\n${prevHash}\n`;
 }
 
-/** The keys of a chain by its own records, read through their index. Says what is wrong where one introduces no key. */
+/** Reads the keys of a chain through the index of its records. Returns the fault where a record introduces no key. */
 export async function readKeyHistory(
   store: EvidenceStore,
   tenant: string,

@@ -8,8 +8,8 @@ const secretBytes = 32;
 const formatName = "evidence-wrapping-key-v1";
 
 /**
- * What a chain keeps from its readers: the key that wraps the data key of each private entry, and the secret that keeps
- * fingerprints from being guessed. Erasing a data key erases its entry; losing this key loses all of them.
+ * The secrets of a chain: the key that wraps the data key of each private entry, and the secret that keeps
+ * fingerprints from being guessed. Erasing a data key erases its entry; losing this key loses every entry.
  */
 export class WrappingKey {
   readonly #wrapping: Uint8Array;
@@ -25,7 +25,7 @@ export class WrappingKey {
     return new WrappingKey(Uint8Array.from(random(cipherKeyBytes)), Uint8Array.from(random(secretBytes)));
   }
 
-  /** From the text of the file of `chain`; undefined for a damaged one and for that of another chain. */
+  /** Parses the file of `chain`; undefined for a damaged one and for that of another chain. */
   static parse(text: string, chain: string): WrappingKey | undefined {
     const [line = "", checksum, ...rest] = text.split("\n");
     if (checksum !== sha256Hex(line) || rest.join() !== "") return undefined;
@@ -36,13 +36,13 @@ export class WrappingKey {
     return chainSecret.length === secretBytes ? new WrappingKey(key, chainSecret) : undefined;
   }
 
-  /** The text of its file: a secret. A checksum tells a flipped bit from a key, before anything is sealed with it. */
+  /** The text of its file: a secret. A checksum detects a flipped bit before anything is sealed with the key. */
   toText(chain: string): string {
     const line = `${formatName} ${chain} ${Buffer.from(this.#wrapping).toString("base64url")} ${this.#secret}`;
     return `${line}\n${sha256Hex(line)}\n`;
   }
 
-  /** A data key as the store may hold it; `place` is what it is for. */
+  /** Encrypts a data key for the store; `place` binds it to its record. */
   wrap(dataKey: Uint8Array, place: string, random: Random): string {
     return sealBytes(this.#wrapping, place, dataKey, random);
   }
@@ -53,14 +53,14 @@ export class WrappingKey {
   }
 
   /**
-   * What a record says of a fingerprint: `sha256:<hex>` over the RFC 8785 bytes of `["fingerprint-commitment-v1",
+   * Commits to a fingerprint for a record: `sha256:<hex>` over the RFC 8785 bytes of `["fingerprint-commitment-v1",
    * secret, fingerprint]`. Equal ones stay equal within the chain; nobody outside can try arguments against it.
    */
   commitFingerprint(fingerprint: string): string {
     return contentDigest(canonicalJson(["fingerprint-commitment-v1", this.#secret, fingerprint]));
   }
 
-  /** `hmac-sha256:<hex>` of `text` for one purpose: who can write the store, and has no key, cannot make one. */
+  /** `hmac-sha256:<hex>` of `text` for one purpose: an attacker who can write the store, but has no key, cannot make one. */
   authenticate(purpose: string, text: string): string {
     return `hmac-sha256:${createHmac("sha256", this.#secret).update(`${purpose}\n${text}`).digest("hex")}`;
   }
@@ -68,9 +68,9 @@ export class WrappingKey {
 
 /** The wrapping key of each chain. */
 export interface WrappingKeyStore {
-  /** A new key for a chain that has none. Durable when it resolves, before anything is sealed with it. */
+  /** Creates the key of a chain that has none. Durable when it resolves, before anything is sealed with it. */
   create(chain: string): Promise<WrappingKey>;
-  /** The chain's key; undefined where there is none, or what is there is damaged or another chain's. */
+  /** Finds the chain's key; undefined where there is none, or where it is damaged or another chain's. */
   find(chain: string): Promise<WrappingKey | undefined>;
 }
 
@@ -120,7 +120,7 @@ export class WrappingKeyFolder implements WrappingKeyStore {
   }
 }
 
-/** Wrapping keys of a store that forgets with the process. */
+/** Wrapping keys of a store in memory. */
 export class WrappingKeyMemory implements WrappingKeyStore {
   readonly #random: Random;
   readonly #keys = new Map<string, WrappingKey>();

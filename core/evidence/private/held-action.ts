@@ -6,13 +6,13 @@ import { heldKey } from "../record/key-space.ts";
 import type { Reader } from "../record/store-view.ts";
 import type { DisclosurePlace } from "./private-field.ts";
 
-/** Keeps the text of a held action sealed beside the decision that held it: its arguments are private. */
+/** Seals the text of a held action beside the decision that held it: its arguments are private. */
 export function sealHeld(key: WrappingKey, place: DisclosurePlace, text: string, random: Random): BatchOperation {
   const value = key.wrap(Buffer.from(text), heldPlace(place), random);
   return { type: "put", key: heldKey(place.tenant, place.seq), value };
 }
 
-/** The text; undefined where it is kept no more. Throws EVIDENCE_UNAVAILABLE for one that the chain's key does not open. */
+/** Opens the text; undefined where it is no longer kept. Throws EVIDENCE_UNAVAILABLE where the chain's key does not open it. */
 export async function openHeld(reader: Reader, key: WrappingKey, place: DisclosurePlace): Promise<string | undefined> {
   const sealed = await reader.get(heldKey(place.tenant, place.seq));
   if (sealed === undefined) return undefined;

@@ -24,7 +24,7 @@ export interface PrivateField {
   readonly value?: Json;
 }
 
-/** Which private values are stored. */
+/** The policy of which private values are stored. */
 export interface FieldPolicy {
   /** False: commitments and salts alone. */
   readonly storeValues: boolean;

@@ -23,12 +23,12 @@ export const probeKey = "probe";
 /** Name and key of this data folder towards its witnesses. */
 export const installationKey = "installation";
 
-/** The list of chains that a witness, by its configured name, was told last. */
+/** The heads that were published to a witness, by its configured name. */
 export function publishedHeadsKey(witness: string): string {
   return `meta-${encodeURIComponent(witness)}`;
 }
 
-/** What any witness was told; a tenant's keys lie here too where its name begins so, and have a `/`. */
+/** The published heads of every witness; a tenant whose name begins so has keys here too, each with a `/`. */
 export function publishedHeadsRange(): KeyRange {
   return { gte: "meta-", lt: "meta." }; // "." follows "-"
 }
@@ -126,12 +126,12 @@ export function keyRecordRange(tenant: string): KeyRange {
   return rangeOf(`${prefixOf(tenant)}signing-key/`);
 }
 
-/** What is left of the records that were pruned: where the chain begins, and the hashes that no full tile holds. */
+/** The remains of the pruned records: the first kept record, and the hashes that no full tile holds. */
 export function prunedKey(tenant: string): string {
   return `${prefixOf(tenant)}pruned`;
 }
 
-/** What hides a tenant's chain in the list of chains that witnesses are told. */
+/** The salt that hides a tenant's chain in the published tenant index. */
 export function tenantIndexSaltKey(tenant: string): string {
   return `${prefixOf(tenant)}meta-salt`;
 }
@@ -145,7 +145,7 @@ export function eventRange(tenant: string, kind: string): KeyRange {
   return rangeOf(`${prefixOf(tenant)}event/${kind}/`);
 }
 
-/** All that the store holds of a tenant. */
+/** Every key of a tenant. */
 export function tenantRange(tenant: string): KeyRange {
   return rangeOf(prefixOf(tenant));
 }

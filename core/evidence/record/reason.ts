@@ -1,4 +1,4 @@
-/** How bad a reason is; each is one verdict, but for `warning`, which changes none. */
+/** The severity of a reason. Each is one verdict, but for `warning`, which changes none. */
 type Grade = "invalid" | "diverged" | "incomplete" | "stale" | "warning";
 
 interface ReasonRow {
@@ -75,7 +75,7 @@ export const exitCodes = {
 } as const;
 export type EvidenceVerdict = keyof typeof exitCodes;
 
-/** What breaks a chain: the reason, from the one closed list, and a sentence about this very place. */
+/** A fault of a chain: the reason, from the one closed list, and a sentence about this very place. */
 export interface ChainFault {
   readonly reason: Reason;
   readonly fault: string;

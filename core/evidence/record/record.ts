@@ -30,7 +30,7 @@ export type ActionKind = (typeof actionKinds)[number];
 
 type RecordKind = ActionKind | EventKind;
 
-/** What became of an action: `dispatched` is written before the upstream is called, the last three after. */
+/** The effect of an action: `dispatched` is written before the upstream is called, the last three after. */
 export const effects = ["not_dispatched", "dispatched", "success", "error", "unknown"] as const;
 export type Effect = (typeof effects)[number];
 
@@ -45,7 +45,7 @@ interface RecordFrame {
   readonly kind: RecordKind;
   /** SHA-256 (hex) of the bytes of the record before; 64 zeros in the genesis record. */
   readonly prev_hash: string;
-  /** 16 random bytes, base64url: who knows a record's digest cannot guess the record. */
+  /** 16 random bytes, base64url: a record cannot be guessed from its digest. */
   readonly salt: string;
   readonly schema: typeof recordSchema;
   /** Position in the chain; the genesis record is 0. */
@@ -53,7 +53,7 @@ interface RecordFrame {
   readonly tenant: string;
   /** RFC 3339, milliseconds, UTC. */
   readonly time: string;
-  /** Which process wrote it; the epoch grows with every start. */
+  /** The process that wrote it; the epoch grows with every start. */
   readonly writer: RecordWriter;
 }
 
@@ -69,10 +69,10 @@ export interface ActionRecord extends RecordFrame {
   readonly approval?: RecordedApproval | undefined;
   readonly client: ClientIdentity;
   readonly effect: Effect;
-  /** In a decision: why. In an outcome: the judgement of the output, where there was one. */
+  /** In a decision: its evaluation. In an outcome: the evaluation of the output, where there was one. */
   readonly evaluation?: RecordedEvaluation | undefined;
   readonly principal: RecordedPrincipal;
-  /** Why the effect is `unknown`. */
+  /** The reason of the effect `unknown`. */
   readonly reason?: string | undefined;
   readonly session: RecordedSession;
   /** The capability ticket that came with a decision's action. */
@@ -114,7 +114,7 @@ export interface RecordedPrincipal {
   readonly role: Role;
 }
 
-/** Where in its session a record stands; index and hash leave no gap. */
+/** The place of a record in its session; index and hash leave no gap. */
 export interface RecordedSession {
   readonly id: string;
   readonly index: number;
@@ -136,7 +136,7 @@ export interface RecordedEvaluation {
   /** The rules that made the decision. */
   readonly rules: readonly string[];
   readonly shadow: readonly RecordedPolicy[];
-  /** What rules and policies in shadow mode would have held or blocked; absent where nothing. At most 32. */
+  /** Decisions of rules and policies in shadow mode that would have held or blocked; absent where there is none. At most 32. */
   readonly would_have?: readonly RecordedShadowDecision[] | undefined;
 }
 
@@ -151,14 +151,14 @@ export interface RecordedPolicy {
   readonly duration_us: number;
   readonly kind: PolicyRef["kind"];
   readonly name: string;
-  /** What it would not have anyone see of the answer; absent where nothing. In `shadow`: what it would have redacted. */
+  /** Its redactions of the output; absent where there is none. In `shadow`: those it would have made. */
   readonly redactions?: readonly RecordedRedaction[] | undefined;
   readonly signer: string | null;
   readonly verdict: Decision | "abstain";
   readonly version: string;
 }
 
-/** In how many places of the answer a rule found something to redact. Neither what nor where: that says too much. */
+/** The number of places in the output that a rule redacted. Neither their content nor their position: that would disclose too much. */
 export interface RecordedRedaction {
   readonly count: number;
   readonly rule: string;
@@ -174,7 +174,7 @@ export interface RecordedApproval {
 export interface RecordedTicket {
   /** Absent where nothing that the ticket says of itself can be believed. */
   readonly id?: string | undefined;
-  /** How many uses it has; with `use`. */
+  /** The number of uses it has; present with `use`. */
   readonly of?: number | undefined;
   readonly standing: TicketStanding;
   /** The number of the use that this decision spends; the first is 1. */
@@ -186,5 +186,5 @@ interface RecordedTrace {
   readonly trace_id: string;
 }
 
-/** What the first record of a chain, and of a session, has for its predecessor. */
+/** The predecessor's hash in the first record of a chain, and of a session. */
 export const noHash: string = "0".repeat(64);

@@ -47,18 +47,18 @@ const closedCodes: ReadonlySet<unknown> = new Set([
   "LEVEL_SNAPSHOT_NOT_OPEN",
 ]);
 
-/** The store was closed under a reader, by a stop or a repair: that says nothing about what it holds. */
+/** True where the store was closed under a reader, by a stop or a repair: that is no statement about its content. */
 export function isClosedFault(error: unknown): boolean {
   return closedCodes.has(codeOf(error));
 }
 
-/** What a caller is told when a read of the store failed: EVIDENCE_UNAVAILABLE; anything else stays what it is. */
+/** Maps a failed read of the store to EVIDENCE_UNAVAILABLE; returns any other error unchanged. */
 export function readFault(error: unknown): unknown {
   if (!String(codeOf(error)).startsWith("LEVEL_")) return error;
   return new GatewayError("EVIDENCE_UNAVAILABLE", "the store cannot be read; see the log", { cause: error });
 }
 
-/** The database wraps what went wrong in an error that says only that it is not open: the message of the innermost one. */
+/** The message of the innermost cause: the database wraps it in an error that says only that it is not open. */
 export function rootMessage(error: unknown): string {
   let cause = error;
   while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause;

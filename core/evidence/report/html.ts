@@ -36,7 +36,7 @@ th { font-weight: 500 }
 @media print { body { margin: 0; max-width: none } article { break-inside: avoid } }
 `;
 
-/** What a report may load and run: its own style, and nothing else. */
+/** The Content-Security-Policy of a report: its own style, and nothing else. */
 export const reportPolicy: string = `default-src 'none'; style-src 'sha256-${hash("sha256", style, "base64")}'; base-uri 'none'; form-action 'none'`;
 
 /** The report as one HTML page that loads nothing and runs nothing. */

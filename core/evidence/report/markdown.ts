@@ -79,7 +79,7 @@ function row(name: string, value: string): string {
   return `| ${name} | ${escapeMarkdown(value)} |`;
 }
 
-/** Every sign that Markdown gives a meaning. */
+/** Escapes every character that Markdown gives a meaning. */
 function escapeMarkdown(text: string): string {
   return escapeHidden(text).replace(/[\\`*_{}[\]()#+!|<>~&^$=:@-]/g, "\\$&");
 }

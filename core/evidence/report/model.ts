@@ -26,7 +26,7 @@ export interface ReportedPolicy {
   readonly verdict: string;
 }
 
-/** Why something was allowed, held or blocked: the rules that made it so, and the policies that hold them. */
+/** The reasons for a decision: the determining rules, and their policies. */
 export interface ReportedDecision {
   readonly decision: string;
   readonly by_default: boolean;
@@ -34,7 +34,7 @@ export interface ReportedDecision {
   readonly policies: readonly ReportedPolicy[];
   readonly errors: readonly string[];
   readonly risk: number;
-  /** What rules in shadow mode would have done. */
+  /** Decisions of rules in shadow mode. */
   readonly would_have: readonly RecordedShadowDecision[];
 }
 
@@ -63,7 +63,7 @@ export interface ReportedAction {
   readonly client: string;
   readonly arguments: readonly ShownField[];
   readonly judged: ReportedDecision | null;
-  /** What it was held for, or passed on: the whole story of the approval, before and after this action. */
+  /** The approval that it was held for or used: its whole history, before and after this action. */
   readonly approval: ReportedApproval | null;
   /** Null for what was not dispatched, and for what is still on its way. */
   readonly outcome: ReportedOutcome | null;
@@ -77,7 +77,7 @@ interface ReportedEvent {
   readonly detail: JsonObject;
 }
 
-/** What one session's evidence says, for a person. */
+/** The evidence of one session, for a person. */
 export interface SessionReport {
   readonly schema: typeof reportSchema;
   readonly tenant: string;
@@ -88,7 +88,7 @@ export interface SessionReport {
   readonly checkpoint: { readonly size: number; readonly head: string; readonly time: string; readonly key_id: string };
   /** Records of the session that came before the first one here: they were pruned. */
   readonly pruned_records: number;
-  /** How many actions came to what. */
+  /** Numbers of actions by decision and outcome. */
   readonly summary: Readonly<Record<"actions" | "allow" | "review" | "block" | Ending, number>>;
   readonly extensions: readonly Provenance[];
   readonly actions: readonly ReportedAction[];
@@ -97,7 +97,7 @@ export interface SessionReport {
 
 type Ending = "success" | "error" | "unknown" | "open";
 
-/** Tells a session's records as a story: what was asked, decided, by which rule, and what came of it. */
+/** Builds the report of a session: each action with its decision, the rules behind it, and its outcome. */
 export function buildReport({ content, records }: CollectedSession): SessionReport {
   const checkpoint = parseCheckpoint(content.checkpoint);
   if (checkpoint === undefined) throw new TypeError("buildReport: expected a checkpoint's note");
@@ -161,7 +161,7 @@ function reportOutcome(record: ActionRecord, fields: Fields): ReportedOutcome {
   return { status: effect, time, seq, reason: reason ?? null, judged, redactions, fields: shown };
 }
 
-/** Of the policies, those that said what was decided; a rule of another cannot have made the decision. */
+/** Lists the policies whose verdict is the decision; a rule of another cannot have made it. */
 function reportDecision({ evaluation }: ActionRecord): ReportedDecision | null {
   if (evaluation === undefined) return null;
   const { by_default, decision, errors, risk, rules, would_have = [] } = evaluation;
@@ -196,10 +196,10 @@ export interface ReportedApprovalStep {
   readonly event: string;
   readonly seq: number;
   readonly time: string;
-  /** The principal who said so; null where nobody did, as when it expired. */
+  /** The principal who did it; null for an event without one, such as an expiry. */
   readonly by: string | null;
   readonly scope: string | null;
-  /** What was said with it: a comment, why it expired, or the text of a post-mortem. */
+  /** A comment, the reason of an expiry, or the text of a post-mortem. */
   readonly text: string | null;
 }
 
@@ -264,18 +264,18 @@ function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** An extension that took part, and what vouched for it. */
+/** An extension that took part, and its signer. */
 interface Provenance {
   readonly digest: string;
   readonly kind: string;
   readonly name: string;
   readonly signer: string | null;
-  /** What the gateway made of the signer when it loaded the extension. */
+  /** The trust that the gateway had in the signer when it loaded the extension. */
   readonly trust: "signed" | "unsigned";
   readonly version: string;
 }
 
-/** Every extension that took part in judging these records, each once, in the order of their canonical texts. */
+/** Lists every extension that took part in judging these records, each once, in the order of their canonical texts. */
 function listProvenance(records: readonly BundledRecord[]): readonly Provenance[] {
   const found = new Map<string, Provenance>();
   for (const { record } of records) {

@@ -17,12 +17,12 @@ import {
 import { type EvidenceStore, privateRanges, recordKey, sessionRecordRange } from "../record/key-space.ts";
 
 export interface ErasureRequest {
-  /** Whose fields: of every record of a session, or of one record. */
+  /** The records whose fields are erased: all of a session, or one. */
   readonly of: { readonly session: string } | { readonly seq: number };
   /** Globs over `<member>.<field>`: `arguments.password`, `output.*`. What was stored without a name fits `<member>.*` only. */
   readonly fields: readonly string[];
   readonly reason: string;
-  /** Who asked for it. */
+  /** The person or tool that asked for it. */
   readonly by: string;
 }
 
@@ -40,18 +40,18 @@ interface ErasureParts {
 }
 
 /**
- * Rewrites a range of the store's files, so that what was overwritten or deleted in it is on the disk no more.
- * Nobody may read an older snapshot meanwhile: the store keeps what one can still see.
+ * Rewrites a range of the store's files, so that overwritten and deleted values are no longer on the disk.
+ * No older snapshot may be open meanwhile: the store keeps everything that one can still see.
  */
 export type Compact = (range: KeyRange) => Promise<void>;
 
 /** Records that share one `redaction` record and one batch. */
 const maxAtOnce = 256;
 
-/** Erases private fields for good. The records, and every digest and proof made over them, stay as they are. */
+/** Erases private fields for good. The records, and every digest and proof over them, stay as they are. */
 export class Erasure {
   readonly #parts: ErasureParts;
-  /** One at a time: two that read the same entry would each bring back what the other erased. */
+  /** Erasures run one at a time: two that read the same entry would each restore what the other erased. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(parts: ErasureParts) {
@@ -59,8 +59,8 @@ export class Erasure {
   }
 
   /**
-   * Leaves nothing but the commitment of each field that fits, and says so in a `redaction` record of the same batch;
-   * when it resolves the bytes are gone from the disk. After an error, ask again: what was erased stays erased.
+   * Reduces each field that fits to its commitment, with a `redaction` record in the same batch;
+   * when it resolves the bytes are gone from the disk. After an error it can be repeated: erased fields stay erased.
    * Throws NOT_FOUND where the tenant has no such session or record, EVIDENCE_UNAVAILABLE where an entry is damaged.
    */
   erase(tenant: string, request: ErasureRequest, compact: Compact): Promise<Erased> {
@@ -84,7 +84,7 @@ export class Erasure {
       erased.push(...found.seqs);
       fields += found.fields;
     }
-    // Where nothing was left to erase, too: an earlier attempt may have ended before this.
+    // Also where nothing was left to erase: an earlier attempt may have ended before this.
     for (const range of ranges) await compact(range);
     return { seqs: erased, fields };
   }
@@ -105,7 +105,7 @@ export class Erasure {
       const { rest, count } = eraseFields(disclosure ?? {}, globs);
       if (count === 0) continue;
       operations.push(...sealDisclosure(chain.wrapping, place, rest, random));
-      // An action that still waits for review has its own copy; without it, nobody can approve it any more.
+      // An action that waits for review has its own copy; without it, it can no longer be approved.
       operations.push(releaseHeld(chain.tenant, seq));
       erased.push(seq);
       fields += count;
@@ -130,7 +130,7 @@ export class Erasure {
   }
 }
 
-/** What is left of a private entry, and how many fields it lost. */
+/** Returns the rest of a private entry and the number of fields that were erased. */
 function eraseFields(disclosure: Disclosure, globs: readonly Glob[]): { rest: Disclosure; count: number } {
   const rest: { [member in PrivateMember]?: readonly PrivateField[] } = {};
   let count = 0;

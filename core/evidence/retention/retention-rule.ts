@@ -3,7 +3,7 @@ import { type ChainFault, chainFault, type FirstBad } from "../record/reason.ts"
 import type { EvidenceRecord } from "../record/record.ts";
 import { isAction } from "../record/record-text.ts";
 
-/** Events that stay where everything around them is pruned: later records cannot be judged, or explained, without. */
+/** Kinds of events that pruning keeps: later records cannot be checked, or explained, without them. */
 const keptKinds: ReadonlySet<string> = new Set([
   "genesis",
   "key",
@@ -12,22 +12,22 @@ const keptKinds: ReadonlySet<string> = new Set([
   "redaction",
   "retention",
 ]);
-/** What bears on a session for as long as it lives. */
+/** Session events that matter for as long as the session lives. */
 const keptSessionEvents: ReadonlySet<unknown> = new Set(["killed", "released"]);
 
-/** Whether a record stays when its time is pruned. */
+/** True for a record that pruning keeps. */
 export function isKept(record: EvidenceRecord): boolean {
   if (isAction(record)) return false;
   return keptKinds.has(record.kind) || (record.kind === "session" && keptSessionEvents.has(record.detail.event));
 }
 
 /**
- * What must hold between the records that are missing and those that say so: the chain's own `retention` records name
- * the cut and how many records went; whatever else is missing was taken away. Holds a few numbers.
+ * Checks that every missing record is accounted for: the chain's own `retention` records name
+ * the cut and the number of deleted records; any other missing record was removed. Holds a few numbers.
  */
 export class RetentionRules {
   readonly #firstKept: number;
-  /** As the records say. */
+  /** By the retention records. */
   #cut = 0;
   #removed = 0;
   /** Records before the cut that stayed. */
@@ -38,7 +38,7 @@ export class RetentionRules {
     this.#firstKept = firstKept;
   }
 
-  /** Takes the next record that is there. */
+  /** Accepts the next record that is there; returns the rule it breaks. */
   check(record: EvidenceRecord): ChainFault | undefined {
     if (record.seq < this.#firstKept && isKept(record)) this.#stayed++;
     if (record.kind !== "retention" || isAction(record)) return undefined;
@@ -51,7 +51,7 @@ export class RetentionRules {
     return undefined;
   }
 
-  /** After the last record: whether everything that is missing is accounted for. */
+  /** After the last record: returns the fault where a missing record is not accounted for. */
   findUnsaid(): FirstBad | undefined {
     const cut = this.#firstKept;
     if (this.#cut !== cut) {

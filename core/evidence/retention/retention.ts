@@ -29,24 +29,24 @@ import { isKept, pruningDetail } from "./retention-rule.ts";
 export interface PruneRequest {
   /** Records of this time and later stay: RFC 3339, milliseconds, UTC. */
   readonly before: string;
-  /** Who asked for it. */
+  /** The person or tool that asked for it. */
   readonly by: string;
   readonly reason?: string | undefined;
 }
 
 export interface Pruned {
-  /** Where the chain begins now; 0 for one that was never pruned. */
+  /** The first record of the chain now; 0 for one that was never pruned. */
   readonly firstKept: number;
-  /** Records that were deleted, those of an earlier attempt that had not come to its end included. */
+  /** Records that were deleted, those of an interrupted earlier attempt included. */
   readonly records: number;
   /** The first record that is not older than asked for: later than `firstKept` where the cut had to keep more. */
   readonly firstYounger: number;
 }
 
-/** What a pruning needs of who asks for it. */
+/** The caller's part of a pruning. */
 export interface PruneTools {
   readonly compact: Compact;
-  /** Deletes what others keep about the records before the cut; resolves when that is durable. */
+  /** Deletes the caller's own data about the records before the cut; resolves when that is durable. */
   readonly forget: (firstKept: number) => Promise<void>;
   readonly onProgress?: (done: number, what: "sound" | "deleted") => void;
 }
@@ -58,7 +58,7 @@ interface RetentionParts {
   readonly verify: (tenant: string, onProgress: (checked: number) => void) => Promise<{ readonly firstBad?: FirstBad }>;
 }
 
-/** Deletes what is older than a tenant has to keep. What stays verifies as before: the tree keeps every leaf. */
+/** Deletes records older than a tenant has to keep. The rest verifies as before: the tree keeps every leaf. */
 export class Retention {
   readonly #parts: RetentionParts;
 
@@ -69,14 +69,14 @@ export class Retention {
   /**
    * Deletes the records before a cut, as `findCut` chooses it; genesis, keys and some events stay. A `retention` record
    * and the hashes of what goes are durable before anything is deleted; when it resolves the bytes are gone from the
-   * disk. After an error or a crash, ask again: it goes on where it ended. Nothing may be recorded meanwhile.
+   * disk. An interrupted prune can be rerun. Nothing may be recorded meanwhile.
    * Throws NOT_FOUND for a tenant without evidence, EVIDENCE_UNAVAILABLE for a chain that is not sound, INVALID_PARAMS
    * where every record is older.
    */
   async prune(tenant: string, request: PruneRequest, { compact, forget, onProgress }: PruneTools): Promise<Pruned> {
     const { store, chains, writer, verify } = this.#parts;
     const chain = chains.get(tenant);
-    // What is not sound is evidence of that: it must not go.
+    // A broken chain is evidence of the damage: nothing of it may be deleted.
     const { firstBad: bad } = await verify(tenant, (checked) => onProgress?.(checked, "sound"));
     if (bad !== undefined) throw unsound(tenant, bad.seq, bad.detail);
     const from = await readFirstKept(store, tenant);
@@ -90,12 +90,12 @@ export class Retention {
     const records = await sweepPruned(store, tenant, firstKept, (deleted) => onProgress?.(deleted, "deleted"));
     writer.forgetSessions();
     await forget(firstKept);
-    // Where nothing was left to delete, too: an earlier attempt may have ended before this.
+    // Also where nothing was left to delete: an earlier attempt may have ended before this.
     if (firstKept > 0) await compact(tenantRange(tenant));
     return { firstKept, records, firstYounger: cut.firstYounger };
   }
 
-  /** COMMIT POINT: from here on the records before the cut are about to go, and the chain says so. */
+  /** COMMIT POINT: from here on the records before the cut are going to be deleted, and the chain records it. */
   async #announce(
     chain: EvidenceChain,
     { firstKept, removed }: Cut,
@@ -130,8 +130,8 @@ function nothingLeft(before: string): GatewayError {
 const atOnce = 256;
 
 /**
- * Deletes every record before the cut that does not stay, with its private fields and all that leads to it. Each batch
- * leaves the rest as good as it was: who is stopped half way begins again. Returns how many records went.
+ * Deletes every record before the cut that is not kept, with its private fields and its index entries. Each batch
+ * leaves the rest sound, so that an interrupted prune can be rerun. Returns the number of deleted records.
  */
 async function sweepPruned(
   store: EvidenceStore,
@@ -179,8 +179,8 @@ class Sweep {
   }
 
   /**
-   * Where the session goes on after the cut, the last entry before it stays: the record after is checked by what it
-   * leads to. The session itself goes with its last record, and not before, so that it cannot begin anew meanwhile.
+   * Keeps the last entry before the cut of a session that continues after it: the next record is checked by what it
+   * leads to. The session is deleted with its last record, and not before, so that it cannot begin anew meanwhile.
    */
   async #forgetAction({ seq, session: { id, index } }: ActionRecord): Promise<BatchOperation[]> {
     const indexAt = (at: number): string => sessionRecordKey(this.#tenant, id, at);
@@ -199,17 +199,17 @@ class Sweep {
   }
 }
 
-/** Where a chain may be cut. */
+/** A place at which a chain may be cut. */
 export interface Cut {
-  /** The first record that stays with all that follow. */
+  /** The first record that is kept together with all that follow. */
   readonly firstKept: number;
-  /** Records before it that go. */
+  /** Records before it that are deleted. */
   readonly removed: number;
   /** The first record that is not older than asked for; null where all are older. */
   readonly firstYounger: number | null;
 }
 
-/** More than this many unfinished actions and approvals are not followed: the cut stays before them. */
+/** Beyond this many unfinished actions and approvals, the search stops: the cut stays before them. */
 const maxUnfinished = 100_000;
 
 /**
@@ -233,12 +233,12 @@ export async function findCut(store: EvidenceStore, tenant: string, from: number
 
 interface OpenApproval {
   isOver: boolean;
-  /** Break-glass was used, and nobody has accounted for it yet. */
+  /** Break-glass was used, and its post-mortem is missing. */
   owesPostMortem: boolean;
 }
 
 /**
- * What has begun in the records so far and may go on in later ones: actions without outcome, and approvals from the
+ * Actions and approvals of the records so far that later records may continue: actions without outcome, and approvals from the
  * decision that was held to their end, or to the post-mortem where break-glass was used.
  */
 class Unfinished {

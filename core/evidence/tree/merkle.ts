@@ -17,7 +17,7 @@ export function leafHash(recordDigest: string): Buffer {
   return hash("sha256", leafInput, "buffer");
 }
 
-/** Whether a leaf's content is this digest. Any text may be asked about. */
+/** Checks that a leaf's content is this digest. False for any other text. */
 export function isLeafOf(leaf: Uint8Array, recordDigest: string): boolean {
   return /^[0-9a-f]{64}$/.test(recordDigest) && Buffer.compare(leafHash(recordDigest), leaf) === 0;
 }
@@ -35,7 +35,7 @@ export interface LeafRange {
   readonly end: number;
 }
 
-/** Where RFC 6962 splits `count` > 1 leaves: the largest power of two below `count`. */
+/** The RFC 6962 split of `count` > 1 leaves: the largest power of two below `count`. */
 function splitPoint(count: number): number {
   let split = 1;
   while (split * 2 < count) split *= 2;
@@ -83,7 +83,7 @@ export function consistencyPath(from: number, to: number): LeafRange[] {
   return path.reverse();
 }
 
-/** Whether `proof` leads from a leaf's hash to the root of a tree of `size` leaves. Says no to a proof of another length. */
+/** Checks that `proof` leads from a leaf's hash to the root of a tree of `size` leaves. False for a proof of another length. */
 export function verifyInclusion(
   leaf: Uint8Array,
   index: number,
@@ -105,7 +105,7 @@ export function verifyInclusion(
   return last === 0 && Buffer.compare(hashed, root) === 0;
 }
 
-/** Whether `proof` shows that the tree of `from` leaves with `fromRoot` is the beginning of the one of `to` with `toRoot`. */
+/** Checks that the tree of `from` leaves with `fromRoot` is the beginning of the one of `to` with `toRoot`. */
 export function verifyConsistency(
   from: number,
   fromRoot: Uint8Array,

@@ -6,11 +6,11 @@ import { tileWidth } from "./tile.ts";
 const textPattern = /^([1-9]\d{0,15}) ((?:[0-9a-f]{64})*)$/;
 
 /**
- * What a chain keeps of its pruned records: where it begins now, and the leaf hashes from the last full tile up to
+ * The remains of a chain's pruned records: the first kept record, and the leaf hashes from the last full tile up to
  * there, which no tile holds until the chain has grown past it. All leaves before those are in full tiles.
  */
 export class PrunedPrefix {
-  /** The first record that stays with all that follow. */
+  /** The first record that is kept together with all that follow. */
   readonly firstKept: number;
   readonly #edge: Buffer;
 

@@ -12,7 +12,7 @@ import { compareWithNote, type Witness } from "../witness/witness.ts";
 import type { RecordRules } from "./record-rule.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 
-/** What a verdict rests on besides the data folder: all of it comes from outside. */
+/** The trust that a verdict rests on besides the data folder: all of it comes from outside. */
 export interface OutsideTrust {
   /** First keys of chains, as their operator published them. With none, any first key is taken. */
   readonly keys: readonly VerifyingKey[];
@@ -32,18 +32,18 @@ export interface ChainVerdict {
   readonly first_bad: { readonly seq?: number; readonly reason: Reason; readonly detail: string } | null;
   /** Sound records from the first on, pruned ones included. */
   readonly records: number;
-  /** Where the chain begins since it was pruned; absent where it was not. */
+  /** The first record that was kept by a pruning; absent where there was none. */
   readonly first_kept?: number;
   readonly head: string | null;
 }
 
-/** What is wrong with a chain as seen from outside. */
+/** A fault of a chain as seen from outside. */
 export interface Flaw {
   readonly reason: Reason;
   readonly detail: string;
 }
 
-/** Verifies a tenant's chain, then weighs it against keys and witnesses from outside. */
+/** Verifies a tenant's chain, then compares it with keys and witnesses from outside. */
 export async function judgeChain(
   store: EvidenceStore,
   tenant: string,
@@ -71,7 +71,7 @@ export function graded(reason: Reason): { readonly verdict: EvidenceVerdict; rea
   return { verdict, exit: exitCodes[verdict] };
 }
 
-/** What is wrong seen from outside; else how far the chain can be trusted. */
+/** Returns the fault seen from outside, or the verdict that the chain deserves. */
 async function weigh(
   store: EvidenceStore,
   { tenant, head }: VerifyReport,
@@ -121,11 +121,11 @@ async function findStale(
   return { reason: "stale", detail: `the latest checkpoint is of ${checkpoint.time}` };
 }
 
-/** What witnesses say of the chains a data folder should hold. */
+/** The chains that a data folder should hold according to its witnesses. */
 interface ListVerdict {
   /** Chains that a witness has seen and the folder does not hold, by the tenant the folder's own list names. */
   readonly gone: ReadonlyMap<string, Flaw>;
-  /** Set where a witness has seen another list than the folder knows of: then nobody can say which chains are gone. */
+  /** Set where a witness has seen a list that the folder does not have: then the missing chains cannot be named. */
   readonly flaw: Flaw | undefined;
 }
 
@@ -169,7 +169,7 @@ async function findList(witness: Witness, { id, told, held }: Known): Promise<re
   return read === undefined ? undefined : told.find((list) => coversEntries(read, list));
 }
 
-/** A witness is told the list along with the chains: one that knows a chain and no list knows it under another name. */
+/** The list is published with the chains: a witness that has a chain and no list has it under another name. */
 async function hasSeenAny(witness: Witness, chains: ReadonlySet<string>): Promise<boolean> {
   for (const chain of chains) if ((await witness.latest(chain)) !== undefined) return true;
   return false;

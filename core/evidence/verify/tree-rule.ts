@@ -11,7 +11,7 @@ import { TileTree } from "../tree/tile.ts";
 /** The stored checkpoints that stay, in order. */
 type CheckpointIterator = AbstractIterator<EvidenceStore, string, string>;
 
-/** The record taken last; its time is not known where it was pruned. */
+/** The last accepted record; its time is unknown where it was pruned. */
 interface Last {
   readonly seq: number;
   readonly leaf: Buffer;
@@ -19,7 +19,7 @@ interface Last {
 }
 
 /**
- * What must hold between a chain's records, its tree and its checkpoints: every tile is the one the records make, every
+ * Checks a chain's tree and checkpoints against its records: every tile is the one the records make, every
  * stored checkpoint has the root and the last record of its size, signed by the keys that the chain had introduced by
  * then. Memory does not grow with the chain, but by some 100 bytes a rotation.
  */
@@ -50,7 +50,7 @@ export class TreeRules {
     return this.#history;
   }
 
-  /** Takes the next record of the chain; says which rule it breaks. */
+  /** Accepts the next record of the chain; returns the rule it breaks. */
   async check(record: EvidenceRecord, hash: string): Promise<ChainFault | undefined> {
     this.#chain = record.chain;
     const introduces = record.kind === "genesis" || record.kind === "key";
@@ -58,7 +58,7 @@ export class TreeRules {
     return broken ?? (await this.#grow({ seq: record.seq, leaf: leafHash(hash), time: record.time }));
   }
 
-  /** Takes the next record where its leaf is all that is left of it. */
+  /** Accepts the leaf of the next record where the record was pruned. */
   async checkPruned(seq: number, leaf: Buffer): Promise<ChainFault | undefined> {
     return this.#grow({ seq, leaf, time: undefined });
   }

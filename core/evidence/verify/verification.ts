@@ -19,7 +19,7 @@ export interface VerifyReport {
   /** The last record of a sound chain; null for an empty one and for one that is not sound. */
   readonly head: ChainHead | null;
   readonly firstBad?: FirstBad;
-  /** Of sound records: why the tenant is refused nevertheless, such as the word of a witness. */
+  /** The reason for which the tenant is refused although its records are sound, such as a witness that contradicts. */
   readonly refused?: string;
   /** The first record after those that were pruned; absent where none were. */
   readonly firstKept?: number;
@@ -34,8 +34,8 @@ const chunkSize: object = { highWaterMarkBytes: 1_048_576 };
 /**
  * Reads a tenant's whole chain and checks every record, link and rule, the tree over it, every stored checkpoint and
  * its signatures, that the chain reaches its high-water mark with the marked digest, and that what was pruned is proven
- * and said. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
- * A store that cannot be read is a bad record, not an error. `onProgress` hears the number of sound records so far.
+ * and recorded. Reads a snapshot and streams it: memory does not grow with the chain, and appends go on.
+ * A store that cannot be read is a bad record, not an error. `onProgress` receives the number of sound records so far.
  * Throws EVIDENCE_UNAVAILABLE when the store is closed meanwhile.
  */
 export async function verifyChain(
@@ -167,8 +167,8 @@ interface PrunedWalkParts {
 const progressEvery = 256;
 
 /**
- * Checks what is left before the cut: each leaf takes its part in the tree, which every checkpoint then signs for; each
- * record that is there, because it stays or because its turn to be deleted has not come, is the one of its leaf.
+ * Checks the remains before the cut: each leaf is part of the tree, which every checkpoint signs; each
+ * record that is there, because it is kept or not deleted yet, is the one of its leaf.
  * Leaves `walk` before the first record that was kept.
  */
 class PrunedWalk {

@@ -7,7 +7,7 @@ export interface PublishedHeads {
   readonly pending: readonly TenantIndexEntry[] | null;
 }
 
-/** What a witness, by its configured name, was told. Throws where the store holds something else. */
+/** Reads the heads that were published to a witness, by its configured name. Throws where the entry is damaged. */
 export async function readPublishedHeads(store: EvidenceStore, witness: string): Promise<PublishedHeads> {
   const text = await store.get(publishedHeadsKey(witness));
   if (text === undefined) return { confirmed: null, pending: null };
@@ -16,13 +16,13 @@ export async function readPublishedHeads(store: EvidenceStore, witness: string):
   return told;
 }
 
-/** Every list that any witness was told. */
+/** Lists every published list of heads, of any witness. */
 export async function listPublishedHeads(store: EvidenceStore): Promise<readonly (readonly TenantIndexEntry[])[]> {
   const told = [...(await readPublishedHeadsByKey(store)).values()];
   return told.flatMap(({ pending, confirmed }) => [pending, confirmed]).filter((list) => list !== null);
 }
 
-/** What each witness was told, by the key it lies at. What is no list is none. */
+/** Reads the published heads of each witness, by their key. Skips entries that are no list. */
 export async function readPublishedHeadsByKey(store: EvidenceStore): Promise<ReadonlyMap<string, PublishedHeads>> {
   const byKey = new Map<string, PublishedHeads>();
   for await (const [key, text] of store.iterator(publishedHeadsRange())) {

@@ -3,7 +3,7 @@ import type { SigningKey, VerifyingKey } from "../../action/signing-key.ts";
 import { isSignedBy, parseNote, signNote } from "../tree/checkpoint.ts";
 import { leafHash, rootOf } from "../tree/merkle.ts";
 
-/** Where one chain of an installation stood when a witness was told. */
+/** The head of one chain of an installation when it was published. */
 export interface TenantIndexEntry {
   readonly tenant: string;
   readonly chain: string;
@@ -14,7 +14,7 @@ export interface TenantIndexEntry {
   readonly salt: string;
 }
 
-/** What a meta-log's note says: how many chains there are, and the root over all of them. */
+/** The content of a tenant index's note: the number of chains, and the root over all of them. */
 interface TenantIndexNote {
   readonly size: number;
   readonly root: Buffer;
@@ -44,14 +44,14 @@ export function readTenantIndex(text: string, installation: string, key: Verifyi
   return isSigned ? parseTenantIndex(text, installation) : undefined;
 }
 
-/** What a note of this installation says, whoever signed it; undefined for any other. */
+/** Parses a note of this installation without checking its signature; undefined for any other. */
 export function parseTenantIndex(text: string, installation: string): TenantIndexNote | undefined {
   const [origin, size = "", root = "", ...rest] = parseNote(text)?.text.split("\n") ?? [];
   if (rest.length !== 1 || origin !== originOf(installation) || !/^(?:0|[1-9]\d{0,9})$/.test(size)) return undefined;
   return { size: Number(size), root: Buffer.from(root, "base64") };
 }
 
-/** Whether a note was made over exactly these entries. */
+/** Checks that a note is over exactly these entries. */
 export function coversEntries(note: TenantIndexNote, entries: readonly TenantIndexEntry[]): boolean {
   return note.size === entries.length && tenantIndexRoot(entries).equals(note.root);
 }

@@ -15,9 +15,9 @@ import {
 import { compareWithNote, describeContradiction, type Witness, type WitnessFeedOptions } from "./witness.ts";
 
 /**
- * Tells one witness where every chain stands, and believes the witness where the two disagree: before a chain is told
- * for the first time, it is compared with what the witness has. A chain that is behind or forked is refused, and its
- * witness told nothing more about it.
+ * Publishes the head of every chain to one witness, and trusts the witness where the two disagree: before a chain is published
+ * for the first time, it is compared with the witness's note. A chain that is behind or forked is refused and no longer
+ * published.
  */
 export class WitnessFeed {
   readonly witness: Witness;
@@ -32,13 +32,13 @@ export class WitnessFeed {
     this.#meta = new TenantIndexFeed(witness, options);
   }
 
-  /** Compares every chain, and the list of chains, with what the witness has. Rejects where it cannot be asked. */
+  /** Compares every chain, and the tenant index, with the witness's notes. Rejects where the witness does not answer. */
   async compare(): Promise<void> {
     for (const chain of this.#chains()) await this.#compareOnce(chain);
     await this.#meta.compareOnce();
   }
 
-  /** Brings the witness up to date. Rejects at the first note it does not take; the next push goes on from there. */
+  /** Publishes to the witness whatever is new. Rejects at the first note it refuses; the next push continues from there. */
   async push(): Promise<void> {
     await this.compare();
     for (const chain of this.#chains()) await this.#tell(chain);
@@ -54,7 +54,7 @@ export class WitnessFeed {
     const note = await store.get(checkpointKey(tenant));
     const checkpoint = note === undefined ? undefined : parseCheckpoint(note);
     if (note === undefined || checkpoint === undefined || checkpoint.size <= (this.#told.get(chain) ?? 0)) return;
-    // It stays in the store first: what a witness knows must be provable here.
+    // Kept in the store first: a checkpoint that a witness has must be provable here.
     await store.put(checkpointAtKey(tenant, checkpoint.size), note, durably);
     await this.witness.append(chain, note, checkpoint.time);
     this.#told.set(chain, checkpoint.size);
@@ -90,7 +90,7 @@ export class WitnessFeed {
 
 const saltBytes = 16;
 
-/** Tells one witness which chains there are, all in one hash, so that none can be removed as a whole. */
+/** Publishes the tenant index to one witness, all chains in one hash, so that none can be removed as a whole. */
 class TenantIndexFeed {
   readonly #witness: Witness;
   readonly #options: WitnessFeedOptions;
@@ -101,7 +101,7 @@ class TenantIndexFeed {
     this.#options = options;
   }
 
-  /** Compares the list that was told with what the witness has and with the chains there are, once. */
+  /** Compares the published heads with the witness's note and with the chains of the store, once. */
   async compareOnce(): Promise<void> {
     if (this.#compared) return;
     const installation = await this.#installation();
@@ -110,7 +110,7 @@ class TenantIndexFeed {
     this.#compared = true;
   }
 
-  /** Tells where all chains stand, unless that is what the witness was told last. */
+  /** Publishes the heads of all chains, unless they are those that were published last. */
   async push(): Promise<void> {
     const { store, clock } = this.#options;
     const entries = await this.#entries();

@@ -27,7 +27,7 @@ interface WitnessPublisherOptions extends WitnessFeedOptions {
   readonly witnesses: readonly WitnessConfig[];
   /** A chain without a record for so long gets a heartbeat; 0 for none. */
   readonly heartbeatMs: number;
-  /** Hears each attempt to tell a witness. One that fails blocks no action. */
+  /** Called for each attempt to publish to a witness. A failed one blocks no action. */
   readonly onPush: (result: "published" | "failed") => void;
   readonly onWarning: (message: string, fields: object) => void;
 }
@@ -54,7 +54,7 @@ export interface PublishedKeys {
   readonly keys: readonly PublishedKey[];
 }
 
-/** What each witness says of a chain; `unreachable` where it could not be asked, `no_record` where it has nothing. */
+/** The comparison of a chain with one witness: `unreachable` where the witness did not answer, `no_record` where it has no note. */
 export interface WitnessComparison {
   readonly witness: string;
   readonly verdict: WitnessResult["verdict"] | "no_record" | "unreachable";
@@ -64,7 +64,7 @@ export interface WitnessComparison {
 
 const shutdownGraceMs = 10_000;
 
-/** What makes evidence visible outside this process: witnesses that are told, heartbeats of idle chains, checkpoints. */
+/** Publishes evidence outside this process: checkpoints to witnesses and to callers, and heartbeats of idle chains. */
 export class WitnessPublisher {
   readonly #options: WitnessPublisherOptions;
   readonly #schedule: WitnessSchedule;
@@ -81,7 +81,7 @@ export class WitnessPublisher {
     this.#heartbeat = intervalMs === 0 ? null : new Heartbeat({ ledger, intervalMs, onFailure });
   }
 
-  /** Compares every chain with every witness that answers, refuses what does not fit, then begins. */
+  /** Compares every chain with every witness that answers, refuses those that do not match, then begins to publish. */
   static async start(options: WitnessPublisherOptions): Promise<WitnessPublisher> {
     const witnesses = options.witnesses.map(openWitness);
     const feeds = options.witnesses.map(({ intervalMs }, index) => {
@@ -113,12 +113,12 @@ export class WitnessPublisher {
     throw new GatewayError("EVIDENCE_UNAVAILABLE", `chain of tenant \`${tenant}\` ${history}`);
   }
 
-  /** Asks every witness about a tenant's chain as it is now. A chain that one contradicts is refused. */
+  /** Compares a tenant's chain with every witness. A chain that one contradicts is refused. */
   async ask(tenant: string): Promise<readonly WitnessComparison[]> {
     return Promise.all(this.#witnesses.map((witness) => this.#ask(witness, tenant)));
   }
 
-  /** Tells the witnesses where things ended, for at most 10 s. */
+  /** Publishes the final heads, for at most 10 s. */
   async stop(): Promise<void> {
     await this.#heartbeat?.stop();
     const late = new AbortController();
@@ -151,7 +151,7 @@ export class WitnessPublisher {
     return testimony;
   }
 
-  /** Of a tenant that has no evidence here, and maybe had some when the witness was told. */
+  /** Compares a tenant that has no evidence here with what was published of it before. */
   async #testimonyOfGone(witness: Witness, tenant: string): Promise<Omit<WitnessComparison, "witness">> {
     const { confirmed, pending } = await readPublishedHeads(this.#options.store, witness.name);
     const entry = [...(confirmed ?? []), ...(pending ?? [])].find((each) => each.tenant === tenant);
@@ -187,7 +187,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What a heartbeat needs of the ledger. */
+/** The part of the ledger that heartbeats use. */
 interface BeatingLedger {
   status(): readonly ChainStatus[];
   recordEvent(tenant: string, kind: "heartbeat", detail: JsonObject): Promise<void>;
@@ -201,7 +201,7 @@ interface HeartbeatOptions {
 }
 
 /**
- * Lets idle chains beat: a chain that says nothing for longer than its heartbeat was stopped, or cut.
+ * Records heartbeats of idle chains: a chain without a record for longer than its heartbeat was stopped, or cut.
  * The first beat comes between one and two intervals after the last record.
  */
 export class Heartbeat {
@@ -244,11 +244,11 @@ interface ScheduledFeed {
 
 interface WitnessScheduleOptions {
   readonly feeds: readonly ScheduledFeed[];
-  /** Hears each push. An error says what the witness did not take, or could not be asked; it never blocks an action. */
+  /** Called for each push, with an error where the witness refused or did not answer. It never blocks an action. */
   readonly onPush: (witness: string, error: unknown) => void;
 }
 
-/** Tells each witness at its own interval, one push at a time, and once more at the end. */
+/** Pushes to each witness at its own interval, one push at a time, and once more at the end. */
 export class WitnessSchedule {
   readonly #options: WitnessScheduleOptions;
   readonly #timers: readonly NodeJS.Timeout[];
@@ -261,7 +261,7 @@ export class WitnessSchedule {
     );
   }
 
-  /** Compares every chain with every witness that can be asked, then begins to push. */
+  /** Compares every chain with every witness that answers, then begins to push. */
   static async start(options: WitnessScheduleOptions): Promise<WitnessSchedule> {
     await Promise.all(
       options.feeds.map(({ feed }) => feed.compare().catch((error) => options.onPush(feed.witness.name, error))),
@@ -269,7 +269,7 @@ export class WitnessSchedule {
     return new WitnessSchedule(options);
   }
 
-  /** Resolves when every witness was told where things ended, or did not take it. */
+  /** Resolves when every witness has taken or refused the final heads. */
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     await Promise.all(this.#running.values());

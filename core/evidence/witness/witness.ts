@@ -15,9 +15,9 @@ import type { TileReader } from "../tree/tile-reader.ts";
 export interface Witness {
   /** Its name in the configuration. */
   readonly name: string;
-  /** Keeps a note as the latest of its log. Kept when it resolves. */
+  /** Stores a note as the latest of its log. Stored when it resolves. */
   append(log: string, note: string, time: string): Promise<void>;
-  /** The latest note of a log; undefined where the witness never had one. Rejects when it cannot be asked. */
+  /** The latest note of a log; undefined where the witness never had one. Rejects when the witness does not answer. */
   latest(log: string): Promise<string | undefined>;
 }
 
@@ -32,14 +32,14 @@ export function checkLog(log: string): void {
 }
 
 /**
- * What a witness's latest note says of a chain. `behind`: the chain is shorter than it was. `forked`: it is another
- * history, or its keys are not those it had. `unreadable`: the note says nothing.
+ * The comparison of a chain with a witness's latest note. `behind`: the chain is shorter than it was. `forked`: it is another
+ * history, or its keys are not those it had. `unreadable`: the note is no checkpoint of the chain.
  */
 export type WitnessResult =
   | { readonly verdict: "consistent" | "behind" | "forked"; readonly size: number }
   | { readonly verdict: "unreadable" };
 
-/** Why a tenant is refused whose chain a witness contradicts; undefined where it does not. */
+/** Describes the contradiction for which a tenant is refused; undefined where the witness does not contradict. */
 export function describeContradiction(
   testimony: WitnessResult,
   witness: string,
@@ -68,12 +68,12 @@ export async function compareWithNote(
   return { verdict: (await tree.root(size)).equals(checkpoint.root) ? "consistent" : "forked", size };
 }
 
-/** What a feed needs of the ledger. */
+/** The part of the ledger that a feed uses. */
 export interface WitnessedLedger {
   status(): readonly ChainStatus[];
   /** Refuses a tenant from now on. */
   refuse(tenant: string, reason: string): void;
-  /** Lets no new chain begin from now on. */
+  /** Refuses to begin new chains from now on. */
   refuseNew(reason: string): void;
 }
 
