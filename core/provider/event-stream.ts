@@ -136,7 +136,9 @@ function endOf(api: ModelApi, { event, data }: WireEvent): StreamEnd | undefined
 /** The provider's fault in an end that raised no error. */
 function faultOf(end: StreamEnd | undefined): GatewayError | undefined {
   if (end === undefined) return new GatewayError("CANCELLED", "the reader left before the end of the answer");
-  return end === "done" ? undefined : new GatewayError("PROVIDER_UNAVAILABLE", "it ended its stream in an error");
+  return end === "done"
+    ? undefined
+    : new GatewayError("PROVIDER_UNAVAILABLE", "the provider ended its stream with an error");
 }
 
 async function drain(exchange: ProviderExchange): Promise<void> {

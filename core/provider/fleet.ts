@@ -42,7 +42,7 @@ interface CandidateRequest {
 export class ProviderFleet {
   readonly #configs: readonly ProviderConfig[];
   readonly #routes: readonly ModelRoute[];
-  readonly #table: RouteTable;
+  readonly #table: ModelRouteTable;
   readonly #clock: Clock;
   readonly #dropHints: ReadonlySet<string>;
   readonly #providers: ReadonlyMap<string, Provider>;
@@ -53,7 +53,7 @@ export class ProviderFleet {
     const ports: ProviderPorts = { ...options, random, onEvent, delays };
     this.#configs = providers;
     this.#routes = routes;
-    this.#table = new RouteTable(routes);
+    this.#table = new ModelRouteTable(routes);
     this.#clock = options.clock;
     this.#dropHints = new Set(options.dropHints);
     const enabled = providers.filter((config) => config.enabled);
@@ -164,7 +164,7 @@ function translatable(
 }
 
 /** The providers of each model. A provider that no route names is never called. */
-export class RouteTable {
+export class ModelRouteTable {
   readonly #routes: ReadonlyMap<string, ModelRoute>;
 
   constructor(routes: readonly ModelRoute[]) {

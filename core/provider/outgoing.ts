@@ -103,7 +103,7 @@ export class ProviderSecret {
   /** Throws PROVIDER_INVALID for bytes that contain the key. */
   refuse(bytes: Uint8Array): void {
     if (this.#key === null || !asBuffer(bytes).includes(this.#key)) return;
-    throw new GatewayError("PROVIDER_INVALID", "expected an answer without the gateway's own key, got it");
+    throw new GatewayError("PROVIDER_INVALID", "expected an answer without the gateway's own key, got one with it");
   }
 }
 

@@ -32,7 +32,7 @@ export class Backoff {
   }
 
   /** Resolves when an attempt is allowed. Rejects with UPSTREAM_UNAVAILABLE where that takes more than a second. */
-  async pass(): Promise<void> {
+  async wait(): Promise<void> {
     const waitMs = this.remainingMs;
     if (waitMs > maxWaitMs)
       throw new GatewayError("UPSTREAM_UNAVAILABLE", `the last attempt failed; the next one is in ${waitMs} ms`);

@@ -100,7 +100,7 @@ export class Catalog {
       return {
         upstream,
         name: `(${list})`,
-        reason: `its \`${keys[list]}\` is no string of at most ${maxKey} characters`,
+        reason: `expected \`${keys[list]}\` to be a string of at most ${maxKey} characters`,
       };
     });
   }
@@ -119,7 +119,7 @@ export class Catalog {
       const one = read(definition);
       if ("reason" in one) withheld.push(one);
       else if (items.has(one.key))
-        withheld.push({ upstream: this.#options.upstream, name: one.key, reason: "it is listed twice" });
+        withheld.push({ upstream: this.#options.upstream, name: one.key, reason: "the name is listed twice" });
       else items.set(one.key, one.item);
     }
     this.#report(withheld);

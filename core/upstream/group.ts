@@ -192,7 +192,11 @@ class MergedList<T extends { readonly upstream: string }> {
       const owner = byKey.get(key);
       if (owner === undefined) byKey.set(key, item);
       else
-        conflicts.push({ upstream: item.upstream, name: key, reason: `upstream \`${owner.upstream}\` has it already` });
+        conflicts.push({
+          upstream: item.upstream,
+          name: key,
+          reason: `the name belongs to upstream \`${owner.upstream}\``,
+        });
     }
     this.byKey = byKey;
     this.items = [...byKey.values()];

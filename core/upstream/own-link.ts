@@ -63,7 +63,7 @@ export class OwnLink implements Link {
   }
 
   async #connect(): Promise<UpstreamConnection> {
-    await this.#backoff.pass();
+    await this.#backoff.wait();
     const { clientInfo, capabilities, era, listener } = this.#scope;
     const connection = await this.#upstream.open({
       clientInfo,

@@ -75,7 +75,7 @@ export class SharedConnection {
   }
 
   async #connect(): Promise<RpcConnection> {
-    await this.#backoff.pass();
+    await this.#backoff.wait();
     const listener: ConnectionListener = {
       onNotification: (_, notification) => this.#deliver(notification),
       onRequest: async (_, { method }) => {
@@ -144,7 +144,7 @@ export class SharedLink implements Link {
   readonly #shared: SharedConnection;
   readonly #scope: GroupScope;
   readonly #member: Member;
-  /** Of the open connection; undefined while there is none. */
+  /** The view of the open connection; undefined while there is none. */
   #view: ConnectionView | undefined;
 
   constructor(shared: SharedConnection, scope: GroupScope) {

@@ -42,7 +42,7 @@ export class ToolReader {
   /** Returns the tool, or the reason for which it is hidden from clients. */
   read(definition: JsonObject): ListedTool | string {
     const text = JSON.stringify(definition);
-    if (text.length > maxDefinition) return `its definition is longer than ${maxDefinition} characters`;
+    if (text.length > maxDefinition) return `the definition is longer than ${maxDefinition} characters`;
     const key = contentDigest(text);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
@@ -66,9 +66,9 @@ export class ToolReader {
     const { name: upstream, toolPrefix, trustAnnotations } = this.#settings;
     const exposedName = `${toolPrefix}${String(name)}`;
     if (typeof name !== "string" || !toolNamePattern.test(name) || !toolNamePattern.test(exposedName)) {
-      return "its name is not 1 to 128 letters, digits, `_`, `-` or `.`";
+      return "the name is not 1 to 128 letters, digits, `_`, `-` or `.`";
     }
-    if (!isJsonObject(inputSchema)) return "it has no input schema";
+    if (!isJsonObject(inputSchema)) return "the tool has no input schema";
     const fault = schemaFault(inputSchema) ?? (outputSchema === undefined ? undefined : schemaFault(outputSchema));
     if (fault !== undefined) return fault;
     const annotations = isJsonObject(definition.annotations) ? definition.annotations : {};
@@ -139,9 +139,9 @@ class SchemaSurvey {
   /** Visits every object once and collects those with references. Returns the first fault. */
   walk(value: Json, depth: number): string | undefined {
     if (typeof value !== "object" || value === null) return undefined;
-    if (depth > maxDepth) return `its schema is more than ${maxDepth} levels deep`;
+    if (depth > maxDepth) return `the schema is more than ${maxDepth} levels deep`;
     if (isJsonObject(value)) {
-      if (++this.#count > maxSubschemas) return `its schema has more than ${maxSubschemas} subschemas`;
+      if (++this.#count > maxSubschemas) return `the schema has more than ${maxSubschemas} subschemas`;
       const fault = this.#noteReferences(value);
       if (fault !== undefined) return fault;
     }
@@ -156,7 +156,7 @@ class SchemaSurvey {
     for (const keyword of references) {
       const target = schema[keyword];
       if (typeof target !== "string") continue;
-      if (!target.startsWith("#")) return "its schema refers to another document";
+      if (!target.startsWith("#")) return "the schema refers to another document";
       if (!this.#referring.includes(schema)) this.#referring.push(schema);
     }
     for (const keyword of ["$anchor", "$dynamicAnchor"]) {
@@ -183,7 +183,7 @@ class SchemaSurvey {
           onPath.delete(top.schema);
           done.add(top.schema);
           stack.pop();
-        } else if (onPath.has(next)) return "its schema has a reference that leads back to itself";
+        } else if (onPath.has(next)) return "the schema has a reference that leads back to itself";
         else if (!done.has(next)) enter(next);
       }
     }

@@ -81,7 +81,7 @@ export class Upstream {
     this.#admit();
     this.#opening++;
     try {
-      await this.#backoff.pass();
+      await this.#backoff.wait();
       if (this.#isClosed) throw new GatewayError("STOPPING");
       const connection = await this.#connect(options);
       this.#onOpened(connection);

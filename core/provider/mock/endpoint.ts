@@ -5,13 +5,13 @@ import type { ProviderEndpoint, ProviderExchange, ProviderRequest, ResponseHead 
 import { pause } from "../provider.ts";
 import { complete, errorOf } from "./completion.ts";
 
-/** A provider in the gateway itself: it speaks chat completions, opens no socket, and answers the same to the same. */
+/** A provider inside the gateway: chat completions without a socket, and the same response to the same request. */
 export class MockProviderEndpoint implements ProviderEndpoint {
   readonly api: ModelApi = "chat";
   readonly #open: Set<MockExchange> = new Set();
 
   send({ body, stream }: ProviderRequest): ProviderExchange {
-    const exchange = new MockExchange(perform(JSON.parse(body) as JsonObject, stream), () =>
+    const exchange = new MockExchange(scriptResponse(JSON.parse(body) as JsonObject, stream), () =>
       this.#open.delete(exchange),
     );
     this.#open.add(exchange);
@@ -19,11 +19,12 @@ export class MockProviderEndpoint implements ProviderEndpoint {
   }
 
   async close(): Promise<void> {
-    for (const exchange of this.#open) exchange.fail(new GatewayError("PROVIDER_UNAVAILABLE", "it was closed"));
+    for (const exchange of this.#open)
+      exchange.fail(new GatewayError("PROVIDER_UNAVAILABLE", "the provider was closed"));
   }
 }
 
-function perform(request: JsonObject, stream: boolean): Performance {
+function scriptResponse(request: JsonObject, stream: boolean): ResponseScript {
   const { plan, body, events } = complete(request);
   const { stallMs, pauseMs, diesAfter, failure } = plan;
   const type = failure === null && stream ? "text/event-stream" : "application/json";
@@ -42,12 +43,12 @@ function bytesOf(body: JsonObject): Uint8Array {
   return Buffer.from(JSON.stringify(body));
 }
 
-/** An answer as it is going to be given. */
-interface Performance {
+/** A response with its timing. */
+interface ResponseScript {
   readonly head: ResponseHead;
-  /** Before the first byte. */
+  /** The delay before the first byte. */
   readonly stallMs: number;
-  /** Before each further chunk. */
+  /** The delay before each further chunk. */
   readonly pauseMs: number;
   readonly chunks: readonly Uint8Array[];
   /** True if the connection is lost after the chunks. */
@@ -57,25 +58,25 @@ interface Performance {
 /** An exchange without a connection: the response is known from the start. */
 class MockExchange implements ProviderExchange {
   readonly isReached = true;
-  readonly #performance: Performance;
+  readonly #script: ResponseScript;
   readonly #onEnd: () => void;
   readonly #stop: AbortController = new AbortController();
   #error: GatewayError | undefined;
   #next = 0;
-  #stalled = false;
+  #hasStalled = false;
 
-  constructor(performance: Performance, onEnd: () => void) {
-    this.#performance = performance;
+  constructor(script: ResponseScript, onEnd: () => void) {
+    this.#script = script;
     this.#onEnd = onEnd;
   }
 
   async head(): Promise<ResponseHead> {
     await this.#stall();
-    return this.#performance.head;
+    return this.#script.head;
   }
 
   async read(): Promise<Uint8Array | undefined> {
-    const { chunks, pauseMs, dies } = this.#performance;
+    const { chunks, pauseMs, dies } = this.#script;
     await this.#stall();
     if (this.#next > 0) await this.#wait(pauseMs);
     const chunk = chunks[this.#next++];
@@ -92,9 +93,9 @@ class MockExchange implements ProviderExchange {
   }
 
   async #stall(): Promise<void> {
-    if (this.#stalled) return;
-    this.#stalled = true;
-    await this.#wait(this.#performance.stallMs);
+    if (this.#hasStalled) return;
+    this.#hasStalled = true;
+    await this.#wait(this.#script.stallMs);
   }
 
   async #wait(ms: number): Promise<void> {

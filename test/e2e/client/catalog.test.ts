@@ -69,13 +69,13 @@ describe("the tools of upstreams that nobody trusts", () => {
 
   describe("with a schema that would harm whoever reads it [S28]", () => {
     for (const [name, reason] of [
-      ["remote_ref", "its schema refers to another document"],
-      ["relative_ref", "its schema refers to another document"],
-      ["own_cycle", "its schema has a reference that leads back to itself"],
-      ["cycle", "its schema has a reference that leads back to itself"],
-      ["vast", "its schema has more than 10000 subschemas"],
-      ["output_ref", "its schema refers to another document"],
-      ["no_schema", "it has no input schema"],
+      ["remote_ref", "the schema refers to another document"],
+      ["relative_ref", "the schema refers to another document"],
+      ["own_cycle", "the schema has a reference that leads back to itself"],
+      ["cycle", "the schema has a reference that leads back to itself"],
+      ["vast", "the schema has more than 10000 subschemas"],
+      ["output_ref", "the schema refers to another document"],
+      ["no_schema", "the tool has no input schema"],
     ] as const) {
       it(`hides ${name}, says why, and calls nothing by its name`, async () => {
         expect(await names()).not.to.include(name);
@@ -130,7 +130,7 @@ describe("the tools of upstreams that nobody trusts", () => {
       await call("claimed");
       expect(world.calls("first").filter(({ params }) => params?.name === "claimed").length).to.equal(1);
       expect(world.calls("second")).to.deep.equal([]);
-      const reason = "upstream `first` has it already";
+      const reason = "the name belongs to upstream `first`";
       expect(events("upstream_item_withheld").find(({ name }) => name === "claimed")).to.deep.include({
         upstream: "second",
         reason,

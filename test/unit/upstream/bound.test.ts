@@ -65,7 +65,7 @@ describe("Backoff", () => {
     const { clock } = setClock();
     const backoff = new Backoff(clock, () => Uint8Array.of(255));
     for (let failures = 0; failures < 4; failures++) backoff.failed();
-    expect(await fault(backoff.pass())).to.equal(
+    expect(await fault(backoff.wait())).to.equal(
       "UPSTREAM_UNAVAILABLE upstream unavailable: the last attempt failed; the next one is in 1597 ms",
     );
   });

@@ -68,12 +68,12 @@ describe("UpstreamGroup", () => {
         ["same", "a"],
         ["own", "b"],
       ]);
-      const withheld = { upstream: "b", name: "same", reason: "upstream `a` has it already" };
+      const withheld = { upstream: "b", name: "same", reason: "the name belongs to upstream `a`" };
       expect(group.withheld()).to.deep.equal([withheld]);
       expect(events).to.deep.include({ kind: "upstream_item_withheld", ...withheld });
     });
 
-    const badName = "its name is not 1 to 128 letters, digits, `_`, `-` or `.`";
+    const badName = "the name is not 1 to 128 letters, digits, `_`, `-` or `.`";
     const hidden: Readonly<Record<string, readonly [object, string]>> = {
       "a name with a space": [tool("read file"), badName],
       "a name like a method": [tool("resources/read"), badName],
@@ -81,16 +81,16 @@ describe("UpstreamGroup", () => {
       "129 characters": [tool("x".repeat(129)), badName],
       "an empty name": [tool(""), badName],
       "no name": [{ inputSchema: object }, badName],
-      "no schema": [{ name: "x" }, "it has no input schema"],
+      "no schema": [{ name: "x" }, "the tool has no input schema"],
       "a remote reference": [
         { name: "x", inputSchema: { $ref: "http://evil.example/" } },
-        "its schema refers to another document",
+        "the schema refers to another document",
       ],
       "a remote reference in its output": [
         tool("x", { outputSchema: { $ref: "http://evil.example/" } }),
-        "its schema refers to another document",
+        "the schema refers to another document",
       ],
-      "a circle": [{ name: "x", inputSchema: { $ref: "#" } }, "its schema has a reference that leads back to itself"],
+      "a circle": [{ name: "x", inputSchema: { $ref: "#" } }, "the schema has a reference that leads back to itself"],
     };
     for (const [name, [definition, reason]] of Object.entries(hidden)) {
       it(`withholds ${name}, and shows the others`, async () => {
@@ -105,7 +105,7 @@ describe("UpstreamGroup", () => {
       expect((await group.tools()).map(({ exposedName }) => exposedName)).to.deep.equal(["p.a"]);
       expect(group.withheld().map(({ name, reason }) => `${name.slice(0, 3)}: ${reason}`)).to.deep.equal([
         `xxx: ${badName}`,
-        "p.a: it is listed twice",
+        "p.a: the name is listed twice",
       ]);
     });
 
@@ -117,7 +117,7 @@ describe("UpstreamGroup", () => {
       const group = fleet.group(scope());
       expect((await group.tools()).map(({ name }) => name)).to.deep.equal(["good"]);
       expect(group.withheld()).to.deep.equal([
-        { upstream: "up", name: "big", reason: "its definition is longer than 1048576 characters" },
+        { upstream: "up", name: "big", reason: "the definition is longer than 1048576 characters" },
       ]);
     });
 

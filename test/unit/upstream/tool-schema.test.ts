@@ -21,8 +21,8 @@ describe("schemaFault(schema)", () => {
     it(`accepts ${name}`, () => expect(schemaFault(schema)).to.equal(undefined));
   }
 
-  const remote = "its schema refers to another document";
-  const endless = "its schema has a reference that leads back to itself";
+  const remote = "the schema refers to another document";
+  const endless = "the schema has a reference that leads back to itself";
   const chain = (length: number): Json => ({
     $ref: "#/$defs/0",
     $defs: Object.fromEntries(
@@ -43,11 +43,11 @@ describe("schemaFault(schema)", () => {
     "a circle through an anchor": [{ $anchor: "me", anyOf: [{ $ref: "#me" }] }, endless],
     "100,000 subschemas": [
       { properties: Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`p${at}`, {}])) },
-      "its schema has more than 10000 subschemas",
+      "the schema has more than 10000 subschemas",
     ],
     "too many levels": [
       Array.from({ length: 70 }).reduce<Json>((inner) => ({ items: inner }), {}),
-      "its schema is more than 64 levels deep",
+      "the schema is more than 64 levels deep",
     ],
   };
   for (const [name, [schema, fault]] of Object.entries(faulty)) {

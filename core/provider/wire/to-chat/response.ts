@@ -41,7 +41,7 @@ function messageOf(answer: Members): JsonObject {
   return {
     role: "assistant",
     content: texts.length === 0 ? null : texts.join(""),
-    refusal: explanation(answer.members("stop_details")) ?? null,
+    refusal: refusalExplanation(answer.members("stop_details")) ?? null,
     ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join("") }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
@@ -62,7 +62,7 @@ function thoughtOf(block: Members): string {
 }
 
 /** The model's explanation of a refusal, if any. */
-export function explanation(details: Members | undefined): string | undefined {
+export function refusalExplanation(details: Members | undefined): string | undefined {
   if (details === undefined) return undefined;
   details.string("type");
   details.string("category");

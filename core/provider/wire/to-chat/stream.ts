@@ -6,7 +6,7 @@ import { doneData, eventObject, jsonEvent, keepAliveEvent, textEvent, type WireE
 import { Members, untranslatable } from "../member.ts";
 import { indexAt, invalid, objectAt } from "../stream-step.ts";
 import { readUsage, writeUsage } from "../usage.ts";
-import { directCaller, explanation } from "./response.ts";
+import { directCaller, refusalExplanation } from "./response.ts";
 
 /** Translates a stream of the messages API to one of the chat API, by the rules for a whole response. */
 export class ToChatStream {
@@ -64,7 +64,7 @@ export class ToChatStream {
     this.#count(data.object("usage"));
     const delta = data.members("delta");
     const reason = delta?.string("stop_reason");
-    const words = explanation(delta?.members("stop_details"));
+    const words = refusalExplanation(delta?.members("stop_details"));
     const refusal = words === undefined ? [] : [this.#chunk({ refusal: words }, null)];
     if (reason === undefined) return refusal;
     this.#isFinished = true;
