@@ -55,7 +55,7 @@ describe("gateway approvals", () => {
     const approved = await run("rita", ...next.split(" "), "--comment", "fine");
     expect([approved.code, approved.stdout]).to.deep.equal([0, ""]);
     expect(approved.stderr).to.match(
-      new RegExp(`^gateway: approved ${id} for one use: whoever asked has 1[45] min to repeat`),
+      new RegExp(`^gateway: approved ${id} for one use: the agent has 1[45] min to repeat`),
     );
     const ran = await world.ran();
     await world.call("echo", args);
@@ -141,7 +141,7 @@ describe("gateway approvals", () => {
     const after = await world.hold({ text: "after the restart" });
     await until(async () => watch.stdout.includes(after) && json.stdout.includes(after), "the last line");
     expect([await watch.interrupt(), await json.interrupt()]).to.deep.equal([0, 0]);
-    expect(watch.stderr).to.equal("gateway: no answer; waiting for it to come back\ngateway: it answers again\n");
+    expect(watch.stderr).to.equal("gateway: no answer; waiting for the gateway\ngateway: the gateway answers again\n");
     const ids = watch.stdout.match(/apr_[0-9a-f]{32}/g) ?? [];
     expect(new Set(ids).size, "each once").to.equal(ids.length);
     expect(ids).to.include.members([before, during, after]);

@@ -158,7 +158,7 @@ describe("a gateway with a webhook", () => {
     expect(await cli("redeliver", id)).to.deep.equal({
       code: 0,
       stdout: "",
-      stderr: `gateway: ${id} is on its way again\n`,
+      stderr: `gateway: queued ${id} for redelivery\n`,
     });
     await receiver.arrived(2);
     expect(receiver.ids).to.deep.equal([id, id]);
