@@ -224,8 +224,9 @@ export interface FormerApproval {
 }
 
 /**
- * The place that the approval queue keeps for an action while its decision is committed. `granted`: a person's approval is
- * taken for it. `held`: it waits for review; `isNew`: this request created the approval. `full`: nobody is asked.
+ * The reservation that the approval queue keeps for an action while its decision is committed. `granted`: an approval is
+ * used for it. `held`: it waits for review; `isNew`: this request created the approval. `full`: there is no room for
+ * another approval.
  */
 export type ApprovalReservation =
   | {

@@ -112,8 +112,8 @@ export function withOutput(action: ActionEnvelope, output: Json): ActionEnvelope
 
 /** Returns the action without the history of its session. */
 export function withoutHistory(action: ActionEnvelope): ActionEnvelope {
-  const { history: _, ...told } = action;
-  return told;
+  const { history: _, ...rest } = action;
+  return rest;
 }
 
 /**

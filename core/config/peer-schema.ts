@@ -216,7 +216,7 @@ export const modelGatewaySchema = object("Model requests.", {
             }),
           ),
         }),
-        { whenEmpty: "leave the route out to serve nobody" },
+        { whenEmpty: "leave the route out to serve none" },
       ),
       fallback: flag("Try the next provider, as an action of its own, where one failed.", {
         default: false,

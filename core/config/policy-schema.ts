@@ -74,7 +74,7 @@ export const sessionsSchema = object(
   "Session state, automatic stops, and the tenant that may stop the whole gateway. Operators can stop and release sessions at any time.",
   {
     gateway_tenant: optional(
-      text("Tenant whose admins may stop the whole gateway over the admin API, and release it. None: nobody may.", {
+      text("Tenant whose admins may stop the whole gateway over the admin API, and release it. Left out: nobody.", {
         format: "name",
       }),
     ),
@@ -197,7 +197,7 @@ export const approvalsSchema = object("Review of held actions, and webhooks abou
         text("Environment variable that holds a secret: `whsec_` and the base64 of 24 to 64 bytes.", {
           format: "variable",
         }),
-        { whenEmpty: "a webhook without a secret cannot be told from a forgery" },
+        { whenEmpty: "without a secret, receivers cannot detect forged notices" },
       ),
       events: list("Events that it receives.", choice("An event.", noticeTypes), {
         default: [...noticeTypes],

@@ -28,7 +28,7 @@ export interface Secrets {
   readonly telemetry: SourcedValues;
 }
 
-/** Key characters are those a `Bearer` token can have (RFC 6750), and enough of them that nobody guesses. */
+/** Key characters are those a `Bearer` token can have (RFC 6750), in a number that cannot be guessed. */
 const keyText = /^[A-Za-z0-9._~+/=-]{32,512}$/;
 
 /** Reads every variable the file names. A missing, empty or invalid one is a fault that gives its name only. */

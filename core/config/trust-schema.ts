@@ -53,7 +53,7 @@ export const trustSchema = object("Trusted signers. Where both lists are given, 
       { format: "path" },
     ),
   ),
-  revoked: object("Revocations, which apply whoever signed.", {
+  revoked: object("Revocations, which apply to every signer.", {
     digests: list(
       "Digests of extensions, as evidence names them, of their files, or of signed statements.",
       text("One digest.", { format: "digest" }),

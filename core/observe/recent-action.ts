@@ -80,7 +80,7 @@ export class RecentActions {
   }
 
   #largest(): TenantDecisions {
-    return [...this.#tenants.values()].reduce((most, each) => (each.bytes > most.bytes ? each : most));
+    return [...this.#tenants.values()].reduce((largest, each) => (each.bytes > largest.bytes ? each : largest));
   }
 
   #add(own: TenantDecisions, count: number, bytes: number): void {

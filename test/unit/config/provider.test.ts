@@ -125,7 +125,7 @@ describe("model_gateway.routes", () => {
     ],
     "no provider": [
       "model: m, providers: []",
-      "7:29: model_gateway.routes[0].providers: expected at least one entry, got an empty list (leave the route out to serve nobody)",
+      "7:29: model_gateway.routes[0].providers: expected at least one entry, got an empty list (leave the route out to serve none)",
     ],
     "the same provider's model twice": [
       "model: m, providers: [{name: a}, {name: a, model: m}]",
