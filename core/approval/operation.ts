@@ -8,21 +8,21 @@ import { type AdminHandlers, type AdminOperations, smallBody } from "../operatio
 import {
   anyObject,
   anyText,
-  approvalId,
   approvalPaging,
-  choice,
+  approvalParameter,
+  boundedText,
   closed,
-  count,
+  enumOf,
   jsonResponse,
   nullable,
-  oneOf,
-  optionalChoice,
+  optionalQueryChoice,
   page,
   points,
+  queryChoice,
   ref,
-  text,
   time,
   whole,
+  wholeNumber,
 } from "../operation/shape.ts";
 import { listBreakGlass, listEnded, listLive } from "./history.ts";
 import type { ApproveOptions } from "./review.ts";
@@ -33,10 +33,10 @@ function statement(minimum: number, maximum: number, description: string): TStri
   return Type.String({ maxLength: maximum, pattern: `^\\s*\\S[^]{${minimum - 2},}\\S\\s*$`, description });
 }
 
-const comment = Type.Optional(text(0, 1_000, "a text of at most 1000 characters"));
+const comment = Type.Optional(boundedText(0, 1_000, "a text of at most 1000 characters"));
 const ignored: TUnknown = Type.Unknown({ description: "ignored: the reviewer is the holder of the key" });
 const reviewer = Type.Optional(ignored);
-const params = { id: approvalId };
+const params = { id: approvalParameter };
 const reviewed = jsonResponse("The approval after the review.", Type.Object({ approval: ref("Approval") }));
 const reviewErrors: readonly ErrorCode[] = [
   "APPROVAL_STATE",
@@ -55,7 +55,7 @@ export const approvalOperations = {
     access: "approval.read",
     tag: "approvals",
     summary: "List approvals that are pending, or approved and not yet used, oldest first",
-    query: closed({ state: choice(["pending", "approved"], "pending"), ...approvalPaging }),
+    query: closed({ state: queryChoice(["pending", "approved"], "pending"), ...approvalPaging }),
     response: jsonResponse("A page of approvals.", page(ref("Approval"))),
     errors: [],
   },
@@ -66,7 +66,7 @@ export const approvalOperations = {
     access: "approval.read",
     tag: "approvals",
     summary: "List denied, expired and consumed approvals, newest first",
-    query: closed({ state: optionalChoice(["denied", "expired", "consumed"]), ...approvalPaging }),
+    query: closed({ state: optionalQueryChoice(["denied", "expired", "consumed"]), ...approvalPaging }),
     response: jsonResponse("A page of approvals.", page(ref("Approval"))),
     errors: [],
   },
@@ -93,7 +93,7 @@ export const approvalOperations = {
       schema: closed({
         comment,
         scope: Type.Optional(
-          oneOf(approvalScopes, {
+          enumOf(approvalScopes, {
             description: "`exact`: this very action; `task`: the same with other argument values",
           }),
         ),
@@ -159,7 +159,7 @@ const endorsement: TObject = Type.Object({
   reviewer: anyText,
   key_id: anyText,
   at: time,
-  scope: oneOf(approvalScopes),
+  scope: enumOf(approvalScopes),
   comment: Type.Optional(anyText),
 });
 
@@ -172,8 +172,8 @@ const breakGlass: TObject = Type.Object({
 
 const action: TObject = Type.Object({
   id: anyText,
-  capability: oneOf(capabilities),
-  protocol: oneOf(protocols),
+  capability: enumOf(capabilities),
+  protocol: enumOf(protocols),
   target: anyText,
   task: nullable(anyText),
   tool: anyText,
@@ -183,27 +183,27 @@ const approval: TObject = Type.Object(
   {
     id: anyText,
     tenant: anyText,
-    state: oneOf(approvalStates),
-    scope: oneOf(approvalScopes),
+    state: enumOf(approvalStates),
+    scope: enumOf(approvalScopes),
     fingerprint: anyText,
     task_fingerprint: anyText,
-    principal: Type.Object({ id: anyText, key_id: anyText, role: oneOf(roles) }),
-    session: Type.Object({ id: anyText, transport: oneOf(["http", "sse"]) }),
+    principal: Type.Object({ id: anyText, key_id: anyText, role: enumOf(roles) }),
+    session: Type.Object({ id: anyText, transport: enumOf(["http", "sse"]) }),
     action,
     evaluation: Type.Object({ id: anyText, by_default: Type.Boolean(), risk: points, rules: Type.Array(anyText) }),
     tainted: Type.Optional(Type.Array(anyText)),
     bound: Type.Object({ tool_definition: nullable(anyText), policies: Type.Array(anyText) }),
-    required: count,
+    required: wholeNumber,
     endorsements: Type.Array(endorsement),
-    held_seq: count,
+    held_seq: wholeNumber,
     requested_at: time,
     expires_at: time,
     reviewed_at: Type.Optional(time),
     reviewer: Type.Optional(anyText),
     comment: Type.Optional(anyText),
     consumed_at: Type.Optional(time),
-    consumed_seq: Type.Optional(count),
-    reason: Type.Optional(oneOf(expiryReasons)),
+    consumed_seq: Type.Optional(wholeNumber),
+    reason: Type.Optional(enumOf(expiryReasons)),
     break_glass: Type.Optional(breakGlass),
   },
   { description: "A single-use permission. It contains no argument of the action." },
@@ -211,7 +211,7 @@ const approval: TObject = Type.Object(
 
 const change: TObject = Type.Object({
   pointer: anyText,
-  kind: oneOf(["added", "removed", "changed"]),
+  kind: enumOf(["added", "removed", "changed"]),
   before: Type.Optional(Type.Unknown()),
   after: Type.Optional(Type.Unknown()),
 });
@@ -237,12 +237,12 @@ const approvalView: TObject = Type.Object({
   approval: ref("Approval"),
   held: nullable(held),
   withheld: nullable(
-    oneOf(["role", "over", "incomplete"], {
+    enumOf(["role", "over", "incomplete"], {
       description:
         "why the action is not included: the caller may not review, the approval is final, or the action is not kept whole",
     }),
   ),
-  changes: nullable(Type.Object({ since: anyText, items: Type.Array(change), omitted: count })),
+  changes: nullable(Type.Object({ since: anyText, items: Type.Array(change), omitted: wholeNumber })),
   recent: Type.Array(recentAction),
   session: nullable(ref("EvidenceSession")),
   risk: points,

@@ -3,7 +3,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Principal } from "../action/principal.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
-import { anyText, closed, count, jsonResponse, oneOf, page, paging, ref, time } from "../operation/shape.ts";
+import { anyText, closed, enumOf, jsonResponse, page, paging, ref, time, wholeNumber } from "../operation/shape.ts";
 import type { Backups } from "./backups.ts";
 
 /** Backups of the whole gateway. */
@@ -39,9 +39,9 @@ export const backupOperations = {
 export const backupSchemas = {
   Backup: Type.Object({
     name: anyText,
-    state: oneOf(["writing", "verifying", "complete", "failed"]),
+    state: enumOf(["writing", "verifying", "complete", "failed"]),
     made_at: time,
-    bytes: count,
+    bytes: wholeNumber,
   }),
 };
 

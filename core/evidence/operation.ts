@@ -5,21 +5,21 @@ import type { AdminOperations } from "../operation/operation.ts";
 import {
   anyObject,
   anyText,
-  choice,
   closed,
-  count,
+  enumOf,
   jsonResponse,
   nullable,
-  oneOf,
   page,
   paging,
+  queryChoice,
   ref,
-  sessionId,
+  sessionParameter,
   time,
+  wholeNumber,
 } from "../operation/shape.ts";
 import { actionKinds, effects, eventKinds, recordSchema } from "./record/record.ts";
 
-const params = { id: sessionId };
+const params = { id: sessionParameter };
 const unwritable: readonly ErrorCode[] = ["EVIDENCE_UNAVAILABLE"];
 const exportErrors: readonly ErrorCode[] = ["EXPORT_BOUND", "EVIDENCE_UNAVAILABLE"];
 
@@ -86,7 +86,7 @@ export const evidenceOperations = {
     tag: "evidence",
     summary: "Report one session: requests, decisions with their rules, and outcomes",
     params,
-    query: closed({ format: choice(["json", "md", "html"], "json"), redact }),
+    query: closed({ format: queryChoice(["json", "md", "html"], "json"), redact }),
     repeated: ["redact"],
     response: {
       status: 200,
@@ -154,14 +154,14 @@ const frame = {
   chain: anyText,
   config_digest: anyText,
   id: anyText,
-  kind: oneOf([...actionKinds, ...eventKinds]),
+  kind: enumOf([...actionKinds, ...eventKinds]),
   prev_hash: anyText,
   salt: anyText,
   schema: Type.Literal(recordSchema),
-  seq: count,
+  seq: wholeNumber,
   tenant: anyText,
   time,
-  writer: Type.Object({ epoch: count, id: anyText }),
+  writer: Type.Object({ epoch: wholeNumber, id: anyText }),
 };
 
 const content = Type.Partial(
@@ -188,41 +188,41 @@ const record: TObject = Type.Object(
 
 const session: TObject = Type.Object({
   id: anyText,
-  transport: oneOf(["http", "sse"]),
+  transport: enumOf(["http", "sse"]),
   label: Type.Optional(anyText),
   principal: anyText,
   started_at: time,
   last_at: time,
-  first_seq: count,
-  last_seq: count,
-  records: count,
-  allow: count,
-  review: count,
-  block: count,
+  first_seq: wholeNumber,
+  last_seq: wholeNumber,
+  records: wholeNumber,
+  allow: wholeNumber,
+  review: wholeNumber,
+  block: wholeNumber,
 });
 
 const witness: TObject = Type.Object({
   witness: anyText,
-  verdict: oneOf(["consistent", "behind", "forked", "unreadable", "no_record", "unreachable"]),
-  size: Type.Optional(count),
+  verdict: enumOf(["consistent", "behind", "forked", "unreadable", "no_record", "unreachable"]),
+  size: Type.Optional(wholeNumber),
 });
 
 const verification: TObject = Type.Object({
   ok: Type.Boolean(),
   tenant: anyText,
-  records: count,
+  records: wholeNumber,
   head: nullable(Type.Object({ seq: Type.Integer({ minimum: -1 }), hash: anyText })),
-  firstBad: Type.Optional(Type.Object({ seq: count, reason: anyText, detail: anyText })),
+  firstBad: Type.Optional(Type.Object({ seq: wholeNumber, reason: anyText, detail: anyText })),
   refused: Type.Optional(anyText),
-  firstKept: Type.Optional(count),
+  firstKept: Type.Optional(wholeNumber),
   witnesses: Type.Optional(Type.Array(witness)),
 });
 
 const key: TObject = Type.Object({
   key_id: anyText,
   public_key: anyText,
-  from_size: count,
-  to_size: nullable(count),
+  from_size: wholeNumber,
+  to_size: nullable(wholeNumber),
 });
 
 const report: TObject = Type.Object({
@@ -232,27 +232,27 @@ const report: TObject = Type.Object({
   session: anyText,
   label: nullable(anyText),
   created: time,
-  checkpoint: Type.Object({ size: count, head: anyText, time, key_id: anyText }),
-  pruned_records: count,
+  checkpoint: Type.Object({ size: wholeNumber, head: anyText, time, key_id: anyText }),
+  pruned_records: wholeNumber,
   summary: Type.Object({
-    actions: count,
-    allow: count,
-    review: count,
-    block: count,
-    success: count,
-    error: count,
-    unknown: count,
-    open: count,
+    actions: wholeNumber,
+    allow: wholeNumber,
+    review: wholeNumber,
+    block: wholeNumber,
+    success: wholeNumber,
+    error: wholeNumber,
+    unknown: wholeNumber,
+    open: wholeNumber,
   }),
   extensions: Type.Array(anyObject),
   actions: Type.Array(anyObject),
-  events: Type.Array(Type.Object({ seq: count, time, kind: anyText, detail: anyObject })),
+  events: Type.Array(Type.Object({ seq: wholeNumber, time, kind: anyText, detail: anyObject })),
 });
 
 /** Components of the document. */
 export const evidenceSchemas: Readonly<Record<string, TSchema>> = {
-  Decision: oneOf(decisions),
-  Effect: oneOf(effects),
+  Decision: enumOf(decisions),
+  Effect: enumOf(effects),
   EvidenceRecord: record,
   EvidenceSession: session,
   EvidenceReport: report,

@@ -11,14 +11,14 @@ import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {
   anyText,
   closed,
-  count,
-  decisionId,
+  decisionParameter,
+  enumOf,
   jsonResponse,
   nullable,
-  oneOf,
   points,
   ref,
   time,
+  wholeNumber,
 } from "../operation/shape.ts";
 import {
   actionOf,
@@ -41,7 +41,7 @@ export const explainOperations = {
     access: "evidence.disclose",
     tag: "policy",
     summary: "Explain a decision, by its id or its action's; the disclosure is recorded",
-    params: { id: decisionId },
+    params: { id: decisionParameter },
     response: jsonResponse("The explanation, as far as its sources are kept.", ref("Explanation")),
     errors: ["EVIDENCE_UNAVAILABLE"],
   },
@@ -90,11 +90,11 @@ const finding = Type.Object({
   rule: anyText,
   decision: ref("Decision"),
   message: anyText,
-  severity: oneOf(severities),
+  severity: enumOf(severities),
   risk: points,
-  mode: oneOf(modes),
+  mode: enumOf(modes),
   pointer: Type.Optional(anyText),
-  approvals: Type.Optional(count),
+  approvals: Type.Optional(wholeNumber),
   session_risk: Type.Optional(points),
   taints: Type.Optional(Type.Array(anyText)),
   ticket: Type.Optional(anyText),
@@ -102,14 +102,20 @@ const finding = Type.Object({
 
 const verdict = Type.Object({
   policy: ref("PolicyRef"),
-  decision: oneOf(["allow", "review", "block", "abstain"]),
+  decision: enumOf(["allow", "review", "block", "abstain"]),
   risk: points,
   findings: Type.Array(finding),
-  duration_us: count,
+  duration_us: wholeNumber,
   error: Type.Optional(anyText),
 });
 
-const redaction = Type.Object({ rule: anyText, pointer: anyText, start: count, end: count, replacement: anyText });
+const redaction = Type.Object({
+  rule: anyText,
+  pointer: anyText,
+  start: wholeNumber,
+  end: wholeNumber,
+  replacement: anyText,
+});
 
 const outcomes = ["true", "false", "value", "error", "skipped", "budget_exceeded", "unavailable"];
 const ruleOutcomes = ["held", "failed", "match", "when", "unless", "expired", "exception", "ticket", "budget_exceeded"];
@@ -118,11 +124,11 @@ const explainedRule = {
   rule: anyText,
   title: anyText,
   decision: ref("Decision"),
-  severity: oneOf(severities),
-  mode: oneOf(modes),
+  severity: enumOf(severities),
+  mode: enumOf(modes),
   file: anyText,
-  line: count,
-  outcome: oneOf(ruleOutcomes),
+  line: wholeNumber,
+  outcome: enumOf(ruleOutcomes),
   why: anyText,
   mismatches: Type.Array(Type.Object({ key: anyText, expected: Type.Array(anyText), got: anyText })),
   conditions: Type.Array(Type.Object({ name: anyText, expression: ref("ExplainedExpression") })),
@@ -131,55 +137,55 @@ const explainedRule = {
 const explainedFinding = Type.Object({
   rule: anyText,
   decision: ref("Decision"),
-  severity: oneOf(severities),
-  mode: oneOf(modes),
+  severity: enumOf(severities),
+  mode: enumOf(modes),
   pointer: Type.Optional(anyText),
   message: nullable(anyText),
 });
 
 const explainedPolicy = Type.Object({
   policy: ref("PolicyRef"),
-  mode: oneOf(modes),
-  verdict: oneOf(["allow", "review", "block", "abstain"]),
+  mode: enumOf(modes),
+  verdict: enumOf(["allow", "review", "block", "abstain"]),
   decided: Type.Boolean(),
   error: nullable(anyText),
-  standing: oneOf(["same", "changed", "gone"]),
+  standing: enumOf(["same", "changed", "gone"]),
   findings: Type.Array(explainedFinding),
   rules: Type.Array(ref("ExplainedRule")),
 });
 
 const explainedAction = Type.Object({
   id: anyText,
-  protocol: oneOf(protocols),
+  protocol: enumOf(protocols),
   tool: anyText,
   target: anyText,
-  capability: oneOf(capabilities),
+  capability: enumOf(capabilities),
   task: nullable(anyText),
   principal: anyText,
   session: anyText,
-  session_state: nullable(Type.Object({ risk: count, actions: count, taints: Type.Array(anyText) })),
-  ticket: nullable(Type.Object({ id: nullable(anyText), standing: oneOf(ticketStandings) })),
+  session_state: nullable(Type.Object({ risk: wholeNumber, actions: wholeNumber, taints: Type.Array(anyText) })),
+  ticket: nullable(Type.Object({ id: nullable(anyText), standing: enumOf(ticketStandings) })),
 });
 
 /** Components of the document. */
 export const explainSchemas: Readonly<Record<string, TSchema>> = {
   Evaluation: Type.Object({
     id: anyText,
-    phase: oneOf(phases),
+    phase: enumOf(phases),
     decision: ref("Decision"),
     by_default: Type.Boolean(),
     rules: Type.Array(anyText),
     risk: points,
-    approvals: count,
+    approvals: wholeNumber,
     verdicts: Type.Array(verdict),
     shadow: Type.Array(verdict),
     redactions: Type.Array(redaction),
-    duration_us: count,
+    duration_us: wholeNumber,
     explanation: Type.Optional(ref("Explanation")),
   }),
   ExplainedExpression: Type.Object({
     text: anyText,
-    outcome: oneOf(outcomes),
+    outcome: enumOf(outcomes),
     value: nullable(anyText),
     parts: Type.Array(ref("ExplainedExpression")),
     more: Type.Boolean(),
@@ -188,14 +194,14 @@ export const explainSchemas: Readonly<Record<string, TSchema>> = {
   Explanation: Type.Object({
     id: anyText,
     time,
-    phase: oneOf(phases),
+    phase: enumOf(phases),
     decision: ref("Decision"),
     by_default: Type.Boolean(),
     risk: points,
     rules: Type.Array(anyText),
     why: anyText,
-    source: oneOf(["request", "memory", "approval", "evidence"]),
-    values: oneOf(["shown", "redacted", "withheld", "unavailable"]),
+    source: enumOf(["request", "memory", "approval", "evidence"]),
+    values: enumOf(["shown", "redacted", "withheld", "unavailable"]),
     action: explainedAction,
     policies: Type.Array(explainedPolicy),
     near: Type.Array(Type.Object({ ...explainedRule, policy: anyText })),

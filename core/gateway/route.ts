@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import { GatewayError } from "../action/error.ts";
 import { type Health, healthHandler } from "../http/health.ts";
-import type { RouteHandlers, RouteTable } from "../http/route.ts";
+import type { PortRoutes, RouteHandlers } from "../http/route.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
@@ -20,7 +20,7 @@ export const gatewayRoutes = {
   // Requests to upgrade are served by `LiveEndpoint`.
   "live.open": { method: "GET", path: "/v1/ws", access: "public" },
   "gateway.health": { method: "GET", path: "/health", access: "public" },
-} as const satisfies RouteTable;
+} as const satisfies PortRoutes;
 
 interface GatewayEndpoints {
   readonly endpoint: McpEndpoint;

@@ -15,19 +15,19 @@ interface ListenerLimits {
   readonly headersMs: number;
   readonly bodyMs: number;
   readonly keepAliveMs: number;
-  /** A peer that takes nothing of what waits for it for so long is cut off, at the latest after twice that. */
+  /** A peer that reads nothing of its pending response for this long is disconnected, at the latest after twice that. */
   readonly unreadMs: number;
   readonly maxConnections: number;
 }
 
 const headerBytes = 16_384;
-/** How often Node looks for connections past their deadline; a slow sender lives at most this much longer. */
+/** The interval at which Node checks deadlines; a slow sender is cut off at most this much later. */
 const sweepMs = 2_000;
 
-/** One listening port. What Node would answer or drop by itself is answered here, with a status a client can read. */
+/** One listening port. Requests that Node would drop by itself get a status that a client can read. */
 export class Listener {
   readonly #server: Server;
-  /** How many requests are in flight on each connection that has one. */
+  /** The number of requests in flight, by connection; only connections that have any. */
   readonly #inFlight: Map<Socket, number> = new Map();
   #onDrained: () => void = () => undefined;
 
@@ -39,7 +39,7 @@ export class Listener {
     server.on("timeout", (socket) => this.#idle(socket));
   }
 
-  /** Resolves once the port accepts connections. `upgrade`: null where nobody speaks WebSocket. Rejects with PORT_UNAVAILABLE, naming host and port. */
+  /** Resolves once the port accepts connections. `upgrade`: null on a port without WebSocket. Rejects with PORT_UNAVAILABLE, naming host and port. */
   static open(
     app: Koa,
     host: string,
@@ -78,8 +78,8 @@ export class Listener {
   }
 
   /**
-   * Stops accepting, lets what is in flight finish for `drainMs`, then cuts what is left. A connection is no reason to
-   * wait, only a request is: clients keep connections open that they may never use.
+   * Stops accepting, lets requests in flight finish for `drainMs`, then closes the remaining connections. Idle connections
+   * are not waited for: clients keep some that they never use again.
    */
   async close(drainMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -93,7 +93,7 @@ export class Listener {
     response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
   }
 
-  /** Nothing went either way for a while. That is fine where an answer is still to come, and nothing waits for the peer. */
+  /** Closes a connection without traffic, unless a response is still to come and nothing waits for the peer to read it. */
   #idle(socket: Socket): void {
     if (socket.writableLength > 0 || !this.#inFlight.has(socket)) socket.destroy();
   }
@@ -125,7 +125,7 @@ function portFault(host: string, port: number, cause: NodeJS.ErrnoException): Ga
   return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
 }
 
-/** Serves what is framed beyond doubt. Of a connection on which something was not, nothing more is looked at. */
+/** Serves requests that are framed beyond doubt. Nothing more is read from a connection on which one was not. */
 function serveFramed(serve: RequestListener): RequestListener {
   return (request, response) => {
     const { socket } = request;
@@ -140,7 +140,7 @@ function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
   else endBroken(socket, brokenRequestStatus(error.code));
 }
 
-/** Of a connection that cannot be understood. */
+/** Ends a connection that cannot be parsed. */
 function endBroken(socket: Socket, status: number): void {
   endWith(socket, status, String(STATUS_CODES[status]));
 }
@@ -151,14 +151,14 @@ function brokenRequestStatus(code: string | undefined): number {
   return 400;
 }
 
-/** Takes over the connection of a request to speak WebSocket on it. */
+/** Takes over the connection of a request for WebSocket. */
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 const hopHeaders: ReadonlySet<string> = new Set(["upgrade", "http2-settings"]);
 
 /**
- * Lets `upgrade` have the requests that ask for WebSocket. Node hands over each request that asks for any other protocol
- * too, where some clients offer HTTP/2 with all they send: those are served as if they had not asked.
+ * Passes requests for WebSocket to `upgrade`. Node also hands over requests for other protocols, and some clients offer
+ * HTTP/2 with every request: those are served as if they had not asked.
  */
 function acceptUpgrades(server: Server, upgrade: Upgrade): void {
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -168,7 +168,7 @@ function acceptUpgrades(server: Server, upgrade: Upgrade): void {
   });
 }
 
-/** The request's own head, every header as it came, but for what asks for another protocol. */
+/** The request's own head, every header unchanged but those that ask for another protocol. */
 function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buffer {
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -185,24 +185,24 @@ function withoutUpgrade(connection: string): string {
 }
 
 /**
- * Whether every reader finds the end of this request's body in the same place. Node also takes a body for chunked
- * behind another coding, and in HTTP/1.0; others do not, and see a second request in what Node takes for the first.
+ * True where every reader finds the end of the request's body in the same place. Node also reads a body as chunked behind
+ * another coding, and in HTTP/1.0; others do not, and see a second request in what Node takes for the first.
  */
 function isPlainlyFramed(request: IncomingMessage): boolean {
   const coding = request.headers["transfer-encoding"];
   return coding === undefined || (coding.toLowerCase() === "chunked" && request.httpVersion === "1.1");
 }
 
-/** How long a peer has to read the last words before its connection is cut. */
+/** The time a peer has to read the final response before its connection is destroyed. */
 const lingerMs = 1_000;
 
-/** Says why, as problem+json, on a connection that nothing more will be read from, and ends it. */
-export function endWith(socket: Duplex, status: number, title: string, told: object = {}): void {
-  const body = JSON.stringify({ type: "about:blank", title, status, ...told });
+/** Sends problem+json on a connection from which nothing more is read, and ends it. */
+export function endWith(socket: Duplex, status: number, title: string, members: object = {}): void {
+  const body = JSON.stringify({ type: "about:blank", title, status, ...members });
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  // A peer that does not hang up in its turn would hold the connection for as long as it likes.
+  // A peer that does not close its side would hold the connection forever.
   setTimeout(() => socket.destroy(), lingerMs).unref();
 }

@@ -4,9 +4,9 @@ import { RecentMap } from "../action/recent-map.ts";
 import { Allowance } from "../action/token-bucket.ts";
 
 interface AdminRateOptions {
-  /** Of one key. */
+  /** Per key. */
   readonly requestsPerMinute: number;
-  /** Requests without a good key, from one address. */
+  /** Per address, of requests without a valid key. */
   readonly unauthenticatedPerMinute: number;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
@@ -14,8 +14,8 @@ interface AdminRateOptions {
 }
 
 /**
- * How often the admin port may be asked. What strangers do from an address never keeps a good key from it: on loopback
- * an agent shares the address of those who have to be able to stop it.
+ * Limits requests to the admin port. Unauthenticated requests from an address never exhaust the limit of a valid key: on
+ * loopback an agent shares the address of the operators who must be able to stop it.
  */
 export class AdminRate {
   readonly #keys: RequestRate;
@@ -28,13 +28,13 @@ export class AdminRate {
     this.#onLimited = onLimited;
   }
 
-  /** Counts a request of a good key. Throws RATE_LIMITED, with how long to wait, where it is one too many. */
+  /** Counts a request with a valid key. Throws RATE_LIMITED, with the time to wait, beyond the limit. */
   count({ id }: Principal): void {
     const waitMs = this.#keys.take(id);
     if (waitMs > 0) throw this.#limited("key", this.#keys, waitMs);
   }
 
-  /** Counts a request without a good key; the error to answer it with: `error`, or RATE_LIMITED where it is one too many. */
+  /** Counts a request without a valid key. Returns the error to respond with: `error`, or RATE_LIMITED beyond the limit. */
   refuse(address: string, error: GatewayError): GatewayError {
     const waitMs = this.#addresses.take(address);
     return waitMs === 0 ? error : this.#limited("address", this.#addresses, waitMs);
@@ -43,7 +43,7 @@ export class AdminRate {
   #limited(by: "key" | "address", { perMinute }: RequestRate, waitMs: number): GatewayError {
     this.#onLimited(by);
     const seconds = Math.ceil(waitMs / 1_000);
-    const what = by === "key" ? "requests a minute with one key" : "requests a minute without a good key";
+    const what = by === "key" ? "requests a minute with one key" : "unauthenticated requests a minute";
     const detail = `expected at most ${perMinute} ${what}; try again in ${seconds} s`;
     return new GatewayError("RATE_LIMITED", detail, { data: { reason: by, retry_after_s: seconds, limit: perMinute } });
   }
@@ -51,90 +51,90 @@ export class AdminRate {
 
 interface RequestRateOptions {
   readonly perMinute: number;
-  /** Those remembered at once; 10,000 unless told. */
-  readonly most?: number;
+  /** Requesters remembered at once; default 10,000. */
+  readonly maxKnown?: number;
   /** Monotonic, milliseconds. */
   readonly elapsedMs: () => number;
 }
 
-const usualMost = 10_000;
-/** In one turn, for one that is full again. */
-const maxLookedAt = 16;
+const usualMaxKnown = 10_000;
+/** Allowances checked in one call for one that is full again. */
+const maxChecked = 16;
 
 /**
- * Requests a minute of each who asks, in memory: a start begins anew. However many ask, no more is remembered than there
- * is room for; those for whom there is none share one allowance.
+ * Requests a minute of each requester, in memory only. The number of remembered requesters is bounded; those beyond it
+ * share one allowance.
  *
- * INVARIANT: an allowance is forgotten only once it is full again, so that nobody regains one by making others come.
+ * INVARIANT: an allowance is forgotten only once it is full again, so that nobody regains one by causing others to come.
  */
 export class RequestRate {
   readonly perMinute: number;
-  readonly #most: number;
+  readonly #maxKnown: number;
   readonly #elapsedMs: () => number;
   readonly #known = new RecentMap<Allowance>();
   readonly #others: Allowance;
 
-  constructor({ perMinute, most = usualMost, elapsedMs }: RequestRateOptions) {
+  constructor({ perMinute, maxKnown = usualMaxKnown, elapsedMs }: RequestRateOptions) {
     this.perMinute = perMinute;
-    this.#most = most;
+    this.#maxKnown = maxKnown;
     this.#elapsedMs = elapsedMs;
     this.#others = new Allowance(perMinute, elapsedMs());
   }
 
-  /** How many are remembered. */
+  /** The number of remembered requesters. */
   get size(): number {
     return this.#known.size;
   }
 
-  /** Takes one request and returns 0; where there is none left, takes nothing and returns the milliseconds until there is. */
-  take(who: string): number {
+  /** Takes one request and returns 0; where none is left, takes nothing and returns the milliseconds until one is. */
+  take(requester: string): number {
     const now = this.#elapsedMs();
-    const allowance = this.#allowanceOf(who, now);
+    const allowance = this.#allowanceOf(requester, now);
     const waitMs = allowance.waitMs(1, now);
     if (waitMs === 0) allowance.take(1, now);
     return waitMs;
   }
 
-  #allowanceOf(who: string, now: number): Allowance {
-    const known = this.#known.get(who);
+  #allowanceOf(requester: string, now: number): Allowance {
+    const known = this.#known.get(requester);
     if (known !== undefined) return known;
     if (!this.#hasRoom(now)) return this.#others;
     const allowance = new Allowance(this.perMinute, now);
-    this.#known.set(who, allowance);
+    this.#known.set(requester, allowance);
     return allowance;
   }
 
-  /** Whether one more can be remembered, those forgotten that are full again. */
+  /** Makes room for one more by forgetting full allowances; false where there is none. */
   #hasRoom(now: number): boolean {
-    if (this.#known.size < this.#most) return true;
-    let looked = 0;
-    for (const [who, allowance] of this.#known.entries()) {
-      if (allowance.left(now) === this.perMinute) this.#known.delete(who);
-      if (++looked === maxLookedAt) break;
+    if (this.#known.size < this.#maxKnown) return true;
+    let checked = 0;
+    for (const [requester, allowance] of this.#known.entries()) {
+      if (allowance.left(now) === this.perMinute) this.#known.delete(requester);
+      if (++checked === maxChecked) break;
     }
-    return this.#known.size < this.#most;
+    return this.#known.size < this.#maxKnown;
   }
 }
 
-/** Most requests end within seconds, so that there is room again. */
-const wait = { data: { retry_after_s: 1 } } as const;
+/** Most requests end within seconds: then there is room again. */
+const retrySoon = { data: { retry_after_s: 1 } } as const;
 
 /**
- * What is served at once, by who asked for it. A holder is let in while more places are free than it holds: alone it has
- * at most half of them, and however many one asks for, others find room.
+ * Limits the requests served at once, fairly between their holders. A request is admitted while more places are free than
+ * its holder has: one holder alone gets at most half of them, and others always find room.
  */
 export class ConcurrencyLimit {
-  readonly #most: number;
-  /** Only of those that hold any. */
+  readonly #maxAtOnce: number;
+  /** By holder; only those that hold any. */
   readonly #held = new Map<string, number>();
   #total = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(maxAtOnce: number) {
+    this.#maxAtOnce = maxAtOnce;
   }
 
   /**
-   * Serves within the limit. Rejects, and serves nothing, with GATEWAY_BUSY where no place is free, and with RATE_LIMITED
+   * Calls `serve` within the limit. Rejects without calling it: with GATEWAY_BUSY where no place is free, with RATE_LIMITED
    * where the holder has its share.
    */
   async run<Result>(holder: string, serve: () => Promise<Result>): Promise<Result> {
@@ -147,11 +147,12 @@ export class ConcurrencyLimit {
   }
 
   #enter(holder: string): void {
-    const free = this.#most - this.#total;
-    if (free === 0) throw new GatewayError("GATEWAY_BUSY", `expected at most ${this.#most} requests at once`, wait);
+    const free = this.#maxAtOnce - this.#total;
+    if (free === 0)
+      throw new GatewayError("GATEWAY_BUSY", `expected at most ${this.#maxAtOnce} requests at once`, retrySoon);
     const held = this.#held.get(holder) ?? 0;
     if (held >= free) {
-      throw new GatewayError("RATE_LIMITED", `expected fewer requests at once than the ${held} of this key`, wait);
+      throw new GatewayError("RATE_LIMITED", `expected fewer requests at once than the ${held} of this key`, retrySoon);
     }
     this.#held.set(holder, held + 1);
     this.#total++;

@@ -3,49 +3,50 @@ import type { JsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 
-/** What somebody asked for. */
+/** A refused request. */
 interface Attempt {
+  /** The id of the operation. */
   readonly route: string;
-  /** The id that they named, as they wrote it; undefined where they named none. */
+  /** The id in the request, as it came; undefined where it has none. */
   readonly subject?: unknown;
 }
 
 interface RefusedAttemptsOptions {
   readonly ledger: Pick<Ledger, "recordEvent">;
   readonly onWarning: (message: string, fields: object) => void;
-  /** How long the attempts of a principal are counted together. */
+  /** The window in which the attempts of a principal are counted together. */
   readonly windowMs?: number;
 }
 
-/** What one principal was refused since `timer` began. */
+/** The refused attempts of one principal since `timer` began. */
 interface Window {
   readonly caller: Principal;
   readonly timer: NodeJS.Timeout;
   recorded: number;
-  /** Beyond those. */
+  /** Beyond the recorded ones. */
   counted: number;
 }
 
 const usualWindowMs = 60_000;
-/** Of one principal in one window, each with a record of its own. */
+/** Attempts of one principal in one window that get a record each. */
 export const maxRecorded = 60;
 
-/** The ids that the gateway gives out. Anything else may be a secret in the wrong place, and stays out of evidence. */
+/** The shapes of ids that the gateway issues. Anything else may be a misplaced secret, and stays out of evidence. */
 const idShape =
   /^(?:(?:apr|tkt)_[0-9a-f]{32}|(?:session|principal)-v1-[0-9a-f]{64}|(?:msg_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 
 /**
- * Puts on record, in the chain of their own tenant, what holders of a key were refused on the admin port, in GraphQL
- * too: because their role forbids it, or because there is no such thing for them. What is another tenant's leaves
- * the same record as what never was, after the same work.
+ * Records the requests to the admin port, GraphQL included, that holders of a key were refused: forbidden by their role,
+ * or unknown in their tenant. The record goes to the chain of their own tenant. An id of another tenant leaves the same
+ * record as one that never existed, after the same work.
  *
- * Nobody fills the disk by asking: beyond `maxRecorded` of a principal in a minute they are counted, and one record says
- * how many there were when the minute is over or the gateway stops. Where that cannot be written, the log says it; a
- * crash loses the count of a minute at most.
+ * The number of records is bounded: beyond `maxRecorded` of a principal in a minute attempts are only counted, and one
+ * record with the count follows when the minute is over or the gateway stops. Where it cannot be written, it is logged;
+ * a crash loses the count of one minute at most.
  */
 export class RefusedAttempts {
   readonly #options: RefusedAttemptsOptions;
-  /** By principal; those with an attempt within the last minute. */
+  /** By principal; only those with an attempt within the last minute. */
   readonly #windows = new Map<string, Window>();
 
   constructor(options: RefusedAttemptsOptions) {
@@ -53,8 +54,8 @@ export class RefusedAttempts {
   }
 
   /**
-   * The error to answer `caller` with: `error`, once it is durable that it was met, and at once where it is none of these
-   * refusals; EVIDENCE_UNAVAILABLE where it cannot be recorded. Never rejects.
+   * Returns the error to respond with: `error`, after the refusal is durable, or EVIDENCE_UNAVAILABLE where it cannot be
+   * recorded. Errors other than 403 and 404 are returned at once. Never rejects.
    */
   async settle(caller: Principal, attempt: Attempt, error: GatewayError): Promise<GatewayError> {
     const { status } = error.row;
@@ -64,7 +65,7 @@ export class RefusedAttempts {
       window.counted++;
       return error;
     }
-    // Before it is written: many at once are no more than one after another.
+    // Counted before it is written: concurrent attempts are bounded too.
     window.recorded++;
     try {
       await this.#record(caller, attemptDetail(attempt, error.code));
@@ -75,7 +76,7 @@ export class RefusedAttempts {
     }
   }
 
-  /** Records what was only counted so far. */
+  /** Records the counts so far. */
   async close(): Promise<void> {
     await Promise.all([...this.#windows.values()].map((window) => this.#end(window)));
   }
@@ -98,7 +99,7 @@ export class RefusedAttempts {
     } catch (cause) {
       const { message } = GatewayError.from(cause);
       const fields = { principal: caller.id, count: counted, cause: message };
-      this.#options.onWarning("refused attempts are not on record", fields);
+      this.#options.onWarning("refused_attempts_not_recorded", fields);
     }
   }
 

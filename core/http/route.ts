@@ -11,7 +11,7 @@ export interface Route {
 }
 
 /** The routes of a port by id. An id names its route in metrics and logs. */
-export type RouteTable = Readonly<Record<string, Route>>;
+export type PortRoutes = Readonly<Record<string, Route>>;
 
 /** A route with the function that serves it. `requestId` names the request in the log and in errors. */
 export interface MountedRoute extends Route {
@@ -23,12 +23,12 @@ type Handler = (ctx: Context, caller: Principal, requestId: string) => Promise<v
 type PublicHandler = (ctx: Context) => Promise<void> | void;
 
 /** A handler for each route of a table, called once its caller is admitted. */
-export type RouteHandlers<Table extends RouteTable> = {
+export type RouteHandlers<Table extends PortRoutes> = {
   readonly [Id in keyof Table]: Table[Id]["access"] extends "public" ? PublicHandler : Handler;
 };
 
 /** Pairs each route with its handler, behind the access check. */
-export function mountRoutes<Table extends RouteTable>(
+export function mountRoutes<Table extends PortRoutes>(
   table: Table,
   handlers: RouteHandlers<Table>,
   accessRule: AccessRule,

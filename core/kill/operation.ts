@@ -13,32 +13,34 @@ import {
 } from "../operation/operation.ts";
 import {
   anyText,
+  boundedText,
   closed,
+  enumOf,
   jsonResponse,
+  nonBlankText,
   nullable,
-  oneOf,
   page,
   paging,
   ref,
-  sessionId,
-  text,
-  words,
+  sessionParameter,
 } from "../operation/shape.ts";
 import { type Kill, type KillTarget, killReasons, killScopes, targetOf } from "./kill.ts";
 import type { KillSwitch } from "./kill-switch.ts";
 
 const killMembers = {
-  reason: oneOf(killReasons),
+  reason: enumOf(killReasons),
   by: nullable(anyText),
   note: nullable(anyText),
   killed_at: anyText,
 } satisfies TProperties;
 
-const params = { id: sessionId };
-const reason = words(1_024, "1 to 1024 characters: why");
-const note = Type.Optional(words(1_024, "1 to 1024 characters: why, for later readers"));
-const scope = oneOf(killScopes, { description: `one of ${killScopes.join(", ")}` });
-const subject = Type.Optional(text(1, 256, "the id of the session or principal; absent for a tenant and the gateway"));
+const params = { id: sessionParameter };
+const reason = nonBlankText(1_024, "1 to 1024 characters: why");
+const note = Type.Optional(nonBlankText(1_024, "1 to 1024 characters: why, for later readers"));
+const scope = enumOf(killScopes, { description: `one of ${killScopes.join(", ")}` });
+const subject = Type.Optional(
+  boundedText(1, 256, "the id of the session or principal; absent for a tenant and the gateway"),
+);
 const errors: readonly ErrorCode[] = ["SESSION_STATE", "EVIDENCE_UNAVAILABLE"];
 const scopeErrors: readonly ErrorCode[] = ["NOT_FOUND", "ROLE_FORBIDDEN", ...errors];
 
@@ -47,7 +49,7 @@ function sessionResponse(state: string): OperationResponse {
 }
 
 function scopeResponse(state: string): OperationResponse {
-  const target = { scope: oneOf(killScopes), subject: nullable(anyText), state: Type.Literal(state) };
+  const target = { scope: enumOf(killScopes), subject: nullable(anyText), state: Type.Literal(state) };
   return jsonResponse("The state in force.", Type.Object(target));
 }
 
@@ -142,7 +144,7 @@ export const killOperations = {
 
 /** Components of the document. */
 export const killSchemas: Readonly<Record<string, TObject>> = {
-  Kill: Type.Object({ scope: oneOf(killScopes), subject: nullable(anyText), ...killMembers }),
+  Kill: Type.Object({ scope: enumOf(killScopes), subject: nullable(anyText), ...killMembers }),
 };
 
 interface KillSources {

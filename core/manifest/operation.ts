@@ -8,13 +8,13 @@ import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {
   anyText,
   closed,
+  enumOf,
   jsonResponse,
   matching,
-  oneOf,
   page,
   paging,
   ref,
-  taskName,
+  taskParameter,
   time,
 } from "../operation/shape.ts";
 import type { ManifestStore } from "./manifest-store.ts";
@@ -38,7 +38,7 @@ const members = {
     "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{3})?Z$",
     "a time like `2026-12-31T00:00:00Z`",
   ),
-  mode: Type.Optional(oneOf(modes, { description: "`enforce` or `shadow`" })),
+  mode: Type.Optional(enumOf(modes, { description: "`enforce` or `shadow`" })),
 };
 
 /** Components of the document. */
@@ -46,7 +46,7 @@ export const manifestSchemas: Readonly<Record<string, TObject>> = {
   Manifest: Type.Object({ tenant: anyText, ...members, digest: anyText, declared_by: anyText, declared_at: time }),
 };
 
-const params = { task: taskName };
+const params = { task: taskParameter };
 const changeErrors: readonly ErrorCode[] = ["NOT_FOUND", "MANIFEST_CONFLICT", "EVIDENCE_UNAVAILABLE"];
 
 /** Task manifests. */

@@ -6,14 +6,14 @@ import {
   anyObject,
   anyText,
   closed,
-  count,
-  deadLetterId,
+  deadLetterParameter,
+  enumOf,
   jsonResponse,
   nullable,
-  oneOf,
   page,
   paging,
   time,
+  wholeNumber,
 } from "../operation/shape.ts";
 import type { WebhookNotifier } from "./webhook-notifier.ts";
 
@@ -23,9 +23,9 @@ const deadLetter = Type.Object({
   type: anyText,
   time,
   given_up_at: time,
-  reason: oneOf(["refused", "exhausted", "overflow", "removed"]),
-  attempts: count,
-  status: nullable(count),
+  reason: enumOf(["refused", "exhausted", "overflow", "removed"]),
+  attempts: wholeNumber,
+  status: nullable(wholeNumber),
   data: anyObject,
 });
 
@@ -49,7 +49,7 @@ export const notifyOperations = {
     access: "webhook.redeliver",
     tag: "traffic",
     summary: "Deliver a dead letter again",
-    params: { id: deadLetterId },
+    params: { id: deadLetterParameter },
     response: jsonResponse("Its id.", Type.Object({ id: anyText })),
     errors: ["EVIDENCE_UNAVAILABLE"],
   },
@@ -75,5 +75,5 @@ export function notifyHandlers({ ledger, notifier }: NotifySources): AdminHandle
 }
 
 function absent(): GatewayError {
-  return new GatewayError("NOT_FOUND", deadLetterId.absent);
+  return new GatewayError("NOT_FOUND", deadLetterParameter.absent);
 }

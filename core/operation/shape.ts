@@ -21,7 +21,7 @@ export function closed<Properties extends TProperties>(properties: Properties): 
 }
 
 /** One of several words. */
-export function oneOf<const Words extends readonly string[]>(
+export function enumOf<const Words extends readonly string[]>(
   words: Words,
   options: SchemaOptions = {},
 ): TUnsafe<Words[number]> {
@@ -29,12 +29,12 @@ export function oneOf<const Words extends readonly string[]>(
 }
 
 /** Text of `minimum` to `maximum` characters. */
-export function text(minimum: number, maximum: number, description: string): TString {
+export function boundedText(minimum: number, maximum: number, description: string): TString {
   return Type.String({ minLength: minimum, maxLength: maximum, description });
 }
 
 /** Text of at most `maximum` characters that is not blank. */
-export function words(maximum: number, description: string): TString {
+export function nonBlankText(maximum: number, description: string): TString {
   return Type.String({ maxLength: maximum, pattern: "\\S", description });
 }
 
@@ -67,16 +67,18 @@ export function jsonResponse(description: string, schema: TSchema): OperationRes
 }
 
 /** One of several words in a query; `usual` where it is left out. */
-export function choice<const Words extends readonly string[]>(
+export function queryChoice<const Words extends readonly string[]>(
   words: Words,
   usual: Words[number],
 ): TUnsafe<Words[number]> {
-  return oneOf(words, { description: listed(words), default: usual });
+  return enumOf(words, { description: listed(words), default: usual });
 }
 
 /** The same without a default. */
-export function optionalChoice<const Words extends readonly string[]>(words: Words): TOptional<TUnsafe<Words[number]>> {
-  return Type.Optional(oneOf(words, { description: listed(words) }));
+export function optionalQueryChoice<const Words extends readonly string[]>(
+  words: Words,
+): TOptional<TUnsafe<Words[number]>> {
+  return Type.Optional(enumOf(words, { description: listed(words) }));
 }
 
 function listed(words: readonly string[]): string {
@@ -98,7 +100,7 @@ const nextCursor: TSchema = Type.Union([Type.String(), Type.Null()], {
 
 export const anyText: TString = Type.String();
 export const anyObject: TObject = Type.Object({}, { additionalProperties: true });
-export const count: TInteger = Type.Integer({ minimum: 0 });
+export const wholeNumber: TInteger = Type.Integer({ minimum: 0 });
 export const points: TInteger = Type.Integer({ minimum: 0, maximum: 100, description: "0 to 100" });
 export const time: TString = Type.String({ format: "date-time", description: "RFC 3339, UTC" });
 
@@ -140,15 +142,15 @@ export function checkPage(limit: number, cursor: unknown): PageQuery {
   return { limit, cursor };
 }
 
-export const approvalId: PathParameter = idOf("approval", "^apr_[0-9a-f]{32}$");
-export const decisionId: PathParameter = idOf(
+export const approvalParameter: PathParameter = idOf("approval", "^apr_[0-9a-f]{32}$");
+export const decisionParameter: PathParameter = idOf(
   "decision",
   "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
 );
-export const sessionId: PathParameter = idOf("session", "^session-v1-[0-9a-f]{64}$");
-export const ticketId: PathParameter = idOf("ticket", "^tkt_[0-9a-f]{32}$");
-export const taskName: PathParameter = idOf("manifest", "^[a-z0-9][a-z0-9._-]{0,63}$");
-export const deadLetterId: PathParameter = idOf(
+export const sessionParameter: PathParameter = idOf("session", "^session-v1-[0-9a-f]{64}$");
+export const ticketParameter: PathParameter = idOf("ticket", "^tkt_[0-9a-f]{32}$");
+export const taskParameter: PathParameter = idOf("manifest", "^[a-z0-9][a-z0-9._-]{0,63}$");
+export const deadLetterParameter: PathParameter = idOf(
   "dead letter",
   "^[A-Za-z0-9_-]{1,64}$",
   "no such dead letter, or its webhook is no longer configured",

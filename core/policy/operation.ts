@@ -5,25 +5,25 @@ import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
 import {
   anyText,
   closed,
-  count,
+  enumOf,
   jsonResponse,
   nullable,
-  oneOf,
   page,
   paging,
   ref,
   time,
   whole,
+  wholeNumber,
 } from "../operation/shape.ts";
 
-const kind = oneOf(["pack", "plugin", "session", "external"]);
+const kind = enumOf(["pack", "plugin", "session", "external"]);
 const reference = { kind, name: anyText, version: anyText, digest: anyText, signer: nullable(anyText) };
 
 const shadowDecision = Type.Object({
-  decision: oneOf(["review", "block"]),
+  decision: enumOf(["review", "block"]),
   rule: anyText,
   policy: Type.Object({ kind, name: anyText }),
-  count,
+  wholeNumber,
   last_time: time,
   last_decision: anyText,
 });
@@ -31,7 +31,7 @@ const shadowDecision = Type.Object({
 /** Components of the document. */
 export const policySchemas: Readonly<Record<string, TSchema>> = {
   PolicyRef: Type.Object(reference),
-  ActivePolicy: Type.Object({ ...reference, mode: oneOf(modes) }),
+  ActivePolicy: Type.Object({ ...reference, mode: enumOf(modes) }),
 };
 
 /** The policies in force. */

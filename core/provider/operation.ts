@@ -1,19 +1,19 @@
 import { Type } from "@sinclair/typebox";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
-import { anyText, count, jsonResponse, nullable, oneOf, whole } from "../operation/shape.ts";
+import { anyText, enumOf, jsonResponse, nullable, whole, wholeNumber } from "../operation/shape.ts";
 import type { ProviderFleet } from "./fleet.ts";
 import { showProvider } from "./view.ts";
 
 const provider = Type.Object({
   name: anyText,
-  type: oneOf(["mock", "openai", "anthropic"]),
+  type: enumOf(["mock", "openai", "anthropic"]),
   enabled: Type.Boolean(),
   models: Type.Array(anyText),
   routes: Type.Array(anyText),
-  breaker: oneOf(["closed", "open", "half_open"]),
-  failures: count,
-  rests_for_ms: count,
-  requests_in_flight: count,
+  breaker: enumOf(["closed", "open", "half_open"]),
+  failures: wholeNumber,
+  rests_for_ms: wholeNumber,
+  requests_in_flight: wholeNumber,
   last_fault: nullable(anyText),
 });
 

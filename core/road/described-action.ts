@@ -8,19 +8,19 @@ import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { httpSession, type Principal, type SessionScope } from "../action/principal.ts";
 import { singleHeader } from "../identity/header.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
-import { closed, matching, oneOf } from "../operation/shape.ts";
+import { closed, enumOf, matching } from "../operation/shape.ts";
 import { ActionFactory, type Actor, type TaskSource, UntrustedSources } from "./action-factory.ts";
 
 const name = Type.String({ minLength: 1, maxLength: 512 });
 
 /** An action described by somebody who asks what policy would decide. */
 export const describedAction = closed({
-  protocol: Type.Optional(oneOf(protocols)),
-  phase: Type.Optional(oneOf(phases)),
+  protocol: Type.Optional(enumOf(protocols)),
+  phase: Type.Optional(enumOf(phases)),
   tool: name,
   target: name,
   /** Default `execute`, as for a tool without a declared capability. */
-  capability: Type.Optional(oneOf(capabilities)),
+  capability: Type.Optional(enumOf(capabilities)),
   arguments: Type.Optional(Type.Unsafe<JsonObject>({ type: "object" })),
   output: Type.Optional(Type.Unsafe<Json>({})),
   /** A session's label; absent: the caller's default session. */

@@ -2,30 +2,30 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
   anyText,
-  choice,
   closed,
-  count,
+  enumOf,
   jsonResponse,
-  oneOf,
+  nonBlankText,
   page,
   paging,
   points,
+  queryChoice,
   ref,
-  sessionId,
+  sessionParameter,
   time,
-  words,
+  wholeNumber,
 } from "../operation/shape.ts";
 import { type SessionDirectory, sessionSorts } from "./session-directory.ts";
 import type { SessionWatch } from "./session-watch.ts";
 
 const status = {
   session: anyText,
-  state: oneOf(["active", "stopped"]),
+  state: enumOf(["active", "stopped"]),
   principal: anyText,
   risk: points,
-  actions: count,
-  reviews: count,
-  tools: count,
+  actions: wholeNumber,
+  reviews: wholeNumber,
+  tools: wholeNumber,
   last_at: time,
 };
 
@@ -54,7 +54,7 @@ export const sessionSchemas: Readonly<Record<string, TSchema>> = {
   }),
 };
 
-const params = { id: sessionId };
+const params = { id: sessionParameter };
 
 /** The state of sessions. */
 export const sessionOperations = {
@@ -65,10 +65,12 @@ export const sessionOperations = {
     access: "session.read",
     tag: "sessions",
     summary: "List sessions with their current state, by highest risk or latest action",
-    query: closed({ sort: choice(sessionSorts, "risk"), ...paging }),
+    query: closed({ sort: queryChoice(sessionSorts, "risk"), ...paging }),
     response: jsonResponse(
       "A page of sessions, and the sums of forgotten ones.",
-      page(ref("Session"), { forgotten: Type.Object({ sessions: count, actions: count, highest_risk: count }) }),
+      page(ref("Session"), {
+        forgotten: Type.Object({ sessions: wholeNumber, actions: wholeNumber, highest_risk: wholeNumber }),
+      }),
     ),
     errors: [],
   },
@@ -92,7 +94,7 @@ export const sessionOperations = {
     summary: "Reset the risk and taints of a session",
     params,
     body: {
-      schema: closed({ reason: words(1_024, "1 to 1024 characters: why") }),
+      schema: closed({ reason: nonBlankText(1_024, "1 to 1024 characters: why") }),
       example: { reason: "the page it read is ours" },
       required: true,
       limits: smallBody,

@@ -3,36 +3,36 @@ import { capabilities } from "../action/capability.ts";
 import { type AdminHandlers, type AdminOperations, smallBody } from "../operation/operation.ts";
 import {
   anyText,
+  boundedText,
   closed,
-  count,
+  enumOf,
   jsonResponse,
+  nonBlankText,
   nullable,
-  oneOf,
   page,
   paging,
   ref,
-  text,
-  ticketId,
+  ticketParameter,
   time,
   whole,
-  words,
+  wholeNumber,
 } from "../operation/shape.ts";
 import { maxUses, scopeBounds } from "./claims.ts";
 import { orderOf } from "./ticket-issuer.ts";
 import type { Tickets } from "./tickets.ts";
 
 const { items, characters } = scopeBounds;
-const patterns = Type.Array(text(1, characters, `a name or glob of 1 to ${characters} characters`), {
+const patterns = Type.Array(boundedText(1, characters, `a name or glob of 1 to ${characters} characters`), {
   minItems: 1,
   maxItems: items,
   description: `a list of 1 to ${items} names or globs`,
 });
 
 const order = closed({
-  principal: text(1, 256, "the id of a principal of your tenant"),
+  principal: boundedText(1, 256, "the id of a principal of your tenant"),
   tools: patterns,
   targets: patterns,
-  capabilities: Type.Array(oneOf(capabilities), {
+  capabilities: Type.Array(enumOf(capabilities), {
     minItems: 1,
     maxItems: items,
     description: `a list of ${capabilities.join(", ")}`,
@@ -109,9 +109,9 @@ export const ticketOperations = {
     access: "ticket.issue",
     tag: "tickets",
     summary: "Revoke a ticket, effective at once",
-    params: { id: ticketId },
+    params: { id: ticketParameter },
     body: {
-      schema: closed({ reason: words(1_024, "1 to 1024 characters: why it is revoked") }),
+      schema: closed({ reason: nonBlankText(1_024, "1 to 1024 characters: why it is revoked") }),
       example: { reason: "the change was called off" },
       required: true,
       limits: smallBody,
@@ -125,13 +125,13 @@ export const ticketOperations = {
 export const ticketSchemas: Readonly<Record<string, TObject>> = {
   Ticket: Type.Object({
     id: anyText,
-    state: oneOf(["live", "used_up", "expired", "revoked"]),
+    state: enumOf(["live", "used_up", "expired", "revoked"]),
     principal: anyText,
     tools: Type.Array(anyText),
     targets: Type.Array(anyText),
     capabilities: Type.Array(anyText),
-    uses: count,
-    max_uses: count,
+    uses: wholeNumber,
+    max_uses: wholeNumber,
     session: nullable(anyText),
     issued_by: anyText,
     issued_at: time,

@@ -1,14 +1,14 @@
 import { Type } from "@sinclair/typebox";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
-import { anyText, count, jsonResponse, oneOf, whole } from "../operation/shape.ts";
+import { anyText, enumOf, jsonResponse, whole, wholeNumber } from "../operation/shape.ts";
 import type { UpstreamFleet } from "./fleet.ts";
 
 const upstream = Type.Object({
   name: anyText,
-  transport: oneOf(["stdio", "http", "sse"]),
-  state: oneOf(["idle", "up", "down"]),
-  connections: count,
-  failures: count,
+  transport: enumOf(["stdio", "http", "sse"]),
+  state: enumOf(["idle", "up", "down"]),
+  connections: wholeNumber,
+  failures: wholeNumber,
   reason: Type.Optional(anyText),
 });
 

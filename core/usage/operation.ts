@@ -1,7 +1,17 @@
 import { type TOptional, type TProperties, type TString, Type } from "@sinclair/typebox";
 import { GatewayError } from "../action/error.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
-import { anyText, closed, count, jsonResponse, matching, nullable, page, paging, someOf } from "../operation/shape.ts";
+import {
+  anyText,
+  closed,
+  jsonResponse,
+  matching,
+  nullable,
+  page,
+  paging,
+  someOf,
+  wholeNumber,
+} from "../operation/shape.ts";
 import type { UsageMeter } from "./meter.ts";
 import { usageDimensions } from "./usage-report.ts";
 import { addDays, type Day, dayOf } from "./usage-row.ts";
@@ -9,7 +19,12 @@ import { addDays, type Day, dayOf } from "./usage-row.ts";
 const maxDays = 31;
 
 const day = Type.String({ format: "date" });
-const totals = { requests: count, input_tokens: count, output_tokens: count, cached_input_tokens: count };
+const totals = {
+  requests: wholeNumber,
+  input_tokens: wholeNumber,
+  output_tokens: wholeNumber,
+  cached_input_tokens: wholeNumber,
+};
 const item = Type.Object({
   ...Type.Partial(
     Type.Object({ day, principal: anyText, key_id: nullable(anyText), provider: anyText, model: anyText }),

@@ -1,7 +1,7 @@
 import { adminOperations } from "../../core/admin/api/table.ts";
 import { consoleRoutes } from "../../core/admin/console/page.ts";
 import { gatewayRoutes } from "../../core/gateway/route.ts";
-import type { Route as PortRoute, RouteTable } from "../../core/http/route.ts";
+import type { Route as PortRoute, PortRoutes } from "../../core/http/route.ts";
 import type { Port } from "../../core/observe/metrics.ts";
 import type { AdminOperation } from "../../core/operation/operation.ts";
 
@@ -33,7 +33,7 @@ export const routes = {
   ...ofPort("metrics", consoleRoutes),
 } as Readonly<Record<RouteId, Route>>;
 
-function ofPort(port: Port, table: RouteTable): Readonly<Record<string, Route>> {
+function ofPort(port: Port, table: PortRoutes): Readonly<Record<string, Route>> {
   return Object.fromEntries(
     Object.entries(table).map(([id, { method, path, access }]) => [id, { port, method, path, access }]),
   );

@@ -2,7 +2,7 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { type ErrorCode, errorTable } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import { type Access, type AdminOperation, operationTags } from "../../operation/operation.ts";
-import { anyObject, anyText, oneOf, ref } from "../../operation/shape.ts";
+import { anyObject, anyText, enumOf, ref } from "../../operation/shape.ts";
 import { adminOperations, components } from "./table.ts";
 
 const about = `The API of operators, reviewers and auditors.
@@ -101,7 +101,7 @@ const problem: TSchema = Type.Object(
     title: anyText,
     status: Type.Integer({ minimum: 400, maximum: 599 }),
     detail: Type.String({ description: "the expected and the actual value" }),
-    code: oneOf(Object.keys(errorTable)),
+    code: enumOf(Object.keys(errorTable)),
     request_id: Type.String({ description: "identifies the request in the gateway's log" }),
     data: Type.Optional({
       ...anyObject,

@@ -1,13 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import type { JsonObject } from "../../action/json.ts";
 import type { AdminOperations } from "../../operation/operation.ts";
-import { anyObject, anyText, closed, jsonResponse, nullable, oneOf, text } from "../../operation/shape.ts";
+import { anyObject, anyText, boundedText, closed, enumOf, jsonResponse, nullable } from "../../operation/shape.ts";
 
 /** Limits of one GraphQL query. */
 export const queryBounds = { characters: 16_384, tokens: 2_000, depth: 8, fields: 200, cost: 10_000 } as const;
 
-const query = text(1, queryBounds.characters, `a query of 1 to ${queryBounds.characters} characters`);
-const operationName = text(1, 256, "the name of the operation to run, of at most 256 characters");
+const query = boundedText(1, queryBounds.characters, `a query of 1 to ${queryBounds.characters} characters`);
+const operationName = boundedText(1, 256, "the name of the operation to run, of at most 256 characters");
 /** Fits into a URL beside everything else: all headers together may have 16,384 bytes. */
 const maxUrlText = 8_192;
 const graphqlResponse = jsonResponse(
@@ -37,7 +37,7 @@ export const serviceOperations = {
     summary: "Get the health of the gateway; 503 while it stops",
     response: jsonResponse(
       "Its health.",
-      Type.Object({ status: oneOf(["ok", "degraded", "stopping"]), version: anyText }),
+      Type.Object({ status: enumOf(["ok", "degraded", "stopping"]), version: anyText }),
     ),
     errors: [],
   },
@@ -97,8 +97,10 @@ export const serviceOperations = {
     tag: "service",
     summary: "Query lists and views in GraphQL by URL",
     query: closed({
-      query: text(1, maxUrlText, `a query of 1 to ${maxUrlText} characters`),
-      variables: Type.Optional(text(1, maxUrlText, `the text of a JSON object, of 1 to ${maxUrlText} characters`)),
+      query: boundedText(1, maxUrlText, `a query of 1 to ${maxUrlText} characters`),
+      variables: Type.Optional(
+        boundedText(1, maxUrlText, `the text of a JSON object, of 1 to ${maxUrlText} characters`),
+      ),
       operationName: Type.Optional(operationName),
     }),
     response: graphqlResponse,

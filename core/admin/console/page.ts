@@ -9,7 +9,7 @@ import { evidenceStatus } from "../../evidence/handler.ts";
 import type { Ledger } from "../../evidence/ledger.ts";
 import { requireUpgrade } from "../../gateway/route.ts";
 import { type Health, healthHandler } from "../../http/health.ts";
-import type { RouteHandlers, RouteTable } from "../../http/route.ts";
+import type { PortRoutes, RouteHandlers } from "../../http/route.ts";
 import type { LiveFeed } from "../../observe/live-feed.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
@@ -27,7 +27,7 @@ export const consoleRoutes = {
   "dashboard.live": { method: "GET", path: "/v1/ws", access: "public" },
   "metrics.health": { method: "GET", path: "/health", access: "public" },
   "metrics.scrape": { method: "GET", path: "/metrics", access: "public" },
-} as const satisfies RouteTable;
+} as const satisfies PortRoutes;
 
 interface ConsoleSources {
   readonly health: () => Health;

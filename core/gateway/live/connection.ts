@@ -11,7 +11,7 @@ import { type LiveChannel, type LiveEvent, type LiveFeed, liveChannels } from ".
 import { invalidParams } from "../../operation/fault.ts";
 import { checkOutput, type DescribedAction, describedAction } from "../../road/described-action.ts";
 
-/** What a connection needs of the rest of the gateway. */
+/** Dependencies of a connection. */
 export interface LiveParts {
   readonly feed: LiveFeed;
   /** Throws KEY_UNKNOWN. */
@@ -21,30 +21,30 @@ export interface LiveParts {
   readonly evaluate: (action: ActionEnvelope) => Promise<Evaluation>;
 }
 
-/** Who may watch what. */
-const needed: Readonly<Record<LiveChannel, Permission>> = {
+/** The permission that each channel requires. */
+const channelPermission: Readonly<Record<LiveChannel, Permission>> = {
   decisions: "evidence.read",
   approvals: "approval.read",
   risk: "evidence.read",
   metrics: "metrics.read",
 };
 
-/** Bytes that may wait for a reader. Beyond it the reader is too slow, and is let go. */
+/** Limit of bytes waiting for a reader. A slower reader is disconnected. */
 const maxWaiting = 1_048_576;
 /** Evaluations of one connection at once. */
 const maxEvaluations = 8;
 const authMs = 10_000;
 
-/** WebSocket close codes, as they are said. */
+/** WebSocket close codes and reasons. */
 const closing = {
   unauthenticated: [4401, "send `auth` with a key within 10 s"],
-  revoked: [4401, "the key is gone"],
+  revoked: [4401, "the key was removed"],
   slow: [1013, "you read too slowly"],
   binary: [1003, "expected text"],
   stopping: [1001, "the gateway is stopping"],
 } as const;
 
-/** One client of `/v1/ws`: who it is, what it watches, and what it asks. */
+/** One client of `/v1/ws`: its principal, its subscriptions and its evaluations. */
 export class LiveConnection {
   readonly #socket: WebSocket;
   readonly #parts: LiveParts;
@@ -56,20 +56,20 @@ export class LiveConnection {
   #evaluations = 0;
   #answered = true;
 
-  /** `principal`: who the upgrade request's key belongs to; null while nobody has said. */
+  /** `principal`: the holder of the upgrade request's key; null until `auth`. */
   constructor(socket: WebSocket, parts: LiveParts, client: ClientIdentity, principal: Principal | null) {
     this.#socket = socket;
     this.#parts = parts;
     this.#client = client;
     this.#principal = principal;
     this.#deadline = setTimeout(() => this.close("unauthenticated"), authMs).unref();
-    socket.on("message", (data, isBinary) => this.#hear(data as Buffer, isBinary));
+    socket.on("message", (data, isBinary) => this.#receive(data as Buffer, isBinary));
     socket.on("pong", () => {
       this.#answered = true;
     });
     socket.on("error", () => socket.terminate());
     socket.once("close", () => this.#end());
-    if (principal !== null) this.#welcome(null, principal);
+    if (principal !== null) this.#acknowledge(null, principal);
   }
 
   get principal(): Principal | null {
@@ -83,7 +83,7 @@ export class LiveConnection {
     setTimeout(() => this.#socket.terminate(), 1_000).unref();
   }
 
-  /** Looks whether anybody is there: one who did not answer the last time is not. */
+  /** Sends a ping; disconnects a client that did not answer the last one. */
   probe(): void {
     if (this.#answered) this.#socket.ping();
     else this.#socket.terminate();
@@ -95,7 +95,7 @@ export class LiveConnection {
     this.#unsubscribe();
   }
 
-  #hear(data: Buffer, isBinary: boolean): void {
+  #receive(data: Buffer, isBinary: boolean): void {
     if (isBinary) this.close("binary");
     else this.#read(data);
   }
@@ -112,40 +112,40 @@ export class LiveConnection {
   }
 
   async #answer(message: ClientMessage): Promise<void> {
-    if (message.type === "ping") return this.#say("pong", message.id, {});
+    if (message.type === "ping") return this.#send("pong", message.id, {});
     if (message.type === "auth") return this.#authenticate(message.id, message.key);
     const principal = this.#principal;
     if (principal === null) throw new GatewayError("KEY_MISSING", "send `auth` first");
     if (message.type === "evaluate") return this.#evaluate(message.id, message.action, principal);
     for (const channel of message.channels) this.#change(message.type, channel, principal);
     this.#resubscribe(principal);
-    this.#say("subscribed", message.id, { channels: [...this.#channels] });
+    this.#send("subscribed", message.id, { channels: [...this.#channels] });
   }
 
   #authenticate(id: string | null, key: string): void {
     if (this.#principal !== null) throw new GatewayError("INVALID_REQUEST", "`auth` was sent before");
     this.#principal = this.#parts.authenticate(key);
-    this.#welcome(id, this.#principal);
+    this.#acknowledge(id, this.#principal);
   }
 
-  #welcome(id: string | null, { tenant, role, id: principal }: Principal): void {
+  #acknowledge(id: string | null, { tenant, role, id: principal }: Principal): void {
     clearTimeout(this.#deadline);
-    this.#say("auth_ok", id, { tenant, role, principal });
+    this.#send("auth_ok", id, { tenant, role, principal });
   }
 
   #change(type: "subscribe" | "unsubscribe", channel: LiveChannel, { role }: Principal): void {
     if (type === "unsubscribe") this.#channels.delete(channel);
-    else if (can(role, needed[channel])) this.#channels.add(channel);
-    else throw new GatewayError("ROLE_FORBIDDEN", `\`${role}\` lacks \`${needed[channel]}\``);
+    else if (can(role, channelPermission[channel])) this.#channels.add(channel);
+    else throw new GatewayError("ROLE_FORBIDDEN", `\`${role}\` lacks \`${channelPermission[channel]}\``);
   }
 
   #resubscribe({ tenant }: Principal): void {
     this.#unsubscribe();
-    this.#unsubscribe = this.#parts.feed.subscribe(tenant, new Set(this.#channels), (event) => this.#tell(event));
+    this.#unsubscribe = this.#parts.feed.subscribe(tenant, new Set(this.#channels), (event) => this.#publish(event));
   }
 
-  #tell({ channel, time, data }: LiveEvent): void {
-    this.#say("event", null, { channel, time, data });
+  #publish({ channel, time, data }: LiveEvent): void {
+    this.#send("event", null, { channel, time, data });
   }
 
   async #evaluate(id: string | null, action: Json, caller: Principal): Promise<void> {
@@ -156,7 +156,7 @@ export class LiveConnection {
       const evaluation = await this.#parts.evaluate(
         this.#parts.describe(readDescribedAction(action), caller, this.#client),
       );
-      this.#say("evaluation", id, viewOf(evaluation));
+      this.#send("evaluation", id, viewOf(evaluation));
     } finally {
       this.#evaluations--;
     }
@@ -164,11 +164,11 @@ export class LiveConnection {
 
   #refuse(id: string | null, cause: unknown): void {
     const error = GatewayError.from(cause);
-    this.#say("error", id, { code: error.code, message: error.publicMessage });
+    this.#send("error", id, { code: error.code, message: error.publicMessage });
     if (error.code === "KEY_UNKNOWN") this.close("unauthenticated");
   }
 
-  #say(type: string, id: string | null, payload: JsonObject): void {
+  #send(type: string, id: string | null, payload: JsonObject): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (this.#socket.bufferedAmount > maxWaiting) this.close("slow");
     else this.#socket.send(asciiJson({ type, id, payload }));
@@ -180,7 +180,7 @@ function viewOf({ id, phase, decision, risk, determining, byDefault }: Evaluatio
   return { id, phase, decision, risk, by_default: byDefault, rules };
 }
 
-/** What a client of `/v1/ws` says. `id` is its own, and comes back with the answer. */
+/** A message of a client. Its `id` is returned with the response. */
 type ClientMessage = { readonly id: string | null } & (
   | { readonly type: "auth"; readonly key: string }
   | { readonly type: "subscribe" | "unsubscribe"; readonly channels: readonly LiveChannel[] }
@@ -195,7 +195,7 @@ const maxId = 128;
 export const maxMessageBytes = 262_144;
 const bounds: JsonBounds = { depth: 64, nodes: 50_000, stringLength: maxMessageBytes, reader: "exact" };
 
-/** Throws MALFORMED_JSON, JSON_BOUND or INVALID_REQUEST that says what was expected. */
+/** Throws MALFORMED_JSON, JSON_BOUND or INVALID_REQUEST. */
 function parseClientMessage(bytes: Uint8Array): ClientMessage {
   const message = parseStrictJson(bytes, bounds);
   if (!isJsonObject(message)) throw invalid("expected an object with `type`");

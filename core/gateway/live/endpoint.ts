@@ -8,11 +8,11 @@ import { endWith } from "../../http/listener.ts";
 import { LiveConnection, type LiveParts, maxMessageBytes } from "./connection.ts";
 
 interface LiveEndpointParts extends LiveParts {
-  /** Throws where the request may not be looked at: host, origin, headers, path. */
+  /** Throws for a forbidden host or origin, and for ambiguous headers or paths. */
   readonly guard: (request: IncomingMessage) => void;
-  /** Who the request's own key belongs to; null where it has none. Throws KEY_UNKNOWN. */
+  /** The holder of the request's key; null where it has none. Throws KEY_UNKNOWN. */
   readonly callerOf: (request: IncomingMessage) => Principal | null;
-  /** Connections at once; one more is refused. */
+  /** Limit of open connections. */
   readonly maxConnections: number;
 }
 
@@ -41,7 +41,7 @@ export class LiveEndpoint {
     ];
   }
 
-  /** Takes over the connection of a request to upgrade it, or answers why not. */
+  /** Upgrades the connection of a request, or responds with an error. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
     try {
@@ -56,14 +56,14 @@ export class LiveEndpoint {
     }
   }
 
-  /** Ends the connections of callers whose key is gone. */
+  /** Ends the connections of callers whose key was removed. */
   endRevoked(isKnown: (principal: Principal) => boolean): void {
     for (const connection of this.#connections) {
       if (connection.principal !== null && !isKnown(connection.principal)) connection.close("revoked");
     }
   }
 
-  /** Ends all connections, and takes no further one. */
+  /** Ends all connections, and accepts no further one. */
   close(): void {
     this.#stopping = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -89,7 +89,7 @@ export class LiveEndpoint {
   }
 }
 
-/** Of a connection that is not upgraded. */
+/** Responds to a request that is not upgraded. */
 function refuse(socket: Duplex, { row, publicMessage, code }: GatewayError): void {
   endWith(socket, row.status, row.text, { detail: publicMessage, code });
 }

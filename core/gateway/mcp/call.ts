@@ -16,7 +16,7 @@ import { type McpMethod, pickParams } from "./method.ts";
 import { refusedToolResult, replyOf } from "./refusal.ts";
 import { continuationOf, ticketMeta, traceOf } from "./request-meta.ts";
 
-/** Takes a permitted action to its upstream, with all that travels beside it. */
+/** Sends an authorized action to its upstream, with its `_meta`, its cancellation and its notifications. */
 type Send = (
   connection: UpstreamConnection,
   permission: AuthorizedAction,
@@ -28,14 +28,14 @@ export interface CallParts {
   readonly actions: ActionFactory;
   readonly hold: Hold;
   readonly tickets: TicketReader;
-  /** `_meta` keys beyond the protocol's own that the operator lets through; they are judged with the arguments. */
+  /** `_meta` keys beyond the protocol's own that are forwarded; policies see them with the arguments. */
   readonly metaPassthrough: readonly string[];
-  /** Measures how long an upstream takes, and changes nothing. */
+  /** Measures the time until the promise settles, and returns it unchanged. */
   readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
   readonly tracer: Tracer;
 }
 
-/** Takes one request to the upstream that owns what it names, and answers with what that upstream said. */
+/** Serves one request by the upstream that owns the named tool, prompt or resource. */
 export function serveCall(parts: CallParts, open: OpenRequest, row: McpMethod, send: Send): Promise<JsonRpcResponse> {
   const { caller, request } = open;
   const span = parts.tracer.begin({ protocol: "mcp", method: request.method }, traceOf(caller, request));
@@ -58,8 +58,8 @@ async function answerCall(
 }
 
 /**
- * Runs the action; a tool call that is held waits for its review and, once approved, runs anew from the beginning: nothing
- * that was known before the wait is believed after it. A call that is held again does not wait again.
+ * Runs the action. A held tool call waits for its review and, once approved, runs anew from the beginning: nothing known
+ * before the wait is reused after it. A call that is held again does not wait again.
  */
 async function runUntilReviewed(
   parts: CallParts,
@@ -140,7 +140,7 @@ async function ownerOfResource(caller: Caller, uri: unknown): Promise<string> {
   return owner;
 }
 
-/** What the upstream said, or why nothing was sent to it: then the outcome is known, an error. */
+/** Returns the output of the upstream, or the error that prevented sending: then the outcome is known. */
 async function dispatch(
   caller: Caller,
   permission: AuthorizedAction,
@@ -156,28 +156,28 @@ async function dispatch(
   return answerOf(await send(connection, permission, trace));
 }
 
-/** A response but for its id, which is the asker's. */
+/** A response without its id, which belongs to the request. */
 export type ResponseBody = { readonly result: JsonObject } | { readonly error: JsonRpcErrorBody };
 
-/** What was answered, as the road takes it: a tool's own `isError` is an error too. */
+/** The output of a response. A result with `isError` is an error too. */
 export function answerOf(response: JsonRpcResponse): Answer<ResponseBody> {
   if (!("result" in response)) return { status: "error", output: { ...response.error }, makeReply: errorBody };
   return { ...answerOfResult(response.result), status: response.result.isError === true ? "error" : "success" };
 }
 
-/** A result of the gateway's own making. */
+/** The output of a result that the gateway makes itself. */
 export function answerOfResult(result: JsonObject): Answer<{ readonly result: JsonObject }> {
   return { status: "success", output: result, makeReply: resultBody };
 }
 
-/** Why nothing was sent. Of an error whose text policy redacts, its constant part is left. */
+/** The output of an error. Where policy redacts its text, the constant part is left. */
 export function answerOfFault(fault: GatewayError): Answer<GatewayError> {
   const output = { code: fault.row.jsonRpc, message: fault.publicMessage };
   const makeReply = (judged: Json): GatewayError => (judged === output ? fault : new GatewayError(fault.code));
   return { status: "error", output, makeReply };
 }
 
-/** Redaction changes texts alone, so an output keeps the shape it came in. */
+/** Redaction changes strings only: an output keeps its shape. */
 function resultBody(output: Json): { readonly result: JsonObject } {
   return { result: output as JsonObject };
 }

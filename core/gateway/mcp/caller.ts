@@ -9,7 +9,7 @@ import { mcpMethods } from "./method.ts";
 import type { Reply } from "./reply.ts";
 import type { McpSession } from "./session.ts";
 
-/** Who sent one MCP request, and through what. */
+/** The sender of one MCP request. */
 export interface Caller {
   readonly principal: Principal;
   readonly scope: SessionScope;
@@ -19,28 +19,28 @@ export interface Caller {
   readonly group: UpstreamGroup;
   /** The session a handshake opened; null for stateless and direct requests. */
   readonly session: McpSession | null;
-  /** The token in the request's header. It is told to nobody. */
+  /** The ticket in the request's header. It is never disclosed. */
   readonly ticket: string | undefined;
-  /** What the request's headers say of its trace. */
+  /** The `traceparent` header. */
   readonly traceparent: string | undefined;
 }
 
-/** A request for as long as it is served. */
+/** A request while it is served. */
 export interface OpenRequest {
   readonly caller: Caller;
   readonly request: JsonRpcRequest;
-  /** Where its answer goes, and what is said before that. */
+  /** Receives the response, and the messages before it. */
   readonly reply: Reply;
-  /** Aborts when the client wants no answer any more. */
+  /** Aborts when the client no longer wants a response. */
   readonly signal: AbortSignal;
 }
 
-/** Acts on a notification of a client; one that is unknown, or that needs a session where there is none, is dropped. */
+/** Handles a notification of a client; unknown ones, and those that need a session where there is none, are dropped. */
 export async function receiveNotification(session: McpSession | null, note: JsonRpcNotification): Promise<void> {
   if (Object.hasOwn(mcpMethods, note.method)) {
     throw new GatewayError(
       "INVALID_REQUEST",
-      `\`${note.method}\` expects an \`id\`: as a notification it is never run`,
+      `expected \`${note.method}\` with an \`id\`: a notification is never run`,
     );
   }
   if (note.method === "notifications/cancelled") session?.cancel(requestIdOf(note.params?.requestId));
@@ -49,9 +49,10 @@ export async function receiveNotification(session: McpSession | null, note: Json
   }
 }
 
-/** Hands a client's answer to whoever asked. Throws INVALID_REQUEST where nobody did. */
+/** Passes a client's response to the upstream that asked. Throws INVALID_REQUEST for an unknown id. */
 export function receiveAnswer(session: McpSession | null, answer: JsonRpcResponse): void {
-  if (session?.answer(answer) !== true) throw new GatewayError("INVALID_REQUEST", "this answers no request of ours");
+  if (session?.answer(answer) !== true)
+    throw new GatewayError("INVALID_REQUEST", "expected the id of an open request of the gateway");
 }
 
 function requestIdOf(value: Json | undefined): string | number {

@@ -10,14 +10,14 @@ import type { Caller } from "./caller.ts";
 import { mcpErrorBody, replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
 
-/** What an upstream may ask of a client, and how much that is. Everything else it asks does not exist. */
+/** The requests that an upstream may send to a client. Any other method is unknown. */
 const clientMethods: Readonly<Record<string, { capability: Capability; needs: string }>> = {
   "sampling/createMessage": { capability: "generate", needs: "sampling" },
   "elicitation/create": { capability: "read", needs: "elicitation" },
   "roots/list": { capability: "read", needs: "roots" },
 };
 
-/** What an upstream asks of a client. */
+/** A request of an upstream to a client. */
 interface Question {
   readonly upstream: string;
   readonly request: JsonRpcRequest;
@@ -30,13 +30,13 @@ export interface ClientRequestParts {
   readonly road: Road;
   readonly actions: ActionFactory;
   readonly newId: () => string;
-  /** Hears of each request that is answered with an error, by the id that stands in the answer. */
+  /** Called for each request that is answered with an error, with the id in that response. */
   readonly onFault: (requestId: string, error: GatewayError) => void;
 }
 
 /**
- * Takes an upstream's request to the client along the same road as the client's own: judged, recorded, then asked.
- * Never rejects: the upstream gets a JSON-RPC error that says why.
+ * Governs an upstream's request to the client like the client's own: evaluated, recorded, then sent. Never rejects: the
+ * upstream gets a JSON-RPC error.
  */
 export async function relayToClient(
   parts: ClientRequestParts,
@@ -50,7 +50,7 @@ export async function relayToClient(
     const { method: tool, params = {} } = request;
     const { capability } = findClientMethod(caller, tool);
     const mixed = caller.session?.untrusted.has(upstream) || parts.actions.isUntrusted(upstream, tool);
-    // A question without words, as `roots/list` is, brings nothing in.
+    // A request without params, as `roots/list`, brings no content in.
     const untrusted = mixed && Object.keys(params).length > 0;
     const action = parts.actions.make(caller, { tool, target: upstream, capability, arguments: params, untrusted });
     const reply = replyOf(
@@ -96,7 +96,7 @@ async function ask(
   return answerOf(await answerInTime(signal, (until) => session.ask(judged, until, via)));
 }
 
-/** What `ask` resolves with, unless `signal` or the deadline aborts it: then it rejects with why. */
+/** Resolves as `ask` does, unless `signal` or the deadline aborts first: then it rejects with the reason. */
 async function answerInTime<T>(signal: AbortSignal, ask: (until: AbortSignal) => Promise<T>): Promise<T> {
   const deadline = new AbortController();
   const late = new GatewayError("CLIENT_TIMEOUT", `expected an answer within ${answerMs} ms`);

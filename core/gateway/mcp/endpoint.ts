@@ -16,24 +16,24 @@ import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { type HandshakeParts, openSession } from "./handshake.ts";
 import { mcpErrorBody, mcpStatus } from "./refusal.ts";
 import { Reply } from "./reply.ts";
-import { type ServiceParts, serveRequest } from "./service.ts";
+import { type McpServiceParts, serveRequest } from "./service.ts";
 import { McpSession } from "./session.ts";
 import type { SessionTable } from "./session-table.ts";
 
-export interface EndpointParts extends HandshakeParts, ServiceParts {
+export interface McpEndpointParts extends HandshakeParts, McpServiceParts {
   readonly body: BodyLimits;
   readonly sessions: SessionTable;
   readonly inFlight: InFlight;
   readonly tasks: TaskBinding;
 }
 
-/** The verbs of `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
+/** `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
 export class McpEndpoint {
-  readonly #parts: EndpointParts;
+  readonly #parts: McpEndpointParts;
   readonly #subscriptions = new Map<AbortController, Principal>();
   #stopping = false;
 
-  constructor(parts: EndpointParts) {
+  constructor(parts: McpEndpointParts) {
     this.#parts = parts;
   }
 
@@ -50,7 +50,7 @@ export class McpEndpoint {
     new Reply(ctx.res, false).end(202);
   }
 
-  /** GET: the standing stream of a session, for what upstreams say unasked. */
+  /** GET: the standing stream of a session, for messages outside of any request. */
   stream(ctx: Context, principal: Principal): void {
     checkRevisionHeader(ctx.req.headers);
     if (!acceptedForms(ctx).stream) throw new GatewayError("INVALID_HEADER", "expected `accept: text/event-stream`");
@@ -67,7 +67,7 @@ export class McpEndpoint {
     session.attach(new Reply(ctx.res, true));
   }
 
-  /** DELETE: the end of a session. */
+  /** DELETE: ends a session. */
   async end(ctx: Context, principal: Principal): Promise<void> {
     const session = this.#sessionOf(ctx, principal);
     if (session === null) throw new GatewayError("SESSION_UNKNOWN", "expected `mcp-session-id`");
@@ -75,7 +75,7 @@ export class McpEndpoint {
     ctx.status = 204;
   }
 
-  /** Ends what waits for others, subscriptions, standing streams and held calls, and lets none begin. The rest goes on. */
+  /** Ends subscriptions, standing streams and held calls, and lets none begin. Other requests continue. */
   endStreams(): void {
     this.#stopping = true;
     for (const abort of this.#subscriptions.keys()) abort.abort(new GatewayError("STOPPING"));
@@ -83,7 +83,7 @@ export class McpEndpoint {
     this.#parts.sessions.endStreams();
   }
 
-  /** Ends the sessions, subscriptions and held calls of everyone who is not `known` any more: nothing further is said to them. */
+  /** Ends the sessions, subscriptions and held calls of principals that are no longer `known`. */
   async endRevoked(known: (principal: Principal) => boolean): Promise<void> {
     for (const [abort, principal] of this.#subscriptions) {
       if (!known(principal)) abort.abort(new GatewayError("KEY_UNKNOWN"));
@@ -106,7 +106,7 @@ export class McpEndpoint {
       const era = classifyEra(request, ctx.req.headers);
       await bindTask(this.#parts.tasks, ctx.req, principal, scope, request.params);
       const response = await this.#answer(ctx, principal, scope, request, era, reply);
-      // The stateless revision streams only what has something to say before its answer.
+      // The stateless revision streams only where messages precede the result.
       if (streamFirst && era.era === "legacy") reply.startStream();
       reply.finish(statusOf(era, response), response);
     } catch (cause) {
@@ -181,7 +181,7 @@ function scopeOf(ctx: Context, principal: Principal): SessionScope {
   return httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
 }
 
-/** How a client reads answers: streams at all, and rather than JSON, by what it names and in which order. */
+/** The response formats that a client accepts: streams at all, and before JSON, by the order of `Accept`. */
 function acceptedForms(ctx: Context): { readonly stream: boolean; readonly streamFirst: boolean } {
   const accept = headerText(ctx.req.headers, "accept") ?? "";
   const stream = accept.indexOf("text/event-stream");

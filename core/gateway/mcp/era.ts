@@ -12,7 +12,7 @@ import {
 import { headerText } from "../../http/guard.ts";
 import type { MirroredParam } from "../../upstream/mcp-header.ts";
 
-/** What a stateless request says of its sender, checked. */
+/** The validated envelope of a stateless request. */
 interface ModernEnvelope {
   readonly clientInfo: JsonObject;
   readonly clientCapabilities: JsonObject;
@@ -23,8 +23,8 @@ interface ModernEnvelope {
 export type Era = { readonly era: Extract<McpEra, "legacy"> } | ({ readonly era: "modern" } & ModernEnvelope);
 
 /**
- * Which protocol a request speaks. The body decides; the headers must agree with it, since an intermediary that
- * routes by header must not see another request than the one policy judges.
+ * Returns the protocol era of a request. The body decides; the headers must agree with it, because an intermediary that
+ * routes by header must not see another request than policy does.
  * Throws HEADER_MISMATCH, INVALID_PARAMS or PROTOCOL_VERSION.
  */
 export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeaders): Era {
@@ -44,22 +44,22 @@ export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeader
 }
 
 /**
- * Holds the headers that repeat arguments of a tool call to those arguments. `expected` is what each must say; a header
- * for what the call does not carry says nothing. Throws HEADER_MISMATCH.
+ * Checks the headers that mirror arguments of a tool call. `expected`: the value of each; headers for absent arguments are
+ * ignored. Throws HEADER_MISMATCH.
  */
 export function checkParamHeaders(sent: ReadonlyMap<string, string>, expected: readonly MirroredParam[]): void {
   for (const [header, value] of expected) {
     const got = sent.get(header);
-    const said = got === undefined ? undefined : decodeHeaderValue(got);
-    if (said === undefined || !saysSame(said, value)) throw mismatch(header, got, String(value));
+    const text = got === undefined ? undefined : decodeHeaderValue(got);
+    if (text === undefined || !isSameValue(text, value)) throw mismatch(header, got, String(value));
   }
 }
 
 const decimal = /^-?\d+(\.\d+)?$/;
 
 /** The protocol compares numbers as numbers: `42.0` is `42`. */
-function saysSame(said: string, value: MirroredParam[1]): boolean {
-  return typeof value === "number" ? decimal.test(said) && Number(said) === value : said === String(value);
+function isSameValue(text: string, value: MirroredParam[1]): boolean {
+  return typeof value === "number" ? decimal.test(text) && Number(text) === value : text === String(value);
 }
 
 function paramHeadersIn(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
@@ -70,7 +70,7 @@ function paramHeadersIn(headers: IncomingHttpHeaders): ReadonlyMap<string, strin
   return found;
 }
 
-/** The revision a header names must be one we speak; a notification or a stream has nothing else to say it with. */
+/** Throws PROTOCOL_VERSION for an unsupported revision in the header, where notifications and streams name it. */
 export function checkRevisionHeader(headers: IncomingHttpHeaders): void {
   const header = headerText(headers, "mcp-protocol-version");
   if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
@@ -83,15 +83,16 @@ function withoutClaim(request: JsonRpcRequest, headers: IncomingHttpHeaders, hea
   return { era: "legacy" };
 }
 
-/** Where they are not `owed`, the headers may be absent, but what is there must agree: somebody may route by it. */
-function checkStandardHeaders(request: JsonRpcRequest, headers: IncomingHttpHeaders, owed: boolean): void {
+/** Where they are not `required`, the headers may be absent, but present ones must agree: somebody may route by them. */
+function checkStandardHeaders(request: JsonRpcRequest, headers: IncomingHttpHeaders, required: boolean): void {
   const method = headerText(headers, "mcp-method");
-  if (method !== request.method && (owed || method !== undefined)) throw mismatch("mcp-method", method, request.method);
+  if (method !== request.method && (required || method !== undefined))
+    throw mismatch("mcp-method", method, request.method);
   const source = Object.hasOwn(mcpNameSource, request.method) ? mcpNameSource[request.method] : undefined;
   const named = source === undefined ? undefined : request.params?.[source];
   if (typeof named !== "string") return;
   const name = headerText(headers, "mcp-name");
-  if (name === undefined && !owed) return;
+  if (name === undefined && !required) return;
   if (name === undefined || decodeHeaderValue(name) !== named) throw mismatch("mcp-name", name, named);
 }
 

@@ -16,32 +16,32 @@ import type { ConnectionListener, ServerDescription } from "../../upstream/conne
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { Caller } from "./caller.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
-import { type RelayParts, relayNotification, unasked } from "./notification.ts";
+import { type RelayParts, relayNotification, unsolicited } from "./notification.ts";
 import { McpSession, type SessionOwner } from "./session.ts";
 
-/** The client capabilities that upstreams learn of; what they may ask of the client is governed. */
+/** The client capabilities that are relayed to upstreams; their requests to the client are governed. */
 const relayedCapabilities = ["roots", "sampling", "elicitation"] as const;
 
 export interface HandshakeParts extends ClientRequestParts, RelayParts {
   readonly identity: GatewayIdentity;
   readonly fleet: UpstreamFleet;
-  /** Makes the opening of a session durable evidence. */
+  /** Records the opening of a session; durable when it resolves. */
   readonly recordSession: (principal: Principal, scope: SessionScope, client: JsonObject) => Promise<void>;
 }
 
-/** Who wants a session opened, in which scope, and from which address. */
+/** The client that opens a session. */
 interface Opener {
   readonly principal: Principal;
   readonly scope: SessionScope;
   readonly address: string;
 }
 
-/** Where a session is kept, under the id that `add` gives it. */
+/** A store of sessions, which assigns their ids. */
 interface SessionHome {
   add(open: (id: string) => Promise<McpSession>): Promise<McpSession>;
 }
 
-/** Opens a session with upstream connections of its own, keeps it in `home` and answers `initialize`. */
+/** Opens a session with its own upstream connections, adds it to `home` and responds to `initialize`. */
 export async function openSession(
   parts: HandshakeParts,
   home: SessionHome,
@@ -59,7 +59,7 @@ export async function openSession(
   return { session, response: { jsonrpc: "2.0", id: request.id, result } };
 }
 
-/** The session with its group of connections, which open when something is asked of them. */
+/** Makes a session with its group of connections, which open on first use. */
 function makeSession(
   parts: HandshakeParts,
   id: string,
@@ -93,7 +93,7 @@ function listenerOf(parts: HandshakeParts, caller: () => Caller, session: () => 
     onNotification: (upstream: string, note: JsonRpcNotification) => {
       const mixed = session().untrusted.has(upstream);
       relayNotification(parts, session().lanes.of(upstream), {
-        ...unasked(parts.actions, caller, { upstream, note, mixed }),
+        ...unsolicited(parts.actions, caller, { upstream, note, mixed }),
         deliver: (left) => session().deliver(left),
         signal: session().ended,
       });
@@ -113,9 +113,9 @@ interface Introduction {
 
 function readInitialize(params: JsonObject | undefined): Introduction {
   const { protocolVersion, capabilities, clientInfo } = params ?? {};
-  if (typeof protocolVersion !== "string") throw wrong("protocolVersion", "a string", protocolVersion);
-  if (!isJsonObject(capabilities)) throw wrong("capabilities", "an object", capabilities);
-  if (!isJsonObject(clientInfo)) throw wrong("clientInfo", "an object", clientInfo);
+  if (typeof protocolVersion !== "string") throw invalidMember("protocolVersion", "a string", protocolVersion);
+  if (!isJsonObject(capabilities)) throw invalidMember("capabilities", "an object", capabilities);
+  if (!isJsonObject(clientInfo)) throw invalidMember("clientInfo", "an object", clientInfo);
   const kept = relayedCapabilities.filter((name) => isJsonObject(capabilities[name]));
   return {
     protocolVersion,
@@ -124,20 +124,20 @@ function readInitialize(params: JsonObject | undefined): Introduction {
   };
 }
 
-function wrong(member: string, expected: string, got: Json | undefined): GatewayError {
+function invalidMember(member: string, expected: string, got: Json | undefined): GatewayError {
   return new GatewayError("INVALID_PARAMS", `expected \`${member}\` to be ${expected}, got ${typeName(got)}`);
 }
 
-/** How the gateway presents itself to MCP clients. */
+/** The name and version of the gateway towards MCP clients. */
 export interface GatewayIdentity {
   readonly name: string;
   readonly version: string;
 }
 
-/** The capabilities the gateway relays; an upstream's other ones are not offered to clients. */
+/** The upstream capabilities that are relayed; others are not offered to clients. */
 const relayed = ["tools", "prompts", "resources", "completions", "logging"] as const;
 
-/** What the upstreams can do together: a capability is there when one of them has it, a flag when one sets it. */
+/** Merges the capabilities of upstreams: one is present where any has it, a flag is set where any sets it. */
 export function mergeCapabilities(servers: readonly ServerDescription[]): JsonObject {
   const merged: Record<string, JsonObject> = {};
   for (const { capabilities } of servers) {
@@ -157,7 +157,7 @@ function orFlags(left: JsonObject, right: JsonObject): JsonObject {
   return flags;
 }
 
-/** The answer to `initialize`: the requested revision where we speak it, else our latest with a handshake. */
+/** The result of `initialize`: the requested revision where it is supported, else the latest with a handshake. */
 function initializeResult(
   identity: GatewayIdentity,
   servers: readonly ServerDescription[],
@@ -172,7 +172,7 @@ function initializeResult(
   };
 }
 
-/** The answer to `server/discover`. */
+/** The result of `server/discover`. */
 export function discoverResult(identity: GatewayIdentity, servers: readonly ServerDescription[]): JsonObject {
   return {
     resultType: "complete",

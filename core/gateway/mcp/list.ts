@@ -18,8 +18,8 @@ export interface ListParts {
 }
 
 /**
- * Answers a list method with what all upstreams have, in one page. A tool is shown only where policy allows it in
- * phase `list`; what a caller may see depends on the caller, so nobody may cache it for others.
+ * Serves a list method with the items of all upstreams, in one page. A tool is listed only where policy allows it in phase
+ * `list`. The result depends on the caller: it must not be cached for others.
  */
 export async function serveList(parts: ListParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
   const action = parts.actions.make(caller, {

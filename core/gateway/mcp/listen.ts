@@ -12,7 +12,7 @@ import type { Caller, OpenRequest } from "./caller.ts";
 import { mergeCapabilities } from "./handshake.ts";
 import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
-import { LaneTable, type RelayParts, relayNotification, unasked } from "./notification.ts";
+import { LaneTable, type RelayParts, relayNotification, unsolicited } from "./notification.ts";
 import { replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
 
@@ -22,7 +22,7 @@ export interface ListenParts extends ListParts, RelayParts {
   readonly fleet: UpstreamFleet;
 }
 
-/** Which change notifications a subscription asks for, and which of them some upstream can give. */
+/** The change notifications of a subscription, as far as some upstream can send them. */
 interface Filter {
   readonly toolsListChanged?: true;
   readonly promptsListChanged?: true;
@@ -37,7 +37,7 @@ const changeOf: Readonly<Record<string, keyof Filter>> = {
   "notifications/resources/updated": "resourceSubscriptions",
 };
 
-/** Serves one `subscriptions/listen` stream: acknowledged first, then what upstreams say, until the client goes. */
+/** Serves one `subscriptions/listen` stream: an acknowledgement, then notifications until the client disconnects. */
 export async function serveListen(
   parts: ListenParts,
   caller: Caller,
@@ -67,7 +67,7 @@ async function listen(
 ): Promise<Answer<{ readonly result: JsonObject }>> {
   const { arguments: params } = AuthorizedAction.spend(permission);
   const connections = await group.open();
-  const filter = honoured((params as JsonObject).notifications as JsonObject, connections);
+  const filter = supportedFilter((params as JsonObject).notifications as JsonObject, connections);
   const stamped = (note: JsonRpcNotification): void => void reply.send(stamp(note, request.id));
   stamped({
     jsonrpc: "2.0",
@@ -77,8 +77,8 @@ async function listen(
   const lanes = new LaneTable();
   const forward: NotificationHandler = (note, upstream) => {
     if (!accepts(filter, note)) return;
-    const said = unasked(parts.actions, () => caller, { upstream, note, mixed: false });
-    relayNotification(parts, lanes.of(upstream), { ...said, deliver: stamped, signal });
+    const sent = unsolicited(parts.actions, () => caller, { upstream, note, mixed: false });
+    relayNotification(parts, lanes.of(upstream), { ...sent, deliver: stamped, signal });
   };
   group.onNotification(forward);
   await watchResources(group, connections, filter.resourceSubscriptions ?? [], forward, signal);
@@ -87,8 +87,8 @@ async function listen(
 }
 
 /**
- * Asks for updates of resources: a stateless upstream by a stream of its own, which ends with `signal`; any other by
- * subscribing, which ends with the group. Changes of lists come to every group unasked.
+ * Subscribes to updates of resources: at a stateless upstream by a stream of its own, which ends with `signal`; at others
+ * by a subscription, which ends with the group. List changes reach every group without one.
  */
 async function watchResources(
   group: UpstreamGroup,
@@ -108,7 +108,7 @@ async function watchResources(
         onNotification: (note: JsonRpcNotification): void => forward(note, connection.upstream),
       };
       connection.request({ method: "subscriptions/listen", params }, stream).catch(() => {
-        // The upstream ended its stream, or the client did: the other upstreams go on, and faults are reported there.
+        // The stream ended at either side: other upstreams continue, and errors are reported by the connection.
       });
     } else {
       await Promise.all(owned.map((uri) => connection.request({ method: "resources/subscribe", params: { uri } })));
@@ -121,15 +121,17 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-function honoured(asked: JsonObject, connections: readonly UpstreamConnection[]): Filter {
+function supportedFilter(requested: JsonObject, connections: readonly UpstreamConnection[]): Filter {
   const able = mergeCapabilities(connections.map(({ server }) => server));
   const flag = (capability: string, name: string): boolean =>
     isJsonObject(able[capability]) && able[capability][name] === true;
-  const uris = readUris(asked.resourceSubscriptions);
+  const uris = readUris(requested.resourceSubscriptions);
   return {
-    ...(asked.toolsListChanged === true && flag("tools", "listChanged") ? { toolsListChanged: true } : {}),
-    ...(asked.promptsListChanged === true && flag("prompts", "listChanged") ? { promptsListChanged: true } : {}),
-    ...(asked.resourcesListChanged === true && flag("resources", "listChanged") ? { resourcesListChanged: true } : {}),
+    ...(requested.toolsListChanged === true && flag("tools", "listChanged") ? { toolsListChanged: true } : {}),
+    ...(requested.promptsListChanged === true && flag("prompts", "listChanged") ? { promptsListChanged: true } : {}),
+    ...(requested.resourcesListChanged === true && flag("resources", "listChanged")
+      ? { resourcesListChanged: true }
+      : {}),
     ...(uris.length > 0 && flag("resources", "subscribe") ? { resourceSubscriptions: uris } : {}),
   };
 }

@@ -3,7 +3,7 @@ import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import { type McpEra, typeName } from "../../action/json-rpc.ts";
 
-/** Where a request goes: to the owner of a tool, prompt, resource or reference, to every upstream, or nowhere. */
+/** The target of a request: the owner of a tool, prompt, resource or reference, every upstream, or the gateway itself. */
 type Routing = "tool" | "prompt" | "resource" | "reference" | "every" | "list" | "listen";
 
 export interface McpMethod {
@@ -11,9 +11,9 @@ export interface McpMethod {
   /** Null: the tool decides. */
   readonly capability: Capability | null;
   readonly eras: readonly McpEra[];
-  /** The server capability without which nobody answers this method. */
+  /** The server capability that an upstream needs to serve this method. */
   readonly needs: "tools" | "prompts" | "resources" | "completions" | "logging" | null;
-  /** The members of `params` that are judged and forwarded; every other one is dropped. */
+  /** The members of `params` that are evaluated and forwarded; others are dropped. */
   readonly params: Readonly<Record<string, ParamRule>>;
 }
 
@@ -26,8 +26,8 @@ const named = { name: "string", arguments: "optional object" } as const;
 const located = { uri: "string" } as const;
 
 /**
- * Every MCP method a client may send beyond the handshake, and how it is governed.
- * A method that is not here does not exist: nothing is piped through unjudged.
+ * The MCP methods that a client may send beyond the handshake, with their rules. Any other method is unknown: nothing is
+ * forwarded without evaluation.
  */
 export const mcpMethods: Readonly<Record<string, McpMethod>> = {
   "tools/list": { routing: "list", capability: "read", eras: both, needs: "tools", params: {} },
@@ -75,7 +75,7 @@ export function findMethod(method: string, era: McpEra): McpMethod {
   throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
 }
 
-/** The members of `params` that this method keeps, each of its type. Throws INVALID_PARAMS. */
+/** Returns the members of `params` that this method keeps. Throws INVALID_PARAMS for one of a wrong type. */
 export function pickParams(row: McpMethod, params: JsonObject | undefined): JsonObject {
   const picked: Record<string, JsonObject | string> = {};
   for (const [name, rule] of Object.entries(row.params)) {

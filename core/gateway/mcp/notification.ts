@@ -4,13 +4,13 @@ import type { JsonRpcNotification } from "../../action/json-rpc.ts";
 import type { ActionFactory, Actor } from "../../road/action-factory.ts";
 import { judgeNotification, type Road } from "../../road/run.ts";
 
-/** Why a client is not told: policy does not allow it, it waited too long to be judged, or too many waited. */
+/** Reasons for dropping a notification: policy does not allow it, it waited too long, or too many wait. */
 export type DropReason = "policy" | "late" | "full";
 
 interface DroppedNotification {
   readonly reason: DropReason;
   readonly upstream: string;
-  /** The action whose output it was judged as; null where nobody judged it. */
+  /** The action as whose output it was evaluated; null where it was not. */
   readonly action: string | null;
 }
 
@@ -20,16 +20,16 @@ export interface RelayParts {
   readonly onDropped: (dropped: DroppedNotification) => void;
 }
 
-/** What an upstream said, and to whom it may go. */
-interface Told {
+/** A notification of an upstream, and its recipient. */
+interface UpstreamNotification {
   readonly upstream: string;
   readonly note: JsonRpcNotification;
-  /** Whether strangers may have written it: then it is judged, and taints the session before anyone is told. */
+  /** Untrusted content: it is evaluated, and taints the session before it is delivered. */
   readonly untrusted: boolean;
-  /** The action of which it is output. Asked for only where it is judged. */
+  /** Makes the action whose output it is. Called only where it is evaluated. */
   readonly action: () => ActionEnvelope;
   readonly deliver: (note: JsonRpcNotification) => void;
-  /** Aborts when the client is to be told nothing more. */
+  /** Aborts when nothing more may be delivered. */
   readonly signal: AbortSignal;
 }
 
@@ -44,66 +44,66 @@ const relayed: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Tells a client what policy leaves of what an upstream said, behind all that is in the lane. Where policy does not
- * allow it, cannot judge it or comes to it too late, it is dropped. What clients have no use for ends here.
+ * Delivers a notification as policy redacts it, after everything already in the lane. It is dropped where policy does not
+ * allow it, fails to evaluate it or comes to it too late. Methods that clients have no use for are not relayed.
  */
-export function relayNotification(parts: RelayParts, lane: NotificationLane, told: Told): void {
-  if (!relayed.has(told.note.method)) return;
-  if (lane.idle && !isJudged(parts.road, told)) {
-    told.deliver(told.note);
+export function relayNotification(parts: RelayParts, lane: NotificationLane, sent: UpstreamNotification): void {
+  if (!relayed.has(sent.note.method)) return;
+  if (lane.idle && !isJudged(parts.road, sent)) {
+    sent.deliver(sent.note);
     return;
   }
-  const bytes = Buffer.byteLength(JSON.stringify(told.note));
-  if (!lane.enter(bytes, (late) => takeTurn(parts, told, late))) drop(parts, told, "full", null);
+  const bytes = Buffer.byteLength(JSON.stringify(sent.note));
+  if (!lane.enqueue(bytes, (late) => takeTurn(parts, sent, late))) drop(parts, sent, "full", null);
 }
 
 /**
- * What an upstream says unasked, as output of an action of its own: that `actor` is told of it. `mixed`: whether an
- * untrusted tool of that upstream was called, whose words these may be.
+ * A notification outside of any call, as the output of an action of its own that `actor` attempts. `mixed`: an untrusted
+ * tool of that upstream was called, whose content this may be.
  */
-export function unasked(
+export function unsolicited(
   actions: ActionFactory,
   actor: () => Actor,
   { upstream, note, mixed }: { readonly upstream: string; readonly note: JsonRpcNotification; readonly mixed: boolean },
-): Pick<Told, "action" | "note" | "untrusted" | "upstream"> {
+): Pick<UpstreamNotification, "action" | "note" | "untrusted" | "upstream"> {
   const attempt = { tool: note.method, target: upstream, capability: "read", arguments: {} } as const;
   const untrusted = mixed || actions.isUntrusted(upstream, note.method);
   return { upstream, note, untrusted, action: () => actions.make(actor(), { ...attempt, untrusted }) };
 }
 
-async function takeTurn(parts: RelayParts, told: Told, late: boolean): Promise<void> {
-  if (told.signal.aborted) return;
-  if (!isJudged(parts.road, told)) return told.deliver(told.note);
-  if (late) return drop(parts, told, "late", null);
+async function takeTurn(parts: RelayParts, sent: UpstreamNotification, late: boolean): Promise<void> {
+  if (sent.signal.aborted) return;
+  if (!isJudged(parts.road, sent)) return sent.deliver(sent.note);
+  if (late) return drop(parts, sent, "late", null);
   try {
-    await judge(parts, told);
+    await judge(parts, sent);
   } catch {
-    drop(parts, told, "policy", null);
+    drop(parts, sent, "policy", null);
   }
 }
 
-async function judge(parts: RelayParts, told: Told): Promise<void> {
-  const { note, deliver, signal } = told;
-  const action = told.action();
-  const [said, own] = partsOf(note);
-  const left = await judgeNotification(parts.road, action, said);
-  // INVARIANT: from here on nobody sees the notification as it came.
-  if (!isJsonObject(left)) return drop(parts, told, "policy", action.id);
+async function judge(parts: RelayParts, sent: UpstreamNotification): Promise<void> {
+  const { note, deliver, signal } = sent;
+  const action = sent.action();
+  const [content, own] = partsOf(note);
+  const left = await judgeNotification(parts.road, action, content);
+  // INVARIANT: the unredacted notification is not used from here on.
+  if (!isJsonObject(left)) return drop(parts, sent, "policy", action.id);
   if (!signal.aborted) deliver({ jsonrpc: "2.0", method: note.method, params: { ...left, ...own } });
 }
 
-function isJudged(road: Road, { note, untrusted }: Told): boolean {
+function isJudged(road: Road, { note, untrusted }: UpstreamNotification): boolean {
   return note.params !== undefined && (untrusted || road.policies.readsOutput("mcp"));
 }
 
-/** What the upstream says, and what its connection has put back in its place: the client's own progress token. */
-function partsOf({ method, params = {} }: JsonRpcNotification): readonly [said: JsonObject, own: JsonObject] {
-  const { progressToken, ...said } = params;
+/** Splits off the client's own progress token, which the connection has put back: it is not evaluated. */
+function partsOf({ method, params = {} }: JsonRpcNotification): readonly [content: JsonObject, own: JsonObject] {
+  const { progressToken, ...content } = params;
   if (method !== "notifications/progress" || progressToken === undefined) return [params, {}];
-  return [said, { progressToken }];
+  return [content, { progressToken }];
 }
 
-function drop(parts: RelayParts, { upstream }: Told, reason: DropReason, action: string | null): void {
+function drop(parts: RelayParts, { upstream }: UpstreamNotification, reason: DropReason, action: string | null): void {
   parts.onDropped({ reason, upstream, action });
 }
 
@@ -111,31 +111,30 @@ const maxWaiting = 1_024;
 const maxBytes = 4 * 1024 * 1024;
 const maxWaitMs = 2_000;
 
-/** Lets one notification go, or drops it: `late` where it has waited for its turn longer than anything may. */
+/** Delivers or drops one notification. `late`: it has waited longer than the maximum. */
 type Turn = (late: boolean) => Promise<void>;
 
 /**
- * The notifications of one upstream on their way to one client, in the order in which they came, one at a time. At most
- * 1,024 wait, 4 MiB of them, and none begins its turn after more than 2 s: so an answer that waits for those before it
- * is not held up by a flood.
+ * The notifications of one upstream to one client, delivered in order, one at a time. At most 1,024 wait, with 4 MiB, and
+ * none is evaluated after more than 2 s: a flood does not delay the response that waits for those before it.
  */
 export class NotificationLane {
   #waiting = 0;
   #bytes = 0;
   #last: Promise<void> = Promise.resolve();
 
-  /** Whether what comes now overtakes nothing. */
+  /** True where nothing waits. */
   get idle(): boolean {
     return this.#waiting === 0;
   }
 
-  /** Resolves once all that came before has gone or was dropped. */
+  /** Resolves once everything enqueued so far is delivered or dropped. */
   get settled(): Promise<void> {
     return this.#last;
   }
 
-  /** Takes in a notification of so many bytes, whose `turn` must not reject. False where there is no room. */
-  enter(bytes: number, turn: Turn): boolean {
+  /** Enqueues a notification of a size in bytes. `turn` must not reject. False where there is no room. */
+  enqueue(bytes: number, turn: Turn): boolean {
     if (this.#waiting >= maxWaiting || this.#bytes + bytes > maxBytes) return false;
     const latest = performance.now() + maxWaitMs;
     this.#waiting++;
@@ -150,7 +149,7 @@ export class NotificationLane {
   }
 }
 
-/** The lanes to one client, one for each upstream that has said something: none holds up another's. */
+/** The lanes to one client, one for each upstream: none delays another. */
 export class LaneTable {
   readonly #lanes = new Map<string, NotificationLane>();
 

@@ -2,7 +2,7 @@ import type { Context } from "koa";
 import { type ErrorCode, GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { JsonRpcResponse, McpEra, RequestId } from "../../action/json-rpc.ts";
-import { type Refusal, reasonOf, refusalDetail, refusalError, refusalMeta } from "../../http/refusal.ts";
+import { decisiveReason, type Refusal, refusalDetail, refusalError, refusalMeta } from "../../http/refusal.ts";
 import { type RunResult, withUsedApproval } from "../../road/run.ts";
 
 /**
@@ -34,7 +34,7 @@ function refusalText(refusal: Refusal): string {
   if (refusal.kind === "withheld") {
     const { approvalId, evaluation } = refusal;
     const lost = approvalId === undefined ? "" : ` Approval ${approvalId} is used up.`;
-    return `The action ran, but policy withheld its answer: ${reasonOf(evaluation)}.${lost} Decision ${evaluation.id}.`;
+    return `The action ran, but policy withheld its answer: ${decisiveReason(evaluation)}.${lost} Decision ${evaluation.id}.`;
   }
   const verb = refusal.evaluation.decision === "review" ? "Held for review" : "Blocked by policy";
   return `${verb}: ${refusalDetail(refusal)}`;

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { lineJson } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 
-/** Unsent bytes a slow reader may leave in memory; whoever has more to come is cut off. */
+/** Unsent bytes that a slow reader may leave in memory; beyond it the connection is closed. */
 const maxUnsentBytes = 4 * 1024 * 1024;
 const keepAliveMs = 25_000;
 
@@ -15,8 +15,8 @@ const streamHeaders = {
 } as const;
 
 /**
- * The answer to one HTTP request: a JSON body, or an event stream from the first message that precedes the answer.
- * Writing after the client has gone is a no-op.
+ * The response to one HTTP request: a JSON body, or an event stream from the first message that precedes the result.
+ * Writing after the client disconnected is a no-op.
  */
 export class Reply {
   readonly #response: ServerResponse;
@@ -26,7 +26,7 @@ export class Reply {
   #followed = false;
   readonly #closeListeners = new Set<() => void>();
 
-  /** `mayStream`: whether the client reads `text/event-stream`. */
+  /** `mayStream`: the client reads `text/event-stream`. */
   constructor(response: ServerResponse, mayStream: boolean) {
     this.#response = response;
     this.#mayStream = mayStream;
@@ -45,7 +45,7 @@ export class Reply {
     if (!this.#response.headersSent) this.#response.setHeader(name, value);
   }
 
-  /** Sends a message ahead of the answer. False where the client reads no stream: then it is not delivered. */
+  /** Sends a message before the result. False where the client reads no stream: then it is not delivered. */
   send(message: ServerMessage | JsonRpcResponse): boolean {
     if (!this.mayStream) return false;
     this.startStream();
@@ -53,9 +53,9 @@ export class Reply {
     return true;
   }
 
-  /** Opens the event stream with nothing in it yet. */
+  /** Opens the event stream, still empty. */
   startStream(): void {
-    // A client that is gone is not told twice: nothing would end the timer any more.
+    // After the close event nothing would end the timer.
     if (!this.open || this.#response.headersSent) return;
     this.#response.writeHead(200, streamHeaders);
     this.#response.flushHeaders();
@@ -63,13 +63,13 @@ export class Reply {
     this.#followConnection();
   }
 
-  /** Opens the event stream of HTTP+SSE, whose first event says where its client is to post. */
+  /** Opens the event stream of HTTP+SSE, whose first event names the URL to post to. */
   announce(path: string): void {
     this.startStream();
     if (this.open) this.#response.write(`event: endpoint\ndata: ${path}\n\n`);
   }
 
-  /** The last word: the response itself, as JSON or as the stream's last event. */
+  /** Sends the result, as JSON or as the stream's last event, and ends the response. */
   finish(status: number, body: JsonRpcResponse): void {
     if (!this.open) return;
     if (this.#response.headersSent) {
@@ -82,32 +82,33 @@ export class Reply {
     this.#response.end(text);
   }
 
-  /** Ends without a body: 202 for what needs no answer, or the end of a stream. */
+  /** Ends the response without a body, or the stream. */
   end(status: number): void {
     if (!this.open) return;
     if (!this.#response.headersSent) this.#response.writeHead(status);
     this.#response.end();
   }
 
-  /** Hears once that nothing can be sent any more, whoever ended it. What it returns stops that. */
+  /** Calls `listener` once when nothing more can be sent, whoever ended it. Returns a function that removes it. */
   onClosed(listener: () => void): () => void {
     this.#followConnection();
     this.#closeListeners.add(listener);
     return () => void this.#closeListeners.delete(listener);
   }
 
+  /** Calls `listener` where the client disconnects before the response is complete. */
   onGone(listener: () => void): void {
     this.#response.once("close", () => {
       if (!this.#response.writableFinished) listener();
     });
   }
 
-  /** A response whose turn on its connection has not come is not told when that closes; a stream would stay for ever. */
+  /** A pipelined response whose turn has not come gets no close event: its connection is watched instead. */
   #followConnection(): void {
     if (this.#followed) return;
     this.#followed = true;
     const { socket } = this.#response.req;
-    // Requests can be sent ahead of their turn, and each that is answered late listens: that is no leak to warn of.
+    // Each pipelined request adds a listener: that is no leak to warn of.
     socket.setMaxListeners(0);
     const close = (): void => this.#close();
     socket.once("close", close);
@@ -121,7 +122,7 @@ export class Reply {
     for (const listener of this.#closeListeners) listener();
   }
 
-  /** What is unsent counts before the message, not with it: one long answer to a quick reader is no backlog. */
+  /** Unsent bytes are counted before the message: one long response to a fast reader is no backlog. */
   #write(message: ServerMessage | JsonRpcResponse): void {
     if (this.#response.writableLength > maxUnsentBytes) this.#response.destroy();
     else this.#response.write(`event: message\ndata: ${lineJson(message)}\n\n`);

@@ -4,7 +4,7 @@ import { type JsonRpcRequest, metaKey } from "../../action/json-rpc.ts";
 import { readTraceContext, type TraceContext, traceparentOf } from "../../action/trace.ts";
 import type { Caller } from "./caller.ts";
 
-/** `_meta` keys that steer the protocol and say nothing about the action; they are relayed and never judged. */
+/** `_meta` keys that control the protocol, not the action; they are relayed and never evaluated. */
 const steering: readonly string[] = [
   "progressToken",
   "traceparent",
@@ -12,14 +12,14 @@ const steering: readonly string[] = [
   metaKey.logLevel,
   metaKey.clientCapabilities,
 ];
-/** What no setting lets through to an upstream with the action. A ticket is for the gateway alone. */
+/** `_meta` keys that no setting forwards with the action. A ticket is for the gateway only. */
 const unpassable: readonly string[] = [...steering, ticketMetaKey];
 const maxSteeringText = 512;
 
-/** With what the gateway's own questions begin; an answer to one is for nobody else. */
+/** The prefix of the gateway's own input requests; responses to them are not forwarded. */
 export const ownQuestion = "io.agent-governance-gateway/review/";
 
-/** The part of a request's `_meta` that is relayed beside the action. */
+/** The part of a request's `_meta` that is relayed with the action. */
 export function steeringMeta(request: JsonRpcRequest): JsonObject {
   const meta = isJsonObject(request.params?._meta) ? request.params._meta : {};
   const kept: Record<string, Json> = {};
@@ -30,33 +30,33 @@ export function steeringMeta(request: JsonRpcRequest): JsonObject {
   return kept;
 }
 
-/** The same with the trace as it stands here, in the place of what the client said of its own. */
+/** The same, with the gateway's trace context in place of the client's. */
 export function relayedMeta(request: JsonRpcRequest, trace: TraceContext | undefined): JsonObject {
-  const said = steeringMeta(request);
-  if (trace === undefined) return said;
-  const { tracestate: _, ...kept } = said;
+  const meta = steeringMeta(request);
+  if (trace === undefined) return meta;
+  const { tracestate: _, ...kept } = meta;
   const { state } = trace;
   return { ...kept, traceparent: traceparentOf(trace), ...(state === undefined ? {} : { tracestate: state }) };
 }
 
 /**
- * What a request says of its trace: in its `_meta`, as MCP has it, else in its header. No header's `tracestate` is read:
- * what a client says in headers reaches no upstream.
+ * The trace context of a request: from its `_meta`, as in MCP, else from its header. A `tracestate` header is not read:
+ * headers of clients reach no upstream.
  */
 export function traceOf({ traceparent }: Caller, { params }: JsonRpcRequest): TraceContext | undefined {
   const meta = isJsonObject(params?._meta) ? params._meta : {};
   return readTraceContext(meta.traceparent, meta.tracestate) ?? readTraceContext(traceparent);
 }
 
-/** The ticket in a request's `_meta`, whatever it is. */
+/** The ticket in a request's `_meta`, unchecked. */
 export function ticketMeta({ params }: JsonRpcRequest): Json | undefined {
   const meta = params?._meta;
   return isJsonObject(meta) && Object.hasOwn(meta, ticketMetaKey) ? meta[ticketMetaKey] : undefined;
 }
 
 /**
- * What a request carries to the upstream beyond its arguments: the answers to an interrupted request (stateless
- * revision only), and the `_meta` keys the operator lets through. All of it is judged. Undefined where there is nothing.
+ * The members that a request carries to the upstream beyond its arguments: responses to an interrupted request (stateless
+ * revision only), and forwarded `_meta` keys. All of them are evaluated. Undefined where there are none.
  */
 export function continuationOf(
   caller: Caller,
@@ -75,7 +75,7 @@ export function continuationOf(
   return Object.keys(carried).length === 0 ? undefined : carried;
 }
 
-/** Answers to the gateway go no further; where there are no others, the request is the one that was interrupted. */
+/** Removes responses to the gateway; where no others are left, the request equals the interrupted one. */
 function withoutOwn(responses: Json | undefined): Json | undefined {
   if (!isJsonObject(responses)) return responses;
   const entries = Object.entries(responses);

@@ -7,23 +7,23 @@ import type { OpenRequest } from "./caller.ts";
 import { continuationOf, ownQuestion } from "./request-meta.ts";
 import type { McpSession } from "./session.ts";
 
-/** Of a session: the questions of its upstreams need places too. */
+/** Pages shown at once in a session: the questions of its upstreams need places too. */
 const maxShown = 16;
 
 export interface ReviewPageParts {
-  /** Where people review, `{id}` for the approval's id; null: nobody is sent anywhere. */
+  /** The URL of the review page, with `{id}` for the approval's id; null: no page is shown. */
   readonly reviewUrl: string | null;
   readonly book: ApprovalStore;
   readonly newId: () => string;
 }
 
 /**
- * The page where people review, shown to users whose client can open a URL. It is shown once for an approval, and what
- * the client answers grants nothing: a yes opens a page, a no says that nobody there waits for the review.
+ * Shows the review page to users whose client can open URLs, once for each approval. The response of the client grants
+ * nothing: yes opens the page, no ends the wait.
  */
 export class ReviewPage {
   readonly #parts: ReviewPageParts;
-  /** By the approval's id, from when it is shown until it is decided. Aborted where the client said no. */
+  /** By approval id, while shown and undecided. Aborted where the client declined. */
   readonly #shown = new WeakMap<McpSession, Map<string, AbortController>>();
 
   constructor(parts: ReviewPageParts) {
@@ -31,8 +31,8 @@ export class ReviewPage {
   }
 
   /**
-   * Shows the page to the user of a call that is held, as far as the client can. The signal aborts, or has, when the
-   * call is to be answered without waiting for the review: the user does not want to, or is to be asked by the answer.
+   * Shows the page to the user of a held call, where the client can. The returned signal aborts, or has aborted, when the
+   * call is to be answered without waiting: the user declined, or the response itself asks.
    */
   show(open: OpenRequest, approval: Approval): AbortSignal | undefined {
     const { era, session } = open.caller;
@@ -41,7 +41,7 @@ export class ReviewPage {
     return session !== null && opensUrls(session.owner.capabilities) ? this.#ask(session, open, approval) : undefined;
   }
 
-  /** The answer that asks a stateless client to show the page; undefined where it is not to be asked, or was. */
+  /** The response that asks a stateless client to show the page; undefined where it cannot, or was asked already. */
   ask(open: OpenRequest, refusal: Refusal): JsonRpcResponse | undefined {
     const review = refusal.kind === "refused" ? refusal.review : null;
     if (this.#parts.reviewUrl === null || review?.kind !== "held" || review.approval.state !== "pending")
@@ -65,14 +65,14 @@ export class ReviewPage {
     if (shown.size >= maxShown || !session.reads(open.reply)) return undefined;
     const refused = new AbortController();
     this.#shown.set(session, shown.set(approval.id, refused));
-    // Where the approval cannot be read, nobody needs to be told here: every call that asks about it is.
+    // An approval that cannot be read is reported by every call that asks about it.
     void this.#follow(session, open, approval, refused)
       .catch(() => undefined)
       .finally(() => shown.delete(approval.id));
     return refused.signal;
   }
 
-  /** From the question to the word that it is over, which is no part of any request. */
+  /** Asks the client, and notifies it when the approval is decided. */
   async #follow(
     session: McpSession,
     { reply }: OpenRequest,
@@ -83,7 +83,7 @@ export class ReviewPage {
     const over = new AbortController();
     const params = { ...this.#page(approval), elicitationId };
     session.ask({ jsonrpc: "2.0", id: 0, method: "elicitation/create", params }, over.signal, reply).then(
-      (answer) => "result" in answer && refuses(answer.result) && refused.abort(),
+      (answer) => "result" in answer && isDeclined(answer.result) && refused.abort(),
       () => undefined, // over before it was answered, or no place for it
     );
     await this.#parts.book.decided(approval, session.ended);
@@ -93,16 +93,16 @@ export class ReviewPage {
   }
 }
 
-/** Whether a stateless call is to be answered at once: with the question, or because the user said no to it. */
+/** True where a stateless call is answered at once: with the question, or because the user declined. */
 function answersAtOnce(open: OpenRequest, id: string): boolean {
   if (!canAsk(open)) return false;
   const response = responseTo(open.request, id);
-  return response === undefined || refuses(response);
+  return response === undefined || isDeclined(response);
 }
 
 /**
- * Whether an answer may ask instead of telling. What continues an interrupted call must not be interrupted in its turn:
- * the client would repeat it with our answer alone, and what the upstream had asked would be lost.
+ * True where the response may ask the client. A call that continues an interrupted one must not be interrupted again: the
+ * client would repeat it with the response to us alone, and what the upstream had asked for would be lost.
  */
 function canAsk({ caller, request }: OpenRequest): boolean {
   const { era } = caller;
@@ -119,6 +119,6 @@ function opensUrls({ elicitation }: JsonObject): boolean {
   return isJsonObject(elicitation) && isJsonObject(elicitation.url);
 }
 
-function refuses(answer: Json): boolean {
+function isDeclined(answer: Json): boolean {
   return isJsonObject(answer) && (answer.action === "decline" || answer.action === "cancel");
 }

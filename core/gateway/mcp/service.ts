@@ -19,13 +19,13 @@ import { replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
 import { relayedMeta } from "./request-meta.ts";
 
-export interface ServiceParts extends CallParts, ListenParts, ClientRequestParts, RelayParts {
+export interface McpServiceParts extends CallParts, ListenParts, ClientRequestParts, RelayParts {
   readonly identity: GatewayIdentity;
 }
 
-/** Answers one request of a known caller. Rejects with the GatewayError to answer instead. */
+/** Serves one request of an identified caller. Rejects with the GatewayError to respond with. */
 export async function serveRequest(
-  parts: ServiceParts,
+  parts: McpServiceParts,
   caller: Caller,
   request: JsonRpcRequest,
   reply: Reply,
@@ -42,20 +42,20 @@ export async function serveRequest(
   return serveCall(parts, open, row, (...sent) => send(parts, open, ...sent));
 }
 
-async function discover(parts: ServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
+async function discover(parts: McpServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
   const servers = (await caller.group.open()).map(({ server }) => server);
   return { jsonrpc: "2.0", id: request.id, result: discoverResult(parts.identity, servers) };
 }
 
-/** What no upstream can do does not exist, so that what we declare and what we answer agree. */
+/** Throws METHOD_UNKNOWN for what no upstream can serve, so that declared capabilities and responses agree. */
 async function requireCapability(caller: Caller, row: McpMethod, method: string): Promise<void> {
   const able = mergeCapabilities((await caller.group.open()).map(({ server }) => server));
   if (row.needs !== null && !Object.hasOwn(able, row.needs)) throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
 }
 
-/** Resolves with the upstream's answer once nothing that it said before that can come behind it any more. */
+/** Resolves with the upstream's response after every notification that preceded it was relayed. */
 function send(
-  parts: ServiceParts,
+  parts: McpServiceParts,
   open: OpenRequest,
   connection: UpstreamConnection,
   permission: AuthorizedAction,
@@ -67,9 +67,9 @@ function send(
   return dispatchAction(connection, permission, exchange).finally(() => lane.settled);
 }
 
-/** What travels beside a call: its `_meta`, its cancellation, and everything the upstream says before it answers. */
+/** The `_meta` of a call, its cancellation, and the handlers of what the upstream sends before its response. */
 function exchangeOf(
-  parts: ServiceParts,
+  parts: McpServiceParts,
   { caller, request, reply, signal }: OpenRequest,
   action: ActionEnvelope,
   lane: NotificationLane,
@@ -87,11 +87,11 @@ function exchangeOf(
     signal,
     onNotification: (note) =>
       relayNotification(parts, lane, { upstream, note, untrusted, action: () => action, deliver, signal }),
-    onRequest: (asked, abort) => relayToClient(parts, caller, { upstream, request: asked }, abort, reply),
+    onRequest: (question, abort) => relayToClient(parts, caller, { upstream, request: question }, abort, reply),
   };
 }
 
-/** Takes a request to every upstream that can serve it; the first error any of them gives is the answer. */
+/** Sends a request to every upstream that can serve it; responds with the first error, if any. */
 async function serveBroadcast(
   parts: ListParts,
   caller: Caller,

@@ -4,15 +4,15 @@ import type { Principal } from "../../action/principal.ts";
 
 const sweepMs = 30_000;
 
-/** What takes a place in the table. */
+/** An entry of the table. */
 export interface Occupant {
   readonly id: string;
   readonly principal: Principal;
-  /** Whether it is in use, however long ago its client last sent something. */
+  /** In use, however long ago its client last sent something. */
   readonly busy: boolean;
-  /** Ends what would keep a gateway from stopping. */
+  /** Ends the streams that would keep the gateway from stopping. */
   endStream(): void;
-  /** Resolves when nothing is left of it; is called once. */
+  /** Resolves when everything of it is closed; called once. */
   close(): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ interface SessionTableOptions {
   readonly maxSessions: number;
   readonly idleMs: number;
   readonly clock: Clock;
-  /** Makes ids that nobody can guess: whoever holds one speaks in that session, as far as the key is the same. */
+  /** Makes unguessable ids: with the same key, the holder of an id acts in that session. */
   readonly newId: () => string;
   readonly onCount: (count: number) => void;
 }
@@ -30,7 +30,7 @@ interface Entry {
   lastUsedMs: number;
 }
 
-/** The open MCP sessions and SSE connections: bounded in number, swept when idle, each seen by its owner only. */
+/** The open MCP sessions and SSE connections: bounded in number, swept when idle, each visible to its owner only. */
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #entries = new Map<string, Entry>();
@@ -45,8 +45,8 @@ export class SessionTable {
   }
 
   /**
-   * Adds what `open` makes, under the id it is given. Its place is taken from now until it has closed. Rejects with
-   * SESSION_LIMIT or STOPPING, and opens nothing, where there is none; else with what `open` rejects with.
+   * Adds what `open` returns, under the id it gets. Its place is taken until it has closed. Rejects with SESSION_LIMIT or
+   * STOPPING without calling `open`, and as `open` does.
    */
   async add<T extends Occupant>(open: (id: string) => Promise<T>): Promise<T> {
     const { maxSessions, newId, clock } = this.#options;
@@ -67,8 +67,8 @@ export class SessionTable {
   }
 
   /**
-   * The one of this kind and id, if it is this principal's. Throws SESSION_UNKNOWN alike for those of others, those of
-   * another kind, those that have ended and those that never were.
+   * Returns the entry of this kind and id, if it is this principal's. Throws the same SESSION_UNKNOWN for entries of others,
+   * of another kind, and for those that ended or never existed.
    */
   find<T extends Occupant>(kind: abstract new (...args: never[]) => T, id: string, principal: Principal): T {
     const entry = this.#entries.get(id);
@@ -79,7 +79,7 @@ export class SessionTable {
     return entry.occupant;
   }
 
-  /** Takes it out, so that nobody finds it, then closes it. Does nothing for what was ended before. */
+  /** Removes and closes an entry. Does nothing for one that was ended before. */
   async end(occupant: Occupant): Promise<void> {
     if (!this.#entries.delete(occupant.id)) return;
     this.#options.onCount(this.#entries.size);
@@ -91,13 +91,13 @@ export class SessionTable {
     await closing;
   }
 
-  /** Ends what belongs to everyone who is not `known` any more. */
+  /** Ends the entries of principals that are no longer `known`. */
   async endRevoked(known: (principal: Principal) => boolean): Promise<void> {
     const revoked = this.#occupants().filter(({ principal }) => !known(principal));
     await Promise.all(revoked.map((occupant) => this.end(occupant)));
   }
 
-  /** Ends the streams that would never end by themselves, and takes nobody in any more. */
+  /** Ends the streams that would never end by themselves, and accepts no further entry. */
   endStreams(): void {
     this.#stopping = true;
     for (const occupant of this.#occupants()) occupant.endStream();

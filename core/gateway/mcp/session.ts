@@ -16,14 +16,14 @@ export interface SessionOwner {
   readonly capabilities: JsonObject;
 }
 
-/** One client that shook hands: its connections, its standing stream, and what is in flight in both directions. */
+/** One initialized client: its upstream connections, its standing stream, and the requests in flight in both directions. */
 export class McpSession implements Occupant {
   readonly id: string;
   readonly owner: SessionOwner;
   readonly group: UpstreamGroup;
-  /** Where what its upstreams say waits to be judged. */
+  /** The queues of upstream notifications that wait for evaluation. */
   readonly lanes: LaneTable = new LaneTable();
-  /** Upstreams of which an untrusted tool was called: whatever they say from then on may be of strangers. */
+  /** Upstreams of which an untrusted tool was called: all they send from then on may be untrusted content. */
   readonly untrusted: Set<string> = new Set();
   #stream: Reply | null = null;
   readonly #backlog = new Backlog();
@@ -46,17 +46,17 @@ export class McpSession implements Occupant {
     return this.#inFlight.size > 0 || this.#stream?.open === true;
   }
 
-  /** Aborts when it is over. */
+  /** Aborts when the session ends. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }
 
-  /** Whether the client reads a stream now: `via`, or its standing one. */
+  /** True while the client reads a stream: `via`, or its standing one. */
   reads(via: Reply): boolean {
     return via.mayStream || this.#stream?.open === true;
   }
 
-  /** Registers a client request for as long as it is served. Throws INVALID_REQUEST for an id already in flight. */
+  /** Registers a client request while it is served. Throws INVALID_REQUEST for an id already in flight. */
   begin(id: RequestId, reply: Reply, abort: AbortController): void {
     if (this.#inFlight.has(id)) throw new GatewayError("INVALID_REQUEST", "this request id is already in flight");
     this.#inFlight.set(id, { reply, abort });
@@ -66,12 +66,12 @@ export class McpSession implements Occupant {
     this.#inFlight.delete(id);
   }
 
-  /** Stops serving a request the client no longer wants; unknown ids are ignored, as the protocol asks. */
+  /** Cancels a request; unknown ids are ignored, as the protocol requires. */
   cancel(id: RequestId): void {
     this.#inFlight.get(id)?.abort.abort(new GatewayError("CANCELLED"));
   }
 
-  /** Makes `reply` the standing stream, in place of an earlier one, and sends what waited for it. */
+  /** Makes `reply` the standing stream, replacing an earlier one, and sends the backlog. */
   attach(reply: Reply): void {
     this.#stream?.end(200);
     this.#stream = reply;
@@ -79,7 +79,7 @@ export class McpSession implements Occupant {
     for (const message of this.#backlog.take()) reply.send(message);
   }
 
-  /** Delivers a message to the client: on `via` where it belongs to that request, else on any stream, else later. */
+  /** Delivers a message: on `via` where it belongs to that request, else on any open stream, else on the next one. */
   deliver(message: ServerMessage, via?: Reply): void {
     if (via?.send(message) || this.#stream?.send(message)) return;
     for (const { reply } of this.#inFlight.values()) if (reply.send(message)) return;
@@ -87,11 +87,11 @@ export class McpSession implements Occupant {
   }
 
   /**
-   * Asks the client something and resolves with its answer. Rejects with the signal's reason when that aborts, and with
-   * CLIENT_BUSY where 64 questions are open already.
+   * Sends a request to the client and resolves with its response. Rejects with the signal's reason when it aborts, and with
+   * CLIENT_BUSY while 64 such requests are open.
    */
   ask(request: JsonRpcRequest, signal: AbortSignal, via?: Reply): Promise<JsonRpcResponse> {
-    // A signal says only once that it aborts: a question asked after that would stay open for ever.
+    // An aborted signal fires no further event: a question asked after that would stay open forever.
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#questions.size >= maxQuestions) {
       return Promise.reject(
@@ -115,7 +115,7 @@ export class McpSession implements Occupant {
     });
   }
 
-  /** Hands the client's answer to whoever asked. False for an id nobody asked with. */
+  /** Resolves the request that a client's response belongs to. False for an unknown id. */
   answer(response: JsonRpcResponse): boolean {
     const resolve = response.id === null ? undefined : this.#questions.get(response.id);
     resolve?.(response);
@@ -127,7 +127,7 @@ export class McpSession implements Occupant {
     this.#stream = null;
   }
 
-  /** Cancels what is in flight, ends the stream, closes the connections. */
+  /** Cancels requests in flight, ends the stream, closes the connections. */
   async close(): Promise<void> {
     this.#ended.abort();
     for (const id of this.#inFlight.keys()) this.cancel(id);
@@ -140,8 +140,8 @@ const maxMessages = 256;
 const maxBytes = 4 * 1024 * 1024;
 
 /**
- * What waits for a client that has no stream open: at most 256 messages and 4 MiB. Where there is no room the oldest
- * notifications go first, because a question that is lost leaves an upstream waiting; a message over the bound is lost.
+ * Messages for a client without an open stream: at most 256, and 4 MiB. Beyond that the oldest notifications are dropped
+ * first, because a dropped request leaves an upstream waiting; a message over the bound is dropped.
  */
 export class Backlog {
   #waiting: { readonly message: ServerMessage; readonly bytes: number }[] = [];
@@ -155,7 +155,7 @@ export class Backlog {
     while (this.#waiting.length > maxMessages || this.#bytes > maxBytes) this.#dropOne();
   }
 
-  /** Everything that waits, oldest first; nothing waits afterwards. */
+  /** Removes and returns all messages, oldest first. */
   take(): readonly ServerMessage[] {
     const taken = this.#waiting.map(({ message }) => message);
     this.#waiting = [];

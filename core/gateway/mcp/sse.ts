@@ -16,7 +16,7 @@ import { headerText } from "../../http/guard.ts";
 import { bindTask } from "../../road/described-action.ts";
 import { ticketHeader } from "../../ticket/presented-ticket.ts";
 import { receiveAnswer, receiveNotification } from "./caller.ts";
-import type { EndpointParts } from "./endpoint.ts";
+import type { McpEndpointParts } from "./endpoint.ts";
 import { checkRevisionHeader, classifyEra } from "./era.ts";
 import { openSession } from "./handshake.ts";
 import { mcpErrorBody } from "./refusal.ts";
@@ -25,13 +25,13 @@ import { serveRequest } from "./service.ts";
 import type { McpSession } from "./session.ts";
 import type { Occupant } from "./session-table.ts";
 
-export interface SseParts extends EndpointParts {
+export interface SseParts extends McpEndpointParts {
   readonly onScopeEnded: ScopeListener;
 }
 
 /**
- * HTTP+SSE, the transport of the revision 2024-11-05: a stream that says where to post, and the posts. A post is
- * refused by its status, or answered 202; a request that got 202 is answered on the stream, and nowhere else.
+ * HTTP+SSE, the transport of the revision 2024-11-05: a stream that names the URL to post to, and the posts. A post is
+ * refused by its status, or answered 202; a request that got 202 is answered on the stream only.
  */
 export class SseEndpoint {
   readonly #parts: SseParts;
@@ -79,7 +79,7 @@ export class SseEndpoint {
     ctx.status = 202;
   }
 
-  /** Nobody waits for the end of a scope, so nobody would hear what is wrong with it: the log does. */
+  /** No client waits for the end of a scope: its errors go to the log. */
   async #endScope(scope: SessionScope, principal: Principal): Promise<void> {
     try {
       await this.#parts.onScopeEnded(scope, principal);
@@ -98,7 +98,7 @@ export class SseEndpoint {
     void this.#serve(connection, request, origin, requestId);
   }
 
-  /** Never rejects. What the client cancelled is not answered, as the protocol asks. */
+  /** Never rejects. A request that the client cancelled is not answered, as the protocol requires. */
   async #serve(connection: SseConnection, request: JsonRpcRequest, origin: Origin, requestId: string): Promise<void> {
     const abort = new AbortController();
     let answer: JsonRpcResponse;
@@ -146,7 +146,7 @@ export class SseEndpoint {
   }
 }
 
-/** What is known of a message beside itself. */
+/** Properties of the HTTP request that carried a message. */
 interface Origin {
   readonly address: string;
   readonly ticket: string | undefined;
@@ -162,7 +162,7 @@ function isCancelled({ aborted, reason }: AbortSignal): boolean {
   return aborted && GatewayError.from(reason).code === "CANCELLED";
 }
 
-/** A label that had no effect would let two agents believe that they are apart. */
+/** Refuses a session label: it would have no effect, and two agents would wrongly expect separate sessions. */
 function refuseLabel(headers: IncomingHttpHeaders): void {
   if (headers["x-gateway-session-id"] === undefined) return;
   throw new GatewayError(
@@ -174,12 +174,12 @@ function refuseLabel(headers: IncomingHttpHeaders): void {
 const maxPosts = 64;
 const maxRequests = 64;
 
-/** Hears once of each scope that was used, when nothing can be asked in it any more. */
+/** Called once for each used scope, after its last request. */
 type ScopeListener = (scope: SessionScope, principal: Principal) => Promise<void>;
 
 /**
- * One client on HTTP+SSE: the stream on which it reads everything, and the session that its handshake opens. Its scope
- * lives as long as the stream. What it posts is bounded: 64 messages that arrive, and 64 requests that are served.
+ * One client on HTTP+SSE: the stream of all its responses, and the session opened by its handshake. Its scope lives as
+ * long as the stream. Its posts are bounded: 64 being received, and 64 requests being served.
  */
 export class SseConnection implements Occupant {
   readonly id: string;
@@ -212,7 +212,7 @@ export class SseConnection implements Occupant {
     return this.stream.open;
   }
 
-  /** Takes in one POST. Rejects with CONNECTION_BUSY beyond 64 at once, with SESSION_UNKNOWN where it comes too late. */
+  /** Receives one POST. Rejects with CONNECTION_BUSY beyond 64 at once, with SESSION_UNKNOWN after the end of the stream. */
   async receive<T>(read: () => Promise<T>, act: (message: T) => Promise<void>): Promise<void> {
     if (this.#posts >= maxPosts)
       throw new GatewayError("CONNECTION_BUSY", `expected at most ${maxPosts} posts at once`);
@@ -226,7 +226,7 @@ export class SseConnection implements Occupant {
     }
   }
 
-  /** Promises an answer on the stream, until `finish`. Throws where there can be none. */
+  /** Registers a request to be answered on the stream by `finish`. Throws where it cannot be. */
   accept({ id, method }: JsonRpcRequest): void {
     if (this.#stopping) throw new GatewayError("STOPPING");
     if (this.#accepted.has(id)) throw new GatewayError("INVALID_REQUEST", "this request id is already in flight");
@@ -242,7 +242,7 @@ export class SseConnection implements Occupant {
     this.#accepted.add(id);
   }
 
-  /** Keeps the promise, unless the answer is null: nobody wants it any more. */
+  /** Sends the response of a registered request; null: the client no longer wants it. */
   finish(id: RequestId, answer: JsonRpcResponse | null): void {
     this.#accepted.delete(id);
     if (answer !== null) this.stream.send(answer);
@@ -250,7 +250,7 @@ export class SseConnection implements Occupant {
     if (this.#accepted.size === 0) this.#onIdle();
   }
 
-  /** Keeps the session that the handshake opens. A handshake that fails may be repeated. */
+  /** Stores the session opened by the handshake. A failed handshake may be repeated. */
   async add(open: (id: string) => Promise<McpSession>): Promise<McpSession> {
     this.#opening = open(this.id);
     try {
@@ -265,13 +265,13 @@ export class SseConnection implements Occupant {
     }
   }
 
-  /** Takes no further request, and ends the stream once those it has taken are answered. */
+  /** Accepts no further request, and ends the stream once accepted ones are answered. */
   endStream(): void {
     this.#stopping = true;
     this.#endWhenIdle();
   }
 
-  /** Cancels what is in flight. The scope has ended once nothing of it is. */
+  /** Cancels the requests in flight. The scope ends after the last of them. */
   async close(): Promise<void> {
     this.#closed = true;
     this.stream.end(200);

@@ -18,21 +18,21 @@ import { presentTicket, type TicketReader, ticketHeader } from "../../ticket/pre
 import { contentOf } from "../../usage/request-content.ts";
 import { modelErrorEvent } from "./error.ts";
 import { EventSink } from "./reply.ts";
-import { Bill, type BillParts, type ServiceParts, serveModel } from "./service.ts";
+import { Bill, type BillParts, type ModelRequest, type ModelServiceParts, serveModel } from "./service.ts";
 import { refuseTools } from "./tool-passthrough.ts";
 
-interface ModelEndpointParts extends ServiceParts, BillParts {
+interface ModelEndpointParts extends ModelServiceParts, BillParts {
   readonly body: BodyLimits;
   readonly inFlight: InFlight;
   readonly tickets: TicketReader;
   readonly tasks: TaskBinding;
-  /** By principal: whoever is refused here had no body read, and is not on record. */
+  /** By principal. A request refused here has no body read, and is not recorded. */
   readonly concurrency: ConcurrencyLimit;
-  /** A fault that was told to a client in the middle of its stream. */
+  /** Called with an error that was sent to a client within its stream. */
   readonly onFault: (requestId: string, error: GatewayError) => void;
 }
 
-/** What a client says beside the body that changes what a provider makes of it. */
+/** Headers of a request that change how a provider treats its body. */
 type Continuation = JsonObject | undefined;
 
 /** The model APIs: chat completions and messages, each streamed or whole. */
@@ -166,7 +166,7 @@ function messagesVersion(rawHeaders: readonly string[]): MessagesVersion {
   const ours = singleHeader(rawHeaders, "provider-version");
   const theirs = singleHeader(rawHeaders, "anthropic-version");
   if (ours !== undefined && theirs !== undefined && ours !== theirs) {
-    throw new GatewayError("VERSION_CONFLICT", "expected `provider-version` and `anthropic-version` to say the same");
+    throw new GatewayError("VERSION_CONFLICT", "expected `provider-version` and `anthropic-version` to be equal");
   }
   const asked = ours ?? theirs ?? supportedVersions[0];
   const version = supportedVersions.find((each) => each === asked);
@@ -175,14 +175,6 @@ function messagesVersion(rawHeaders: readonly string[]): MessagesVersion {
     "VERSION_UNSUPPORTED",
     `expected ${supportedVersions.map((each) => `\`${each}\``).join(" or ")}, got \`${asked.slice(0, 32)}\``,
   );
-}
-
-/** A model request, of which only what the gateway acts on is looked at; the rest passes untouched. */
-export interface ModelRequest {
-  readonly api: ModelApi;
-  readonly body: JsonObject;
-  readonly model: string;
-  readonly stream: boolean;
 }
 
 const maxModel = 256;

@@ -3,7 +3,7 @@ import type { ErrorCode, GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 
-/** What clients would ask again to no avail, or to harm: each repeat is another review, or spends what is not there. */
+/** Codes that clients must not retry: each repeat would cause another review, or is refused for lack of budget. */
 const final: ReadonlySet<ErrorCode> = new Set([
   "POLICY_BLOCKED",
   "REVIEW_REQUIRED",
@@ -13,7 +13,7 @@ const final: ReadonlySet<ErrorCode> = new Set([
   "BUDGET_EXHAUSTED",
 ]);
 
-/** Codes that clients of either API know under a name of its own. */
+/** Codes with a name of their own in the model APIs. */
 const names: Partial<Readonly<Record<ErrorCode, string>>> = {
   REVIEW_REQUIRED: "approval_required",
   KEY_MISSING: "invalid_api_key",
@@ -45,7 +45,7 @@ function modelApiOf(path: string): ModelApi | undefined {
   return path.startsWith("/v1/") ? "chat" : undefined;
 }
 
-/** An error as that API's clients read it; our code and the request's id are in it. */
+/** An error in the shape of an API, with our code and the request id. */
 function modelErrorBody(api: ModelApi, error: GatewayError, requestId: string): JsonObject {
   const code = names[error.code] ?? error.code.toLowerCase();
   const data = error.row.expose && error.data !== undefined ? { data: error.data as JsonObject } : {};
@@ -58,7 +58,7 @@ function modelErrorBody(api: ModelApi, error: GatewayError, requestId: string): 
   return { error: { message, type, param: null, code, ...data } };
 }
 
-/** The last event of a stream that ends in an error, as that API's clients read it. */
+/** The last event of a stream that ends in an error, in the shape of an API. */
 export function modelErrorEvent(api: ModelApi, error: GatewayError, requestId: string): Buffer {
   const name = api === "messages" ? "event: error\n" : "";
   return Buffer.from(`${name}data: ${JSON.stringify(modelErrorBody(api, error, requestId))}\n\n`);
@@ -81,7 +81,7 @@ function isFinal(error: GatewayError): boolean {
   return final.has(error.code) || error.data?.approval !== undefined;
 }
 
-/** When to ask again, where that is known. */
+/** The `retry-after` header, where the time is known. */
 export function retryAfter({ data }: GatewayError): Readonly<Record<string, string>> {
   const seconds = data?.retry_after_s;
   return typeof seconds === "number" ? { "retry-after": String(seconds) } : {};

@@ -12,7 +12,7 @@ import type { AnswerReader } from "../../road/stream.ts";
 import { retryAfter } from "./error.ts";
 import { refuseToolUse } from "./tool-passthrough.ts";
 
-/** What the client gets: all of it, or nothing more, because it was streamed. */
+/** The reply to the client: whole, or already streamed. */
 export type ModelReply = WholeReply | { readonly kind: "streamed" };
 
 interface WholeReply {
@@ -22,7 +22,7 @@ interface WholeReply {
   readonly bytes: Uint8Array;
 }
 
-/** A provider's whole answer, byte for byte where policy changes nothing. Its reply throws TOOLS_DISABLED where it must. */
+/** A provider's whole response, byte for byte where policy changes nothing. `makeReply` throws TOOLS_DISABLED. */
 export function wholeReply({ status, body, raw }: WholeResponse, refusesTools: boolean): Answer<WholeReply> {
   const makeReply = (output: Json): WholeReply => {
     if (refusesTools) refuseToolUse(body);
@@ -32,8 +32,8 @@ export function wholeReply({ status, body, raw }: WholeResponse, refusesTools: b
 }
 
 /**
- * A provider's refusal, in its own words where it has some for the client; else the error itself. An approval that was
- * used up for it is told of. Clients find the id of the request in it where their API has a place for it.
+ * A provider's error, in its own words where it has some for the client; else the gateway's error, which names an approval
+ * that was used up. Contains the request id where the API has a place for it.
  */
 export function failedReply(
   { error, status, body }: FailedResponse,
@@ -68,23 +68,23 @@ const streamHeaders = {
   "x-accel-buffering": "no",
 } as const;
 
-/** The client's end of a stream: begun with the first bytes, at the pace at which the client reads. */
+/** Writes a stream to the client, with backpressure. The response begins with the first bytes. */
 export class EventSink {
   readonly #ctx: Context;
   readonly #signal: AbortSignal;
 
-  /** `signal` aborts when nothing more is to be sent, the client being gone among the reasons. */
+  /** `signal` aborts when nothing more may be sent, for example because the client disconnected. */
   constructor(ctx: Context, signal: AbortSignal) {
     this.#ctx = ctx;
     this.#signal = signal;
   }
 
-  /** Whether the client was told anything, so that no other answer can be given. */
+  /** True once anything was sent: no other response is possible then. */
   get begun(): boolean {
     return this.#ctx.res.headersSent;
   }
 
-  /** Resolves once the client can take more. Rejects with what the signal says, or CANCELLED where the client is gone. */
+  /** Resolves once the client can read more. Rejects with the signal's reason, or CANCELLED after a disconnect. */
   async write(bytes: Uint8Array): Promise<void> {
     const { res } = this.#ctx;
     this.#signal.throwIfAborted();
@@ -94,7 +94,7 @@ export class EventSink {
       await once(res, "drain", { signal: this.#signal }).catch(() => this.#signal.throwIfAborted());
   }
 
-  /** The last word. */
+  /** Ends the response. */
   end(bytes?: Uint8Array): void {
     if (!this.#ctx.res.destroyed) this.#ctx.res.end(bytes);
   }
@@ -108,26 +108,26 @@ export class EventSink {
   }
 }
 
-/** The reader of a streamed answer: it keeps the provider's count, and refuses tools where they are not passed on. */
+/** Reads a streamed response: keeps the provider's token count, and refuses tool use where tools are not passed through. */
 export class CountingReader implements AnswerReader<WireEvent> {
   readonly #reader: StreamReader;
   readonly #refusesTools: boolean;
   readonly #onUsage: (usage: TokenUsage) => void;
   #usage: TokenUsage | undefined;
 
-  /** `onUsage` hears of each count that the provider gives. */
+  /** `onUsage`: called with each count of the provider. */
   constructor(reader: StreamReader, refusesTools: boolean, onUsage: (usage: TokenUsage) => void) {
     this.#reader = reader;
     this.#refusesTools = refusesTools;
     this.#onUsage = onUsage;
   }
 
-  /** What the provider counted so far. */
+  /** The latest count of the provider. */
   get usage(): TokenUsage | undefined {
     return this.#usage;
   }
 
-  /** Throws TOOLS_DISABLED as soon as an answer of the messages API asks for a tool that may not be asked for. */
+  /** Throws TOOLS_DISABLED at the first use of a tool on the messages API where tools are disabled. */
   read(event: WireEvent): StreamStep {
     const step = this.#reader.read(event);
     this.#usage = step.usage ?? this.#usage;

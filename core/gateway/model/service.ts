@@ -2,7 +2,7 @@ import type { AuthorizedAction } from "../../action/authorized-action.ts";
 import type { PresentedTicket } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
-import { modelTool, type TokenUsage } from "../../action/model-api.ts";
+import { type ModelApi, modelTool, type TokenUsage } from "../../action/model-api.ts";
 import type { Principal } from "../../action/principal.ts";
 import { type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
 import { refusalError } from "../../http/refusal.ts";
@@ -17,50 +17,57 @@ import { streamAnswer } from "../../road/stream.ts";
 import type { Reservation, UsageMeter } from "../../usage/meter.ts";
 import { contentOf, estimateTokens, type RequestContent } from "../../usage/request-content.ts";
 import type { Tokenizer } from "../../usage/tokenizer.ts";
-import type { ModelRequest } from "./endpoint.ts";
 import { CountingReader, type EventSink, failedReply, type ModelReply, wholeReply } from "./reply.ts";
 
-export interface ServiceParts {
+export interface ModelServiceParts {
   readonly road: Road;
   readonly actions: ActionFactory;
   readonly fleet: ProviderFleet;
-  /** Whether tools of the messages API are passed through. */
+  /** Pass tools of the messages API through. */
   readonly toolPassthrough: boolean;
-  /** Code units of a streamed text that wait for what follows, where policy reads answers. */
+  /** Code units of a streamed text that are held back where policy reads outputs. */
   readonly holdback: number;
-  /** Bytes of one stream that may wait. */
+  /** Limit of held bytes of one stream. */
   readonly maxHeldBytes: number;
-  /** Measures how long a provider takes until its answer is there or begins, and changes nothing. */
+  /** Measures the time until the response of a provider begins, and returns the promise unchanged. */
   readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
   readonly tracer: Tracer;
 }
 
-/** A model request for as long as it is served. */
+/** A model request with the members that the gateway acts on; the rest passes unchanged. */
+export interface ModelRequest {
+  readonly api: ModelApi;
+  readonly body: JsonObject;
+  readonly model: string;
+  readonly stream: boolean;
+}
+
+/** A model request while it is served. */
 interface OpenModelRequest {
   readonly actor: Actor;
-  /** Settled with what a provider serves. */
+  /** Settled with the usage of each provider that serves it. */
   readonly bill: Bill;
   readonly request: ModelRequest;
   readonly requestId: string;
-  /** What the client says beside the body, judged and sent with it. */
+  /** Headers that are evaluated and sent with the body. */
   readonly continuation: JsonObject | undefined;
   readonly ticket: PresentedTicket | undefined;
   readonly sink: EventSink;
   readonly signal: AbortSignal;
-  /** Of the whole request, whoever serves it in the end. */
+  /** The span of the whole request, over all providers. */
   readonly span: Span;
 }
 
 /**
- * Serves a model request by the first provider of its route, and by the next where that one fails, the route says so and
- * the client was told nothing yet. Each is an action of its own: judged for its target, on record, dispatched once.
- * Rejects with the GatewayError to answer instead.
+ * Serves a model request by the first provider of its route, and by the next where that one fails, the route allows it and
+ * nothing was sent to the client yet. Each attempt is an action of its own: evaluated, recorded and dispatched once.
+ * Rejects with the GatewayError to respond with.
  */
-export async function serveModel(parts: ServiceParts, open: OpenModelRequest): Promise<ModelReply> {
+export async function serveModel(parts: ModelServiceParts, open: OpenModelRequest): Promise<ModelReply> {
   const { request, actor, signal } = open;
   const candidates = parts.fleet.candidates(request, actor.scope.id);
   for (const [index, candidate] of candidates.entries()) {
-    const attempt = new Attempt(parts, open, candidate);
+    const attempt = new ProviderAttempt(parts, open, candidate);
     const isLast = index === candidates.length - 1;
     try {
       const reply = await attempt.run();
@@ -74,21 +81,21 @@ export async function serveModel(parts: ServiceParts, open: OpenModelRequest): P
 }
 
 /** One request to one provider. */
-class Attempt {
-  readonly #parts: ServiceParts;
+class ProviderAttempt {
+  readonly #parts: ModelServiceParts;
   readonly #open: OpenModelRequest;
   readonly #candidate: Candidate;
   #failed: FailedResponse | undefined;
   #usedApproval = false;
   #stream: CountingReader | undefined;
 
-  constructor(parts: ServiceParts, open: OpenModelRequest, candidate: Candidate) {
+  constructor(parts: ModelServiceParts, open: OpenModelRequest, candidate: Candidate) {
     this.#parts = parts;
     this.#open = open;
     this.#candidate = candidate;
   }
 
-  /** Whether another provider may be asked instead. What a person approved was for this one. */
+  /** True where another provider may be tried. An approval is for one provider only. */
   get mayGoElsewhere(): boolean {
     const { sink, signal } = this.#open;
     return this.#failed?.mayFallBack === true && !this.#usedApproval && !sink.begun && !signal.aborted;
@@ -141,7 +148,7 @@ class Attempt {
     return this.#open.bill.settle(this.#candidate, usage, answer);
   }
 
-  /** What came of a stream was served, whoever ended it. */
+  /** A partial stream is counted too, whoever ended it. */
   async #settleStream(): Promise<void> {
     if (this.#stream !== undefined) await this.#settle(this.#stream.usage, this.#stream.body());
   }
@@ -166,34 +173,34 @@ export interface BillParts {
   readonly tokenizer: () => Promise<Tokenizer>;
 }
 
-/** What one model request takes of its principal's limits and budgets: reserved before it is judged, put right after. */
+/** The usage of one model request: reserved of its principal's limits and budgets before evaluation, settled after. */
 export class Bill {
   readonly #parts: BillParts;
   readonly #content: RequestContent;
   readonly #reservation: Reservation;
 
-  /** Throws RATE_LIMITED or BUDGET_EXHAUSTED; then nothing was taken. */
+  /** Throws RATE_LIMITED or BUDGET_EXHAUSTED; then nothing is reserved. */
   constructor(parts: BillParts, principal: Principal, body: JsonObject) {
     this.#parts = parts;
     this.#content = contentOf(body);
     this.#reservation = parts.meter.admit(principal, estimateTokens(this.#content));
   }
 
-  /** Counts what was served: as the provider counted it, else as we count the request and what is there of its answer. */
+  /** Settles the usage: as the provider counted it, else counted from the request and the response as far as it came. */
   async settle({ provider, model }: Candidate, counted: TokenUsage | undefined, answer: JsonObject): Promise<void> {
     const usage = counted ?? (await this.#count(answer));
     this.#parts.meter.settle(this.#reservation, { provider, model, usage });
   }
 
-  /** Gives back what was reserved, unless it was settled. */
+  /** Releases the reservation, unless it was settled. */
   release(): void {
     this.#parts.meter.release(this.#reservation);
   }
 
   async #count(answer: JsonObject): Promise<TokenUsage> {
     const tokenizer = await this.#parts.tokenizer();
-    const said = answer.choices ?? answer.content ?? [];
-    const { texts } = contentOf({ messages: Array.isArray(said) ? said : [] });
+    const output = answer.choices ?? answer.content ?? [];
+    const { texts } = contentOf({ messages: Array.isArray(output) ? output : [] });
     return { inputTokens: tokenizer.countRequest(this.#content), outputTokens: tokenizer.countText(texts.join("\n")) };
   }
 }

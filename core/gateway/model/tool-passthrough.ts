@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 const toolMembers = ["tools", "tool_choice", "mcp_servers"] as const;
 const toolBlock = /tool_(?:use|result)$/;
 
-/** Throws TOOLS_DISABLED for a request of the messages API that offers tools, or tells of their use. */
+/** Throws TOOLS_DISABLED for a request of the messages API that offers tools, or contains their use. */
 export function refuseTools(body: JsonObject): void {
   const member = toolMembers.find((name) => Object.hasOwn(body, name));
   if (member !== undefined) throw disabled(`\`${member}\``);
@@ -12,12 +12,12 @@ export function refuseTools(body: JsonObject): void {
   if (messages.some((message) => isJsonObject(message) && usesTools(message))) throw disabled("a tool block");
 }
 
-/** Throws TOOLS_DISABLED for an answer of the messages API, or a part of one, that asks for a tool. */
+/** Throws TOOLS_DISABLED for a response of the messages API, or a part of one, that uses a tool. */
 export function refuseToolUse(body: JsonObject): void {
   if (usesTools(body)) throw new GatewayError("TOOLS_DISABLED", "the model asked for a tool, which is not passed on");
 }
 
-/** Whether the content of a message has a block that asks for a tool or answers for one. */
+/** True for a message with a block of tool use or of its result. */
 function usesTools({ content }: JsonObject): boolean {
   if (!Array.isArray(content)) return false;
   return content.some((block: Json) => isJsonObject(block) && toolBlock.test(String(block.type)));

@@ -205,7 +205,9 @@ function expectVoid(answer: Answer, id: string, reason: string): void {
   const told = toldOf(answer);
   expect(told.former_approval).to.deep.equal({ id, state: "expired", reason });
   expect(told.approval?.id).not.to.equal(id);
-  expect(textOf(answer)).to.contain(`Nothing was executed. Approval ${id} holds no more (${reason}). Approval apr_`);
+  expect(textOf(answer)).to.contain(
+    `Nothing was executed. Approval ${id} is no longer valid (${reason}). Approval apr_`,
+  );
 }
 
 function expectHeld(answer: Answer): void {

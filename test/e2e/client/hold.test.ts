@@ -188,7 +188,7 @@ describe("a tool call that is held for review", () => {
       await sleep(300);
       await reviewer.approve(id);
       const text = textOf(await call);
-      expect(text).to.include(`Approval ${id} holds no more (tool_changed).`);
+      expect(text).to.include(`Approval ${id} is no longer valid (tool_changed).`);
       expect(waiting.exec(text)?.[1]).not.to.equal(id);
       expect(notes(world)).to.equal(before);
       await publish(world, {});

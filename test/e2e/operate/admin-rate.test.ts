@@ -72,7 +72,7 @@ describe("how often the admin port may be asked", () => {
       expect([answers.slice(0, 30).every((status) => status === 401), answers.at(-1)]).to.deep.equal([true, 429]);
       const refused = await ask(key);
       expect(Number(refused.headers.get("retry-after"))).to.be.oneOf([1, 2]);
-      expect(refused.body).to.include("without a good key").and.not.include("wrong-");
+      expect(refused.body).to.include("unauthenticated requests a minute").and.not.include("wrong-");
       expect(await limited("address")).to.be.greaterThan(0);
       const killed = await send(world.gateway.adminUrl, {
         method: "POST",

@@ -45,7 +45,7 @@ describe("a reload", () => {
     const ended = live[1]?.closed();
     await reload(one);
     await until(() => theirs.readableEnded && watching.readableEnded);
-    expect(await ended).to.deep.equal([4401, "the key is gone"]);
+    expect(await ended).to.deep.equal([4401, "the key was removed"]);
     live[0]?.say("ping", {}, "still");
     await live[0]?.hear(({ id }) => id === "still");
     expect((await send(gateway.url, initialize(otherKey))).status).to.equal(401);

@@ -7,8 +7,8 @@ describe("RequestRate", () => {
     now = 1_000;
   });
 
-  function rateOf(perMinute: number, most?: number): RequestRate {
-    return new RequestRate({ perMinute, elapsedMs: () => now, ...(most === undefined ? {} : { most }) });
+  function rateOf(perMinute: number, maxKnown?: number): RequestRate {
+    return new RequestRate({ perMinute, elapsedMs: () => now, ...(maxKnown === undefined ? {} : { maxKnown }) });
   }
 
   it("lets in a minute's worth at once, then one for each that is refilled", () => {

@@ -159,7 +159,7 @@ describe("Hold", () => {
     if (passage.kind === "answered") return;
     const { content } = refusedResult(passage);
     expect(content[0]?.text).to.match(
-      /Approval apr_\w+ holds no more \(not_reviewed_in_time\)\. Repeat the call to have it reviewed anew\./,
+      /Approval apr_\w+ is no longer valid \(not_reviewed_in_time\)\. Repeat the call to have it reviewed anew\./,
     );
   });
 

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { LaneTable, NotificationLane } from "../../../../core/gateway/mcp/notification.ts";
 
-describe("NotificationLane.enter(bytes, turn)", () => {
+describe("NotificationLane.enqueue(bytes, turn)", () => {
   it("lets each go once the one before it is gone, however long that takes", async () => {
     const [lane, gone] = [new NotificationLane(), [] as number[]];
     for (const [at, ms] of [20, 0, 10].entries()) {
-      lane.enter(1, async () => {
+      lane.enqueue(1, async () => {
         await sleep(ms);
         gone.push(at);
       });
@@ -20,19 +20,19 @@ describe("NotificationLane.enter(bytes, turn)", () => {
   it("has room for 1,024, and for 4 MiB, and again once they are gone", async () => {
     const pass = async (): Promise<void> => undefined;
     const [many, large] = [new NotificationLane(), new NotificationLane()];
-    for (let count = 0; count < 1_024; count++) expect(many.enter(1, pass)).to.equal(true);
-    expect(many.enter(1, pass)).to.equal(false);
-    expect(large.enter(4 * 1024 * 1024, pass)).to.equal(true);
-    expect(large.enter(1, pass)).to.equal(false);
+    for (let count = 0; count < 1_024; count++) expect(many.enqueue(1, pass)).to.equal(true);
+    expect(many.enqueue(1, pass)).to.equal(false);
+    expect(large.enqueue(4 * 1024 * 1024, pass)).to.equal(true);
+    expect(large.enqueue(1, pass)).to.equal(false);
     await Promise.all([many.settled, large.settled]);
-    expect(many.enter(1, pass)).to.equal(true);
-    expect(large.enter(4 * 1024 * 1024, pass)).to.equal(true);
+    expect(many.enqueue(1, pass)).to.equal(true);
+    expect(large.enqueue(4 * 1024 * 1024, pass)).to.equal(true);
   });
 
   it("tells a turn that it comes late after 2 s", async () => {
     const [lane, late] = [new NotificationLane(), [] as boolean[]];
     const note = (ms: number): boolean =>
-      lane.enter(1, async (isLate) => {
+      lane.enqueue(1, async (isLate) => {
         late.push(isLate);
         await sleep(ms);
       });
@@ -47,7 +47,7 @@ describe("LaneTable.of(upstream)", () => {
   it("keeps upstreams from holding up one another", async () => {
     const [lanes, gone] = [new LaneTable(), [] as string[]];
     const enter = (upstream: string, ms: number): void => {
-      lanes.of(upstream).enter(1, async () => {
+      lanes.of(upstream).enqueue(1, async () => {
         await sleep(ms);
         gone.push(upstream);
       });
