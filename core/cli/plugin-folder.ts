@@ -1,6 +1,6 @@
 import { GatewayError } from "../action/error.ts";
-import type { CompiledModule } from "../plugin/compiled-module.ts";
 import { admitModule } from "../plugin/plugin.ts";
+import type { CompiledModule } from "../plugin/plugin-machine.ts";
 import { type PluginSource, readPlugin, readPluginTests } from "../policy/plugin-source.ts";
 import type { ReadyTest } from "../policy/test-file.ts";
 import { readExtensionFolder } from "../trust/folder.ts";

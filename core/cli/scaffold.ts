@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { GatewayError } from "../action/error.ts";
-import { nameRule } from "../policy/pack-manifest.ts";
+import { extensionName } from "../policy/schema.ts";
 import type { ExtensionKind } from "../trust/verified-extension.ts";
 
 /** The folder of `package.json`; compiled code is three folders below it. */
@@ -15,8 +15,9 @@ const dotFiles: Readonly<Record<string, string>> = { gitignore: ".gitignore" };
 /** Returns the name of an extension in a new folder: its last part. Ends with a usage error where that is no name. */
 export function readNewName(folder: string, command: Command): string {
   const name = basename(resolve(folder));
-  if (nameRule.pattern?.test(name) && name.length <= nameRule.max) return name;
-  const expected = `a name that is ${nameRule.shape}, of at most ${nameRule.max} characters`;
+  const { pattern, maxLength, expected: shape } = extensionName;
+  if (new RegExp(pattern).test(name) && name.length <= maxLength) return name;
+  const expected = `a name that is ${shape}, of at most ${maxLength} characters`;
   return command.error(`error: expected the last part of \`${folder}\` to be ${expected}`);
 }
 

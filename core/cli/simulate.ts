@@ -3,10 +3,10 @@ import { type Decision, isDecision } from "../action/decision.ts";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson, isJsonObject, type JsonObject } from "../action/json.ts";
 import { showText } from "../action/visible-text.ts";
+import { plainValue, type YamlNode } from "../config/document.ts";
+import { FaultList } from "../config/fault.ts";
 import { explainOperations } from "../explain/operation.ts";
-import { Faults } from "../policy/fault.ts";
-import { readItems, startOf } from "../policy/yaml/file.ts";
-import { toJson, type YamlNode } from "../policy/yaml/node.ts";
+import { readItems, startOf } from "../policy/extension-file.ts";
 import { type AdminOptions, callAdmin } from "./admin-client.ts";
 import { print, say, sayProgress } from "./print.ts";
 import { decisionReason, describeExplanation, type EvaluationAnswer } from "./view/explanation.ts";
@@ -63,23 +63,23 @@ async function readCases(file: string): Promise<readonly Case[]> {
   const bytes = await readFile(file).catch((cause: NodeJS.ErrnoException) => {
     throw new GatewayError("INVALID_REQUEST", `\`${file}\` cannot be read (${cause.code})`, { cause });
   });
-  const faults = new Faults();
+  const faults = new FaultList("");
   const nodes = await readItems(file, bytes, "actions", faults);
   const cases = nodes.map((node) => readCase(node, faults));
   if (nodes.length === 0 && faults.count === 0)
-    faults.add(startOf(file), "expected `actions` to be a list of actions, got none");
-  faults.throwIfAny(file, "INVALID_REQUEST");
+    faults.addAt(startOf(file), "expected `actions` to be a list of actions, got none");
+  faults.throwIfAny("INVALID_REQUEST", file);
   return cases;
 }
 
-function readCase(node: YamlNode, faults: Faults): Case {
-  const value = toJson(node);
+function readCase(node: YamlNode, faults: FaultList): Case {
+  const value = plainValue(node);
   if (!isJsonObject(value)) {
-    faults.add(node.place, "expected an action to be a mapping");
+    faults.addAt(node.place, "expected an action to be a mapping");
     return { action: {}, expect: undefined };
   }
   const { expect, ...action } = value;
   if (expect === undefined || isDecision(expect)) return { action, expect };
-  faults.add(node.place, "expected `expect` to be allow, review or block");
+  faults.addAt(node.place, "expected `expect` to be allow, review or block");
   return { action, expect: undefined };
 }

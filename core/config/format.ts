@@ -1,5 +1,6 @@
 import { isIP, isIPv6 } from "node:net";
 import { isTaint } from "../action/session-state.ts";
+import { hasUnprintable } from "../action/visible-text.ts";
 import { isLoopback } from "./repetition.ts";
 
 export type FormatName =
@@ -30,7 +31,9 @@ export type FormatName =
   | "meta_key"
   | "model_name"
   | "provider_key"
-  | "taint";
+  | "taint"
+  | "printable"
+  | "timestamp";
 
 /** A kind of strings. */
 interface Format {
@@ -98,9 +101,29 @@ export const formats: Readonly<Record<FormatName, Format>> = {
   rule_glob: shown("a rule's id, in which `*` stands for any characters", /^[a-z0-9.*-]{1,128}$/),
   model_name: shown("1 to 256 printable ASCII characters without spaces", /^[\x21-\x7e]{1,256}$/),
   provider_key: hidden("8 to 512 of `A-Z a-z 0-9 . _ ~ + / = -`", /^[A-Za-z0-9._~+/=-]{8,512}$/),
+  printable: { expected: "printable text", sensitive: false, test: isPrintable },
+  timestamp: {
+    expected: "a time like `2026-12-31T00:00:00Z`",
+    sensitive: false,
+    test: (value) => toInstant(value) !== undefined,
+  },
   taint: { expected: "1 to 64 of `a-z 0-9 -`, a letter first", sensitive: false, test: isTaint },
   meta_key: shown("1 to 256 printable ASCII characters", /^[\x21-\x7e]{1,256}$/),
 };
+
+const zonedTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+
+/** Converts RFC 3339 with a zone to `YYYY-MM-DDTHH:MM:SS.mmmZ`, which sorts by time. Undefined for any other text. */
+export function toInstant(value: string | null): string | undefined {
+  const time = value !== null && zonedTime.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(time) ? undefined : new Date(time).toISOString();
+}
+
+/** Visible characters between optional white space. */
+function isPrintable(value: string): boolean {
+  const trimmed = value.trim();
+  return trimmed !== "" && !hasUnprintable(trimmed);
+}
 
 function shown(expected: string, pattern: RegExp): Format {
   return { expected, sensitive: false, pattern: pattern.source, test: (value) => pattern.test(value) };

@@ -5,15 +5,8 @@ import { parseStrictJson } from "../action/strict-json.ts";
 import { escapeHidden } from "../action/visible-text.ts";
 import { settingsCheck } from "./abi.ts";
 import { PluginBreach } from "./breach.ts";
-import { PluginMachine, type Snapshot } from "./plugin-machine.ts";
+import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
 import { ModuleFault } from "./wasm/binary.ts";
-import type { MeteredModule } from "./wasm/meter.ts";
-
-/** A checked, metered, compiled and initialised module. Can be shared between threads. */
-export interface CompiledModule extends Pick<MeteredModule, "state"> {
-  readonly module: WebAssembly.Module;
-  readonly snapshot: Snapshot;
-}
 
 /** The input of the compile worker. */
 export interface CompileOrder {

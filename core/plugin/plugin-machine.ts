@@ -1,10 +1,15 @@
 import { entryPoint } from "./abi.ts";
 import { PluginBreach } from "./breach.ts";
-import type { CompiledModule } from "./compiled-module.ts";
 import { HostCall } from "./host-call.ts";
-import { hostExports, stackBytes } from "./wasm/meter.ts";
+import { hostExports, type MeteredModule, stackBytes } from "./wasm/meter.ts";
 
 const pageBytes = 65_536;
+
+/** A checked, metered, compiled and initialised module. Can be shared between threads. */
+export interface CompiledModule extends Pick<MeteredModule, "state"> {
+  readonly module: WebAssembly.Module;
+  readonly snapshot: Snapshot;
+}
 
 /** Runs calls of one plugin, one at a time. Every call starts from the same state, whatever the previous one did. */
 export class PluginMachine {

@@ -1,6 +1,5 @@
 import { PluginBreach } from "./breach.ts";
-import type { CompiledModule } from "./compiled-module.ts";
-import { PluginMachine } from "./plugin-machine.ts";
+import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
 import type { PluginPool } from "./plugin-pool.ts";
 import type { PoolReply } from "./pool-order.ts";
 

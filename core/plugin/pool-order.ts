@@ -1,5 +1,5 @@
 import type { BreachReason } from "./breach.ts";
-import type { CompiledModule } from "./compiled-module.ts";
+import type { CompiledModule } from "./plugin-machine.ts";
 
 /** The order to a pool thread to run one call. */
 export interface PoolOrder {

@@ -99,7 +99,7 @@ interface Failure {
   readonly refused: RefusedExtension;
 }
 
-/** Faults of an extension itself, whoever signed it; any other error is a fault of the gateway. */
+/** FaultList of an extension itself, whoever signed it; any other error is a fault of the gateway. */
 const contentChecks: Partial<Readonly<Record<ErrorCode, string>>> = {
   EXTENSION_INVALID: "folder_invalid",
   PACK_INVALID: "content_invalid",

@@ -5,16 +5,14 @@ import { compileGlob, type Glob } from "../action/glob.ts";
 import type { Transport } from "../action/principal.ts";
 import { type Role, roles } from "../action/role.ts";
 import { didYouMean } from "../action/suggestion.ts";
-import type { Faults } from "./fault.ts";
-import { describeNode, type YamlNode } from "./yaml/node.ts";
-import { MapReader } from "./yaml/reader.ts";
+import type { YamlNode } from "../config/document.ts";
+import type { FaultList } from "../config/fault.ts";
+import { memberOf } from "./extension-file.ts";
 
 const transports = ["http", "sse"] as const satisfies readonly Transport[];
 
 export const nameKeys = ["tool", "target", "principal.key_id", "tenant"] as const;
 export type NameKey = (typeof nameKeys)[number];
-
-const matchKeys = ["protocol", "phase", "capability", "principal.role", "session.transport", ...nameKeys] as const;
 
 /** The `match` of a rule, tested before any expression. Every key must agree. */
 export interface Match {
@@ -29,24 +27,21 @@ export interface Match {
   readonly identity: string;
 }
 
-const maxGlob = 256;
 /** The expected values of a key that a mismatch lists. */
 const maxNamed = 8;
 
 /**
- * Reads a rule's `match`; none means every action of phase `input`. A key's value is a name, a glob or a list of
- * them. What no action can ever match is a fault: such a rule would look like protection.
+ * Reads a rule's checked `match`; none means every action of phase `input`. A value is a name, a glob or a list of them.
+ * One that no action can match is a fault: the rule would look like protection.
  */
-export function parseMatch(node: YamlNode | undefined, place: YamlNode, faults: Faults): Match {
-  const empty: YamlNode = { kind: "map", members: new Map(), place: place.place };
-  const reader = new MapReader(node ?? empty, "`match`", matchKeys, faults);
+export function parseMatch(node: YamlNode | undefined, faults: FaultList): Match {
   const choices = <T extends string>(key: string, all: readonly T[], fallback: readonly T[]): readonly T[] => {
-    const value = reader.get(key);
+    const value = node && memberOf(node, key);
     return value === undefined ? fallback : expandChoices(key, value, all, faults);
   };
   const names = new Map<NameKey, readonly Glob[]>();
   for (const key of nameKeys) {
-    const value = reader.get(key);
+    const value = node && memberOf(node, key);
     if (value !== undefined)
       names.set(
         key,
@@ -68,24 +63,20 @@ interface PlacedText {
   readonly node: YamlNode;
 }
 
-function parseTexts(key: string, value: YamlNode, faults: Faults): readonly PlacedText[] {
+function parseTexts(key: string, value: YamlNode, faults: FaultList): readonly PlacedText[] {
   const nodes = value.kind === "list" ? value.items : [value];
   if (nodes.length === 0)
-    faults.add(value.place, `expected \`${key}\` to name something, got an empty list: the rule is dead`);
-  return nodes.flatMap((node) => {
-    const text = node.kind === "scalar" && typeof node.value === "string" ? node.value : "";
-    if (text !== "" && text.length <= maxGlob) return [{ text, node }];
-    const got = text === "" ? describeNode(node) : `${text.length} characters`;
-    faults.add(node.place, `expected \`${key}\` to be a name of 1 to ${maxGlob} characters, got ${got}`);
-    return [];
-  });
+    faults.addAt(value.place, `expected \`${key}\` to name something, got an empty list: the rule is dead`);
+  return nodes.flatMap((each) =>
+    each.kind === "scalar" && typeof each.value === "string" ? [{ text: each.value, node: each }] : [],
+  );
 }
 
 function expandChoices<T extends string>(
   key: string,
   value: YamlNode,
   all: readonly T[],
-  faults: Faults,
+  faults: FaultList,
 ): readonly T[] {
   const chosen = new Set<T>();
   for (const { text, node } of parseTexts(key, value, faults)) {
@@ -93,7 +84,7 @@ function expandChoices<T extends string>(
     for (const choice of matching) chosen.add(choice);
     if (matching.length > 0) continue;
     const hint = didYouMean(text, all);
-    faults.add(node.place, `\`${text.slice(0, 64)}\` matches no ${key} (${all.join(", ")}): the rule is dead${hint}`);
+    faults.addAt(node.place, `\`${text.slice(0, 64)}\` matches no ${key} (${all.join(", ")}): the rule is dead${hint}`);
   }
   return all.filter((choice) => chosen.has(choice));
 }

@@ -1,113 +1,88 @@
 import type { JsonObject } from "../action/json.ts";
-import type { Faults, Place } from "./fault.ts";
+import type { YamlNode } from "../config/document.ts";
+import type { FaultList, Place } from "../config/fault.ts";
+import { toInstant } from "../config/format.ts";
+import { shapes } from "./cel/syntax.ts";
+import { checkNode, memberOf } from "./extension-file.ts";
+import { packSchema } from "./schema.ts";
 import { compileSettings, noSettings, type SettingsSchema } from "./settings.ts";
-import type { YamlNode } from "./yaml/node.ts";
-import { MapReader, type TextRule } from "./yaml/reader.ts";
 
 /** `pack.yaml`. */
 export interface PackManifest {
   readonly name: string;
   readonly version: string;
   readonly title: string;
-  readonly description: string | undefined;
   readonly namespace: string;
   readonly settings: SettingsSchema;
   /** Globs of the rule files, relative to the pack. */
   readonly rules: readonly string[];
-  /** Rises with each release of the pack; 0 where it is not stated. */
+  /** Increases with each release of the pack; 0 by default. */
   readonly sequence: number;
   /** RFC 3339, milliseconds, UTC. */
   readonly issuedAt: string | undefined;
   readonly expiresAt: string | undefined;
-  /** Whether its `allow` counts as abstaining. */
+  /** True where its `allow` counts as abstain. */
   readonly tightenOnly: boolean;
   readonly place: Place;
 }
 
-const manifestKeys = [
-  "apiVersion",
-  "kind",
-  "metadata",
-  "compatibility",
-  "namespace",
-  "settings",
-  "sequence",
-  "issued_at",
-  "expires_at",
-  "tighten_only",
-  "rules",
-] as const;
-export const metadataKeys: readonly string[] = ["name", "version", "title", "description", "authors", "license"];
-
-export const nameRule: TextRule = {
-  max: 64,
-  pattern: /^[a-z0-9][a-z0-9-]*$/,
-  shape: "a word of a–z, 0–9 and `-`",
-};
-const namespaceRule = {
-  max: 64,
-  pattern: /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)*$/,
-  shape: "words joined by `.`",
-} as const;
-export const versionRule: TextRule = {
-  max: 64,
-  pattern: /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/,
-  shape: "a semantic version like `1.2.3`",
-};
-const rangeRule = { max: 64, pattern: /^>=\d+\.\d+\.\d+$/, shape: "a lowest version like `>=0.1.0`" } as const;
-const line = { max: 160 } as const;
-
-/** Reads the manifest; an expired pack is a fault. `now` is RFC 3339 with milliseconds, UTC. */
-export function parsePackManifest(node: YamlNode, now: string, faults: Faults): PackManifest {
-  const reader = new MapReader(node, "the manifest", manifestKeys, faults);
-  reader.choice("apiVersion", ["gateway/v1"], undefined);
-  reader.choice("kind", ["PolicyPack"], undefined);
-  const metadata = new MapReader(
-    reader.get("metadata") ?? node,
-    "`metadata`",
-    reader.get("metadata") === undefined ? manifestKeys : metadataKeys,
-    faults,
-  );
-  metadata.texts("authors", line);
-  metadata.optionalText("license", line);
-  checkCompatibility(reader, faults);
-  const expiresAt = reader.instant("expires_at", false);
-  if (expiresAt !== undefined && expiresAt <= now) reader.fault("expires_at", `the pack expired at ${expiresAt}`);
+/**
+ * Reads the manifest; an expired pack is a fault. `now` is RFC 3339 with milliseconds, UTC. A manifest with faults comes
+ * back with placeholders, so that the faults of the rules are reported too.
+ */
+export function parsePackManifest(node: YamlNode, now: string, faults: FaultList): PackManifest {
+  const form = checkNode(node, packSchema, faults);
+  if (form === undefined) return placeholderFor(node);
+  const { metadata, namespace, rules, sequence, tighten_only: tightenOnly } = form;
+  const expiresAt = toInstant(form.expires_at);
+  if (expiresAt !== undefined && expiresAt <= now) {
+    faults.addAt(memberOf(node, "expires_at")?.place ?? node.place, `the pack expired at ${expiresAt}`);
+  }
   return {
-    name: metadata.text("name", nameRule),
-    version: metadata.text("version", versionRule),
-    title: metadata.text("title", line),
-    description: metadata.optionalText("description", { max: 1_024 }),
-    namespace: reader.text("namespace", namespaceRule),
-    settings: parseSettings(reader, faults),
-    rules: reader.get("rules") === undefined ? ["rules/*.yaml"] : reader.texts("rules", { max: 128 }),
-    sequence: reader.integer("sequence", 0, Number.MAX_SAFE_INTEGER, 0),
-    issuedAt: reader.instant("issued_at", false),
+    name: metadata.name,
+    version: metadata.version,
+    title: metadata.title.trim(),
+    namespace,
+    settings: readSettings(node, form.settings, faults),
+    rules,
+    sequence,
+    issuedAt: toInstant(form.issued_at),
     expiresAt,
-    tightenOnly: reader.flag("tighten_only", false),
-    place: reader.place,
+    tightenOnly,
+    place: node.place,
   };
 }
 
-function checkCompatibility(reader: MapReader, faults: Faults): void {
-  const node = reader.get("compatibility");
-  if (node === undefined) return;
-  const compatibility = new MapReader(node, "`compatibility`", ["gateway", "envelope"], faults);
-  compatibility.optionalText("gateway", rangeRule);
-  compatibility.integer("envelope", 1, 1, 1);
+function placeholderFor(node: YamlNode): PackManifest {
+  const namespace = memberOf(node, "namespace");
+  return {
+    name: "",
+    version: "",
+    title: "",
+    namespace: namespace?.kind === "scalar" ? String(namespace.value) : "",
+    settings: { shape: shapes.json, merge: (settings) => settings },
+    rules: ["rules/*.yaml"],
+    sequence: 0,
+    issuedAt: undefined,
+    expiresAt: undefined,
+    tightenOnly: false,
+    place: node.place,
+  };
 }
 
-/** `settings` of a manifest: a schema and its defaults. */
-export function parseSettings(reader: MapReader, faults: Faults): SettingsSchema {
-  const node = reader.get("settings");
-  if (node === undefined) return noSettings();
-  const settings = new MapReader(node, "`settings`", ["schema", "defaults"], faults);
-  const schema: JsonObject = settings.jsonObject("schema");
+/** Compiles `settings` of a manifest: a schema and its defaults. */
+export function readSettings(
+  manifest: YamlNode,
+  settings: { readonly schema: JsonObject; readonly defaults: JsonObject } | null,
+  faults: FaultList,
+): SettingsSchema {
+  if (settings === null) return noSettings();
   try {
-    return compileSettings(schema, settings.jsonObject("defaults"));
+    return compileSettings(settings.schema, settings.defaults);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    settings.fault("schema", error.message);
+    const node = memberOf(manifest, "settings") ?? manifest;
+    faults.addAt(memberOf(node, "schema")?.place ?? node.place, error.message);
     return noSettings();
   }
 }

@@ -4,11 +4,12 @@ import type { Clock } from "../action/id.ts";
 import { deepFreeze, type Json, type JsonObject } from "../action/json.ts";
 import type { Mode, Policy, PolicyRef } from "../action/policy.ts";
 import { parseStrictJson } from "../action/strict-json.ts";
+import { FaultList, type Place } from "../config/fault.ts";
 import { VerifiedExtension } from "../trust/verified-extension.ts";
 import { CelEngine } from "./cel/engine.ts";
 import { packVariables } from "./cel/scope.ts";
 import { recordShape, type Shape, shapes } from "./cel/syntax.ts";
-import { Faults, type Place } from "./fault.ts";
+import { readItems, readYamlFile, startOf } from "./extension-file.ts";
 import { type PackManifest, parsePackManifest } from "./pack-manifest.ts";
 import { PackPolicy } from "./pack-policy.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
@@ -16,7 +17,6 @@ import { checkRuleSet } from "./rule-set.ts";
 import { applyShadowRules } from "./shadow-rules.ts";
 import { runCase, type TestCase, type TestResult } from "./test-case.ts";
 import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
-import { readItems, readYamlFile, startOf } from "./yaml/file.ts";
 
 export interface PackOptions {
   /** The pack's verified or accepted files; nothing else is read. */
@@ -86,18 +86,18 @@ function isTwin(pack: LoadedPack, other: LoadedPack): boolean {
 
 /** Compiles a pack from its verified bytes. Throws PACK_INVALID with every fault. */
 export async function compilePack(options: PackOptions): Promise<CompiledPack> {
-  const faults = new Faults();
+  const faults = new FaultList("");
   const now = new Date(options.clock()).toISOString();
   const { extension } = options;
   const source = await readSource(extension, now, faults);
-  faults.throwIfAny(options.path);
+  faults.throwIfAny("PACK_INVALID", options.path);
   if (source === undefined) throw new TypeError("compilePack: expected a pack or a fault");
   const { manifest } = source;
   checkClaim(manifest, extension, faults);
   const merged = mergeSettings(manifest, options.settings, faults);
   const tests = mergeTestSettings(source.tests, manifest.settings, faults);
   const rules = applyShadowRules(source.rules, options.shadowRules, manifest.place, faults);
-  faults.throwIfAny(options.path);
+  faults.throwIfAny("PACK_INVALID", options.path);
 
   const ref: PolicyRef = {
     kind: "pack",
@@ -121,12 +121,12 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   };
 }
 
-function mergeSettings(manifest: PackManifest, settings: JsonObject, faults: Faults): JsonObject {
+function mergeSettings(manifest: PackManifest, settings: JsonObject, faults: FaultList): JsonObject {
   try {
     return manifest.settings.merge(settings);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    faults.add(manifest.place, `settings from the configuration: ${error.message}`);
+    faults.addAt(manifest.place, `settings from the configuration: ${error.message}`);
     return {};
   }
 }
@@ -189,7 +189,7 @@ type Files = ReadonlyMap<string, Buffer>;
 export async function readSource(
   extension: VerifiedExtension,
   now: string,
-  faults: Faults,
+  faults: FaultList,
 ): Promise<PackSource | undefined> {
   const files = VerifiedExtension.open(extension);
   const manifest = readManifest(files, now, faults);
@@ -209,10 +209,10 @@ export async function readSource(
   return { manifest, engine, rules, tests, data };
 }
 
-function readManifest(files: Files, now: string, faults: Faults): PackManifest | undefined {
+function readManifest(files: Files, now: string, faults: FaultList): PackManifest | undefined {
   const bytes = files.get("pack.yaml");
   if (bytes === undefined) {
-    faults.add(startOf("pack.yaml"), "expected a manifest, got no such file");
+    faults.addAt(startOf("pack.yaml"), "expected a manifest, got no such file");
     return undefined;
   }
   const root = readYamlFile("pack.yaml", bytes, faults);
@@ -226,38 +226,41 @@ async function readRules(files: Files, manifest: PackManifest, context: RuleCont
     const named = file.endsWith(".yaml") && globs.some((glob) => glob.test(file));
     if (named) {
       const nodes = await readItems(file, bytes, "rules", context.faults);
-      for (const node of nodes) rules.push(parseRule(node, rules.length, context));
+      for (const [index, node] of nodes.entries()) {
+        const rule = parseRule(node, `rules[${index}]`, rules.length, context);
+        if (rule !== undefined) rules.push(rule);
+      }
     } else if (file.startsWith("rules/")) {
       // A rule file that is not read would look like protection.
-      context.faults.add(
+      context.faults.addAt(
         startOf(file),
         `expected a file named by ${manifest.rules.join(", ")}; this one would be ignored`,
       );
     }
   }
   if (rules.length === 0 && context.faults.count === 0) {
-    context.faults.add(manifest.place, "expected at least one rule, got none");
+    context.faults.addAt(manifest.place, "expected at least one rule, got none");
   }
   if (rules.length > maxRules) {
-    context.faults.add(manifest.place, `expected at most ${maxRules} rules, got ${rules.length}`);
+    context.faults.addAt(manifest.place, `expected at most ${maxRules} rules, got ${rules.length}`);
   }
   return rules;
 }
 
 /** Reads `data/<name>.json` by name. */
-function readData(files: Files, faults: Faults): JsonObject {
+function readData(files: Files, faults: FaultList): JsonObject {
   const data: Record<string, Json> = {};
   for (const [file, bytes] of files) {
     if (!file.startsWith("data/")) continue;
     const name = /^data\/([a-z][a-z0-9_]*)\.json$/.exec(file)?.[1];
     if (name === undefined) {
-      faults.add(startOf(file), "expected `data/<name>.json`, the name of a–z, 0–9 and `_`");
+      faults.addAt(startOf(file), "expected `data/<name>.json`, the name of a–z, 0–9 and `_`");
       continue;
     }
     try {
       data[name] = deepFreeze(parseStrictJson(bytes, dataBounds));
     } catch (error) {
-      faults.add(startOf(file), GatewayError.from(error).message);
+      faults.addAt(startOf(file), GatewayError.from(error).message);
     }
   }
   return data;
@@ -276,10 +279,10 @@ interface Claimed {
 }
 
 /** Refuses a manifest that differs from its signed claim: signers and sequences are bound to the name. */
-export function checkClaim(manifest: Claimed, { claim }: VerifiedExtension, faults: Faults): void {
+export function checkClaim(manifest: Claimed, { claim }: VerifiedExtension, faults: FaultList): void {
   if (claim === null) return;
   for (const key of ["name", "version", "sequence"] as const) {
     if (manifest[key] === claim[key]) continue;
-    faults.add(manifest.place, `expected \`${key}\` as it was signed, \`${claim[key]}\`, got \`${manifest[key]}\``);
+    faults.addAt(manifest.place, `expected \`${key}\` as it was signed, \`${claim[key]}\`, got \`${manifest[key]}\``);
   }
 }

@@ -1,8 +1,8 @@
 import type { Phase, Protocol } from "../action/envelope.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Finding, Mode, Policy, PolicyRef, Verdict } from "../action/policy.ts";
-import type { CompiledModule } from "../plugin/compiled-module.ts";
 import { compilePlugin, type PluginPolicyOptions } from "../plugin/plugin.ts";
+import type { CompiledModule } from "../plugin/plugin-machine.ts";
 import type { VerifiedExtension } from "../trust/verified-extension.ts";
 import { readPlugin, readPluginTests } from "./plugin-source.ts";
 import { runPluginTests } from "./plugin-test.ts";

@@ -1,17 +1,17 @@
 import { strictest } from "../action/decision.ts";
-import type { Faults } from "./fault.ts";
+import type { FaultList } from "../config/fault.ts";
 import type { Rule } from "./rule.ts";
 
 /** Reports rules of a pack that can never have an effect: each looks like protection and is none. */
-export function checkRuleSet(rules: readonly Rule[], now: string, faults: Faults): void {
+export function checkRuleSet(rules: readonly Rule[], now: string, faults: FaultList): void {
   checkIds(rules, faults);
   for (const rule of rules) {
     if (rule.expires !== undefined && rule.expires <= now) {
-      faults.add(rule.place, `rule \`${rule.id}\` expired at ${rule.expires}: the rule is dead`);
+      faults.addAt(rule.place, `rule \`${rule.id}\` expired at ${rule.expires}: the rule is dead`);
     }
     const ids = rule.exceptions.map((exception) => exception.id);
     const repeated = ids.find((id, index) => ids.indexOf(id) !== index);
-    if (repeated !== undefined) faults.add(rule.place, `rule \`${rule.id}\` has two exceptions \`${repeated}\``);
+    if (repeated !== undefined) faults.addAt(rule.place, `rule \`${rule.id}\` has two exceptions \`${repeated}\``);
   }
   // Malformed rules would be compared as if parts were missing.
   if (faults.count > 0) return;
@@ -19,28 +19,31 @@ export function checkRuleSet(rules: readonly Rule[], now: string, faults: Faults
   checkShadowed(rules, faults);
 }
 
-function checkIds(rules: readonly Rule[], faults: Faults): void {
+function checkIds(rules: readonly Rule[], faults: FaultList): void {
   const first = new Map<string, Rule>();
   for (const rule of rules) {
     const earlier = first.get(rule.id);
     if (earlier === undefined) first.set(rule.id, rule);
     else
-      faults.add(rule.place, `duplicate rule id \`${rule.id}\`, first at ${earlier.place.file}:${earlier.place.line}`);
+      faults.addAt(
+        rule.place,
+        `duplicate rule id \`${rule.id}\`, first at ${earlier.place.file}:${earlier.place.line}`,
+      );
   }
 }
 
-function checkRepeats(rules: readonly Rule[], faults: Faults): void {
+function checkRepeats(rules: readonly Rule[], faults: FaultList): void {
   const first = new Map<string, Rule>();
   for (const rule of rules) {
     const says = JSON.stringify([rule.match.identity, rule.when?.text, rule.unless?.text, rule.decision, rule.mode]);
     const earlier = first.get(says);
     if (earlier === undefined) first.set(says, rule);
-    else if (earlier.id !== rule.id) faults.add(rule.place, `rule \`${rule.id}\` repeats \`${earlier.id}\``);
+    else if (earlier.id !== rule.id) faults.addAt(rule.place, `rule \`${rule.id}\` repeats \`${earlier.id}\``);
   }
 }
 
 /** Reports rules behind an unconditional, stricter rule of the same match. */
-function checkShadowed(rules: readonly Rule[], faults: Faults): void {
+function checkShadowed(rules: readonly Rule[], faults: FaultList): void {
   const always = new Map<string, Rule>();
   for (const rule of rules) {
     if (!isUnconditional(rule)) continue;
@@ -55,7 +58,7 @@ function checkShadowed(rules: readonly Rule[], faults: Faults): void {
     const covered = rule.decision === other.decision && rule.approvals <= other.approvals;
     const idle = weaker || (covered && !isUnconditional(rule));
     if (idle)
-      faults.add(
+      faults.addAt(
         rule.place,
         `rule \`${rule.id}\` is shadowed by \`${other.id}\`, which always decides ${other.decision}`,
       );

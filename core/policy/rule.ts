@@ -1,22 +1,16 @@
-import { type Decision, decisions } from "../action/decision.ts";
-import {
-  type Finding,
-  type Mode,
-  maxApprovals,
-  maxTaints,
-  modes,
-  type Severity,
-  severities,
-} from "../action/policy.ts";
+import type { Decision } from "../action/decision.ts";
+import type { Finding, Mode, Severity } from "../action/policy.ts";
 import { showText } from "../action/visible-text.ts";
+import type { YamlNode, YamlScalar } from "../config/document.ts";
+import { type FaultList, type Place, quoteInput } from "../config/fault.ts";
+import { toInstant } from "../config/format.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { ruleScope, type Scope, type Variables } from "./cel/scope.ts";
 import type { ExpressionFault, Shape } from "./cel/syntax.ts";
 import { writeValue } from "./cel/tracer.ts";
-import type { Faults, Place } from "./fault.ts";
+import { checkNode, memberOf } from "./extension-file.ts";
 import { type Match, parseMatch } from "./match.ts";
-import type { YamlNode, YamlScalar } from "./yaml/node.ts";
-import { MapReader, type TextRule } from "./yaml/reader.ts";
+import { type RuleForm, ruleSchema } from "./schema.ts";
 
 /** A named permission with an expiry that lifts one rule for some actions. */
 export interface RuleException {
@@ -63,120 +57,92 @@ export interface RuleContext {
   readonly engine: CelEngine;
   readonly settings: Shape;
   readonly data: Shape;
-  readonly faults: Faults;
+  readonly faults: FaultList;
 }
 
-const ruleKeys = [
-  "id",
-  "title",
-  "decision",
-  "severity",
-  "risk",
-  "approvals",
-  "session_risk",
-  "taints",
-  "require_ticket",
-  "match",
-  "when",
-  "unless",
-  "message",
-  "remediation",
-  "mode",
-  "references",
-  "expires",
-  "exceptions",
-] as const;
+const defaultSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
+const defaultRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
 
-const exceptionKeys = ["id", "reason", "approved_by", "expires", "when"] as const;
-
-const idRule = {
-  max: 128,
-  pattern: /^[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)*$/,
-  shape: "words of a–z, 0–9 and `-`, joined by `.`",
-} as const;
-const sentence = { max: 1_024 } as const;
-/** A taint. */
-export const taintRule: TextRule = { max: 64, pattern: /^[a-z][a-z0-9-]*$/, shape: "a word of a–z, 0–9 and `-`" };
-
-const usualSeverity: Readonly<Record<Decision, Severity>> = { allow: "info", review: "medium", block: "high" };
-const usualRisk: Readonly<Record<Severity, number>> = { info: 0, low: 20, medium: 40, high: 70, critical: 90 };
-
-/** Reads and compiles one rule; adds its faults to `context.faults`. */
-export function parseRule(node: YamlNode, position: number, context: RuleContext): Rule {
-  const reader = new MapReader(node, "a rule", ruleKeys, context.faults);
-  const id = reader.text("id", idRule);
-  if (id !== "" && !id.startsWith(`${context.namespace}.`)) {
-    reader.fault("id", `expected \`id\` to begin with the pack's namespace \`${context.namespace}.\`, got \`${id}\``);
-  }
-  const title = reader.text("title", { max: 160 });
-  const decision = reader.choice("decision", decisions, undefined);
-  const severity = reader.choice("severity", severities, usualSeverity[decision]);
-  const match = parseMatch(reader.get("match"), node, context.faults);
-  const compiler = new ExpressionCompiler(context, ruleScope(match.phases, context.settings, context.data));
+/** Checks and compiles one rule, which is at `path` in its file and at `position` in the pack. Adds its faults to `context.faults`; returns undefined where the schema has one. */
+export function parseRule(node: YamlNode, path: string, position: number, context: RuleContext): Rule | undefined {
+  const { faults, namespace, settings, data } = context;
+  checkNamespace(node, namespace, faults);
+  const form = checkNode(node, ruleSchema, faults, path);
+  if (form === undefined) return undefined;
+  const match = parseMatch(memberOf(node, "match"), faults);
+  checkKeys(node, form, match, faults);
+  const compiler = new ExpressionCompiler(context, ruleScope(match.phases, settings, data));
+  const severity = form.severity ?? defaultSeverity[form.decision];
+  const title = form.title.trim();
   return {
-    id,
+    id: form.id,
     position,
     title,
-    decision,
+    decision: form.decision,
     severity,
-    risk: reader.integer("risk", 0, 100, usualRisk[severity]),
-    approvals: parseApprovals(reader, decision, context.faults),
-    sessionRisk: reader.get("session_risk") === undefined ? undefined : reader.integer("session_risk", 0, 100, 0),
-    taints: parseTaints(reader, match),
-    requireTicket: parseRequireTicket(reader, decision, match),
+    risk: form.risk ?? defaultRisk[severity],
+    approvals: form.approvals?.required ?? 1,
+    sessionRisk: form.session_risk ?? undefined,
+    taints: form.taints,
+    requireTicket: form.require_ticket,
     match,
-    when: compiler.condition(reader, "when"),
-    unless: compiler.condition(reader, "unless"),
-    message: compiler.message(reader, title),
-    remediation: reader.optionalText("remediation", sentence),
-    references: reader.texts("references", { max: 256 }),
-    mode: reader.choice("mode", modes, "enforce"),
-    expires: reader.instant("expires", false),
-    exceptions: reader.items("exceptions").map((item) => parseException(item, compiler, context.faults)),
-    place: reader.place,
+    when: compiler.condition(node, "when"),
+    unless: compiler.condition(node, "unless"),
+    message: compiler.message(node, form.message?.trim() ?? title),
+    remediation: form.remediation?.trim(),
+    references: form.references.map((each) => each.trim()),
+    mode: form.mode,
+    expires: toInstant(form.expires),
+    exceptions: form.exceptions.map((each, index) => compileException(each, node, index, compiler)),
+    place: node.place,
   };
 }
 
-/** Refuses a quorum on rules that allow or block: it would look like protection and be none. */
-function parseApprovals(rule: MapReader, decision: Decision, faults: Faults): number {
-  const node = rule.get("approvals");
-  if (node === undefined) return 1;
-  if (decision !== "review") rule.fault("approvals", "expected `approvals` only on a rule that decides review");
-  const reader = new MapReader(node, "`approvals`", ["required"], faults);
-  if (node.kind === "map" && reader.get("required") === undefined) {
-    reader.fault("required", `expected \`required\` to be a whole number from 1 to ${maxApprovals}, got nothing`);
+function checkNamespace(node: YamlNode, namespace: string, faults: FaultList): void {
+  const id = memberOf(node, "id");
+  if (id?.kind !== "scalar" || typeof id.value !== "string" || id.value.startsWith(`${namespace}.`)) return;
+  const expected = `expected \`id\` to begin with the pack's namespace \`${namespace}.\``;
+  faults.addAt(id.place, `${expected}, got ${quoteInput(id.value)}`);
+}
+
+function checkKeys(node: YamlNode, form: RuleForm, { phases }: Match, faults: FaultList): void {
+  // On a rule that allows or blocks, a quorum would look like protection and be none.
+  if (form.approvals !== null && form.decision !== "review") {
+    faults.addAt(placeOf(node, "approvals"), "expected `approvals` only on a rule that decides review");
   }
-  return reader.integer("required", 1, maxApprovals, 1);
+  // Listing a tool never taints.
+  if (form.taints.length > 0 && phases.includes("list")) {
+    faults.addAt(placeOf(node, "taints"), "expected `taints` only on a rule of phase `input` or `output`");
+  }
+  if (!form.require_ticket) return;
+  // A ticket lets an action run: anywhere else, requiring one would protect nothing.
+  const place = placeOf(node, "require_ticket");
+  if (form.decision === "allow") {
+    faults.addAt(place, "expected `require_ticket` only on a rule that reviews or blocks");
+  }
+  if (phases.some((phase) => phase !== "input")) {
+    faults.addAt(place, "expected `require_ticket` only on a rule of phase `input`");
+  }
 }
 
-/** Refuses taints in phase `list`: only calls and outputs taint a session. */
-function parseTaints(rule: MapReader, { phases }: Match): readonly string[] {
-  const taints = rule.texts("taints", taintRule);
-  if (taints.length > maxTaints) rule.fault("taints", `expected at most ${maxTaints} taints, got ${taints.length}`);
-  if (taints.length > 0 && phases.includes("list"))
-    rule.fault("taints", "expected `taints` only on a rule of phase `input` or `output`");
-  return taints;
+function placeOf(node: YamlNode, key: string): Place {
+  return memberOf(node, key)?.place ?? node.place;
 }
 
-/** Allows `require_ticket` only where a ticket has an effect: on rules of phase `input` that review or block. */
-function parseRequireTicket(rule: MapReader, decision: Decision, { phases }: Match): boolean {
-  const isRequired = rule.flag("require_ticket", false);
-  if (!isRequired) return false;
-  if (decision === "allow")
-    rule.fault("require_ticket", "expected `require_ticket` only on a rule that reviews or blocks");
-  if (phases.some((phase) => phase !== "input"))
-    rule.fault("require_ticket", "expected `require_ticket` only on a rule of phase `input`");
-  return true;
-}
-
-function parseException(node: YamlNode, compiler: ExpressionCompiler, faults: Faults): RuleException {
-  const reader = new MapReader(node, "an exception", exceptionKeys, faults);
+function compileException(
+  { id, reason, approved_by: approvedBy, expires }: RuleForm["exceptions"][number],
+  rule: YamlNode,
+  index: number,
+  compiler: ExpressionCompiler,
+): RuleException {
+  const list = memberOf(rule, "exceptions");
+  const node = list?.kind === "list" ? list.items[index] : undefined;
   return {
-    id: reader.text("id", idRule),
-    reason: reader.text("reason", sentence),
-    approvedBy: reader.text("approved_by", { max: 160 }),
-    expires: reader.instant("expires", true) ?? "",
-    when: compiler.condition(reader, "when"),
+    id,
+    reason: reason.trim(),
+    approvedBy: approvedBy.trim(),
+    expires: toInstant(expires) ?? "",
+    when: node && compiler.condition(node, "when"),
   };
 }
 
@@ -190,9 +156,9 @@ class ExpressionCompiler {
     this.#scope = scope;
   }
 
-  condition(reader: MapReader, key: string): Expression | undefined {
-    const source = reader.source(key);
-    if (source === undefined) return undefined;
+  condition(node: YamlNode, key: string): Expression | undefined {
+    const source = memberOf(node, key);
+    if (source?.kind !== "scalar") return undefined;
     const compiled = this.#context.engine.compile(String(source.value), this.#scope);
     if ("faults" in compiled) {
       this.#report(source, compiled.faults);
@@ -200,7 +166,7 @@ class ExpressionCompiler {
     }
     const { kind } = compiled.expression.shape;
     if (!["bool", "json", "unknown"].includes(kind)) {
-      this.#context.faults.add(
+      this.#context.faults.addAt(
         source.place,
         `expected \`${key}\` to be true or false, got an expression of type ${kind}`,
       );
@@ -208,18 +174,18 @@ class ExpressionCompiler {
     return compiled.expression;
   }
 
-  message(reader: MapReader, title: string): Message {
-    const node = reader.get("message");
-    const text = reader.optionalText("message", sentence) ?? title;
+  /** Compiles the rule's message, or its title where it has none. */
+  message(node: YamlNode, text: string): Message {
     const compiled = compileMessage(text, this.#context.engine, this.#scope);
     if ("render" in compiled) return compiled;
-    if (node?.kind === "scalar") this.#report(node, compiled);
-    else reader.fault("title", (compiled[0] as ExpressionFault).message);
+    const source = memberOf(node, "message");
+    if (source?.kind === "scalar") this.#report(source, compiled);
+    else this.#context.faults.addAt(placeOf(node, "title"), (compiled[0] as ExpressionFault).message);
     return { render: () => text };
   }
 
   #report(scalar: YamlScalar, faults: readonly ExpressionFault[]): void {
-    for (const fault of faults) this.#context.faults.add(scalar.placeAt(fault.offset), fault.message);
+    for (const fault of faults) this.#context.faults.addAt(scalar.placeAt(fault.offset), fault.message);
   }
 }
 

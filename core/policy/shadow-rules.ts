@@ -1,6 +1,6 @@
 import { compileGlob } from "../action/glob.ts";
 import { didYouMean } from "../action/suggestion.ts";
-import type { Faults, Place } from "./fault.ts";
+import type { FaultList, Place } from "../config/fault.ts";
 import type { Rule } from "./rule.ts";
 
 /**
@@ -11,7 +11,7 @@ export function applyShadowRules(
   rules: readonly Rule[],
   globs: readonly string[],
   place: Place,
-  faults: Faults,
+  faults: FaultList,
 ): Rule[] {
   const tried = new Set<Rule>();
   for (const pattern of globs) {
@@ -20,9 +20,12 @@ export function applyShadowRules(
     for (const rule of found) tried.add(rule);
     if (found.length > 0) continue;
     const ids = rules.map(({ id }) => id);
-    faults.add(place, `\`shadow_rules\`: expected a rule of this pack, got \`${pattern}\`${didYouMean(pattern, ids)}`);
+    faults.addAt(
+      place,
+      `\`shadow_rules\`: expected a rule of this pack, got \`${pattern}\`${didYouMean(pattern, ids)}`,
+    );
   }
   if (tried.size === rules.length)
-    faults.add(place, "`shadow_rules`: expected to leave a rule in force; `mode: shadow` tries out the whole pack");
+    faults.addAt(place, "`shadow_rules`: expected to leave a rule in force; `mode: shadow` tries out the whole pack");
   return rules.map((rule) => (tried.has(rule) ? { ...rule, mode: "shadow" } : rule));
 }

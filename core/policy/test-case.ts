@@ -1,13 +1,14 @@
-import { type Decision, decisions } from "../action/decision.ts";
+import type { Decision } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { JsonObject } from "../action/json.ts";
-import { maxApprovals, type Policy, type Redaction, type Verdict } from "../action/policy.ts";
+import type { Policy, Redaction, Verdict } from "../action/policy.ts";
 import { redactedText } from "../action/redaction.ts";
-import type { Faults, Place } from "./fault.ts";
-import { parseTestAction, type Subject } from "./test-action.ts";
+import { plainValue, type YamlNode } from "../config/document.ts";
+import type { FaultList, Place } from "../config/fault.ts";
+import { checkNode, memberOf } from "./extension-file.ts";
+import { type ExpectationForm, packCaseSchema, pluginCaseSchema } from "./schema.ts";
+import { buildTestAction, type Subject } from "./test-action.ts";
 import { determiningFindings, requiredApprovals } from "./verdict.ts";
-import type { YamlMap, YamlNode } from "./yaml/node.ts";
-import { MapReader } from "./yaml/reader.ts";
 
 /** One test: an action and its expected verdict. */
 export interface TestCase {
@@ -40,56 +41,46 @@ export interface TestResult {
   readonly failures: readonly string[];
 }
 
-const maxRows = 1_000;
-const expectKeys = ["decision", "rules", "not_rules", "errors", "message", "approvals", "redactions"] as const;
-const verdicts = [...decisions, "abstain"] as const;
-const name = { max: 256 } as const;
-
 /** Reads one case; `each` makes one case per row, whose members replace those of the case's action. */
-export function parseCase(node: YamlNode, subject: Subject, faults: Faults): readonly TestCase[] {
-  const keys = ["name", subject, "each", "settings", "expect"];
-  const reader = new MapReader(node, "a case", keys, faults);
-  const title = reader.text("name", name);
-  const settings = reader.jsonObject("settings");
-  const expect = parseExpectation(reader.get("expect"), reader.place, faults);
-  const base = reader.get(subject);
-  const rows = reader.get("each") === undefined ? [undefined] : reader.items("each");
-  if (rows.length === 0 || rows.length > maxRows)
-    reader.fault("each", `expected 1 to ${maxRows} rows, got ${rows.length}`);
-  return rows.slice(0, maxRows).map((row, index) => ({
+export function parseCase(node: YamlNode, path: string, subject: Subject, faults: FaultList): readonly TestCase[] {
+  const form = checkNode(node, subject === "envelope" ? packCaseSchema : pluginCaseSchema, faults, path);
+  if (form === undefined) return [];
+  const title = form.name.trim();
+  const base = memberOf(node, subject);
+  const each = memberOf(node, "each");
+  const rows = each?.kind === "list" ? each.items : [undefined];
+  const expect = readExpectation(node, form.expect, faults);
+  return rows.map((row, index) => ({
     name: row === undefined ? title : `${title} #${index + 1}`,
-    place: row?.place ?? reader.place,
-    envelope: parseTestAction(mergeMaps(base, row, reader.place), subject, faults),
-    settings,
+    place: row?.place ?? node.place,
+    envelope: buildTestAction({ ...membersOf(base), ...membersOf(row) }, subject),
+    settings: form.settings,
     expect,
   }));
 }
 
-function parseExpectation(node: YamlNode | undefined, place: Place, faults: Faults): Expectation {
-  if (node === undefined) faults.add(place, "expected `expect` to be a mapping, got nothing");
-  const reader = new MapReader(node ?? { kind: "map", members: new Map(), place }, "`expect`", expectKeys, faults);
-  const decision = node === undefined ? "abstain" : reader.choice("decision", verdicts, undefined);
-  const asked = reader.get("approvals") !== undefined;
-  if (asked && decision !== "review") reader.fault("approvals", "expected `approvals` only with the decision review");
-  return {
-    decision,
-    rules: reader.texts("rules", name),
-    notRules: reader.texts("not_rules", name),
-    errors: reader.integer("errors", 0, 1, 0),
-    message: reader.optionalText("message", { max: 1_024 }),
-    approvals: asked ? reader.integer("approvals", 1, maxApprovals, 1) : undefined,
-    redactions:
-      reader.get("redactions") === undefined
-        ? undefined
-        : reader.items("redactions").map((item) => parseExpectedRedaction(item, faults)),
-  };
+function membersOf(node: YamlNode | undefined): JsonObject {
+  return node === undefined ? {} : (plainValue(node) as JsonObject);
 }
 
-function mergeMaps(base: YamlNode | undefined, row: YamlNode | undefined, place: Place): YamlNode {
-  if (base !== undefined && base.kind !== "map") return base;
-  if (row !== undefined && row.kind !== "map") return row;
-  const members = new Map([...(base?.members ?? []), ...(row?.members ?? [])]);
-  return { kind: "map", members, place: row?.place ?? base?.place ?? place } satisfies YamlMap;
+function readExpectation(node: YamlNode, form: ExpectationForm, faults: FaultList): Expectation {
+  const { decision, rules, not_rules: notRules, errors, message, approvals, redactions } = form;
+  if (approvals !== null && decision !== "review") {
+    const expect = memberOf(node, "expect") ?? node;
+    faults.addAt(
+      memberOf(expect, "approvals")?.place ?? expect.place,
+      "expected `approvals` only with the decision review",
+    );
+  }
+  return {
+    decision,
+    rules,
+    notRules,
+    errors,
+    message: message?.trim(),
+    approvals: approvals ?? undefined,
+    redactions: redactions ?? undefined,
+  };
 }
 
 /** Evaluates the case's action and compares the verdict with the expectation. */
@@ -131,30 +122,7 @@ function list(words: readonly string[]): string {
 }
 
 /** One expected redaction: every given member must match. */
-interface ExpectedRedaction {
-  readonly rule: string | undefined;
-  readonly pointer: string | undefined;
-  /** What stands there. */
-  readonly text: string | undefined;
-  readonly replacement: string | undefined;
-}
-
-const keys = ["rule", "pointer", "text", "replacement"];
-const long = { max: 1_024 } as const;
-
-function parseExpectedRedaction(node: YamlNode, faults: Faults): ExpectedRedaction {
-  const reader = new MapReader(node, "a redaction", keys, faults);
-  const expected = {
-    rule: reader.optionalText("rule", long),
-    pointer: reader.optionalText("pointer", long),
-    text: reader.optionalText("text", long),
-    replacement: reader.optionalText("replacement", long),
-  };
-  if (Object.values(expected).every((member) => member === undefined)) {
-    faults.add(node.place, `expected a redaction to have ${keys.join(", ")}, or some of them`);
-  }
-  return expected;
-}
+type ExpectedRedaction = NonNullable<ExpectationForm["redactions"]>[number];
 
 /** Returns the differences between the expected redactions and the verdict's, in any order. */
 function compareRedactions(
@@ -176,6 +144,6 @@ function compareRedactions(
 
 function fits(expected: ExpectedRedaction, got: Redaction & { readonly text: string }): boolean {
   return (["rule", "pointer", "text", "replacement"] as const).every(
-    (key) => expected[key] === undefined || expected[key] === got[key],
+    (key) => expected[key] === null || expected[key] === got[key],
   );
 }

@@ -1,9 +1,9 @@
 import type { JsonObject } from "../action/json.ts";
-import { type FaultCode, Faults } from "./fault.ts";
+import { FaultList } from "../config/fault.ts";
+import { readItems, startOf } from "./extension-file.ts";
 import type { SettingsSchema } from "./settings.ts";
 import type { Subject } from "./test-action.ts";
 import { parseCase, type TestCase, type TestResult } from "./test-case.ts";
-import { readItems, startOf } from "./yaml/file.ts";
 
 /** A case with its settings: the author's defaults with the case's own applied. */
 export interface ReadyTest {
@@ -18,14 +18,16 @@ export interface ReadyTest {
 export async function readTests(
   files: ReadonlyMap<string, Buffer>,
   subject: Subject,
-  faults: Faults,
+  faults: FaultList,
 ): Promise<readonly TestCase[]> {
   const tests: TestCase[] = [];
   for (const [file, bytes] of files) {
     if (!file.startsWith("tests/") || (subject === "action" && file.startsWith("tests/data/"))) continue;
-    if (!file.endsWith(".yaml")) faults.add(startOf(file), "expected `tests/*.yaml`; this one would be ignored");
+    if (!file.endsWith(".yaml")) faults.addAt(startOf(file), "expected `tests/*.yaml`; this one would be ignored");
     else
-      for (const node of await readItems(file, bytes, "cases", faults)) tests.push(...parseCase(node, subject, faults));
+      for (const [index, node] of (await readItems(file, bytes, "cases", faults)).entries()) {
+        tests.push(...parseCase(node, `cases[${index}]`, subject, faults));
+      }
   }
   return tests;
 }
@@ -33,24 +35,28 @@ export async function readTests(
 export function mergeTestSettings(
   tests: readonly TestCase[],
   schema: SettingsSchema,
-  faults: Faults,
+  faults: FaultList,
 ): readonly ReadyTest[] {
   return tests.map((test) => {
     try {
       return { test, settings: schema.merge(test.settings) };
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      faults.add(test.place, error.message);
+      faults.addAt(test.place, error.message);
       return { test, settings: {} };
     }
   });
 }
 
 /** Throws `code` with every failed test and its place. */
-export function requirePassed(path: string, results: readonly TestResult[], code: FaultCode): void {
-  const faults = new Faults();
+export function requirePassed(
+  path: string,
+  results: readonly TestResult[],
+  code: "PACK_INVALID" | "PLUGIN_INVALID",
+): void {
+  const faults = new FaultList("");
   for (const { name, place, failures } of results) {
-    for (const failure of failures) faults.add(place, `test \`${name}\`: ${failure}`);
+    for (const failure of failures) faults.addAt(place, `test \`${name}\`: ${failure}`);
   }
-  faults.throwIfAny(path, code);
+  faults.throwIfAny(code, path);
 }

@@ -1,5 +1,4 @@
 import { contentDigest } from "../action/canonical-json.ts";
-import type { ExtensionFolder } from "./folder.ts";
 import type { TrustRefusal } from "./refusal.ts";
 
 export const extensionKinds = ["pack", "plugin"] as const;
@@ -130,7 +129,10 @@ export class VerifiedExtension implements ExtensionFiles, TrustResult {
  * Accepts an extension without a trusted signature, marked as such: for operators who do not require signatures, and
  * for tools that only inspect. `refused` is the failed check; null where none was made.
  */
-export function acceptUnverified(folder: ExtensionFolder, refused: TrustRefusal | null): VerifiedExtension {
+export function acceptUnverified(
+  folder: ExtensionFiles & { readonly signature: Buffer | undefined },
+  refused: TrustRefusal | null,
+): VerifiedExtension {
   const bundleDigest = folder.signature === undefined ? null : contentDigest(folder.signature);
   const trust = bundleDigest === null ? "unsigned" : "untrusted";
   return VerifiedExtension.admitUnverified(folder, { trust, bundleDigest, check: refused?.check ?? null });

@@ -22,8 +22,8 @@ describe("gateway pack", () => {
       code: 1,
       stdout:
         `invalid policy pack: \`${folder}\`\n` +
-        "rules/a.yaml:2:5: expected `title` to be a text, got nothing\n" +
-        "rules/a.yaml:2:21: unknown key `titel` in a rule; did you mean `title`?\n",
+        "rules/a.yaml:2:5: rules[0].title: expected this key, got nothing\n" +
+        "rules/a.yaml:2:21: rules[0].titel: unknown key, did you mean `title`?\n",
       stderr: "",
     });
     const { code, stdout } = await runGateway(["pack", "lint", "--json", folder]);
@@ -33,7 +33,8 @@ describe("gateway pack", () => {
       file: "rules/a.yaml",
       line: 2,
       column: 21,
-      message: "unknown key `titel` in a rule; did you mean `title`?",
+      path: "rules[0].titel",
+      message: "unknown key, did you mean `title`?",
     });
   });
 

@@ -47,7 +47,7 @@ describe("--watch", () => {
     await watch.until("expected block, got abstain");
     await watch.until("waiting for a change");
     await writeFile(join(folder, "tests/a.yaml"), "cases: nonsense\n");
-    await watch.until("expected `cases` to be a list");
+    await watch.until("cases: expected a list");
     await writeFile(join(folder, "tests/a.yaml"), expecting("abstain"));
     await watch.until("1 cases, 0 failed");
     expect(await watch.stop()).to.equal(0);

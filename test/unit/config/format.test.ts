@@ -129,6 +129,11 @@ const examples: Readonly<Record<FormatName, { readonly fit: readonly string[]; r
   tool_prefix: { fit: ["", "fs_", "A.b-"], unfit: ["a b", "*", "ä", "a".repeat(65)] },
   tool_glob: { fit: ["*", "read_*", "a"], unfit: ["", "a b", "a?", "[a]", "ä", "a".repeat(129)] },
   action_glob: { fit: ["*", "resources/*", "notifications/message"], unfit: ["", "a b", "a?", "ä", "a".repeat(129)] },
+  printable: { fit: ["a", " a b ", "ä — 漢", "a\n"], unfit: ["", "  ", "a\u200bb", "a\u202e", "a\nb"] },
+  timestamp: {
+    fit: ["2026-12-31T00:00:00Z", "2026-12-31T00:00:00.5+01:00"],
+    unfit: ["", "2026-12-31", "2026-12-31T00:00:00", "2026-13-31T00:00:00Z"],
+  },
   taint: { fit: ["a", "web-page", "x".repeat(64)], unfit: ["", "A", "1a", "a b", "a_b", "x".repeat(65)] },
   field_glob: {
     fit: ["write_file:content", "*:password", "read_*:", "a:b:c", "*:ä b"],

@@ -1,18 +1,18 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
-import { Faults } from "../../../core/policy/fault.ts";
+import { parseDocument } from "../../../core/config/document.ts";
+import { FaultList } from "../../../core/config/fault.ts";
 import { type Match, matches, parseMatch } from "../../../core/policy/match.ts";
 import { RuleIndex } from "../../../core/policy/pack-policy.ts";
-import { parseYaml } from "../../../core/policy/yaml/file.ts";
 import { makeAction } from "../../support/action.ts";
 
 function matchOf(yaml: string): Match {
-  const faults = new Faults();
-  const node = parseYaml("a.yaml", yaml, faults);
+  const faults = new FaultList("");
+  const node = parseDocument("a.yaml", yaml, faults);
   if (node === undefined) throw new TypeError("expected YAML");
-  const match = parseMatch(node, node, faults);
-  faults.throwIfAny("a");
+  const match = parseMatch(node, faults);
+  faults.throwIfAny("PACK_INVALID", "a");
   return match;
 }
 

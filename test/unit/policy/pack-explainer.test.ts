@@ -6,7 +6,7 @@ import type { ActionEnvelope } from "../../../core/action/envelope.ts";
 import type { ExplainedExpression, PolicyExplanation } from "../../../core/action/explanation.ts";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import type { Verdict } from "../../../core/action/policy.ts";
-import { Faults } from "../../../core/policy/fault.ts";
+import { FaultList } from "../../../core/config/fault.ts";
 import { type LoadedPack, loadPack, readSource } from "../../../core/policy/pack.ts";
 import { makeAction } from "../../support/action.ts";
 import { optionsFor, PackFolders, packOf } from "../../support/policy-pack.ts";
@@ -54,7 +54,7 @@ describe("PackBook.explain(action, shown)", () => {
   for (const name of ["baseline", "session-watch"]) {
     it(`agrees with the policy on every case of the tests of ${name}`, async () => {
       const options = await optionsFor(`${packs}${name}`);
-      const source = await readSource(options.extension, "2026-01-01T00:00:00.000Z", new Faults());
+      const source = await readSource(options.extension, "2026-01-01T00:00:00.000Z", new FaultList(""));
       const tests = source?.tests ?? [];
       expect(tests.length).to.be.above(20);
       const loaded = new Map<string, LoadedPack>();

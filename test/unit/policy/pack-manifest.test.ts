@@ -13,22 +13,22 @@ describe("parseManifest(node, now)", () => {
     [
       "another kind",
       { ...packOf(rule), "pack.yaml": manifest().replace("PolicyPack", "PolicyPact") },
-      ["pack.yaml:2:7: expected `kind` to be PolicyPack, got `PolicyPact`; did you mean `PolicyPack`?"],
+      ["pack.yaml:2:7: kind: expected `PolicyPack`, got `PolicyPact` (did you mean `PolicyPack`?)"],
     ],
     [
       "a version that is none",
       { ...packOf(rule), "pack.yaml": manifest().replace("1.2.3", '"1.2"') },
-      ["pack.yaml:3:36: expected `version` to be a semantic version like `1.2.3`, got `1.2`"],
+      ["pack.yaml:3:36: metadata.version: expected a semantic version like `1.2.3`, got `1.2`"],
     ],
     [
       "a manifest key that is none",
       packOf(rule, "namespase: x"),
-      ["pack.yaml:5:1: unknown key `namespase` in the manifest; did you mean `namespace`?"],
+      ["pack.yaml:5:1: namespase: unknown key, did you mean `namespace`?"],
     ],
     [
       "an envelope of another version",
       packOf(rule, "compatibility: { envelope: 2 }"),
-      ["pack.yaml:5:28: expected `envelope` to be a whole number from 1 to 1, got `2`"],
+      ["pack.yaml:5:28: compatibility.envelope: expected an integer from 1 to 1, got the number `2`"],
     ],
     [
       "a pack past its time",
@@ -38,7 +38,7 @@ describe("parseManifest(node, now)", () => {
     [
       "a time without a zone",
       packOf(rule, "issued_at: 2026-01-01T00:00:00"),
-      ["pack.yaml:5:12: expected `issued_at` to be a time like `2026-12-31T00:00:00Z`, got `2026-01-01T00:00:00`"],
+      ["pack.yaml:5:12: issued_at: expected a time like `2026-12-31T00:00:00Z`, got `2026-01-01T00:00:00`"],
     ],
     [
       "a schema that lets anything in",

@@ -78,8 +78,8 @@ describe("loadPack(options)", () => {
       "a test without an expectation",
       { ...packOf(rule), "tests/a.yaml": "cases:\n  - { name: a, envelope: { tol: a } }" },
       [
-        "tests/a.yaml:2:5: expected `expect` to be a mapping, got nothing",
-        "tests/a.yaml:2:28: unknown key `tol` in `envelope`; did you mean `tool`?",
+        "tests/a.yaml:2:5: cases[0].expect: expected this key, got nothing",
+        "tests/a.yaml:2:28: cases[0].envelope.tol: unknown key, did you mean `tool`?",
       ],
     ],
   ];
@@ -91,10 +91,10 @@ describe("loadPack(options)", () => {
   it("names every fault of a pack at once, in order", async () => {
     const files = packOf("  - { id: a.b, title: A, decision: alow }\n  - { id: sample.b, title: B }", "sequence: -1");
     expect(await faultsOf(folders, files)).to.deep.equal([
-      "pack.yaml:5:11: expected `sequence` to be a whole number from 0 to 9007199254740991, got `-1`",
+      "pack.yaml:5:11: sequence: expected an integer from 0 to 9007199254740991, got the number `-1`",
       "rules/a.yaml:2:11: expected `id` to begin with the pack's namespace `sample.`, got `a.b`",
-      "rules/a.yaml:2:36: expected `decision` to be allow, review, block, got `alow`; did you mean `allow`?",
-      "rules/a.yaml:3:5: expected `decision` to be one of its values, got nothing",
+      "rules/a.yaml:2:36: rules[0].decision: expected `allow`, `review` or `block`, got `alow` (did you mean `allow`?)",
+      "rules/a.yaml:3:5: rules[1].decision: expected this key, got nothing",
     ]);
   });
 

@@ -9,7 +9,7 @@ describe("parseRule(node)", () => {
     [
       "a decision that is none",
       packOf("  - { id: sample.a, title: A, decision: deny }"),
-      ["rules/a.yaml:2:41: expected `decision` to be allow, review, block, got `deny`"],
+      ["rules/a.yaml:2:41: rules[0].decision: expected `allow`, `review` or `block`, got `deny`"],
     ],
     [
       "an id of another namespace",
@@ -19,37 +19,37 @@ describe("parseRule(node)", () => {
     [
       "a risk beyond 100",
       packOf("  - { id: sample.a, title: A, decision: allow, risk: 101 }"),
-      ["rules/a.yaml:2:54: expected `risk` to be a whole number from 0 to 100, got `101`"],
+      ["rules/a.yaml:2:54: rules[0].risk: expected an integer from 0 to 100, got the number `101`"],
     ],
     [
       "a quorum of nobody",
       packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 0 } }"),
-      ["rules/a.yaml:2:72: expected `required` to be a whole number from 1 to 10, got `0`"],
+      ["rules/a.yaml:2:72: rules[0].approvals.required: expected an integer from 1 to 10, got the number `0`"],
     ],
     [
       "a quorum beyond ten",
       packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 11 } }"),
-      ["rules/a.yaml:2:72: expected `required` to be a whole number from 1 to 10, got `11`"],
+      ["rules/a.yaml:2:72: rules[0].approvals.required: expected an integer from 1 to 10, got the number `11`"],
     ],
     [
       "a quorum that is no whole number",
       packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 1.5 } }"),
-      ["rules/a.yaml:2:72: expected `required` to be a whole number from 1 to 10, got `1.5`"],
+      ["rules/a.yaml:2:72: rules[0].approvals.required: expected an integer from 1 to 10, got the number `1.5`"],
     ],
     [
       "a quorum without its number",
       packOf("  - { id: sample.a, title: A, decision: review, approvals: {} }"),
-      ["rules/a.yaml:2:60: expected `required` to be a whole number from 1 to 10, got nothing"],
+      ["rules/a.yaml:2:60: rules[0].approvals.required: expected this key, got nothing"],
     ],
     [
       "a quorum that is no mapping",
       packOf("  - { id: sample.a, title: A, decision: review, approvals: 2 }"),
-      ["rules/a.yaml:2:60: expected `approvals` to be a mapping, got `2`"],
+      ["rules/a.yaml:2:60: rules[0].approvals: expected a mapping, got the number `2`"],
     ],
     [
       "an unknown member of a quorum",
       packOf("  - { id: sample.a, title: A, decision: review, approvals: { required: 2, requird: 3 } }"),
-      ["rules/a.yaml:2:75: unknown key `requird` in `approvals`; did you mean `required`?"],
+      ["rules/a.yaml:2:75: rules[0].approvals.requird: unknown key, did you mean `required`?"],
     ],
     [
       "a quorum on a rule that blocks",
@@ -71,7 +71,7 @@ describe("parseRule(node)", () => {
     [
       "a ticket that is neither required nor not",
       packOf("  - { id: sample.a, title: A, decision: block, require_ticket: 1 }"),
-      ["rules/a.yaml:2:64: expected `require_ticket` to be true or false, got `1`"],
+      ["rules/a.yaml:2:64: rules[0].require_ticket: expected `true` or `false`, got the number `1`"],
     ],
     [
       "a conditional rule that asks for no more reviewers than one that always holds",
@@ -83,12 +83,12 @@ describe("parseRule(node)", () => {
     [
       "a title with a hidden character",
       packOf('  - { id: sample.a, title: "A\\u202e", decision: allow }'),
-      ["rules/a.yaml:2:28: expected `title` to be printable, got a control or invisible character"],
+      ["rules/a.yaml:2:28: rules[0].title: expected printable text of 1 to 160 characters, got `A\\u{202e}`"],
     ],
     [
       "a match key that is none",
       packOf("  - { id: sample.a, title: A, decision: allow, match: { tools: a } }"),
-      ["rules/a.yaml:2:57: unknown key `tools` in `match`; did you mean `tool`?"],
+      ["rules/a.yaml:2:57: rules[0].match.tools: unknown key, did you mean `tool`?"],
     ],
     [
       "a capability that is none",
@@ -153,12 +153,14 @@ describe("parseRule(node)", () => {
     [
       "an exception without an end",
       packOf("  - { id: sample.a, title: A, decision: allow, exceptions: [{ id: e, reason: r, approved_by: b }] }"),
-      ["rules/a.yaml:2:61: expected `expires` to be a time, got nothing"],
+      ["rules/a.yaml:2:61: rules[0].exceptions[0].expires: expected this key, got nothing"],
     ],
     [
       "an unknown key",
       packOf("  - { id: sample.a, title: A, acton: x, decision: allow }"),
-      ["rules/a.yaml:2:31: unknown key `acton` in a rule"],
+      [
+        "rules/a.yaml:2:31: rules[0].acton: unknown key, expected one of `id`, `title`, `decision`, `severity`, `risk`, `approvals`, `session_risk`, `taints`, `require_ticket`, `match`, `when`, `unless`, `message`, `remediation`, `mode`, `references`, `expires`, `exceptions`",
+      ],
     ],
   ];
   for (const [name, files, expected] of rows) {

@@ -2,7 +2,7 @@ import type { ValidateFunction } from "ajv";
 import { expect } from "chai";
 import { stringify } from "yaml";
 import type { Json } from "../../../../core/action/json.ts";
-import { Faults } from "../../../../core/policy/fault.ts";
+import { FaultList } from "../../../../core/config/fault.ts";
 import { readTests } from "../../../../core/policy/test-file.ts";
 import type { TestFile } from "../../../../sdk/contract/index.ts";
 import { changeAt, compileSchema, pathsIn } from "../../../support/contract.ts";
@@ -111,7 +111,7 @@ async function testsTaken(
   file: Json,
   isTestFile: ValidateFunction,
 ): Promise<readonly [gateway: boolean, schema: boolean]> {
-  const faults = new Faults();
+  const faults = new FaultList("");
   await readTests(new Map([["tests/a.yaml", Buffer.from(stringify(file))]]), "action", faults);
   return [faults.count === 0, isTestFile(file)];
 }
