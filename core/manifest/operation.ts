@@ -1,49 +1,23 @@
 import { type TObject, Type } from "@sinclair/typebox";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
-import { modes } from "../action/policy.ts";
 import { anonymousKeyId } from "../action/principal.ts";
 import type { KeyRing } from "../identity/key-ring.ts";
 import type { AdminHandlers, AdminOperations } from "../operation/operation.ts";
-import {
-  anyText,
-  closed,
-  enumOf,
-  jsonResponse,
-  matching,
-  page,
-  paging,
-  ref,
-  taskParameter,
-  time,
-} from "../operation/shape.ts";
+import { anyText, closed, jsonResponse, page, paging, ref, taskParameter, time } from "../operation/shape.ts";
 import type { ManifestStore } from "./manifest-store.ts";
 import { type Declaration, type DeclarationView, viewOf } from "./plan.ts";
-import { readTaskManifest } from "./task-manifest.ts";
-
-const patterns = Type.Array(matching("^[^\\p{Cc}\\p{Cs}]{1,256}$", "1 to 256 characters without control characters"), {
-  maxItems: 64,
-  description: "a list of at most 64 globs (empty: nothing is expected)",
-});
-
-const members = {
-  task: matching("^[a-z0-9][a-z0-9._-]{0,63}$", "1 to 64 of `a-z 0-9 . _ -`, a letter or digit first"),
-  principal: matching("^[\\x21-\\x7e]{1,128}$", "the id of a key or of a principal"),
-  session: Type.Optional(matching("^[\\x21-\\x7e]{1,128}$", "1 to 128 visible ASCII characters")),
-  expected_tools: patterns,
-  expected_resources: patterns,
-  write_domains: patterns,
-  max_actions: Type.Integer({ minimum: 1, maximum: 1_000_000, description: "an integer from 1 to 1000000" }),
-  expires_at: matching(
-    "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{3})?Z$",
-    "a time like `2026-12-31T00:00:00Z`",
-  ),
-  mode: Type.Optional(enumOf(modes, { description: "`enforce` or `shadow`" })),
-};
+import { manifestMembers, readTaskManifest } from "./task-manifest.ts";
 
 /** Components of the document. */
 export const manifestSchemas: Readonly<Record<string, TObject>> = {
-  Manifest: Type.Object({ tenant: anyText, ...members, digest: anyText, declared_by: anyText, declared_at: time }),
+  Manifest: Type.Object({
+    tenant: anyText,
+    ...manifestMembers,
+    digest: anyText,
+    declared_by: anyText,
+    declared_at: time,
+  }),
 };
 
 const params = { task: taskParameter };
@@ -81,7 +55,7 @@ export const manifestOperations = {
     tag: "manifests",
     summary: "Declare what a task is expected to do; departures from it count as drift",
     body: {
-      schema: closed(members),
+      schema: closed(manifestMembers),
       example: {
         task: "nightly-report",
         principal: "reporter",

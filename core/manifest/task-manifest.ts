@@ -1,68 +1,55 @@
+import { type Static, Type } from "@sinclair/typebox";
+import type { ErrorObject } from "ajv/dist/2020.js";
 import { canonicalJson, contentDigest } from "../action/canonical-json.ts";
 import { GatewayError } from "../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { typeName } from "../action/json-rpc.ts";
-import { type Mode, modes } from "../action/policy.ts";
+import { modes } from "../action/policy.ts";
 import { didYouMean } from "../action/suggestion.ts";
+import { compileSchema } from "../config/check.ts";
+import { closed, enumOf, matching } from "../operation/shape.ts";
 
-/** The declared plan of a task. Members are named as in declarations, in the store and in the admin API. */
-export interface TaskManifest {
-  readonly task: string;
-  /** The id of a key, or of its principal. */
-  readonly principal: string;
-  /** The label of one session; absent: every session of the principal. */
-  readonly session?: string;
-  /** Globs over `target/tool`. */
-  readonly expected_tools: readonly string[];
-  /** Globs over paths, URIs of resources, and `prompt:<name>`. */
-  readonly expected_resources: readonly string[];
-  /** Places that may be changed or sent to: globs over `host[:port]`, path roots, and globs over paths. `*`: anything. */
-  readonly write_domains: readonly string[];
-  /** Per session. */
-  readonly max_actions: number;
-  /** RFC 3339, milliseconds, UTC. */
-  readonly expires_at: string;
-  /** Absent: the configured mode. */
-  readonly mode?: Mode;
-}
+const patterns = Type.Array(matching("^[^\\p{Cc}\\p{Cs}]{1,256}$", "1 to 256 characters without control characters"), {
+  maxItems: 64,
+  description: "a list of at most 64 globs (empty: nothing is expected)",
+});
 
-const names = [
-  "task",
-  "principal",
-  "session",
-  "expected_tools",
-  "expected_resources",
-  "write_domains",
-  "max_actions",
-  "expires_at",
-  "mode",
-] as const;
-type Name = (typeof names)[number];
+/**
+ * The members of a declared plan of a task, named as in declarations, in the store and in the admin API. `session`: the label
+ * of one session; absent: every session of the principal. `expected_tools`: globs over `target/tool`. `expected_resources`:
+ * globs over paths, URIs of resources, and `prompt:<name>`. `write_domains`, the places that may be changed or sent to: globs
+ * over `host[:port]`, path roots, and globs over paths. `max_actions`: per session. `mode` absent: the configured one.
+ */
+export const manifestMembers = {
+  task: matching("^[a-z0-9][a-z0-9._-]{0,63}$", "1 to 64 of `a-z 0-9 . _ -`, a letter or digit first"),
+  principal: matching("^[\\x21-\\x7e]{1,128}$", "the id of a key or of a principal"),
+  session: Type.Optional(matching("^[\\x21-\\x7e]{1,128}$", "1 to 128 visible ASCII characters")),
+  expected_tools: patterns,
+  expected_resources: patterns,
+  write_domains: patterns,
+  max_actions: Type.Integer({ minimum: 1, maximum: 1_000_000, description: "an integer from 1 to 1000000" }),
+  expires_at: matching(
+    "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{3})?Z$",
+    "a time like `2026-12-31T00:00:00Z`",
+  ),
+  mode: Type.Optional(enumOf(modes, { description: "`enforce` or `shadow`" })),
+};
 
-const taskShape = /^[a-z0-9][a-z0-9._-]{0,63}$/;
-const labelShape = /^[\x21-\x7e]{1,128}$/;
-const patternShape = /^[^\p{Cc}\p{Cs}]{1,256}$/u;
-const maxPatterns = 64;
-const maxActions = 1_000_000;
+const schema = closed(manifestMembers);
+const names = Object.keys(manifestMembers);
 const maxCharacters = 16_384;
+
+/** A declared plan of a task. */
+export type TaskManifest = Readonly<Static<typeof schema>>;
 
 /** Validates a manifest. Throws INVALID_PARAMS, which names the invalid member. */
 export function readTaskManifest(value: Json): TaskManifest {
-  if (!isJsonObject(value)) throw wrong("the manifest", "an object", value);
-  refuseUnknown(value);
-  const manifest: TaskManifest = {
-    task: readText(value, "task", taskShape, "1 to 64 of `a-z 0-9 . _ -`, a letter or digit first"),
-    principal: readText(value, "principal", labelShape, "the id of a key or of a principal"),
-    ...(value.session === undefined
-      ? {}
-      : { session: readText(value, "session", labelShape, "1 to 128 visible ASCII characters") }),
-    expected_tools: readPatterns(value, "expected_tools"),
-    expected_resources: readPatterns(value, "expected_resources"),
-    write_domains: readPatterns(value, "write_domains"),
-    max_actions: readCount(value.max_actions),
-    expires_at: readTime(value.expires_at),
-    ...(value.mode === undefined ? {} : { mode: readMode(value.mode) }),
-  };
+  if (!isJsonObject(value)) throw unexpected("the manifest", "an object", value);
+  const validate = compileSchema(schema);
+  if (!validate(value)) throw describeFault(value, validate.errors ?? []);
+  const expiresAt = readTime(value.expires_at as string);
+  const members = names.filter((name) => value[name] !== undefined).map((name) => [name, value[name]]);
+  const manifest = { ...Object.fromEntries(members), expires_at: expiresAt } as TaskManifest;
   const { length } = canonicalJson({ ...manifest });
   if (length <= maxCharacters) return manifest;
   throw invalid(`expected a manifest of at most ${maxCharacters} characters, got ${length}`);
@@ -73,52 +60,40 @@ export function manifestDigest(manifest: TaskManifest): string {
   return contentDigest(canonicalJson({ ...manifest }));
 }
 
-function refuseUnknown(value: JsonObject): void {
-  const unknown = Object.keys(value).find((name) => !names.some((known) => known === name));
-  if (unknown === undefined) return;
-  throw invalid(`unknown member \`${quote(unknown)}\`${didYouMean(unknown, names)}`);
-}
-
-function readText(value: JsonObject, name: Name, shape: RegExp, expected: string): string {
-  const text = value[name];
-  if (typeof text === "string" && shape.test(text)) return text;
-  throw wrong(`\`${name}\``, expected, text);
-}
-
-function readPatterns(value: JsonObject, name: Name): readonly string[] {
-  const list = value[name];
-  if (!Array.isArray(list)) throw wrong(`\`${name}\``, "a list (empty: nothing is expected)", list);
-  if (list.length > maxPatterns) {
-    throw invalid(`expected \`${name}\` to have at most ${maxPatterns} entries, got ${list.length}`);
-  }
-  const at = list.findIndex((each) => !(typeof each === "string" && patternShape.test(each)));
-  if (at === -1) return list as readonly string[];
-  throw wrong(`\`${name}[${at}]\``, "1 to 256 characters without control characters", list[at]);
-}
-
-function readCount(count: Json | undefined): number {
-  if (Number.isSafeInteger(count) && (count as number) >= 1 && (count as number) <= maxActions) return count as number;
-  throw wrong("`max_actions`", `an integer from 1 to ${maxActions}`, count);
-}
-
-function readTime(text: Json | undefined): string {
-  const time = typeof text === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z$/.test(text) ? text : "";
-  const date = new Date(time);
+/** Normalizes a time. Throws for a day that the calendar does not have. */
+function readTime(text: string): string {
+  const date = new Date(text);
   // The engine reads the 30th of February as a day of March.
-  const isReal = !Number.isNaN(date.getTime()) && date.toISOString().startsWith(time.slice(0, 19));
+  const isReal = !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text.slice(0, 19));
   if (isReal) return date.toISOString();
-  throw wrong("`expires_at`", "a time like `2026-12-31T00:00:00Z`", text);
+  throw unexpected("`expires_at`", manifestMembers.expires_at.description ?? "", text);
 }
 
-function readMode(text: Json): Mode {
-  const mode = modes.find((each) => each === text);
-  if (mode !== undefined) return mode;
-  throw wrong("`mode`", "`enforce` or `shadow`", text);
+/** Describes one of the errors of a manifest: an unknown member first, then the first invalid one. */
+function describeFault(value: JsonObject, errors: readonly ErrorObject[]): GatewayError {
+  const unknown = Object.keys(value).find((name) => !names.includes(name));
+  if (unknown !== undefined) return invalid(`unknown member \`${quote(unknown)}\`${didYouMean(unknown, names)}`);
+  const [error] = errors.toSorted((one, other) => names.indexOf(memberOf(one)) - names.indexOf(memberOf(other)));
+  if (error === undefined) throw new TypeError("describeFault: expected an error");
+  const name = memberOf(error) as keyof typeof manifestMembers;
+  const member = value[name];
+  const [, , index] = error.instancePath.split("/");
+  if (index !== undefined && Array.isArray(member)) {
+    return unexpected(`\`${name}[${index}]\``, patterns.items.description ?? "", member[Number(index)]);
+  }
+  if (error.keyword === "maxItems" && Array.isArray(member)) {
+    return invalid(`expected \`${name}\` to have at most ${patterns.maxItems} entries, got ${member.length}`);
+  }
+  return unexpected(`\`${name}\``, manifestMembers[name].description ?? "", member);
 }
 
-function wrong(what: string, expected: string, got: Json | undefined): GatewayError {
-  const told = typeof got === "string" || typeof got === "number" ? `\`${quote(String(got))}\`` : typeName(got);
-  return invalid(`expected ${what} to be ${expected}, got ${told}`);
+function memberOf({ instancePath, params }: ErrorObject): string {
+  return instancePath.split("/")[1] ?? String(params.missingProperty);
+}
+
+function unexpected(subject: string, expected: string, got: Json | undefined): GatewayError {
+  const rendered = typeof got === "string" || typeof got === "number" ? `\`${quote(String(got))}\`` : typeName(got);
+  return invalid(`expected ${subject} to be ${expected}, got ${rendered}`);
 }
 
 function quote(text: string): string {
