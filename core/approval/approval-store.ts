@@ -1,4 +1,3 @@
-import type { AbstractBatchOptions } from "abstract-level";
 import { type Approval, isFinal, type RecordedApprovalStates } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
@@ -8,9 +7,6 @@ import type { JsonObject } from "../action/json.ts";
 import type { Store } from "../store/open.ts";
 import { approvalKey, putEntry, readEntry, type Seal } from "./entry.ts";
 import { type Fingerprints, FormerApprovals, type LiveApproval, LiveApprovals } from "./live-approvals.ts";
-
-/** Makes a write wait for the disk. The abstract interface does not name `sync`; both engines accept it. */
-export const durably: AbstractBatchOptions<string, string> & { readonly sync: true } = { sync: true };
 
 /** The part of the ledger that approvals use. A resolved write is durable; a rejected one may have happened or not. */
 interface ApprovalJournal {

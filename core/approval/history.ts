@@ -1,7 +1,8 @@
 import { type Approval, type ApprovalState, isFinal } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
+import { durably } from "../evidence/record/key-space.ts";
 import { lastPart } from "../store/key-range.ts";
-import { type ApprovalStore, type ApprovalStoreOptions, durably } from "./approval-store.ts";
+import type { ApprovalStore, ApprovalStoreOptions } from "./approval-store.ts";
 import { approvalKey, approvalRange, breakGlassRange, readEntry, type Seal } from "./entry.ts";
 
 interface ApprovalPageRequest {

@@ -1,13 +1,8 @@
 import { type Approval, type ExpiryReason, isFinal, type RecordedApprovalState } from "../action/approval.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
+import { durably } from "../evidence/record/key-space.ts";
 import { lastPart } from "../store/key-range.ts";
-import {
-  type ApprovalLimits,
-  ApprovalStore,
-  type ApprovalStoreOptions,
-  boundFingerprint,
-  durably,
-} from "./approval-store.ts";
+import { type ApprovalLimits, ApprovalStore, type ApprovalStoreOptions, boundFingerprint } from "./approval-store.ts";
 import { approvalKey, liveKey, liveRange, readEntry, type Seal } from "./entry.ts";
 import { ApprovalExpiry, expiryReasonOf } from "./expiry.ts";
 

@@ -72,7 +72,7 @@ export class Backups {
     const madeAt = new Date(clock()).toISOString();
     const view: BackupView = { name: backupName(madeAt, random(4)), state: "writing", made_at: madeAt, bytes: 0 };
     const held = this.#hold(view.name, by);
-    // In this turn: no second one begins while it is recorded who asked for this one.
+    // In this turn: no second backup begins while the request for this one is recorded.
     this.#running = held
       .then((moment) => this.#make(view, moment))
       .catch(() => undefined)

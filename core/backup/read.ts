@@ -94,8 +94,8 @@ class ContentOrder {
   }
 }
 
-function textOf(line: Buffer, longest: number): string {
-  if (line.length <= longest && isUtf8(line)) return line.toString("utf8");
+function textOf(line: Buffer, maxBytes: number): string {
+  if (line.length <= maxBytes && isUtf8(line)) return line.toString("utf8");
   throw refuse("expected a backup, got a file of another kind");
 }
 
@@ -116,15 +116,15 @@ async function* readLines(path: string): AsyncGenerator<readonly Buffer[]> {
   try {
     let rest: Buffer[] = [];
     let restBytes = 0;
-    let longest = maxFirst;
+    let maxBytes = maxFirst;
     for (;;) {
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes));
       if (bytesRead === 0) break;
       const { lines, tail } = split(buffer.subarray(0, bytesRead), rest);
-      if (lines.length > 0) [rest, restBytes, longest] = [[], 0, maxLine];
+      if (lines.length > 0) [rest, restBytes, maxBytes] = [[], 0, maxLine];
       rest.push(tail);
       restBytes += tail.length;
-      if (restBytes > longest) throw refuse(`expected a line of at most ${longest} bytes, got a longer one`);
+      if (restBytes > maxBytes) throw refuse(`expected a line of at most ${maxBytes} bytes, got a longer one`);
       if (lines.length > 0) yield lines;
     }
     if (restBytes > 0) throw refuse("its last line does not end: the file was cut");

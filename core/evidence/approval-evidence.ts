@@ -70,10 +70,10 @@ export class ApprovalEvidence {
     return this.#read(() => readArguments(this.#parts.store, wrapping, { tenant, seq }));
   }
 
-  /** A session and its last records, `most` of them; undefined for one that the tenant does not have. */
-  async session(tenant: string, id: string, most: number): Promise<SessionTail | undefined> {
+  /** A session and its last records, at most `maxRecords` of them; undefined for one that the tenant does not have. */
+  async session(tenant: string, id: string, maxRecords: number): Promise<SessionTail | undefined> {
     this.#parts.chains.checkTrusted(tenant);
-    return this.#read(() => readTail(this.#parts.store, tenant, id, most));
+    return this.#read(() => readTail(this.#parts.store, tenant, id, maxRecords));
   }
 
   /** Returns the operation that deletes a held action. */
@@ -104,7 +104,7 @@ export class ApprovalEvidence {
       if (isChainFault(step)) throw this.#refuse(tenant, walk.head.seq + 1, step.fault);
       isMarked ||= step.record.seq === mark?.seq && step.hash === mark.head;
       latestMs = Math.max(latestMs, Date.parse(step.record.time));
-      tell(byId, step.record);
+      applyRecord(byId, step.record);
     }
     if (isMarked) return { byId, latestMs };
     throw this.#refuse(tenant, walk.head.seq + 1, "expected to pass the high-water mark");
@@ -127,12 +127,13 @@ export class ApprovalEvidence {
 
 const stateOf: Readonly<Record<string, ApprovalState>> = { approved: "approved", denied: "denied", expired: "expired" };
 
-function tell(told: Map<string, RecordedApprovalState>, record: EvidenceRecord): void {
+/** Updates the states of approvals by the next record. */
+function applyRecord(states: Map<string, RecordedApprovalState>, record: EvidenceRecord): void {
   if (isAction(record)) {
     const { approval, kind } = record;
     if (approval === undefined || kind !== "decision") return;
-    if (approval.state === "consumed" || !told.has(approval.id)) {
-      told.set(approval.id, { state: approval.state as ApprovalState, fingerprint: approval.fingerprint });
+    if (approval.state === "consumed" || !states.has(approval.id)) {
+      states.set(approval.id, { state: approval.state as ApprovalState, fingerprint: approval.fingerprint });
     }
     return;
   }
@@ -140,7 +141,7 @@ function tell(told: Map<string, RecordedApprovalState>, record: EvidenceRecord):
   const state = typeof event === "string" ? stateOf[event] : undefined;
   if (record.kind !== "approval" || state === undefined || typeof id !== "string" || typeof bound !== "string") return;
   // INVARIANT: a used approval stays used, whatever is recorded after it.
-  if (told.get(id)?.state !== "consumed") told.set(id, { state, fingerprint: bound });
+  if (states.get(id)?.state !== "consumed") states.set(id, { state, fingerprint: bound });
 }
 
 /** A session and the last of its records, in order. */
@@ -154,11 +155,11 @@ async function readTail(
   store: EvidenceStore,
   tenant: string,
   session: string,
-  most: number,
+  maxRecords: number,
 ): Promise<SessionTail | undefined> {
   const summary = parseSessionSummary((await store.get(sessionKey(tenant, session))) ?? "");
   if (summary === undefined) return undefined;
-  const seqs = await store.values({ ...sessionRecordRange(tenant, session), reverse: true, limit: most }).all();
+  const seqs = await store.values({ ...sessionRecordRange(tenant, session), reverse: true, limit: maxRecords }).all();
   const texts = await store.getMany(seqs.reverse().map((seq) => recordKey(tenant, Number(seq))));
   const records = texts.flatMap((text) => readAction(text) ?? []);
   return { summary, records };

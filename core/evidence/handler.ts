@@ -122,7 +122,7 @@ function indexOf(record: EvidenceRecord): number {
 
 /** The state of a tenant's evidence, for overviews. */
 interface EvidenceStatus {
-  /** Whether anything can be recorded, of any tenant. */
+  /** False while nothing can be recorded, of any tenant. */
   readonly writable: boolean;
   /** −1 where nothing is recorded yet. */
   readonly seq: number;

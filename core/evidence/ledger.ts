@@ -3,7 +3,7 @@ import type { BatchOperation } from "../action/commit-hook.ts";
 import { type Clock, poolRandom, type Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import { ApprovalEvidence } from "./approval-evidence.ts";
-import { ActionLog, OpenDecisions } from "./chain/action-log.ts";
+import { ActionRecorder, OpenDecisions } from "./chain/action-recorder.ts";
 import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
 import type { CommitObserver } from "./chain/group-commit.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./chain/high-water.ts";
@@ -44,7 +44,7 @@ export class Ledger {
   readonly #chains: ChainTable;
   readonly #open: OpenDecisions;
   readonly #writer: Writer;
-  readonly #actions: ActionLog;
+  readonly #actions: ActionRecorder;
   readonly #approvals: ApprovalEvidence;
   readonly #erasure: Erasure;
   readonly #retention: Retention;
@@ -62,7 +62,7 @@ export class Ledger {
     const onFailure = (cause: unknown): void => this.#warnOf("evidence_write_failed", cause);
     const onRefused = (): void => this.#recovery.requestRepair();
     this.#writer = new Writer({ store, highWater, limit, holdsStore, observer, onFailure, onRefused }, stamp);
-    this.#actions = new ActionLog({
+    this.#actions = new ActionRecorder({
       chains: this.#chains,
       open: this.#open,
       writer: this.#writer,
@@ -113,7 +113,7 @@ export class Ledger {
    * Records a decision; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
    * consumes an approval (an outcome is then pending), and `not_dispatched` otherwise.
    */
-  async recordDecision(...decided: Parameters<ActionLog["recordDecision"]>): Promise<DurableDecision> {
+  async recordDecision(...decided: Parameters<ActionRecorder["recordDecision"]>): Promise<DurableDecision> {
     return this.#actions.recordDecision(...decided);
   }
 
@@ -123,7 +123,7 @@ export class Ledger {
   }
 
   /** Records the outcome of a dispatched action, once; `judged` is the evaluation of its output. */
-  async recordOutcome(...settled: Parameters<ActionLog["recordOutcome"]>): Promise<void> {
+  async recordOutcome(...settled: Parameters<ActionRecorder["recordOutcome"]>): Promise<void> {
     await this.#actions.recordOutcome(...settled);
   }
 

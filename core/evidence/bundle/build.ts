@@ -90,13 +90,13 @@ export interface WithheldField {
   readonly field: string;
 }
 
-const most = 1_000;
+const maxWithheld = 1_000;
 const shape = /^(\d{1,15})\.(arguments|output)\.(.{0,512})$/su;
 
 /** Reads `<seq>.<member>.<field>`, each. Throws INVALID_PARAMS. */
 export function parseRedactions(texts: readonly string[]): readonly WithheldField[] {
-  if (texts.length > most) {
-    throw new GatewayError("INVALID_PARAMS", `expected at most ${most} fields to redact, got ${texts.length}`);
+  if (texts.length > maxWithheld) {
+    throw new GatewayError("INVALID_PARAMS", `expected at most ${maxWithheld} fields to redact, got ${texts.length}`);
   }
   return texts.map((text) => {
     const [, seq, member, field] = shape.exec(text) ?? [];

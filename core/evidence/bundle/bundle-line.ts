@@ -225,7 +225,7 @@ function splitLines(bytes: Uint8Array): Uint8Array[] {
 }
 
 /** Levels of nesting: beyond it, two parsers may fail in two ways. */
-const deepest = 128;
+const maxDepth = 128;
 
 /**
  * Reads JSON that has only one spelling: its bytes are the RFC 8785 text of what they say. So no member is read twice,
@@ -246,7 +246,7 @@ function readText(bytes: Uint8Array, place: BreachPlace): string {
 }
 
 function parse(text: string, place: BreachPlace): Json {
-  if (depthOf(text) > deepest) throw new Breach("malformed", place);
+  if (depthOf(text) > maxDepth) throw new Breach("malformed", place);
   try {
     return JSON.parse(text) as Json;
   } catch {
@@ -258,7 +258,7 @@ function isCanonical(value: Json, text: string): boolean {
   try {
     return hasPlainNumbers(value) && canonicalJson(value) === text;
   } catch {
-    return false; // says what RFC 8785 cannot: an overflowing number, a lone surrogate
+    return false; // RFC 8785 has no text for it: an overflowing number, a lone surrogate
   }
 }
 
@@ -270,15 +270,15 @@ function hasPlainNumbers(value: Json): boolean {
 
 /** The deepest nesting, found before anything is built. Texts that are no JSON get some number. */
 function depthOf(text: string): number {
-  let [depth, most, inString] = [0, 0, false];
+  let [depth, deepest, inString] = [0, 0, false];
   for (let at = 0; at < text.length; at++) {
     const sign = text[at];
     if (sign === '"') inString = !inString;
     else if (inString) at += sign === "\\" ? 1 : 0;
-    else if (sign === "[" || sign === "{") most = Math.max(most, ++depth);
+    else if (sign === "[" || sign === "{") deepest = Math.max(deepest, ++depth);
     else if (sign === "]" || sign === "}") depth--;
   }
-  return most;
+  return deepest;
 }
 
 /** The parts of a bundle that a verdict can name, the bundle itself, and the witness that an auditor brings along. */

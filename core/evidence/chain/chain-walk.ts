@@ -32,7 +32,7 @@ export class ChainWalk {
   #leaf: Buffer | null = null;
   #epoch = 0;
 
-  /** Starts before record `from`. `chain` null takes the chain's name from the first record. */
+  /** Starts before record `from`. With `chain` null, the first record names the chain. */
   constructor(tenant: string, chain: string | null, from: number) {
     this.#tenant = tenant;
     this.#chain = chain;
@@ -52,7 +52,7 @@ export class ChainWalk {
     this.#leaf = leaf;
   }
 
-  /** Takes the next key and text of the store; says what is wrong with them, or moves on. */
+  /** Accepts the next key and text of the store, or returns their fault and stays. */
   accept(key: string, text: string): Step | ChainFault {
     const record = readRecord(text);
     if (isChainFault(record)) return record;

@@ -5,7 +5,7 @@ import { durably, type EvidenceStore, openKey, probeKey, recordKey } from "../re
 import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
-import type { Abandoned, OpenDecisions } from "./action-log.ts";
+import type { Abandoned, OpenDecisions } from "./action-recorder.ts";
 import type { ChainTable } from "./chain-table.ts";
 import { unknownOutcomeContent } from "./seal.ts";
 import type { Writer } from "./writer.ts";

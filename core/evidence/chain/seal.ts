@@ -57,7 +57,7 @@ const maxReason = 1_024;
 // INVARIANT: the members of every literal below are in RFC 8785 order; `recordText` relies on it.
 
 /** Makes the record of a step of an action that follows the head of the chain. */
-export function sealAction(
+export function sealActionRecord(
   content: ActionContent,
   { tenant, id: chain, head }: AppendedChain,
   session: RecordedSession,
@@ -89,7 +89,11 @@ export function sealAction(
 }
 
 /** Makes the record of an event that follows the head of the chain. */
-export function sealEvent(content: EventContent, { tenant, id: chain, head }: AppendedChain, stamp: Stamp): Sealed {
+export function sealEventRecord(
+  content: EventContent,
+  { tenant, id: chain, head }: AppendedChain,
+  stamp: Stamp,
+): Sealed {
   const { id, salt, time } = drawIdentity(stamp);
   return seal({
     chain,

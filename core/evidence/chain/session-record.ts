@@ -140,32 +140,32 @@ const ownKinds = ["approval", "session", "ticket"] as const;
 
 /**
  * The numbers of a session's records, but for pruned ones, and of the events a verifier needs beside them, in the order of the chain;
- * undefined where they are more than `most`.
+ * undefined where they are more than `maxSeqs`.
  */
 export async function readSessionSeqs(
   view: StoreView,
   tenant: string,
   session: string,
-  most: number,
+  maxSeqs: number,
 ): Promise<readonly number[] | undefined> {
   const firstKept = await readFirstKept(view, tenant);
   const seqs: number[] = [];
   for await (const [, at] of view.entries(sessionRecordRange(tenant, session))) {
     // One entry before the cut stays where the session goes on after it, more while it is being pruned.
-    if (Number(at) >= firstKept && seqs.push(Number(at)) > most) return undefined;
+    if (Number(at) >= firstKept && seqs.push(Number(at)) > maxSeqs) return undefined;
   }
   for (const range of [keyRecordRange(tenant), ...sharedKinds.map((kind) => eventRange(tenant, kind))]) {
-    for await (const [key] of view.entries({ ...range, limit: most + 1 })) seqs.push(seqIn(key));
+    for await (const [key] of view.entries({ ...range, limit: maxSeqs + 1 })) seqs.push(seqIn(key));
   }
   // A kill of the principal, the tenant or the whole gateway stops this session too.
   const wider = new Set(["tenant", "gateway", await readPrincipal(view, tenant, session)]);
   for (const kind of ownKinds) {
     for await (const [key, about] of view.entries(eventRange(tenant, kind))) {
       const isOwn = about === session || (kind === "session" && wider.has(about));
-      if (isOwn && seqs.length <= most) seqs.push(seqIn(key));
+      if (isOwn && seqs.length <= maxSeqs) seqs.push(seqIn(key));
     }
   }
-  return seqs.length > most ? undefined : seqs.sort((a, b) => a - b);
+  return seqs.length > maxSeqs ? undefined : seqs.sort((a, b) => a - b);
 }
 
 /** The principal of a session. */
@@ -175,7 +175,7 @@ async function readPrincipal(view: StoreView, tenant: string, session: string): 
 }
 
 /** The detail of an event's record, and its time. */
-interface ToldEvent {
+interface EventEntry {
   readonly time: string;
   readonly detail: JsonObject;
 }
@@ -186,7 +186,7 @@ const readAtOnce = 500;
  * A tenant's events of one kind, in the order of its chain; those whose records were pruned are left out. Rejects with
  * EVIDENCE_UNAVAILABLE for a record of another kind. Does not verify the chain; `verify` does.
  */
-export async function* readEvents(store: EvidenceStore, tenant: string, kind: EventKind): AsyncGenerator<ToldEvent> {
+export async function* readEvents(store: EvidenceStore, tenant: string, kind: EventKind): AsyncGenerator<EventEntry> {
   const keys = store.keys(eventRange(tenant, kind));
   try {
     for (;;) {
@@ -200,7 +200,7 @@ export async function* readEvents(store: EvidenceStore, tenant: string, kind: Ev
   }
 }
 
-function readEvent(text: string, tenant: string, kind: EventKind): ToldEvent {
+function readEvent(text: string, tenant: string, kind: EventKind): EventEntry {
   const record = parseKept(text);
   if (isJsonObject(record) && record.kind === kind && typeof record.time === "string" && isJsonObject(record.detail)) {
     return { time: record.time, detail: record.detail };

@@ -6,7 +6,14 @@ import { type Disclosure, sealDisclosure } from "../private/private-field.ts";
 import { eventKey, keyRecordKey, recordKey } from "../record/key-space.ts";
 import type { EvidenceChain } from "./chain-table.ts";
 import { GroupCommit, type GroupCommitOptions, type Leaf } from "./group-commit.ts";
-import { type ActionContent, type EventContent, type Sealed, type Stamp, sealAction, sealEvent } from "./seal.ts";
+import {
+  type ActionContent,
+  type EventContent,
+  type Sealed,
+  type Stamp,
+  sealActionRecord,
+  sealEventRecord,
+} from "./seal.ts";
 import { SessionHeads } from "./session-head.ts";
 
 /** A record with its sequence number; durable when `durable` resolves. */
@@ -57,7 +64,7 @@ export class Writer {
   ): Appended {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
     const place = this.#sessions.next(chain.tenant, content.session);
-    const sealed = sealAction(content, chain, place.session, this.#stamp);
+    const sealed = sealActionRecord(content, chain, place.session, this.#stamp);
     const { seq } = sealed.record;
     const operations = [...operationsAt(seq), ...this.#sessions.advance(place, sealed)];
     if (disclosure !== undefined) {
@@ -70,7 +77,7 @@ export class Writer {
   /** Appends an event. `operations` commit with it, or not at all. */
   appendEvent(chain: EvidenceChain, content: EventContent, operations: readonly BatchOperation[] = []): Appended {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
-    const sealed = sealEvent(content, chain, this.#stamp);
+    const sealed = sealEventRecord(content, chain, this.#stamp);
     return this.#submit(chain, sealed, [...operations, listEvent(chain, sealed, content)]);
   }
 
@@ -79,7 +86,7 @@ export class Writer {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
     const place = { chain: chain.id, seq: chain.head.seq + 1, prevHash: chain.head.hash };
     const detail = rotationDetail(place, chain.key, successor);
-    const sealed = sealEvent({ kind: "key", detail }, chain, this.#stamp);
+    const sealed = sealEventRecord({ kind: "key", detail }, chain, this.#stamp);
     const signature = { signers: [chain.key, successor], keep: true };
     const appended = this.#submit(chain, sealed, [listKey(chain, sealed, successor)], signature);
     chain.key = successor;
@@ -104,7 +111,7 @@ export class Writer {
   }
 
   #appendGenesis(chain: EvidenceChain): void {
-    const sealed = sealEvent({ kind: "genesis", detail: genesisDetail(chain.key.public) }, chain, this.#stamp);
+    const sealed = sealEventRecord({ kind: "genesis", detail: genesisDetail(chain.key.public) }, chain, this.#stamp);
     this.#submit(chain, sealed, [listKey(chain, sealed, chain.key)], { signers: [chain.key], keep: true });
   }
 

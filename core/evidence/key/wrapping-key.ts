@@ -54,7 +54,7 @@ export class WrappingKey {
 
   /**
    * Commits to a fingerprint for a record: `sha256:<hex>` over the RFC 8785 bytes of `["fingerprint-commitment-v1",
-   * secret, fingerprint]`. Equal ones stay equal within the chain; nobody outside can try arguments against it.
+   * secret, fingerprint]`. Equal ones stay equal within the chain; nobody without the secret can try arguments against it.
    */
   commitFingerprint(fingerprint: string): string {
     return contentDigest(canonicalJson(["fingerprint-commitment-v1", this.#secret, fingerprint]));

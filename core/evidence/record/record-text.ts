@@ -13,7 +13,7 @@ import {
 const kinds: ReadonlySet<Json> = new Set<Json>([...actionKinds, ...eventKinds]);
 
 /**
- * The exact text of a record that is stored and hashed: its RFC 8785 JSON. Throws TypeError for what JSON cannot say.
+ * The exact text of a record that is stored and hashed: its RFC 8785 JSON. Throws TypeError for a value without JSON text.
  *
  * INVARIANT: an action's members arrive in RFC 8785 order (record-body.ts and seal.ts build them so), which makes the
  * engine's own serialiser canonical and several times faster; a property test compares the two.

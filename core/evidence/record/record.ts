@@ -172,7 +172,7 @@ export interface RecordedApproval {
 }
 
 export interface RecordedTicket {
-  /** Absent where nothing that the ticket says of itself can be believed. */
+  /** Absent where no claim of the ticket can be trusted. */
   readonly id?: string | undefined;
   /** The number of uses it has; present with `use`. */
   readonly of?: number | undefined;

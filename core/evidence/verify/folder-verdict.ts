@@ -8,7 +8,7 @@ import { TileReader } from "../tree/tile-reader.ts";
 import { readInstallationId } from "../witness/installation.ts";
 import { listPublishedHeads } from "../witness/published-heads.ts";
 import { coversEntries, parseTenantIndex, type TenantIndexEntry, tenantIndexLog } from "../witness/tenant-index.ts";
-import { compareWithNote, type Witness } from "../witness/witness.ts";
+import { compareWithNote, type Witness, type WitnessResult } from "../witness/witness.ts";
 import type { RecordRules } from "./record-rule.ts";
 import { type VerifyReport, verifyChain } from "./verification.ts";
 
@@ -89,24 +89,24 @@ async function weigh(
   for (const witness of trust.witnesses) {
     const note = await witness.latest(chain);
     if (note === undefined) continue;
-    const testimony = await compareWithNote(note, { tenant, chain, head }, keys, new TileReader(store, tenant));
-    const flaw = flawOf(testimony, witness.name);
+    const result = await compareWithNote(note, { tenant, chain, head }, keys, new TileReader(store, tenant));
+    const flaw = flawOf(result, witness.name);
     if (flaw !== undefined) return flaw;
     witnessed = true;
   }
   return (await findStale(store, tenant, trust)) ?? (witnessed ? "witnessed" : "self-attested");
 }
 
-function flawOf(testimony: Awaited<ReturnType<typeof compareWithNote>>, witness: string): Flaw | undefined {
-  switch (testimony.verdict) {
+function flawOf(result: WitnessResult, witness: string): Flaw | undefined {
+  switch (result.verdict) {
     case "consistent":
       return undefined;
     case "unreadable":
       return { reason: "bad_checkpoint", detail: `witness \`${witness}\` holds no checkpoint in this chain's log` };
     case "behind":
-      return { reason: "behind_witness", detail: `witness \`${witness}\` has seen ${testimony.size} records` };
+      return { reason: "behind_witness", detail: `witness \`${witness}\` has seen ${result.size} records` };
     case "forked":
-      return { reason: "forked", detail: `witness \`${witness}\` has seen other records before ${testimony.size}` };
+      return { reason: "forked", detail: `witness \`${witness}\` has seen other records before ${result.size}` };
   }
 }
 
@@ -133,8 +133,8 @@ interface ListVerdict {
  * Compares the chains of a data folder with the list of chains that each witness has seen. That list is in the folder,
  * and its root with the witness: leaving a chain out of both store and list shows in the root.
  *
- * The witness's note is not checked against the installation's key: that key is in the folder too, and says nothing
- * about who holds the folder. What binds is the root.
+ * The witness's note is not checked against the installation's key: that key is in the folder too, and is no
+ * proof of who holds the folder. The root is what binds.
  */
 export async function judgeList(
   store: EvidenceStore,
@@ -142,12 +142,12 @@ export async function judgeList(
   witnesses: readonly Witness[],
 ): Promise<ListVerdict> {
   const id = await readInstallationId(store);
-  const told = await listPublishedHeads(store);
+  const published = await listPublishedHeads(store);
   const held = new Set([...marks.values()].map(({ chain }) => chain));
   const gone = new Map<string, Flaw>();
   let flaw: Flaw | undefined;
   for (const witness of witnesses) {
-    const entries = await findList(witness, { id, told, held });
+    const entries = await findList(witness, { id, published, held });
     if (entries === undefined) flaw ??= otherList(witness.name);
     for (const entry of entries ?? [])
       if (!held.has(entry.chain)) gone.set(entry.tenant, goneFlaw(witness.name, entry));
@@ -157,16 +157,19 @@ export async function judgeList(
 
 interface Known {
   readonly id: string | undefined;
-  readonly told: readonly (readonly TenantIndexEntry[])[];
+  readonly published: readonly (readonly TenantIndexEntry[])[];
   readonly held: ReadonlySet<string>;
 }
 
 /** The list that the witness's note is over; undefined where the folder has none such, or lost its name. */
-async function findList(witness: Witness, { id, told, held }: Known): Promise<readonly TenantIndexEntry[] | undefined> {
+async function findList(
+  witness: Witness,
+  { id, published, held }: Known,
+): Promise<readonly TenantIndexEntry[] | undefined> {
   const note = id === undefined ? undefined : await witness.latest(tenantIndexLog(id));
   if (id === undefined || note === undefined) return (await hasSeenAny(witness, held)) ? undefined : [];
   const read = parseTenantIndex(note, id);
-  return read === undefined ? undefined : told.find((list) => coversEntries(read, list));
+  return read === undefined ? undefined : published.find((list) => coversEntries(read, list));
 }
 
 /** The list is published with the chains: a witness that has a chain and no list has it under another name. */

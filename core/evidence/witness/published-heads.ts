@@ -11,31 +11,31 @@ export interface PublishedHeads {
 export async function readPublishedHeads(store: EvidenceStore, witness: string): Promise<PublishedHeads> {
   const text = await store.get(publishedHeadsKey(witness));
   if (text === undefined) return { confirmed: null, pending: null };
-  const told = parsePublishedHeads(text);
-  if (told === undefined) throw new Error(`the list that witness \`${witness}\` was told cannot be read`);
-  return told;
+  const heads = parsePublishedHeads(text);
+  if (heads === undefined) throw new Error(`the list that witness \`${witness}\` was sent cannot be read`);
+  return heads;
 }
 
 /** Lists every published list of heads, of any witness. */
 export async function listPublishedHeads(store: EvidenceStore): Promise<readonly (readonly TenantIndexEntry[])[]> {
-  const told = [...(await readPublishedHeadsByKey(store)).values()];
-  return told.flatMap(({ pending, confirmed }) => [pending, confirmed]).filter((list) => list !== null);
+  const heads = [...(await readPublishedHeadsByKey(store)).values()];
+  return heads.flatMap(({ pending, confirmed }) => [pending, confirmed]).filter((list) => list !== null);
 }
 
 /** Reads the published heads of each witness, by their key. Skips entries that are no list. */
 export async function readPublishedHeadsByKey(store: EvidenceStore): Promise<ReadonlyMap<string, PublishedHeads>> {
   const byKey = new Map<string, PublishedHeads>();
   for await (const [key, text] of store.iterator(publishedHeadsRange())) {
-    const told = key.includes("/") ? undefined : parsePublishedHeads(text); // a tenant may be called `meta-…` too
-    if (told !== undefined) byKey.set(key, told);
+    const heads = key.includes("/") ? undefined : parsePublishedHeads(text); // a tenant may be called `meta-…` too
+    if (heads !== undefined) byKey.set(key, heads);
   }
   return byKey;
 }
 
 function parsePublishedHeads(text: string): PublishedHeads | undefined {
   try {
-    const told = JSON.parse(text) as PublishedHeads;
-    return isList(told.confirmed) && isList(told.pending) ? told : undefined;
+    const heads = JSON.parse(text) as PublishedHeads;
+    return isList(heads.confirmed) && isList(heads.pending) ? heads : undefined;
   } catch {
     return undefined;
   }

@@ -24,7 +24,7 @@ export class WitnessFeed {
   readonly #options: WitnessFeedOptions;
   readonly #meta: TenantIndexFeed;
   /** Size of the latest note that the witness has, by chain, once compared. */
-  readonly #told = new Map<string, number>();
+  readonly #published = new Map<string, number>();
 
   constructor(witness: Witness, options: WitnessFeedOptions) {
     this.witness = witness;
@@ -41,7 +41,7 @@ export class WitnessFeed {
   /** Publishes to the witness whatever is new. Rejects at the first note it refuses; the next push continues from there. */
   async push(): Promise<void> {
     await this.compare();
-    for (const chain of this.#chains()) await this.#tell(chain);
+    for (const chain of this.#chains()) await this.#publish(chain);
     await this.#meta.push();
   }
 
@@ -49,22 +49,22 @@ export class WitnessFeed {
     return this.#options.ledger.status().filter(({ state, seq }) => state !== "refused" && seq >= 0);
   }
 
-  async #tell({ tenant, chain }: ChainStatus): Promise<void> {
+  async #publish({ tenant, chain }: ChainStatus): Promise<void> {
     const { store } = this.#options;
     const note = await store.get(checkpointKey(tenant));
     const checkpoint = note === undefined ? undefined : parseCheckpoint(note);
-    if (note === undefined || checkpoint === undefined || checkpoint.size <= (this.#told.get(chain) ?? 0)) return;
+    if (note === undefined || checkpoint === undefined || checkpoint.size <= (this.#published.get(chain) ?? 0)) return;
     // Kept in the store first: a checkpoint that a witness has must be provable here.
     await store.put(checkpointAtKey(tenant, checkpoint.size), note, durably);
     await this.witness.append(chain, note, checkpoint.time);
-    this.#told.set(chain, checkpoint.size);
+    this.#published.set(chain, checkpoint.size);
   }
 
   async #compareOnce(status: ChainStatus): Promise<void> {
-    if (this.#told.has(status.chain)) return;
+    if (this.#published.has(status.chain)) return;
     const note = await this.witness.latest(status.chain);
     const size = note === undefined ? 0 : await this.#compare(status, note);
-    if (size !== undefined) this.#told.set(status.chain, size);
+    if (size !== undefined) this.#published.set(status.chain, size);
   }
 
   /** The size of the witness's note; undefined where the chain had to be refused. */
@@ -75,10 +75,10 @@ export class WitnessFeed {
     if (typeof keys === "string" || latest === undefined)
       throw new Error(`tenant \`${tenant}\` has no good checkpoint`);
     const end = { tenant, chain, head: { seq: latest.size - 1, hash: latest.head } };
-    const testimony = await compareWithNote(note, end, keys, new TileReader(store, tenant));
-    if (testimony.verdict === "unreadable") throw new Error(`the witness holds no checkpoint in log \`${chain}\``);
-    const reason = describeContradiction(testimony, this.witness.name, end);
-    if (reason === undefined) return testimony.size;
+    const result = await compareWithNote(note, end, keys, new TileReader(store, tenant));
+    if (result.verdict === "unreadable") throw new Error(`the witness holds no checkpoint in log \`${chain}\``);
+    const reason = describeContradiction(result, this.witness.name, end);
+    if (reason === undefined) return result.size;
     ledger.refuse(tenant, reason);
     return undefined;
   }
@@ -114,7 +114,7 @@ class TenantIndexFeed {
   async push(): Promise<void> {
     const { store, clock } = this.#options;
     const entries = await this.#entries();
-    const { confirmed } = await this.#told();
+    const { confirmed } = await this.#heads();
     if (JSON.stringify(entries) === JSON.stringify(confirmed)) return;
     const { id, key } = await this.#installation();
     await store.put(publishedHeadsKey(this.#witness.name), JSON.stringify({ confirmed, pending: entries }), durably);
@@ -129,7 +129,7 @@ class TenantIndexFeed {
   async #compare({ id, key }: Installation, note: string): Promise<void> {
     const { ledger } = this.#options;
     const read = readTenantIndex(note, id, key.public);
-    const { confirmed, pending } = await this.#told();
+    const { confirmed, pending } = await this.#heads();
     const entries = [pending, confirmed].find(
       (list) => list !== null && read !== undefined && coversEntries(read, list),
     );
@@ -149,7 +149,7 @@ class TenantIndexFeed {
 
   /** One entry a chain, in the order of the tenants. A chain that is refused keeps the entry it had. */
   async #entries(): Promise<TenantIndexEntry[]> {
-    const { confirmed } = await this.#told();
+    const { confirmed } = await this.#heads();
     const before = new Map(confirmed?.map((entry) => [entry.tenant, entry]));
     const entries: TenantIndexEntry[] = [];
     for (const status of this.#options.ledger.status()) {
@@ -175,7 +175,7 @@ class TenantIndexFeed {
     return salt;
   }
 
-  #told(): Promise<PublishedHeads> {
+  #heads(): Promise<PublishedHeads> {
     return readPublishedHeads(this.#options.store, this.#witness.name);
   }
 

@@ -115,44 +115,44 @@ export class WitnessPublisher {
 
   /** Compares a tenant's chain with every witness. A chain that one contradicts is refused. */
   async ask(tenant: string): Promise<readonly WitnessComparison[]> {
-    return Promise.all(this.#witnesses.map((witness) => this.#ask(witness, tenant)));
+    return Promise.all(this.#witnesses.map((witness) => this.#compareWith(witness, tenant)));
   }
 
   /** Publishes the final heads, for at most 10 s. */
   async stop(): Promise<void> {
     await this.#heartbeat?.stop();
     const late = new AbortController();
-    const farewell = sleep(shutdownGraceMs, undefined, { signal: late.signal }).catch(() => undefined);
-    await Promise.race([this.#schedule.stop(), farewell]);
+    const timeout = sleep(shutdownGraceMs, undefined, { signal: late.signal }).catch(() => undefined);
+    await Promise.race([this.#schedule.stop(), timeout]);
     late.abort();
   }
 
-  async #ask(witness: Witness, tenant: string): Promise<WitnessComparison> {
+  async #compareWith(witness: Witness, tenant: string): Promise<WitnessComparison> {
     try {
-      return { witness: witness.name, ...(await this.#testimony(witness, tenant)) };
+      return { witness: witness.name, ...(await this.#compare(witness, tenant)) };
     } catch (error) {
       this.#options.onWarning("witness_query_failed", { witness: witness.name, cause: messageOf(error) });
       return { witness: witness.name, verdict: "unreachable" };
     }
   }
 
-  async #testimony(witness: Witness, tenant: string): Promise<Omit<WitnessComparison, "witness">> {
+  async #compare(witness: Witness, tenant: string): Promise<Omit<WitnessComparison, "witness">> {
     const { store, ledger } = this.#options;
     const latest = parseCheckpoint((await store.get(checkpointKey(tenant))) ?? "");
     const note = latest === undefined ? undefined : await witness.latest(latest.chain);
-    if (latest === undefined) return this.#testimonyOfGone(witness, tenant);
+    if (latest === undefined) return this.#compareMissing(witness, tenant);
     if (note === undefined) return { verdict: "no_record" };
     const keys = await readKeyHistory(store, tenant, latest.chain);
     if (typeof keys === "string") throw new Error(`tenant \`${tenant}\` ${keys}`);
     const end = { tenant, chain: latest.chain, head: { seq: latest.size - 1, hash: latest.head } };
-    const testimony = await compareWithNote(note, end, keys, new TileReader(store, tenant));
-    const reason = describeContradiction(testimony, witness.name, end);
+    const result = await compareWithNote(note, end, keys, new TileReader(store, tenant));
+    const reason = describeContradiction(result, witness.name, end);
     if (reason !== undefined) ledger.refuse(tenant, reason);
-    return testimony;
+    return result;
   }
 
   /** Compares a tenant that has no evidence here with what was published of it before. */
-  async #testimonyOfGone(witness: Witness, tenant: string): Promise<Omit<WitnessComparison, "witness">> {
+  async #compareMissing(witness: Witness, tenant: string): Promise<Omit<WitnessComparison, "witness">> {
     const { confirmed, pending } = await readPublishedHeads(this.#options.store, witness.name);
     const entry = [...(confirmed ?? []), ...(pending ?? [])].find((each) => each.tenant === tenant);
     const note = entry === undefined ? undefined : await witness.latest(entry.chain);

@@ -41,16 +41,16 @@ export type WitnessResult =
 
 /** Describes the contradiction for which a tenant is refused; undefined where the witness does not contradict. */
 export function describeContradiction(
-  testimony: WitnessResult,
+  result: WitnessResult,
   witness: string,
   { tenant, head }: ChainEnd,
 ): string | undefined {
-  if (testimony.verdict !== "behind" && testimony.verdict !== "forked") return undefined;
-  const { verdict, size } = testimony;
-  const told = `chain of tenant \`${tenant}\` is`;
+  if (result.verdict !== "behind" && result.verdict !== "forked") return undefined;
+  const { verdict, size } = result;
+  const subject = `chain of tenant \`${tenant}\` is`;
   return verdict === "behind"
-    ? `${told} behind its witness \`${witness}\`: expected ${size} records, got ${head.seq + 1}`
-    : `${told} forked from its witness \`${witness}\` at or before record ${size - 1}`;
+    ? `${subject} behind its witness \`${witness}\`: expected ${size} records, got ${head.seq + 1}`
+    : `${subject} forked from its witness \`${witness}\` at or before record ${size - 1}`;
 }
 
 /** Compares a witness's note with the chain as it is. Rejects with TreeFault where the tree has a hole. */

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { SessionScope } from "../../../../core/action/principal.ts";
-import { decisionContent, type Sealed, sealAction } from "../../../../core/evidence/chain/seal.ts";
+import { decisionContent, type Sealed, sealActionRecord } from "../../../../core/evidence/chain/seal.ts";
 import { SessionHeads } from "../../../../core/evidence/chain/session-head.ts";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
@@ -71,7 +71,7 @@ describe("SessionHeads", () => {
     const chain = { tenant: "acme", id: "c", head: { seq: seq++, hash: "0".repeat(64) } };
     const next = heads.next("acme", session);
     const body = decisionContent(action, makeEvaluation(action), bound);
-    const sealed = sealAction(body, chain, next.session, stamp);
+    const sealed = sealActionRecord(body, chain, next.session, stamp);
     expect(sealed.hash).to.equal(sha256Hex(sealed.text));
     const operations = heads.advance(next, sealed);
     if (kept) await store.batch([...operations, { type: "put", key: recordKey("acme", seq), value: sealed.text }]);

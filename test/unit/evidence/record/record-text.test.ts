@@ -5,7 +5,12 @@ import { decisions } from "../../../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import type { PolicyVerdict } from "../../../../core/action/evaluation.ts";
 import type { Json, JsonObject } from "../../../../core/action/json.ts";
-import { decisionContent, outcomeContent, sealAction, sealEvent } from "../../../../core/evidence/chain/seal.ts";
+import {
+  decisionContent,
+  outcomeContent,
+  sealActionRecord,
+  sealEventRecord,
+} from "../../../../core/evidence/chain/seal.ts";
 import { isChainFault } from "../../../../core/evidence/record/reason.ts";
 import { readRecord, recordText } from "../../../../core/evidence/record/record-text.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
@@ -51,7 +56,7 @@ describe("recordText(record)", () => {
           outcomeContent(action, { status: "success", output: null }, judged, bound, "sha256:33"),
           outcomeContent(action, { status: "unknown", reason }, undefined, bound, undefined),
         ]) {
-          const sealed = sealAction(body, chain, placed, stamp);
+          const sealed = sealActionRecord(body, chain, placed, stamp);
           expect(sealed.text).to.equal(canonicalJson(JSON.parse(sealed.text) as Json));
           expect(JSON.parse(sealed.text)).to.deep.equal(JSON.parse(JSON.stringify(sealed.record)));
         }
@@ -69,7 +74,7 @@ describe("recordText(record)", () => {
       { decision: "block", rule: "p.b" },
       { decision: "block", rule: "p.a" },
     ]);
-    expect(sealAction(decisionContent(action, evaluation, bound), chain, session, stamp).text).not.to.include(
+    expect(sealActionRecord(decisionContent(action, evaluation, bound), chain, session, stamp).text).not.to.include(
       "would_have",
     );
   });
@@ -88,7 +93,7 @@ describe("recordText(record)", () => {
       { count: 2, rule: "p.b" },
       { count: 1, rule: "p.a" },
     ]);
-    expect(sealAction(decisionContent(action, evaluation, bound), chain, session, stamp).text).not.to.include(
+    expect(sealActionRecord(decisionContent(action, evaluation, bound), chain, session, stamp).text).not.to.include(
       "redactions",
     );
   });
@@ -96,7 +101,7 @@ describe("recordText(record)", () => {
   it("is the RFC 8785 text of every event, whatever its detail", () => {
     fc.assert(
       fc.property(fc.dictionary(text, fc.jsonValue()), (detail) => {
-        const sealed = sealEvent({ kind: "admin", detail: detail as JsonObject }, chain, stamp);
+        const sealed = sealEventRecord({ kind: "admin", detail: detail as JsonObject }, chain, stamp);
         expect(sealed.text).to.equal(canonicalJson(sealed.record as unknown as Json));
         expect(isChainFault(readRecord(sealed.text))).to.equal(false);
       }),
@@ -105,15 +110,17 @@ describe("recordText(record)", () => {
   });
 
   it("takes the text `\\ud800`, and refuses the lone surrogate it looks like", () => {
-    const said = sealAction(decisionOf(newAction({ tool: "\\ud800" })), chain, session, stamp).text;
+    const said = sealActionRecord(decisionOf(newAction({ tool: "\\ud800" })), chain, session, stamp).text;
     expect((JSON.parse(said) as { action: { tool: string } }).action.tool).to.equal("\\ud800");
     expect(isChainFault(readRecord(said))).to.equal(false);
-    expect(() => sealAction(decisionOf(newAction({ tool: "\ud800" })), chain, session, stamp)).to.throw(/surrogate/i);
+    expect(() => sealActionRecord(decisionOf(newAction({ tool: "\ud800" })), chain, session, stamp)).to.throw(
+      /surrogate/i,
+    );
   });
 });
 
 describe("readRecord(text)", () => {
-  const sound = sealAction(decisionOf(newAction()), chain, session, stamp).text;
+  const sound = sealActionRecord(decisionOf(newAction()), chain, session, stamp).text;
 
   it("reads what recordText wrote", () => {
     const record = readRecord(sound);

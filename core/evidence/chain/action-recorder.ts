@@ -13,7 +13,7 @@ import type { ChainTable, EvidenceChain } from "./chain-table.ts";
 import { type ActionCommitments, decisionContent, outcomeContent } from "./seal.ts";
 import type { Writer } from "./writer.ts";
 
-interface ActionLogParts {
+interface ActionRecorderParts {
   readonly chains: ChainTable;
   readonly open: OpenDecisions;
   readonly writer: Writer;
@@ -24,10 +24,10 @@ interface ActionLogParts {
 }
 
 /** Records the two steps of each action: the decision and the outcome. Their private values lie apart from the chain. */
-export class ActionLog {
-  readonly #parts: ActionLogParts;
+export class ActionRecorder {
+  readonly #parts: ActionRecorderParts;
 
-  constructor(parts: ActionLogParts) {
+  constructor(parts: ActionRecorderParts) {
     this.#parts = parts;
   }
 
