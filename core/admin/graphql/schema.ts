@@ -1,25 +1,25 @@
 import { buildSchema, type GraphQLSchema } from "graphql";
 
-/** What can be asked, in GraphQL's own language. All of it is the caller's tenant alone, and none of it changes anything. */
+/** The GraphQL schema: read-only, and of the caller's tenant only. */
 const schemaText = `
-"Whatever JSON says."
+"Any JSON value."
 scalar JSON
 
 type Query {
-  "The last decisions since the start, the latest first: at most 200 are remembered."
+  "The latest decisions since the start, newest first; at most 200 are kept."
   decisions(limit: Int = 50): [Decision!]!
-  "By state: those that wait or can be used in their order, those that are over the latest first."
+  "Approvals of one state: pending and approved ones oldest first, final ones newest first."
   approvals(state: ApprovalState = pending, limit: Int = 50, cursor: String): ApprovalPage!
   approval(id: ID!): Approval!
-  "Those with the highest risk, or those that acted last, first."
+  "Sessions by highest risk, or by latest action."
   sessions(sort: SessionSort = risk, limit: Int = 50, cursor: String): SessionPage!
   session(id: ID!): SessionDetail!
   evidence: Evidence!
-  "Sessions that the evidence knows, the latest begun first."
+  "Recorded sessions, newest first."
   evidenceSessions(limit: Int = 50, cursor: String): EvidenceSessionPage!
   "The records of one session, in order."
   records(session: ID!, limit: Int = 50, cursor: String): RecordPage!
-  "What was used of models; days are like 2026-11-22, both included."
+  "Use of models; days are like 2026-11-22, both included."
   usage(from: String!, to: String!, by: [UsageDimension!] = [day, principal, provider, model], limit: Int = 50, cursor: String): UsagePage!
   policies: [Policy!]!
   plugins: [Policy!]!
@@ -71,7 +71,7 @@ type ApprovalEvaluation { risk: Int! rules: [String!]! }
 
 type SessionPage { items: [Session!]! next: String }
 
-"Of a session whose state is damaged, the id and the state alone are known."
+"A session whose state is damaged has an id and a state only."
 type Session {
   session: ID!
   state: String!
@@ -109,7 +109,7 @@ type PastAction {
   dispatched: Boolean!
 }
 
-"Where the tenant's chain stands; -1 before its first record."
+"The head of the tenant's chain; -1 before its first record."
 type Evidence { writable: Boolean! state: String! seq: Int! }
 
 type EvidenceSessionPage { items: [EvidenceSession!]! next: String }
@@ -131,7 +131,7 @@ type EvidenceSession {
 
 type RecordPage { items: [Record!]! next: String }
 
-"A record of evidence: what most want to know of it, and the whole as it was hashed."
+"A record of evidence: its main members, and the whole as it was hashed."
 type Record { seq: Int! kind: String! time: String! id: ID! whole: JSON! }
 
 type UsagePage { from: String! to: String! totals: UsageTotals! items: [UsageItem!]! next: String }

@@ -87,17 +87,20 @@ async function runUntilReviewed(
 
 async function attemptOf(parts: CallParts, { caller, request }: OpenRequest, row: McpMethod): Promise<Attempt> {
   const params = pickParams(row, request.params);
+  const attempt: Attempt =
+    row.routing === "tool"
+      ? await findTool(caller, params)
+      : {
+          tool: request.method,
+          target: await ownerOf(caller, row, params),
+          capability: row.capability ?? "execute",
+          arguments: params,
+        };
   return {
-    ...(await findOwner(caller, row, request.method, params)),
+    ...attempt,
     continuation: continuationOf(caller, request, parts.metaPassthrough),
     ticket: presentTicket(parts.tickets, caller.principal, caller.ticket, ticketMeta(request)),
   };
-}
-
-async function findOwner(caller: Caller, row: McpMethod, method: string, params: JsonObject): Promise<Attempt> {
-  if (row.routing === "tool") return findTool(caller, params);
-  const target = await ownerOf(caller, row, params);
-  return { tool: method, target, capability: row.capability ?? "execute", arguments: params };
 }
 
 async function findTool(caller: Caller, params: JsonObject): Promise<Attempt> {

@@ -39,7 +39,7 @@ export class McpEndpoint {
 
   /** POST: one JSON-RPC message. */
   async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
-    const scope = scopeOf(ctx, principal);
+    const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
     const incoming = readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
     if (incoming.kind === "request") return this.#serve(ctx, principal, scope, incoming.message, requestId);
     checkRevisionHeader(ctx.req.headers);
@@ -175,10 +175,6 @@ function statusOf(era: Era, response: JsonRpcResponse): number {
   if (era.era === "legacy" || "result" in response) return 200;
   if (response.error.code === -32601) return 404;
   return response.error.code === -32021 ? 400 : 200;
-}
-
-function scopeOf(ctx: Context, principal: Principal): SessionScope {
-  return httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
 }
 
 /** The response formats that a client accepts: streams at all, and before JSON, by the order of `Accept`. */

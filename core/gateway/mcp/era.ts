@@ -83,7 +83,7 @@ function withoutClaim(request: JsonRpcRequest, headers: IncomingHttpHeaders, hea
   return { era: "legacy" };
 }
 
-/** Where they are not `required`, the headers may be absent, but present ones must agree: somebody may route by them. */
+/** Checks that headers agree with the body: an intermediary may route by them. `required`: they may not be absent. */
 function checkStandardHeaders(request: JsonRpcRequest, headers: IncomingHttpHeaders, required: boolean): void {
   const method = headerText(headers, "mcp-method");
   if (method !== request.method && (required || method !== undefined))
