@@ -61,7 +61,7 @@ function changeOf({ pointer, before, after }: Pair): ArgumentChange | undefined 
   return isSameLeaf(before, after) ? undefined : { pointer, kind: "changed", before, after };
 }
 
-/** Whether two values without pairs are equal. */
+/** Returns whether two values without pairs are equal. */
 function isSameLeaf(before: Json, after: Json): boolean {
   if (isList(before)) return isList(after);
   return isJsonObject(before) ? isJsonObject(after) : before === after;
@@ -99,7 +99,7 @@ function listPairs(pointer: string, before: readonly Json[], after: readonly Jso
   return pairs;
 }
 
-/** Whether two values are equal, in any order of members. Stops at the first difference. */
+/** Returns whether two values are equal, in any order of members. Stops at the first difference. */
 function isEqual(one: Json, other: Json): boolean {
   const waiting: (readonly [Json, Json])[] = [[one, other]];
   for (let pair = waiting.pop(); pair !== undefined; pair = waiting.pop()) {

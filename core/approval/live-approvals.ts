@@ -119,7 +119,7 @@ export class LiveApprovals {
   }
 }
 
-/** Whether the time is over, by the clock or by the monotonic time: setting the clock back extends nothing. */
+/** Returns whether the time is over, by the clock or by the monotonic time: setting the clock back extends nothing. */
 export function isOverdue({ approval, deadlineMs }: LiveApproval, monotonicMs: number, clockMs: number): boolean {
   return deadlineMs <= monotonicMs || Date.parse(approval.expires_at) <= clockMs;
 }

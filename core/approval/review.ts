@@ -19,9 +19,9 @@ import { type ApprovalExpiry, expiryReasonOf } from "./expiry.ts";
 import { isOverdue, type LiveApproval } from "./live-approvals.ts";
 
 export interface ReviewRule {
-  /** Whether the requester of an action may approve it. */
+  /** True where the requester of an action may approve it. */
   readonly allowSelfReview: boolean;
-  /** Whether an administrator may approve without a quorum or a second person, and explain it in a post-mortem. */
+  /** True where an administrator may approve without a quorum or a second person, and explain it in a post-mortem. */
   readonly allowBreakGlass: boolean;
 }
 

@@ -72,7 +72,7 @@ export class KillStore {
   readonly #options: KillStoreOptions;
   readonly #index: KillIndex;
   readonly #pending = new Map<string, PendingChange>();
-  /** Whether a tenant had a kill at the start or since, for the tenants that were surveyed. */
+  /** True where a tenant had a kill at the start or since, for the tenants that were surveyed. */
   readonly #everKilled = new Map<string, boolean>();
   #closed = false;
 
@@ -99,7 +99,7 @@ export class KillStore {
     return this.#pending.has(key) || this.#index.has(key);
   }
 
-  /** Whether the last change of a target is not durable yet. */
+  /** Returns whether the last change of a target is not durable yet. */
   isPending(tenant: string, target: KillTarget): boolean {
     return this.#pending.has(killKey(tenant, target));
   }

@@ -70,7 +70,7 @@ export class KillSwitch implements Policy {
     if (target !== null) throw killedError(action.tenant, target);
   }
 
-  /** Whether this very target is stopped; a wider one may be. Throws where the store cannot be read. */
+  /** Returns whether this very target is stopped; a wider one may be. Throws where the store cannot be read. */
   isKilled(tenant: string, target: KillTarget): boolean {
     return target.scope === "gateway" ? this.#gateway.isOn : this.#kills.has(tenant, target);
   }

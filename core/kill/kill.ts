@@ -6,7 +6,7 @@ import { rangeOf, tenantPrefix } from "../store/key-range.ts";
 export const killScopes = ["session", "principal", "tenant", "gateway"] as const;
 export type KillScope = (typeof killScopes)[number];
 
-/** Why a target was stopped: by an operator, for too many reviews, or for too high a risk. */
+/** The reason for a kill: by an operator, for too many reviews, or for too high a risk. */
 export const killReasons = ["operator", "review_flood", "risk"] as const;
 type KillReason = (typeof killReasons)[number];
 

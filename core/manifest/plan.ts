@@ -109,7 +109,7 @@ function factsOf({ facts }: ActionEnvelope): ActionFacts {
   return items.length === 0 ? facts : { ...facts, paths: [...facts.paths, ...items], more: facts.more || more };
 }
 
-/** Whether a method reads a resource or a prompt; the name of a tool has no `/`. */
+/** Returns whether a method reads a resource or a prompt; the name of a tool has no `/`. */
 function isResourceMethod(tool: string): boolean {
   return /^(?:resources|prompts|completion)\//.test(tool);
 }
@@ -168,7 +168,7 @@ export class WriteDomains {
     this.#roots = paths.filter((path) => !path.includes("*")).map(plainPath);
   }
 
-  /** Whether every place is allowed. */
+  /** Returns whether every place is allowed. */
   get isAnywhere(): boolean {
     return this.#any;
   }

@@ -13,7 +13,7 @@ export interface TaskBindingOptions {
   readonly clock: Clock;
   readonly manifests: Pick<ManifestStore, "find" | "findForSession">;
   readonly signers: readonly TaskSigner[];
-  /** Whether a session has attempted anything, or is about to. */
+  /** True where a session has attempted anything, or is about to. */
   readonly hasActed: (tenant: string, session: string, principal: string) => boolean;
 }
 

@@ -5,14 +5,14 @@ import type { Store } from "../store/open.ts";
 import { deadLetterKey, deadLetterRange, sequenceOf, type WebhookDelivery } from "./outbox.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
-/** Why a delivery was abandoned: refused by the receiver, out of attempts, no room, or its webhook was removed. */
+/** The reason for abandoning a delivery: refused by the receiver, out of attempts, no room, or its webhook was removed. */
 export type DeadLetterReason = "refused" | "exhausted" | "overflow" | "removed";
 
 /** A delivery that was abandoned, as the store keeps it. */
 interface DeadLetter extends WebhookDelivery {
   readonly webhook: string;
   readonly reason: DeadLetterReason;
-  /** When it was abandoned, RFC 3339. */
+  /** Time of abandonment, RFC 3339. */
   readonly givenUpAt: string;
 }
 

@@ -11,7 +11,7 @@ export interface AttemptResult {
   readonly outcome: "delivered" | "refused" | "failed";
   /** Null where no response arrived in time. */
   readonly status: number | null;
-  /** Why no response arrived: a code of the system or of TLS. Null where one arrived. */
+  /** The reason for a missing response: a code of the system or of TLS. Null where one arrived. */
   readonly fault: string | null;
   /** The delay that the receiver asks for; 0 where it asks for none. */
   readonly retryAfterMs: number;

@@ -104,7 +104,7 @@ export class WebhookNotifier {
     return (await this.#deadLetters.get(tenant)?.list(limit, cursor)) ?? { items: [], next: null };
   }
 
-  /** Whether the letter belongs to the tenant and its webhook is still configured. */
+  /** Returns whether the letter belongs to the tenant and its webhook is still configured. */
   async canRedeliver(tenant: string, id: string): Promise<boolean> {
     const letter = await this.#deadLetters.get(tenant)?.read(id);
     return letter !== undefined && this.#channelOf([tenant, letter.webhook]) !== undefined;

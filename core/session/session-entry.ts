@@ -139,7 +139,7 @@ export class TaintSet {
     return this.#list;
   }
 
-  /** Whether taints of all these names fit. Where they do not, the caller refuses the action that would add them. */
+  /** Returns whether taints of all these names fit. Where they do not, the caller refuses the action that would add them. */
   hasRoom(names: readonly string[]): boolean {
     return this.#taints.size + names.filter((name) => !this.#taints.has(name)).length <= maxTaints;
   }

@@ -278,7 +278,7 @@ interface RiskOptions {
   readonly onWouldKill: () => void;
 }
 
-/** Whether the kill switch blocked the action: actions of a stopped session add no risk. */
+/** Returns whether the kill switch blocked the action: actions of a stopped session add no risk. */
 function isStopped({ killSwitch }: RiskOptions, { verdicts }: Evaluation): boolean {
   for (const { policy, decision } of verdicts) if (policy === killSwitch.ref) return decision === "block";
   return false;

@@ -73,7 +73,7 @@ export function standingOfClaims({ sub, iat, exp }: TicketClaims, principal: str
   return now >= exp * 1_000 ? "expired" : "valid";
 }
 
-/** Whether a scope includes an action. */
+/** Returns whether a scope includes an action. */
 export function covers(scope: TicketScope, action: { tool: string; target: string; capability: Capability }): boolean {
   return (
     scope.capabilities.includes(action.capability) &&
@@ -82,7 +82,7 @@ export function covers(scope: TicketScope, action: { tool: string; target: strin
   );
 }
 
-/** Whether a value is a list of patterns within the bounds of a ticket. */
+/** Returns whether a value is a list of patterns within the bounds of a ticket. */
 export function isPatterns(value: Json): boolean {
   return Array.isArray(value) && value.length >= 1 && value.length <= scopeBounds.items && value.every(isPattern);
 }

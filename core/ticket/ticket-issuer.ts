@@ -35,7 +35,7 @@ interface TicketIssuerOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly newId: () => string;
-  /** Whether a configured key of the tenant has this principal. */
+  /** True where a configured key of the tenant has this principal. */
   readonly isPrincipal: (tenant: string, principal: string) => boolean;
   readonly onEvent: TicketObserver;
 }

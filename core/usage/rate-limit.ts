@@ -96,7 +96,7 @@ export class RateLimit {
     return { requests: new Allowance(requestsPerMinute, now), tokens: new Allowance(tokensPerMinute, now) };
   }
 
-  /** Whether there is no room for one more principal, after evicting some whose allowance is full. */
+  /** True where there is no room for one more principal, after evicting some whose allowance is full. */
   #isCrowded(now: number): boolean {
     const { maxPrincipals = defaultMaxPrincipals } = this.#options;
     if (this.#used.size < maxPrincipals) return false;

@@ -15,7 +15,7 @@ import {
 
 export interface UsageStoreOptions {
   readonly store: Store;
-  /** Whether a row stays separate however small its counts are. */
+  /** True where a row stays separate however small its counts are. */
   readonly isKept: (tenant: string, row: UsageRow) => boolean;
   /** Rows of a day of a tenant; 1,000 where absent. */
   readonly maxRows?: number;
@@ -147,7 +147,7 @@ export class UsageStore {
     return pending;
   }
 
-  /** Where there are too many rows, merges those with the smallest counts into one named `other`; kept rows never. */
+  /** Merges the rows with the smallest counts into `other` where there are too many; kept rows never. */
   #mergeSmallRows(tenant: string, rows: DayRows): void {
     const { maxRows = defaultMaxRows, isKept } = this.#options;
     if (rows.size <= maxRows) return;
