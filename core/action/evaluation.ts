@@ -22,7 +22,7 @@ export interface Evaluation {
   readonly determining: readonly Finding[];
   /** True where nothing matched and the configured default decided. */
   readonly byDefault: boolean;
-  /** Reviewers who must approve before a reviewed action may run: the highest number that a determining finding requires, at least 1. */
+  /** Reviewers who must approve before a reviewed action may run: the highest number of a determining finding, at least 1. */
   readonly approvals: number;
   readonly risk: number;
   /** Redactions of this action's output by enforced policies: sorted by place, without overlaps, each applicable. */

@@ -34,9 +34,9 @@ export interface Mismatch {
 }
 
 /**
- * The outcome of a rule. `held`: it decided as it says. `failed`: it could not be evaluated, which blocks. `match`, `when`,
- * `unless`, `expired`: that is why it is not about the action. `exception`, `ticket`: that lifted it. `budget_exceeded`: the work
- * that one explanation may take was spent before it was its turn.
+ * The outcome of a rule. `held`: it applied. `failed`: it could not be evaluated, which blocks. `match`, `when`, `unless`,
+ * `expired`: the reason why it does not apply. `exception`, `ticket`: the reason why it was lifted. `budget_exceeded`: the
+ * explanation ran out of its work budget before it.
  */
 export type RuleOutcome =
   | "held"

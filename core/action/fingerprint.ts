@@ -12,8 +12,8 @@ export function fingerprint(action: ActionEnvelope): string {
 }
 
 /**
- * The fingerprint that an approval of scope `task` is bound to: the same under the name `approval-task-fingerprint-v1`, with the type of
- * each string, number, boolean and null in place of its value. Which members there are, and how many, stays bound.
+ * The fingerprint that an approval of scope `task` is bound to: the same under the name `approval-task-fingerprint-v1`, with
+ * the type of each string, number, boolean and null in place of its value. Names and number of members stay bound.
  */
 export function taskFingerprint(action: ActionEnvelope): string {
   return digestOf("approval-task-fingerprint-v1", action, shapeOf);

@@ -26,8 +26,8 @@ export function readRedaction(value: unknown): Redaction | string {
 }
 
 /**
- * Merges the redactions of several policies, in the order of the chain, into one list: sorted by place, none overlapping. Spans that
- * overlap become one, which has rule and replacement of the redaction that came first.
+ * Merges the redactions of several policies, in the order of the chain, into one list: sorted by place, none overlapping.
+ * Overlapping spans become one, with the rule and replacement of the redaction that came first.
  */
 export function mergeRedactions(redactions: readonly Redaction[]): readonly Redaction[] {
   if (redactions.length === 0) return none;

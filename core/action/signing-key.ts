@@ -148,7 +148,7 @@ export interface CompactJws {
 
 const signatureBytes = 64;
 
-/** Returns undefined for a text of more than `maxLength` characters, and for what cannot be a token with an Ed25519 signature. */
+/** Splits a token; undefined beyond `maxLength` characters, and for anything but a token with an Ed25519 signature. */
 export function splitJws(token: string, maxLength: number): CompactJws | undefined {
   if (token.length > maxLength) return undefined;
   const [header, payload, last, ...more] = token.split(".");

@@ -41,7 +41,7 @@ export function parseStrictText(text: string, bounds: JsonBounds): Json {
   }
 }
 
-/** The offset of a syntax error. The engine's own message differs between versions and quotes the text, which may hold a secret. */
+/** The offset of a syntax error. The engine's message differs between versions and quotes the text, maybe a secret. */
 function syntaxFault(error: SyntaxError): string {
   if (/end of JSON/.test(error.message)) return "unexpected end";
   const offset = /position (\d+)/.exec(error.message)?.[1];

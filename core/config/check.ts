@@ -166,13 +166,13 @@ class DocumentCheck {
     }
   }
 
-  /** Returns whether a key belongs beside its siblings; where it does not, and the deciding sibling is given, adds a fault. */
+  /** Returns whether a key applies beside its siblings. If not, and the deciding sibling is given, adds a fault. */
   #applies({ schema: { onlyWhere }, path, keyPlace }: IndexedNode, parent: YamlMap): boolean {
     if (onlyWhere === undefined) return true;
     if (isSiblingFit(onlyWhere, parent)) return true;
     const sibling = parent.members.get(onlyWhere.key)?.value;
     if (sibling !== undefined) {
-      const expected = `this key only where \`${onlyWhere.key}\` is ${oneOf(onlyWhere.values)}`;
+      const expected = `this key only where \`${onlyWhere.key}\` is ${quoteChoices(onlyWhere.values)}`;
       this.#faults.add(path, `expected ${expected}, got it with ${describeNode(sibling)}`, keyPlace);
     }
     return false;
@@ -234,7 +234,7 @@ function hintFor(node: YamlNode, { type, enum: words }: TSchema): string {
 /** Completes "expected …" for a schema. */
 export function expectedBy(schema: TSchema & Annotations): string {
   if (schema.expected !== undefined) return schema.expected;
-  if (Array.isArray(schema.enum)) return oneOf(schema.enum);
+  if (Array.isArray(schema.enum)) return quoteChoices(schema.enum);
   if (schema.const !== undefined) return `\`${schema.const}\``;
   const { minimum, maximum, minLength = 0, maxLength } = schema;
   switch (schema.type) {
@@ -261,7 +261,7 @@ function formatOf({ format }: TSchema): (typeof formats)[keyof typeof formats] |
 }
 
 /** A value as a fault names it. */
-export function describeNode(node: YamlNode): string {
+function describeNode(node: YamlNode): string {
   if (node.kind !== "scalar" || node.value === null) return outlineNode(node);
   return typeof node.value === "string" ? quoteInput(node.value) : `the ${typeof node.value} \`${node.value}\``;
 }
@@ -275,7 +275,7 @@ function outlineNode(node: YamlNode): string {
 }
 
 /** `a`, `b` or `c`. */
-export function oneOf(values: readonly string[]): string {
+function quoteChoices(values: readonly string[]): string {
   const last = values.at(-1);
   const quoted = values.map((value) => `\`${value}\``);
   return last === undefined || quoted.length < 2 ? quoted.join("") : `${quoted.slice(0, -1).join(", ")} or \`${last}\``;

@@ -60,7 +60,7 @@ function portsFrom(first: number): Pick<GatewayConfig["listen"], "gatewayPort" |
 /** Characters of a line of comment. */
 const maxColumns = 110;
 
-/** The text of a configuration file that holds `form`, each key below its description in the schema, with `intro` at the top. */
+/** The text of a configuration file with the values of `form`, each key below its description, and `intro` at the top. */
 export function annotateConfig(form: JsonObject, intro: string): string {
   return annotate(form, fileSchema, intro);
 }

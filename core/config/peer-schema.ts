@@ -1,10 +1,10 @@
 import { capabilities } from "../action/capability.ts";
 import { modelHints } from "../action/model-api.ts";
-import { choice, flag, integer, list, map, object, onlyWhere, optional, text } from "./schema.ts";
+import { enumeration, flag, integer, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
 export const upstreamSchema = object("One MCP server.", {
-  name: text("Name of the upstream; the `target` that policy sees. Unique.", { format: "name" }),
-  transport: choice("`stdio`: a child process. `http`: Streamable HTTP. `sse`: the older HTTP+SSE.", [
+  name: string("Name of the upstream; the `target` that policy sees. Unique.", { format: "name" }),
+  transport: enumeration("`stdio`: a child process. `http`: Streamable HTTP. `sse`: the older HTTP+SSE.", [
     "stdio",
     "http",
     "sse",
@@ -12,14 +12,14 @@ export const upstreamSchema = object("One MCP server.", {
   command: onlyWhere(
     "transport",
     ["stdio"],
-    text("Program to start. With a `/`, relative to the configuration file's folder; otherwise found in PATH.", {
+    string("Program to start. With a `/`, relative to the configuration file's folder; otherwise found in PATH.", {
       format: "path",
     }),
   ),
   args: onlyWhere(
     "transport",
     ["stdio"],
-    list("Arguments of the program, not interpreted by a shell.", text("One argument.", { format: "argument" }), {
+    list("Arguments of the program, not interpreted by a shell.", string("One argument.", { format: "argument" }), {
       default: [],
     }),
   ),
@@ -27,7 +27,7 @@ export const upstreamSchema = object("One MCP server.", {
     "transport",
     ["stdio"],
     optional(
-      text("Working folder of the program, relative to the configuration file's folder. Left out: the gateway's.", {
+      string("Working folder of the program, relative to the configuration file's folder. Left out: the gateway's.", {
         format: "path",
       }),
     ),
@@ -38,7 +38,7 @@ export const upstreamSchema = object("One MCP server.", {
     map(
       "Environment variables with values that are not secret.",
       "process_variable",
-      text("The value.", { format: "argument" }),
+      string("The value.", { format: "argument" }),
       { default: {} },
     ),
   ),
@@ -47,18 +47,18 @@ export const upstreamSchema = object("One MCP server.", {
     ["stdio"],
     list(
       "Environment variables copied from the gateway's own environment. Each must be set.",
-      text("Name of the variable.", { format: "variable" }),
+      string("Name of the variable.", { format: "variable" }),
       { default: [] },
     ),
   ),
-  url: onlyWhere("transport", ["http", "sse"], text("Endpoint of the server.", { format: "url" })),
+  url: onlyWhere("transport", ["http", "sse"], string("Endpoint of the server.", { format: "url" })),
   headers: onlyWhere(
     "transport",
     ["http", "sse"],
     map(
       "Headers with values that are not secret, sent with every request.",
       "header_name",
-      text("The value.", { format: "header_value" }),
+      string("The value.", { format: "header_value" }),
       { default: {} },
     ),
   ),
@@ -68,18 +68,18 @@ export const upstreamSchema = object("One MCP server.", {
     map(
       "Headers with secret values.",
       "header_name",
-      text("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
+      string("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
       { default: {} },
     ),
   ),
-  tool_prefix: text("Prefix of this upstream's tool names as clients see them. Unique unless empty.", {
+  tool_prefix: string("Prefix of this upstream's tool names as clients see them. Unique unless empty.", {
     format: "tool_prefix",
     default: "",
   }),
-  protocol: choice("MCP era of the upstream. `auto` detects it.", ["auto", "legacy", "modern"], {
+  protocol: enumeration("MCP era of the upstream. `auto` detects it.", ["auto", "legacy", "modern"], {
     default: "auto",
   }),
-  connection: choice(
+  connection: enumeration(
     "`session`: one connection for each client session. `shared`: one for all of them.",
     ["session", "shared"],
     { default: "session" },
@@ -108,7 +108,7 @@ export const upstreamSchema = object("One MCP server.", {
   capabilities: map(
     "Capability of each tool, by its name at the upstream or by glob. Left out: `execute`.",
     "tool_glob",
-    choice("The capability.", capabilities),
+    enumeration("The capability.", capabilities),
     { default: {} },
   ),
   trust_annotations: flag("Let the upstream's tool annotations weaken a capability. They can always strengthen it.", {
@@ -116,14 +116,14 @@ export const upstreamSchema = object("One MCP server.", {
   }),
   untrusted: list(
     "Tools, by their name at the upstream, and methods, such as `resources/read`, that return third-party content: they taint the session `untrusted`.",
-    text("A name, or a glob with `*`.", { format: "action_glob" }),
+    string("A name, or a glob with `*`.", { format: "action_glob" }),
     { default: [] },
   ),
 });
 
 export const providerSchema = object("One model provider.", {
-  name: text("Name of the provider; `<name>/<model>` is the `target` that policy sees. Unique.", { format: "name" }),
-  type: choice("`openai`: the chat completions API. `anthropic`: the messages API. `mock`: built-in answers.", [
+  name: string("Name of the provider; `<name>/<model>` is the `target` that policy sees. Unique.", { format: "name" }),
+  type: enumeration("`openai`: the chat completions API. `anthropic`: the messages API. `mock`: built-in answers.", [
     "mock",
     "openai",
     "anthropic",
@@ -132,7 +132,7 @@ export const providerSchema = object("One model provider.", {
   base_url: onlyWhere(
     "type",
     ["openai", "anthropic"],
-    text(
+    string(
       "Base URL as the vendors' clients expect it: `openai` with `/v1`, `anthropic` without. With `api_key_env`: https:, or this machine.",
       { format: "url" },
     ),
@@ -141,10 +141,10 @@ export const providerSchema = object("One model provider.", {
     "type",
     ["openai", "anthropic"],
     optional(
-      text("Environment variable that holds the provider's key. Left out: no key is sent.", { format: "variable" }),
+      string("Environment variable that holds the provider's key. Left out: no key is sent.", { format: "variable" }),
     ),
   ),
-  models: list("Models that it serves, by the names that clients use.", text("A model.", { format: "model_name" }), {
+  models: list("Models that it serves, by the names that clients use.", string("A model.", { format: "model_name" }), {
     whenEmpty: "a provider without models serves nothing",
   }),
   first_byte_timeout_ms: integer("Time to the first byte of a response.", {
@@ -195,19 +195,19 @@ export const modelGatewaySchema = object("Model requests.", {
   ),
   drop_hints: list(
     "Request hints that are dropped where a request is translated to the other API and has no equivalent there. Every other member without an equivalent is refused.",
-    choice("The name of a member.", modelHints),
+    enumeration("The name of a member.", modelHints),
     { default: [] },
   ),
   routes: list(
     "Models that clients may request, and the providers that serve them. Models without a route are refused.",
     object("One model.", {
-      model: text("Exact name that clients use. Unique.", { format: "model_name" }),
+      model: string("Exact name that clients use. Unique.", { format: "model_name" }),
       providers: list(
         "Providers, in order of preference.",
         object("One provider.", {
-          name: text("Name of an enabled provider whose `models` name the route's model.", { format: "name" }),
+          name: string("Name of an enabled provider whose `models` name the route's model.", { format: "name" }),
           model: optional(
-            text("The provider's name for the model. Left out: the name of the route.", { format: "model_name" }),
+            string("The provider's name for the model. Left out: the name of the route.", { format: "model_name" }),
           ),
           weight: optional(
             integer("Share of the sessions. Either all providers of the route have one, or the first serves all.", {
@@ -222,9 +222,9 @@ export const modelGatewaySchema = object("Model requests.", {
         default: false,
       }),
       canary: object("A provider that serves a share of the sessions.", {
-        name: optional(text("Name of the provider.", { format: "name" })),
+        name: optional(string("Name of the provider.", { format: "name" })),
         model: optional(
-          text("The provider's name for the model. Left out: the name of the route.", { format: "model_name" }),
+          string("The provider's name for the model. Left out: the name of the route.", { format: "model_name" }),
         ),
         percent: integer("Share of the sessions.", { minimum: 0, maximum: 100, default: 0 }),
       }),
@@ -247,9 +247,9 @@ export const usageSchema = object("Limits of model requests. Tokens are input an
   budgets: list(
     "Budgets of tenants and keys. Every budget that applies to a request must have room for it.",
     object("One budget, with at least one limit.", {
-      tenant: text("Tenant; one that `keys` names.", { format: "name" }),
+      tenant: string("Tenant; one that `keys` names.", { format: "name" }),
       key: optional(
-        text("Id of one key of the tenant. Left out: all keys of the tenant together.", { format: "name" }),
+        string("Id of one key of the tenant. Left out: all keys of the tenant together.", { format: "name" }),
       ),
       tokens_per_day: optional(
         integer("Tokens per UTC day. Left out: unlimited.", { minimum: 1, maximum: 1_000_000_000_000 }),

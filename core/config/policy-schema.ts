@@ -1,7 +1,7 @@
 import { decisions } from "../action/decision.ts";
 import { phases } from "../action/envelope.ts";
 import { modes } from "../action/policy.ts";
-import { choice, flag, integer, jsonObject, list, map, object, onlyWhere, optional, text } from "./schema.ts";
+import { enumeration, flag, integer, jsonObject, list, map, object, onlyWhere, optional, string } from "./schema.ts";
 
 /** The events of approvals that a webhook can receive. */
 export const noticeTypes = ["approval.pending", "approval.approved", "approval.denied", "approval.expired"] as const;
@@ -10,12 +10,12 @@ export const policySchema = object("Policies, and the default decision.", {
   packs: list(
     "Policy packs, in any order: the strictest decision holds.",
     object("One pack.", {
-      path: text("The pack's folder, relative to the configuration file's folder.", { format: "path" }),
-      mode: choice("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
+      path: string("The pack's folder, relative to the configuration file's folder.", { format: "path" }),
+      mode: enumeration("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
       settings: jsonObject("Values for the settings that the pack declares.", { default: {} }),
       shadow_rules: list(
         "Rules of the pack that are recorded, but without effect.",
-        text("A rule id, or a glob with `*`.", { format: "rule_glob" }),
+        string("A rule id, or a glob with `*`.", { format: "rule_glob" }),
         { default: [], whenEmpty: "leave the key out to enforce every rule as the pack states" },
       ),
     }),
@@ -24,16 +24,16 @@ export const policySchema = object("Policies, and the default decision.", {
   plugins: list(
     "Plugins: WASM modules in a sandbox, in any order: the strictest decision of packs and plugins holds.",
     object("One plugin.", {
-      path: text("The plugin's folder, relative to the configuration file's folder.", { format: "path" }),
-      mode: choice("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
+      path: string("The plugin's folder, relative to the configuration file's folder.", { format: "path" }),
+      mode: enumeration("`shadow`: recorded, but without effect.", modes, { default: "enforce" }),
       phases: list(
         "Phases in which the plugin is called: listed tools, calls, and outputs.",
-        choice("One phase.", phases),
+        enumeration("One phase.", phases),
         { default: [...phases], whenEmpty: "leave the key out to call the plugin in every phase" },
       ),
       taints: list(
         "Taints, at most 8, that a finding about an input or output adds to the session, in either mode.",
-        text("One word.", { format: "taint" }),
+        string("One word.", { format: "taint" }),
         { default: [] },
       ),
       settings: jsonObject("Values for the settings that the plugin declares.", { default: {} }),
@@ -44,7 +44,7 @@ export const policySchema = object("Policies, and the default decision.", {
     "Threads for plugin calls that take longer than about a millisecond. With two or more, no single plugin or tenant can occupy them all.",
     { minimum: 1, maximum: 64, default: 2 },
   ),
-  default_decision: choice(
+  default_decision: enumeration(
     "Decision on actions that no policy matches. `allow` requires a pack in mode `enforce`.",
     decisions,
     {
@@ -64,7 +64,7 @@ export const extensionsSchema = object("Signatures of packs and plugins.", {
     { default: false },
   ),
   trust_policy: optional(
-    text("Trust policy: the file that lists trusted signers, relative to the configuration file's folder.", {
+    string("Trust policy: the file that lists trusted signers, relative to the configuration file's folder.", {
       format: "path",
     }),
   ),
@@ -74,7 +74,7 @@ export const sessionsSchema = object(
   "Session state, automatic stops, and the tenant that may stop the whole gateway. Operators can stop and release sessions at any time.",
   {
     gateway_tenant: optional(
-      text("Tenant whose admins may stop the whole gateway over the admin API, and release it. Left out: nobody.", {
+      string("Tenant whose admins may stop the whole gateway over the admin API, and release it. Left out: nobody.", {
         format: "name",
       }),
     ),
@@ -97,15 +97,15 @@ export const sessionsSchema = object(
         maximum: 604_800,
         default: 1_800,
       }),
-      mode: choice("`shadow`: sessions that would be stopped are counted and not stopped.", modes, {
+      mode: enumeration("`shadow`: sessions that would be stopped are counted and not stopped.", modes, {
         default: "enforce",
       }),
     }),
     drift: object("Actions that depart from the manifest of their session's task.", {
-      mode: choice("Mode of manifests that name none. `shadow`: departures are only recorded.", modes, {
+      mode: enumeration("Mode of manifests that name none. `shadow`: departures are only recorded.", modes, {
         default: "enforce",
       }),
-      decision: choice(
+      decision: enumeration(
         "Decision on an unexpected tool, resource or write domain. Excess actions and actions of a finished task are blocked.",
         ["review", "block"],
         { default: "review" },
@@ -114,9 +114,9 @@ export const sessionsSchema = object(
     task_signers: list(
       "Signers whose references bind a session to a task.",
       object("One signer.", {
-        id: text("Name of the signer in evidence.", { format: "name" }),
-        tenant: text("Tenant whose sessions the signer may bind.", { format: "name" }),
-        public_key: text("An Ed25519 public key, as `gateway pack keys new` prints it.", { format: "public_key" }),
+        id: string("Name of the signer in evidence.", { format: "name" }),
+        tenant: string("Tenant whose sessions the signer may bind.", { format: "name" }),
+        public_key: string("An Ed25519 public key, as `gateway pack keys new` prints it.", { format: "public_key" }),
       }),
       { default: [], whenEmpty: "leave the key out to accept no references" },
     ),
@@ -182,24 +182,24 @@ export const approvalsSchema = object("Review of held actions, and webhooks abou
     default: 0,
   }),
   review_url: optional(
-    text("Review page, sent to clients that can open a URL. `{id}` stands for the approval's id.", {
+    string("Review page, sent to clients that can open a URL. `{id}` stands for the approval's id.", {
       format: "url",
     }),
   ),
   webhooks: list(
     "Receivers of signed notices, as Standard Webhooks defines them. A notice grants no permission.",
     object("One receiver.", {
-      name: text("Name of the webhook. Unique.", { format: "name" }),
-      tenant: text("Tenant whose approvals it is notified of; one that `keys` names.", { format: "name" }),
-      url: text("URL that notices are posted to. Redirects are not followed.", { format: "webhook_url" }),
+      name: string("Name of the webhook. Unique.", { format: "name" }),
+      tenant: string("Tenant whose approvals it is notified of; one that `keys` names.", { format: "name" }),
+      url: string("URL that notices are posted to. Redirects are not followed.", { format: "webhook_url" }),
       secrets_env: list(
         "Signing secrets: each notice carries a signature of each, so that they can be rotated.",
-        text("Environment variable that holds a secret: `whsec_` and the base64 of 24 to 64 bytes.", {
+        string("Environment variable that holds a secret: `whsec_` and the base64 of 24 to 64 bytes.", {
           format: "variable",
         }),
         { whenEmpty: "without a secret, receivers cannot detect forged notices" },
       ),
-      events: list("Events that it receives.", choice("An event.", noticeTypes), {
+      events: list("Events that it receives.", enumeration("An event.", noticeTypes), {
         default: [...noticeTypes],
         whenEmpty: "leave the key out to send all",
       }),
@@ -228,14 +228,14 @@ export const evidenceSchema = object("Records of actions, and their witnesses.",
   ),
   redact_fields: list(
     "Members of arguments and outputs whose values are never kept: `<tool>:<member>`, with `*` as a wildcard.",
-    text("One pattern.", { format: "field_glob" }),
+    string("One pattern.", { format: "field_glob" }),
     { default: [] },
   ),
   witnesses: list(
     "Witnesses that keep the head of each chain elsewhere, so that cutting, replacing or removing a chain is detected.",
     object("One witness.", {
-      name: text("Name of the witness. Unique.", { format: "name" }),
-      type: choice("`file`: a folder on other storage. `http`: a server that keeps notes. `git`: a repository.", [
+      name: string("Name of the witness. Unique.", { format: "name" }),
+      type: enumeration("`file`: a folder on other storage. `http`: a server that keeps notes. `git`: a repository.", [
         "file",
         "http",
         "git",
@@ -243,12 +243,12 @@ export const evidenceSchema = object("Records of actions, and their witnesses.",
       path: onlyWhere(
         "type",
         ["file"],
-        text("Folder, relative to the configuration file's folder. Created if missing.", { format: "path" }),
+        string("Folder, relative to the configuration file's folder. Created if missing.", { format: "path" }),
       ),
       url: onlyWhere(
         "type",
         ["http"],
-        text("`POST <url>/<chain>` stores a note, `GET` returns the latest one, or 404.", { format: "url" }),
+        string("`POST <url>/<chain>` stores a note, `GET` returns the latest one, or 404.", { format: "url" }),
       ),
       headers_env: onlyWhere(
         "type",
@@ -256,14 +256,14 @@ export const evidenceSchema = object("Records of actions, and their witnesses.",
         map(
           "Headers with secret values.",
           "header_name",
-          text("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
+          string("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
           { default: {} },
         ),
       ),
       repository: onlyWhere(
         "type",
         ["git"],
-        text("The repository, relative to the configuration file's folder. Notes go to its branch `evidence`.", {
+        string("The repository, relative to the configuration file's folder. Notes go to its branch `evidence`.", {
           format: "path",
         }),
       ),

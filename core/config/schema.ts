@@ -47,7 +47,7 @@ interface TextOptions extends Annotations {
   readonly default?: string;
 }
 
-export function text(description: string, options: TextOptions): TString {
+export function string(description: string, options: TextOptions): TString {
   return Type.String({ description, ...options });
 }
 
@@ -66,7 +66,7 @@ export function flag(description: string, options: { readonly default?: boolean 
 }
 
 /** One word of a closed list. */
-export function choice<const Word extends string>(
+export function enumeration<const Word extends string>(
   description: string,
   values: readonly Word[],
   options: { readonly default?: NoInfer<Word> } = {},

@@ -1,12 +1,12 @@
 import { roles } from "../action/role.ts";
-import { choice, flag, integer, list, map, object, optional, text } from "./schema.ts";
+import { enumeration, flag, integer, list, map, object, optional, string } from "./schema.ts";
 
 export const listenSchema = object("Addresses and ports, and the host names and origins that are accepted.", {
-  host: text(
+  host: string(
     "Address of the gateway port. A non-loopback one needs `keys`, `mcp_gateway.require_auth: true` and `listen.allowed_hosts`.",
     { format: "listen_host", default: "127.0.0.1" },
   ),
-  admin_host: text(
+  admin_host: string(
     "Address of the admin and metrics ports. A non-loopback one needs the same as `host`; never expose it to public networks.",
     { format: "listen_host", default: "127.0.0.1" },
   ),
@@ -19,12 +19,12 @@ export const listenSchema = object("Addresses and ports, and the host names and 
   metrics_port: integer("Port for metrics. 0 takes any free port.", { minimum: 0, maximum: 65_535, default: 8_082 }),
   allowed_hosts: list(
     "`Host` headers accepted. Left out: loopback names only.",
-    text("A host, or `host:port`.", { format: "allowed_host" }),
+    string("A host, or `host:port`.", { format: "allowed_host" }),
     { default: [], whenEmpty: "leave the key out to allow loopback names only" },
   ),
   allowed_origins: list(
     "`Origin` headers accepted. Left out: loopback origins only.",
-    text("`scheme://host[:port]`.", { format: "origin" }),
+    string("`scheme://host[:port]`.", { format: "origin" }),
     { default: [], whenEmpty: "leave the key out to allow loopback origins only" },
   ),
 });
@@ -32,11 +32,11 @@ export const listenSchema = object("Addresses and ports, and the host names and 
 export const keysSchema = list(
   "API keys. Left out: no caller can authenticate.",
   object("One key, as `gateway keys new` prints it, with either `key_hash` or `key_env`.", {
-    id: text("Name of the key in logs and evidence. `anonymous` is reserved.", { format: "name" }),
-    tenant: text("The tenant the key belongs to.", { format: "name" }),
-    role: choice("Role of the key in its tenant.", roles),
-    key_hash: optional(text("Hash of the key.", { format: "key_hash" })),
-    key_env: optional(text("Environment variable that holds the key: 32 to 512 characters.", { format: "variable" })),
+    id: string("Name of the key in logs and evidence. `anonymous` is reserved.", { format: "name" }),
+    tenant: string("The tenant the key belongs to.", { format: "name" }),
+    role: enumeration("Role of the key in its tenant.", roles),
+    key_hash: optional(string("Hash of the key.", { format: "key_hash" })),
+    key_env: optional(string("Environment variable that holds the key: 32 to 512 characters.", { format: "variable" })),
   }),
   { default: [], whenEmpty: "leave the key out to have no keys" },
 );
@@ -47,11 +47,11 @@ export const mcpGatewaySchema = object("The MCP endpoint.", {
     { default: true },
   ),
   anonymous_tenant: optional(
-    text("Tenant of callers without a key. Without effect while `require_auth` is true.", { format: "name" }),
+    string("Tenant of callers without a key. Without effect while `require_auth` is true.", { format: "name" }),
   ),
   meta_passthrough: list(
     "Further `_meta` keys that are forwarded to the upstream. Policies see them.",
-    text("A `_meta` key.", { format: "meta_key" }),
+    string("A `_meta` key.", { format: "meta_key" }),
     { default: [] },
   ),
   max_sessions: integer("Open MCP sessions and `/sse` connections together. Further ones are refused.", {
@@ -66,7 +66,7 @@ export const mcpGatewaySchema = object("The MCP endpoint.", {
   }),
 });
 
-export const dataDirSchema = text(
+export const dataDirSchema = string(
   "Folder of the state and the evidence, relative to the configuration file's folder.",
   { format: "path", default: "./data" },
 );
@@ -81,12 +81,12 @@ export const resilienceSchema = object("Backups of the whole state except the ke
     { default: false },
   ),
   tenant: optional(
-    text(
+    string(
       "Tenant whose admins may create backups, which contain the data of all tenants, and whose operators may list them. Left out: the tenant that all `keys` belong to; with several tenants, nobody.",
       { format: "name" },
     ),
   ),
-  backup_dir: text(
+  backup_dir: string(
     "Folder of the backups, relative to the configuration file's folder; created with mode 0700. It must not be a symbolic link, accessible to other users, inside `data_dir`, or contain it.",
     { format: "path", default: "./backups" },
   ),
@@ -101,16 +101,16 @@ export const telemetrySchema = object(
   "OpenTelemetry: traces and metrics for a collector. Off until an endpoint is given.",
   {
     endpoint: optional(
-      text(
+      string(
         "OTLP/HTTP collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are appended. Left out: nothing is exported. `OTEL_` variables are ignored.",
         { format: "url" },
       ),
     ),
-    protocol: choice("Encoding of the exports.", ["http/protobuf", "http/json"], { default: "http/protobuf" }),
+    protocol: enumeration("Encoding of the exports.", ["http/protobuf", "http/json"], { default: "http/protobuf" }),
     headers_env: map(
       "Headers for the collector, with secret values.",
       "header_name",
-      text("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
+      string("Environment variable that holds the complete value, including `Bearer `.", { format: "variable" }),
       { default: {} },
     ),
     timeout_ms: integer("Time for one request to the collector.", {
@@ -206,7 +206,7 @@ export const limitsSchema = object(
 );
 
 export const logSchema = object("The log on standard error.", {
-  level: choice("Lowest severity that is logged.", ["debug", "info", "warn", "error", "silent"], {
+  level: enumeration("Lowest severity that is logged.", ["debug", "info", "warn", "error", "silent"], {
     default: "info",
   }),
 });

@@ -27,7 +27,7 @@ export interface TrustedSigner {
   readonly key: TrustedKey | null;
   /** Null, or the policy has a `trustedRoot`. */
   readonly identity: TrustedIdentity | null;
-  /** RFC 3339, milliseconds, UTC; null: no bound. A key counts now, an identity when it signed: within `[notBefore, notAfter)`. */
+  /** RFC 3339, milliseconds, UTC; null: no bound. Applies to a key now, to an identity when it signed; `notAfter` excluded. */
   readonly notBefore: string | null;
   readonly notAfter: string | null;
   /** True where extensions trusted through such signers alone may restrict actions but never allow them. */
@@ -35,8 +35,8 @@ export interface TrustedSigner {
 }
 
 /**
- * The signers whose signatures make an extension trusted. One list is not empty; in each no two signers have a name, a key or an
- * identity in common.
+ * The signers whose signatures make an extension trusted. At least one list is not empty; in each, no two signers share a
+ * name, a key or an identity.
  */
 export interface TrustPolicy {
   /** All of these must have signed. */

@@ -1,29 +1,31 @@
 import type { Static } from "@sinclair/typebox";
-import { flag, integer, list, object, optional, text } from "./schema.ts";
+import { flag, integer, list, object, optional, string } from "./schema.ts";
 
 const signerSchema = object("One signer.", {
-  name: text("Name of the signer in evidence.", { format: "name" }),
-  key: optional(text("The public key, as `gateway pack keys new` prints it.", { format: "public_key" })),
+  name: string("Name of the signer in evidence.", { format: "name" }),
+  key: optional(string("The public key, as `gateway pack keys new` prints it.", { format: "public_key" })),
   key_file: optional(
-    text("File with the public key in PEM, relative to this file's folder. Either this or `key`.", { format: "path" }),
+    string("File with the public key in PEM, relative to this file's folder. Either this or `key`.", {
+      format: "path",
+    }),
   ),
   identity: optional(
     object(
       "Identity that a certificate under the trusted root must name. In place of a key, or as an alternative to it.",
       {
-        issuer: text("Identity provider, exactly as in certificates.", { format: "identity_issuer" }),
+        issuer: string("Identity provider, exactly as in certificates.", { format: "identity_issuer" }),
         subject: object("Name of the signer at the identity provider: one of these.", {
-          equal: optional(text("Exactly this name.", { format: "identity_subject" })),
-          prefix: optional(text("Any name with this prefix.", { format: "identity_prefix" })),
+          equal: optional(string("Exactly this name.", { format: "identity_subject" })),
+          prefix: optional(string("Any name with this prefix.", { format: "identity_prefix" })),
         }),
       },
     ),
   ),
   not_before: optional(
-    text("Start of validity: of the key now, of the identity at the time of signing.", { format: "instant" }),
+    string("Start of validity: of the key now, of the identity at the time of signing.", { format: "instant" }),
   ),
   not_after: optional(
-    text("End of validity: of the key now, whenever it signed; of the identity at the time of signing.", {
+    string("End of validity: of the key now, whenever it signed; of the identity at the time of signing.", {
       format: "instant",
     }),
   ),
@@ -48,7 +50,7 @@ export const trustSchema = object("Trusted signers. Where both lists are given, 
     }),
   }),
   trusted_root: optional(
-    text(
+    string(
       "Sigstore TrustedRoot in JSON, relative to this file's folder: the certificates, time stamps and logs that prove an `identity`.",
       { format: "path" },
     ),
@@ -56,12 +58,12 @@ export const trustSchema = object("Trusted signers. Where both lists are given, 
   revoked: object("Revocations, which apply to every signer.", {
     digests: list(
       "Digests of extensions, as evidence names them, of their files, or of signed statements.",
-      text("One digest.", { format: "digest" }),
+      string("One digest.", { format: "digest" }),
       { default: [] },
     ),
     keys: list(
       "Key ids, as `gateway pack inspect` prints them: of signers, certificates or the trusted root.",
-      text("One key.", { format: "digest" }),
+      string("One key.", { format: "digest" }),
       { default: [] },
     ),
   }),

@@ -7,7 +7,7 @@ import type { Json } from "../action/json.ts";
 import { maxApprovals, maxTaints, modes, severities } from "../action/policy.ts";
 import { roles } from "../action/role.ts";
 import { maxPastActions } from "../action/session-state.ts";
-import { choice, flag, integer, jsonObject, list, object, optional, text } from "../config/schema.ts";
+import { enumeration, flag, integer, jsonObject, list, object, optional, string } from "../config/schema.ts";
 
 /** The schemas of every YAML file of a pack and of a plugin. */
 
@@ -15,11 +15,11 @@ const maxInteger = Number.MAX_SAFE_INTEGER;
 
 function printable(description: string, maxLength: number, options: { readonly default?: string } = {}): TString {
   const expected = `printable text of 1 to ${maxLength} characters`;
-  return text(description, { format: "printable", minLength: 1, maxLength, expected, ...options });
+  return string(description, { format: "printable", minLength: 1, maxLength, expected, ...options });
 }
 
 function timestamp(description: string): TString {
-  return text(description, { format: "timestamp" });
+  return string(description, { format: "timestamp" });
 }
 
 function anyJson(description: string, fallback: Json): TUnsafe<Json> {
@@ -44,13 +44,13 @@ const names = (description: string): TUnsafe<string | readonly string[]> =>
   });
 
 const ruleId = (description: string): TString =>
-  text(description, {
+  string(description, {
     maxLength: 128,
     pattern: "^[a-z0-9][a-z0-9-]*(\\.[a-z0-9][a-z0-9-]*)*$",
     expected: "words of a–z, 0–9 and `-`, joined by `.`",
   });
 
-const taintName = text("The taint.", { format: "taint" });
+const taintName = string("The taint.", { format: "taint" });
 
 /** The name of a pack or plugin. */
 export const extensionName = {
@@ -60,8 +60,8 @@ export const extensionName = {
 } as const;
 
 const metadataSchema = object("Identity and description.", {
-  name: text("The name.", extensionName),
-  version: text("The semantic version.", {
+  name: string("The name.", extensionName),
+  version: string("The semantic version.", {
     maxLength: 64,
     pattern: "^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(-[0-9A-Za-z.-]+)?(\\+[0-9A-Za-z.-]+)?$",
     expected: "a semantic version like `1.2.3`",
@@ -87,13 +87,13 @@ const sequence = integer("Increases with each release: a lower one is refused on
 
 /** `pack.yaml`. */
 export const packSchema = object("A policy pack.", {
-  apiVersion: choice("The version of the format.", ["gateway/v1"]),
-  kind: choice("The kind of the file.", ["PolicyPack"]),
+  apiVersion: enumeration("The version of the format.", ["gateway/v1"]),
+  kind: enumeration("The kind of the file.", ["PolicyPack"]),
   metadata: metadataSchema,
   compatibility: optional(
     object("The versions that the pack needs.", {
       gateway: optional(
-        text("The lowest version of the gateway, like `>=0.1.0`.", {
+        string("The lowest version of the gateway, like `>=0.1.0`.", {
           maxLength: 64,
           pattern: "^>=\\d+\\.\\d+\\.\\d+$",
           expected: "a lowest version like `>=0.1.0`",
@@ -102,7 +102,7 @@ export const packSchema = object("A policy pack.", {
       envelope: integer("The version of the action envelope.", { minimum: 1, maximum: 1, default: 1 }),
     }),
   ),
-  namespace: text("The prefix of all rule ids; no two packs may share one.", {
+  namespace: string("The prefix of all rule ids; no two packs may share one.", {
     maxLength: 64,
     pattern: "^[a-z0-9][a-z0-9-]*(\\.[a-z0-9][a-z0-9-]*)*$",
     expected: "words joined by `.`",
@@ -120,16 +120,16 @@ export type PackForm = Static<typeof packSchema>;
 
 /** `plugin.yaml`. */
 export const pluginSchema = object("A plugin.", {
-  apiVersion: choice("The version of the format.", ["gateway/v1"]),
-  kind: choice("The kind of the file.", ["Plugin"]),
+  apiVersion: enumeration("The version of the format.", ["gateway/v1"]),
+  kind: enumeration("The kind of the file.", ["Plugin"]),
   metadata: metadataSchema,
-  abi: choice("The interface between gateway and module.", ["gateway-plugin/1"]),
-  module: text("The file of the module.", {
+  abi: enumeration("The interface between gateway and module.", ["gateway-plugin/1"]),
+  module: string("The file of the module.", {
     maxLength: 64,
     pattern: "^[a-z0-9][a-z0-9-]*\\.wasm$",
     expected: "a file name like `plugin.wasm`",
   }),
-  digest: text("The digest of the module.", { format: "digest" }),
+  digest: string("The digest of the module.", { format: "digest" }),
   settings: settingsSchema,
   sequence,
   capabilities: list("Must be empty: there are none yet.", printable("One capability.", 64), { default: [] }),
@@ -162,8 +162,8 @@ export const matchSchema = object("The actions that the rule is about; all keys 
 export const ruleSchema = object("A rule.", {
   id: ruleId("The id; begins with the pack's namespace."),
   title: printable("The title.", 160),
-  decision: choice("The decision where the rule matches.", decisions),
-  severity: optional(choice("The severity; derived from the decision by default.", severities)),
+  decision: enumeration("The decision where the rule matches.", decisions),
+  severity: optional(enumeration("The severity; derived from the decision by default.", severities)),
   risk: optional(integer("The risk; derived from the severity by default.", { minimum: 0, maximum: 100 })),
   approvals: optional(
     object("The quorum of a review.", {
@@ -178,7 +178,7 @@ export const ruleSchema = object("A rule.", {
   unless: optional(expression("CEL: the rule does not match where it is true.")),
   message: optional(printable("The message, with `{{ CEL }}` interpolated.", 1_024)),
   remediation: optional(printable("The advice to whoever is held or blocked.", 1_024)),
-  mode: choice("`shadow` records the rule without counting it.", modes, { default: "enforce" }),
+  mode: enumeration("`shadow` records the rule without counting it.", modes, { default: "enforce" }),
   references: list("References such as OWASP and CWE.", printable("One reference.", 256), { default: [] }),
   expires: optional(timestamp("The rule matches nothing from then on.")),
   exceptions: list("The exceptions.", exceptionSchema, { default: [] }),
@@ -195,24 +195,24 @@ const count = (description: string): ReturnType<typeof integer> =>
   integer(description, { minimum: 0, maximum: maxInteger, default: 0 });
 
 const actionMembers = {
-  time: text("The time of the action.", { format: "timestamp", default: "2026-01-01T00:00:00.000Z" }),
+  time: string("The time of the action.", { format: "timestamp", default: "2026-01-01T00:00:00.000Z" }),
   tenant: label("The tenant.", "default"),
   principal: object("The principal.", {
     id: label("Its id.", "principal-v1-test"),
-    role: choice("Its role.", roles, { default: "operator" }),
+    role: enumeration("Its role.", roles, { default: "operator" }),
     key_id: label("The id of its key.", "test"),
   }),
   session: object("The session.", {
     id: label("Its id.", "session-v1-test"),
-    transport: choice("Its transport.", ["http", "sse"], { default: "http" }),
+    transport: enumeration("Its transport.", ["http", "sse"], { default: "http" }),
     label: optional(printable("Its label.", 256)),
   }),
   task: optional(printable("The task.", 256)),
-  protocol: choice("The protocol.", protocols, { default: "mcp" }),
-  phase: choice("The phase.", phases, { default: "input" }),
+  protocol: enumeration("The protocol.", protocols, { default: "mcp" }),
+  phase: enumeration("The phase.", phases, { default: "input" }),
   tool: label("The tool.", "tool"),
   target: label("The upstream.", "upstream"),
-  capability: choice("The capability.", capabilities, { default: "execute" }),
+  capability: enumeration("The capability.", capabilities, { default: "execute" }),
   arguments: anyJson("The arguments.", {}),
   continuation: optional(jsonObject("The client's continuation of an interrupted request.")),
   output: anyJson("The upstream's answer, in phase `output`.", null),
@@ -226,7 +226,7 @@ const actionMembers = {
   ticket: optional(
     object("The capability ticket presented with it.", {
       id: label("Its id.", "tkt_test"),
-      standing: choice("Its status.", ticketStandings, { default: "valid" }),
+      standing: enumeration("Its status.", ticketStandings, { default: "valid" }),
     }),
   ),
   client: object("The client.", {
@@ -273,11 +273,11 @@ export const testEnvelopeSchema = object("The action under test.", {
     "The session's earlier actions, newest first.",
     object("One of them.", {
       age,
-      protocol: choice("Its protocol.", protocols, { default: "mcp" }),
+      protocol: enumeration("Its protocol.", protocols, { default: "mcp" }),
       tool: label("Its tool.", "tool"),
       target: label("Its upstream.", "upstream"),
-      capability: choice("Its capability.", capabilities, { default: "execute" }),
-      decision: choice("The decision about it.", decisions, { default: "allow" }),
+      capability: enumeration("Its capability.", capabilities, { default: "execute" }),
+      decision: enumeration("The decision about it.", decisions, { default: "allow" }),
       dispatched: optional(flag("It was dispatched; by default where it was allowed.")),
       hosts: labels("The hosts that it reached."),
       paths: labels("The paths that it reached."),
@@ -300,7 +300,7 @@ const expectedRedactionSchema = Type.Unsafe<Static<typeof redactionMembers>>({
 });
 
 export const expectationSchema = object("The expected verdict.", {
-  decision: choice("The decision.", [...decisions, "abstain"]),
+  decision: enumeration("The decision.", [...decisions, "abstain"]),
   rules: labels("Rules with a finding."),
   not_rules: labels("Rules without a finding."),
   errors: integer("1 where the policy must fail.", { minimum: 0, maximum: 1, default: 0 }),
