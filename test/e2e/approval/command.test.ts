@@ -79,7 +79,9 @@ describe("gateway approvals", () => {
     expect([denied.code, denied.stderr]).to.deep.equal([0, `gateway: denied ${id}\n`]);
     const late = await run("rita", "approvals", "approve", id);
     expect([late.code, late.stdout]).to.deep.equal([1, ""]);
-    expect(late.stderr).to.include("409").and.to.include(`\`gateway approvals show ${id}\` says how it stands`);
+    expect(late.stderr)
+      .to.include("the approval is in another state")
+      .and.to.include(`\`gateway approvals show ${id}\` shows its state`);
     expect((await run("rita", "approvals", "show", id)).stdout).to.include('"not\\u{202e}now"');
   });
 
@@ -106,7 +108,7 @@ describe("gateway approvals", () => {
     expect(stdout).to.include("arguments are shown to reviewers only");
     expect(stdout).to.not.include("sentinel-of-the-command").and.to.not.include("gateway approvals");
     const refused = await run("vera", "approvals", "approve", id);
-    expect([refused.code, /403/.test(refused.stderr)]).to.deep.equal([1, true]);
+    expect([refused.code, /this role may not do that/.test(refused.stderr)]).to.deep.equal([1, true]);
   });
 
   it("breaks the glass, lists it, and closes it with a text or a file [R5-18]", async () => {
@@ -115,7 +117,7 @@ describe("gateway approvals", () => {
       const args = { text: from };
       const id = await world.hold(args, "deep");
       const broken = await run("adam", "approvals", "approve", id, "--break-glass", "the disk is full, deploys fail");
-      expect(broken.stderr).to.include(`\`gateway break-glass close ${id}\` says what happened`);
+      expect(broken.stderr).to.include(`\`gateway break-glass close ${id}\``);
       await world.call("deep", args);
       expect((await run("vera", "break-glass", "list")).stdout).to.include(`${id}  consumed`);
       const file = join(folder, "account.md");

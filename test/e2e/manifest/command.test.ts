@@ -88,9 +88,9 @@ expires_at: ${inSeconds(600)}
   });
 
   it("refuses a viewer, a foreign key's task and a principal of nobody", async () => {
-    expect((await run("agent", "declare", "--file", file)).stderr).to.include("answered 403");
-    expect((await run("foreign", "show", "nightly")).stderr).to.include("answered 404");
-    expect((await run("foreign", "withdraw", "nightly")).stderr).to.include("answered 404");
+    expect((await run("agent", "declare", "--file", file)).stderr).to.include("this role may not do that");
+    expect((await run("foreign", "show", "nightly")).stderr).to.include("not found");
+    expect((await run("foreign", "withdraw", "nightly")).stderr).to.include("not found");
     const { status, body } = await world.declare({ task: "x", principal: "foreign" });
     expect([status, body.detail]).to.deep.equal([
       404,
