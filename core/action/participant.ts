@@ -11,6 +11,8 @@ export interface PendingDecision {
   readonly evaluation: Evaluation;
   /** Set by the approval participant for an action that policy holds for review; null until then, and for all others. */
   review: ApprovalReservation | null;
+  /** Set once the decision is durable. */
+  isCommitted: boolean;
 }
 
 /** The part of one participant in the decision about one action. */
@@ -26,7 +28,7 @@ export interface Participation {
   /** Returns the writes committed atomically with the decision record. Called once, after every `check` passed. */
   operations?(isDispatched: boolean): readonly BatchOperation[];
   /** Called exactly once, whatever happened; `isCommitted`: the decision is durable. Must not throw. */
-  finish(isCommitted: boolean): void;
+  finish?(isCommitted: boolean): void;
 }
 
 /**

@@ -67,7 +67,7 @@ export class ActionFactory {
   /** Returns the attempt, sealed when it runs: phase `input`, or `list` for the question whether a tool may be seen. */
   make(actor: Actor, attempt: Attempt, phase: "input" | "list" = "input"): ActionEnvelope {
     const { principal } = actor;
-    const untrusted = attempt.untrusted ?? this.isUntrusted(attempt.target, attempt.tool);
+    const untrusted = attempt.untrusted ?? this.#sources.untrusted.has(attempt.target, attempt.tool);
     return checkBounds({
       version: 1,
       id: this.#newId(),

@@ -1,6 +1,6 @@
 import type { ApprovalReservation, ApprovalStep } from "../action/approval.ts";
 import { AuthorizedAction, type DurableDecision } from "../action/authorized-action.ts";
-import type { DecisionCommitHook } from "../action/commit-hook.ts";
+import type { BatchOperation, DecisionCommitHook } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Participation, PendingDecision } from "../action/participant.ts";
@@ -36,7 +36,6 @@ export async function authorize(
   log: DecisionLog,
   participations: readonly Participation[],
   pending: PendingDecision,
-  onCommitted: () => void,
 ): Promise<GateResult> {
   const { action, evaluation } = pending;
   if (evaluation.phase !== "input") throw new TypeError(`authorize: expected phase input, got ${evaluation.phase}`);
@@ -49,7 +48,7 @@ export async function authorize(
   const durable = await log.recordDecision(action, evaluation, step, commitHookOf(participations));
   // COMMIT POINT: the decision is on disk, and with it an approval is pending or used up. A crash from here on leaves a
   // decision without outcome, which recovery finds.
-  onCommitted();
+  pending.isCommitted = true;
   if (review?.kind === "granted") {
     return { permission: AuthorizedAction.authorize(action, evaluation, durable, review.grant) };
   }
@@ -70,6 +69,10 @@ function commitHookOf(participations: readonly Participation[]): DecisionCommitH
       }
       return undefined;
     },
-    operations: (isDispatched) => participations.flatMap((each) => each.operations?.(isDispatched) ?? []),
+    operations: (isDispatched) => {
+      const operations: BatchOperation[] = [];
+      for (const each of participations) operations.push(...(each.operations?.(isDispatched) ?? []));
+      return operations;
+    },
   };
 }

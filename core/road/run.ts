@@ -1,6 +1,13 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
 import type { CommitHook } from "../action/commit-hook.ts";
-import { type ActionEnvelope, freezeAction, type Outcome, type Protocol, withOutput } from "../action/envelope.ts";
+import {
+  type ActionContext,
+  type ActionEnvelope,
+  freezeAction,
+  type Outcome,
+  type Protocol,
+  withOutput,
+} from "../action/envelope.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Json } from "../action/json.ts";
@@ -78,7 +85,7 @@ export async function runAction<Reply>(
     // INVARIANT: from here on nobody sees the answer unredacted.
     const output = redactOutput(answer.output, judged.redactions);
     await commitOutcome(road, action, { status: answer.status, output }, judged, span);
-    publishRedactions(road, action.protocol, judged);
+    if (judged.redactions.length > 0) publishRedactions(road, action.protocol, judged);
     if (judged.decision !== "allow") return { kind: "withheld", evaluation: judged, approvalId };
     return { kind: "answered", reply: await answer.makeReply(output, judged.redactions), approvalId };
   } catch (cause) {
@@ -104,7 +111,7 @@ export async function evaluateAction(
 export async function judgeNotification(road: Road, action: ActionEnvelope, message: Json): Promise<Json | null> {
   const judged = await judgeOutput(road, action, message, noSpan);
   if (judged.decision !== "allow") return null;
-  publishRedactions(road, action.protocol, judged);
+  if (judged.redactions.length > 0) publishRedactions(road, action.protocol, judged);
   return redactOutput(message, judged.redactions);
 }
 
@@ -134,35 +141,34 @@ const overtaking: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["SESSION_KILLED",
 
 async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Promise<Decided> {
   const participations: Participation[] = [];
-  let isCommitted = false;
+  const contexts: (ActionContext | undefined)[] = [];
+  let pending: PendingDecision | undefined;
   try {
-    for (const each of road.participants) if (each.begin !== undefined) participations.push(each.begin(attempted));
-    const action = freezeAction(
-      attempted,
-      participations.map(({ context }) => context),
-    );
+    for (const each of road.participants) {
+      const participation = each.begin?.(attempted);
+      if (participation === undefined) continue;
+      participations.push(participation);
+      contexts.push(participation.context);
+    }
+    const action = freezeAction(attempted, contexts);
     span.setAttributes({ action });
     const evaluation = await evaluate(road, action, span);
-    const pending: PendingDecision = { action, evaluation, review: null };
-    const commit = (): Promise<GateResult> =>
-      authorize(road.log, participations, pending, () => {
-        isCommitted = true;
-      });
-    const gate = await span.run("record_decision", commit);
+    const judged: PendingDecision = { action, evaluation, review: null, isCommitted: false };
+    pending = judged;
+    const gate = await span.run("record_decision", () => authorize(road.log, participations, judged));
     for (const each of road.subscribers) each.decided?.(action, evaluation, gate.permission !== null);
     return { evaluation, gate };
   } finally {
-    for (const each of participations.toReversed()) each.finish(isCommitted);
+    for (const each of participations.toReversed()) each.finish?.(pending?.isCommitted === true);
   }
 }
 
 /** The answer of the chain, or `block` where the chain itself throws: the wall behind each policy's own. */
 async function evaluate(road: Road, action: ActionEnvelope, span: Span): Promise<Evaluation> {
-  const evaluation = await span.run(action.phase === "output" ? "judge_output" : "evaluate", async (step) => {
-    const evaluated = await evaluateOrBlock(road.policies, action, road.newId);
-    step.setAttributes({ evaluation: evaluated });
-    return evaluated;
-  });
+  const step = span.begin(action.phase === "output" ? "judge_output" : "evaluate");
+  const evaluation = await evaluateOrBlock(road.policies, action, road.newId);
+  step.setAttributes({ evaluation });
+  step.end();
   span.setAttributes({ evaluation });
   for (const each of road.subscribers) each.evaluated?.(action, evaluation, span.context);
   return evaluation;
@@ -217,8 +223,8 @@ async function commitOutcome(
         if (hook !== undefined) hooks.push(hook);
       }
     }
-    const operations: CommitHook["operations"] = () => hooks.flatMap((hook) => hook.operations());
-    await span.run("record_outcome", () => road.log.recordOutcome(action, outcome, judged, { operations }));
+    const hook = hooks.length > 1 ? joinHooks(hooks) : hooks[0];
+    await span.run("record_outcome", () => road.log.recordOutcome(action, outcome, judged, hook));
     // COMMIT POINT: the outcome is durable; the response may be given.
   } finally {
     for (const hook of hooks) hook.end();
@@ -226,8 +232,11 @@ async function commitOutcome(
   for (const each of road.subscribers) each.finished?.(action, outcome, judged);
 }
 
+function joinHooks(hooks: readonly CommitHook[]): Pick<CommitHook, "operations"> {
+  return { operations: () => hooks.flatMap((hook) => hook.operations()) };
+}
+
 function publishRedactions(road: Road, protocol: Protocol, { redactions }: Evaluation): void {
-  if (redactions.length === 0) return;
   for (const each of road.subscribers) each.redacted?.(protocol, redactions.length);
 }
 

@@ -72,7 +72,7 @@ interface Judged {
 
 function take({ action, judged, output }: Judged): void {
   const visit = world.watch.begin(action);
-  visit.applyVerdict({ action, evaluation: judged, review: null });
+  visit.applyVerdict({ action, evaluation: judged, review: null, isCommitted: false });
   world.killSwitch.check(action);
   visit.operations(true);
   visit.finish();

@@ -9,6 +9,7 @@ import { Approvals, type ApprovalsOptions } from "../../core/approval/approvals.
 import { approvalParticipant } from "../../core/approval/participant.ts";
 import { authorize, type GateResult } from "../../core/road/authorize.ts";
 import { LedgerWorld, makeEvaluation } from "./ledger-world.ts";
+import { pendingOf } from "./road-world.ts";
 
 /** A reviewer of tenant `acme`, or of another. */
 export function reviewer(name: string, role: Role = "operator", tenant = "acme"): Principal {
@@ -93,18 +94,13 @@ export class ApprovalWorld {
     const judged = evaluation ?? makeEvaluation(action, "review");
     const participation = approvalParticipant(this.approvals.queue).begin?.(action);
     if (participation === undefined) throw new Error("expected the approvals to take part");
-    let isCommitted = false;
-    const commit = async (): Promise<GateResult> => {
-      try {
-        const pending = { action, evaluation: judged, review: null };
-        return await authorize(this.ledger.ledger, [participation], pending, () => {
-          isCommitted = true;
-        });
-      } finally {
-        participation.finish(isCommitted);
-      }
-    };
-    const gated = await commit();
+    const pending = pendingOf(action, judged);
+    let gated: GateResult;
+    try {
+      gated = await authorize(this.ledger.ledger, [participation], pending);
+    } finally {
+      participation.finish?.(pending.isCommitted);
+    }
     if (gated.permission !== null) await this.ledger.ledger.recordOutcome(action, { status: "success", output: {} });
     return attempted(gated);
   }

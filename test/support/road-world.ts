@@ -12,7 +12,7 @@ export function pendingOf(
   evaluation: Evaluation,
   review: ApprovalReservation | null = null,
 ): PendingDecision {
-  return { action, evaluation, review };
+  return { action, evaluation, review, isCommitted: false };
 }
 
 /** The action as policy sees it, with the context of one participant. */
