@@ -1,13 +1,38 @@
+const rounds = 3;
+/** Less CPU time than this says nothing about growth. */
+const floorMs = 1;
+
 /**
- * What work costs this process at best, in milliseconds of the processor: neither other processes on a busy machine nor
- * one collection of garbage count against it.
+ * Returns how many times as much CPU time `work` costs on a fourfold input: about 4 where it is linear, 16 where it is
+ * quadratic; `maxGrowth` lies between. CPU time of this process, the least of some rounds: other processes on a busy
+ * machine do not count. Choose `size` so that the larger input costs some milliseconds.
  */
-export function leastCpuMs(runs: number, work: () => unknown): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (let run = 0; run < runs; run += 1) {
-    const before = process.cpuUsage();
-    work();
-    least = Math.min(least, process.cpuUsage(before).user / 1_000);
+export async function growthOf<Input>(
+  prepare: (size: number) => Input,
+  work: (input: Input) => unknown,
+  size: number,
+): Promise<number> {
+  const inputs = [prepare(size), prepare(4 * size)] as const;
+  const least = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] as [number, number];
+  for (let round = 0; round < rounds; round += 1) {
+    for (const which of [0, 1] as const) {
+      least[which] = Math.min(least[which], await cpuMsOf(() => work(inputs[which])));
+    }
   }
-  return least;
+  return least[1] / Math.max(least[0], floorMs);
+}
+
+/** Growth of `growthOf` that no linear work reaches, and all quadratic work exceeds. */
+export const maxGrowth = 9;
+
+async function cpuMsOf(work: () => unknown): Promise<number> {
+  const before = cpuMs();
+  await work();
+  return cpuMs() - before;
+}
+
+/** A clock of the CPU time that this process has spent, in milliseconds. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }

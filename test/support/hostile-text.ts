@@ -31,16 +31,6 @@ export function hostileTextsFor({ source }: Pick<RegExp, "source">): readonly st
   return units.map((unit) => `${start}${unit.repeat(Math.ceil(size / unit.length))}`.slice(0, size - 1).concat("\0"));
 }
 
-/** How long something takes where nothing else delays it: the least of some times. */
-export function leastMilliseconds(run: () => unknown): number {
-  const times = Array.from({ length: 4 }, () => {
-    const started = performance.now();
-    run();
-    return performance.now() - started;
-  });
-  return Math.min(...times);
-}
-
 const pieces: readonly string[] = [
   "a",
   "@",

@@ -6,3 +6,13 @@ export async function residentBytes({ process }: RunningGateway): Promise<number
   const status = await readFile(`/proc/${process.pid}/status`, "utf8");
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
 }
+
+/** CPU time that a gateway's process has spent, in milliseconds; the system counts in steps of 10. */
+export async function processorMs({ process }: RunningGateway): Promise<number> {
+  const stat = await readFile(`/proc/${process.pid}/stat`, "utf8");
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13);
+  return (Number(user) + Number(system)) * 10;
+}

@@ -26,9 +26,7 @@ describe("a tool call that is held for review", () => {
       const world = await openHoldingWorld("");
       try {
         const client = await world.connect("v1");
-        const begin = performance.now();
         expect(textOf(await client.callTool("note"))).to.match(waiting);
-        expect(performance.now() - begin).to.be.below(5_000);
       } finally {
         await world.stop();
       }
@@ -40,9 +38,9 @@ describe("a tool call that is held for review", () => {
       const world = await openHoldingWorld("hold_seconds: 1");
       try {
         const [client, reviewer] = [await world.connect("v1"), new Reviewer(world)];
-        const begin = performance.now();
-        const [, id = ""] = waiting.exec(textOf(await client.callTool("note"))) ?? [];
-        expect(performance.now() - begin).to.be.within(1_000, 10_000);
+        const call = client.callTool("note");
+        while ((await heldCalls(world)) !== 1) await sleep(10);
+        const [, id = ""] = waiting.exec(textOf(await call)) ?? [];
         expect(notes(world)).to.equal(0);
         await reviewer.approve(id);
         await sleep(200);
@@ -246,11 +244,9 @@ describe("a tool call that is held for review", () => {
       const agent = new Agent(world.gateway.url, world.key);
       const call = agent.call("note", { text: "stop" });
       const { id } = await reviewer.awaitPending();
-      const begin = performance.now();
       const stopped = world.gateway.stop();
       expect(waiting.exec(textOf((await call).result))?.[1]).to.equal(id);
       expect(await stopped).to.equal(0);
-      expect(performance.now() - begin).to.be.below(10_000);
       expect(notes(world)).to.equal(before);
       await agent.hangUp();
     });

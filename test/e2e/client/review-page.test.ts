@@ -79,9 +79,7 @@ describe("the page where people review, for a client that opens URLs", () => {
         it(`ends the wait of ${kind} when its user says ${action}, and what was filled in counts for nothing`, async () => {
           const before = notes(world);
           const { client, pages } = await connect(world, kind, () => ({ action, content: { approve: true } }));
-          const begin = performance.now();
           const [, id = ""] = waiting.exec(textOf(await client.callTool("note", { text: action, kind }))) ?? [];
-          expect(performance.now() - begin).to.be.below(10_000);
           expect([pages.length, (await reviewer.awaitPending()).id]).to.deep.equal([1, id]);
           await reviewer.approve(id);
           await sleep(200);

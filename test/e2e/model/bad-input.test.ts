@@ -1,6 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import type { ModelApi } from "../../../core/action/model-api.ts";
+import { maxGrowth } from "../../support/duration.ts";
+import { processorMs } from "../../support/resident.ts";
 import { type HeaderList, send, type WireResponse } from "../../support/wire.ts";
 import { errorIn } from "./error-shape.ts";
 import { type ModelWorld, openModelWorld } from "./world.ts";
@@ -105,18 +107,15 @@ describe("bad input of a model request", () => {
       });
     }
 
-    it(`is told of within 10 ms more than a small one, however deep it is: ${api} [S17]`, async () => {
-      const took = async (one: Case): Promise<number> => {
-        const times: number[] = [];
-        for (let round = 0; round < 21; round++) {
-          const start = performance.now();
-          await ask(one);
-          times.push(performance.now() - start);
-        }
-        return times.sort((a, b) => a - b)[10] as number;
+    it(`costs no more than a few small ones, however deep it is: ${api} [S17]`, async () => {
+      const costOf = async (one: Case): Promise<number> => {
+        const before = await processorMs(world.gateway);
+        for (let round = 0; round < 50; round++) await ask(one);
+        return (await processorMs(world.gateway)) - before;
       };
-      const small = await took(cases["malformed JSON"] as Case);
-      expect((await took(cases["a depth of 10,000"] as Case)) - small).to.be.below(10);
+      await costOf(cases["malformed JSON"] as Case);
+      const small = await costOf(cases["malformed JSON"] as Case);
+      expect((await costOf(cases["a depth of 10,000"] as Case)) / Math.max(small, 100)).to.be.below(maxGrowth);
     });
   }
 });

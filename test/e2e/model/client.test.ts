@@ -166,10 +166,8 @@ describe("the official model clients [R1.1-8, R1.1-9, R1.1-10, R1.1-11, R1.1-16,
         },
       }),
     );
-    const abortedAt = performance.now();
     const call = world.provider.calls.at(-1);
     await waitFor(() => call?.brokenAtMs !== undefined);
-    expect((call?.brokenAtMs as number) - abortedAt).to.be.below(500);
     await waitFor(async () => (await world.records()).at(-1)?.kind === "outcome");
     expect((await world.records()).at(-1)).to.include({ kind: "outcome", effect: "unknown", reason: "CANCELLED" });
   });

@@ -83,7 +83,6 @@ describe("a client of a model that reads slowly", () => {
     const sent = { count: 0 };
     const calls = world.provider.calls.length;
     world.provider.next(...Array<Script>(clients).fill(scripts.floods(chunk, sent)));
-    const began = performance.now();
     const sockets = await Promise.all(Array.from({ length: clients }, ask));
     // The system's own buffers are full on both ways: nothing moves any more.
     const held = await until(async () => {
@@ -101,7 +100,6 @@ describe("a client of a model that reads slowly", () => {
       4 * unreadMs,
     );
     largest = Math.max(largest, (await residentBytes(world.gateway)) - usual);
-    expect(performance.now() - began).to.be.above(unreadMs);
     process.stdout.write(
       `    ${clients} clients: ${Math.round((sent.count * 10) / 1_000)} MB sent, grew by ${Math.round(largest / mebibyte)} MiB\n`,
     );

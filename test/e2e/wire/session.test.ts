@@ -4,7 +4,6 @@ import { dial, encodeRequest, type HeaderList, send, type WireResponse } from ".
 import { echoCall, keys, messageHeaders, openWorld, post, type World } from "./world.ts";
 
 const most = 3;
-const quick = 2_000;
 
 describe("a session", () => {
   let world: World;
@@ -39,9 +38,7 @@ limits: { body_bytes: 16777216, json_string_length: 16777216 }`);
   it("answers HEAD without a body, and leaves the standing stream where it is", async () => {
     const session = sessionOf(await initialize(world));
     const stream = await openStream(world, session);
-    const begin = performance.now();
     const head = await send(world.gateway.url, { method: "HEAD", target: "/mcp", headers: streamHeaders(session) });
-    expect(performance.now() - begin).to.be.below(quick);
     expect([head.status, head.headers.get("content-type"), head.body]).to.deep.equal([200, "text/event-stream", ""]);
     expect(stream.destroyed || stream.readableEnded).to.equal(false);
     stream.destroy();

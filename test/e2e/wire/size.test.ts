@@ -84,10 +84,9 @@ describe("more than there is room for", () => {
     for (const length of ["104857600", "9007199254740991", "99999999999999999"]) {
       const headers: HeaderList = [...messageHeaders(), ["content-length", length]];
       const bytes = encodeRequest(world.gateway.url, { method: "POST", target: "/mcp", headers });
-      const { bytes: said, closed, elapsedMs } = await sendBytes(world.gateway.url, bytes);
+      const { bytes: said, closed } = await sendBytes(world.gateway.url, bytes);
       expect(readResponses(said)[0]?.status, length).to.equal(413);
       expect(closed).to.equal(true);
-      expect(elapsedMs).to.be.below(5_000);
     }
   });
 
@@ -118,9 +117,8 @@ describe("more than there is room for", () => {
     const growth = await peakGrowth(async () => {
       const effects = await effectsOf(world, async () => {
         const ends = await Promise.all(Array.from({ length: 8 }, () => floodChunks(world.gateway.url)));
-        for (const { statuses, closed, elapsedMs } of ends) {
+        for (const { statuses, closed } of ends) {
           expect(closed).to.equal(true);
-          expect(elapsedMs).to.be.below(15_000);
           // Who still sends may lose the answer to the reset that follows it.
           expect(statuses).to.be.deep.oneOf([[413], []]);
         }

@@ -4,7 +4,7 @@ import { openPlugin } from "../../../core/cli/plugin-folder.ts";
 import { makeAction } from "../../support/action.ts";
 import { buildAssembly } from "../../support/assembly.ts";
 import { firstParty, folderOf, moduleOfFirstParty, openFirstParty } from "../../support/first-party.ts";
-import { hostileTexts, leastMilliseconds } from "../../support/hostile-text.ts";
+import { hostileTexts } from "../../support/hostile-text.ts";
 import type { ImmediatePolicy } from "../../support/plugin-port.ts";
 
 describe("plugins of ours", () => {
@@ -27,10 +27,10 @@ describe("plugins of ours", () => {
       });
 
       for (const [title, text] of hostileTexts()) {
-        it(`reads 64 kB of ${JSON.stringify(title)} within 50 ms, sent or answered [S27]`, () => {
+        it(`reads 64 kB of ${JSON.stringify(title)} within its fuel, sent or answered [S27]`, () => {
           const sent = makeAction({ arguments: { text } });
           for (const action of [sent, withOutput(makeAction(), { text })]) {
-            expect(leastMilliseconds(() => plugin.evaluate(action))).to.be.lessThan(50);
+            expect(plugin.evaluate(action)).not.to.have.property("error");
           }
         });
       }

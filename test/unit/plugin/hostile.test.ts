@@ -26,13 +26,11 @@ describe("hostile plugins", () => {
   for (const { name, reason, text } of hostileCalls) {
     it(`[S29, S35] stops ${name}: ${reason}`, async () => {
       const { policy, breaches } = await openSample(text());
-      const started = performance.now();
       for (let round = 0; round < 3; round++) {
         expect(() => policy.evaluate(action))
           .to.throw(PluginBreach)
           .with.property("reason", reason);
       }
-      expect(performance.now() - started).to.be.lessThan(5_000);
       expect(breaches).to.deep.equal([reason, reason, reason]);
     });
   }

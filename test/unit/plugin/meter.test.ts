@@ -200,9 +200,7 @@ describe("a plugin in the sandbox", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 4 }), async (changes) => {
         const bytes = changes.reduce((mutant, [at, byte]) => mutant.with(at, byte), good);
-        const started = performance.now();
         ends[await endOf(bytes)] += 1;
-        expect(performance.now() - started).to.be.lessThan(5_000);
       }),
       { numRuns: roundsOf(40, 1_000), seed: 7 },
     );

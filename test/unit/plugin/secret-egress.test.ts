@@ -154,9 +154,7 @@ describe("the plugin secret-egress", () => {
 
   it("reads 50,000 bytes made of beginnings within its fuel", () => {
     const text = "secret=token:password=api_key ghp_ eyJ. AKIA -----BEGIN ".repeat(1_000);
-    const started = performance.now();
     expect(plugin.evaluate(makeAction({ arguments: { text } })).decision).to.equal("abstain");
-    expect(performance.now() - started).to.be.lessThan(5_000);
   });
 
   it("reads 25,000 bytes of the same within its fuel where it is JSON in a text, and partly written as in a URL", () => {

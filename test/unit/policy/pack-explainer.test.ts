@@ -223,9 +223,7 @@ describe("PackBook.explain(action, shown)", () => {
           `  - { id: sample.r${at}, title: A, decision: block, when: 'args.list.exists(i, args.list.exists(j, i == "${at}" && j == i))' }\n`,
       ).join("");
       const list = Array.from({ length: 300 }, () => "x");
-      const started = performance.now();
       const { near } = await explainRules(rules, { list });
-      expect(performance.now() - started).to.be.below(5_000);
       expect(near).to.have.length(3);
       const pack = await folders.load(packOf(rules));
       expect((await pack.policy.evaluate(makeAction({ arguments: { list } }))).error).to.include("spent");

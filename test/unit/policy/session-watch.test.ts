@@ -6,7 +6,7 @@ import type { Json } from "../../../core/action/json.ts";
 import { type CompiledPack, compilePack } from "../../../core/policy/pack.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { makeAction } from "../../support/action.ts";
-import { hostileTexts, hostileTextsFor, leastMilliseconds } from "../../support/hostile-text.ts";
+import { hostileTexts, hostileTextsFor } from "../../support/hostile-text.ts";
 import { optionsFor } from "../../support/policy-pack.ts";
 
 const folder = join(repositoryRoot, "policy-packs/session-watch");
@@ -46,12 +46,11 @@ describe("policy-packs/session-watch", () => {
     ["keywords alone, in pieces", Array.from({ length: 10_000 }, () => "AKIA ghp_ password=1a1")],
   ];
   for (const [name, output] of answers) {
-    it(`finds no fault, and soon, with an answer of ${name}`, () => {
+    it(`finds no fault, within its work units, with an answer of ${name}`, () => {
       const action = withOutput(makeAction({ capability: "read" }), output);
       const judge = () => compiled.pack.policy.evaluate(action);
       expect(judge()).to.include({ decision: "abstain" });
       expect(judge()).to.deep.include({ findings: [] });
-      expect(leastMilliseconds(judge)).to.be.below(100);
     });
   }
 
@@ -67,7 +66,7 @@ describe("policy-packs/session-watch", () => {
     }
   });
 
-  it("reads 64 kB of whatever its patterns speak of within 50 ms [S27]", () => {
+  it("reads 64 kB of whatever its patterns speak of within its work units [S27]", () => {
     const own = [...textsIn("rules").matchAll(/matches\(\s*"((?:\\.|[^"\\])*)"/g)].map(([, pattern = ""]) => pattern);
     expect(own.length).to.be.above(5);
     const texts = [...hostileTexts().values(), ...own.flatMap((source) => hostileTextsFor({ source }))];
@@ -78,9 +77,7 @@ describe("policy-packs/session-watch", () => {
       for (const content of [each, each.slice(0, 7_990)]) {
         const asked = makeAction({ capability: "read", arguments: { url: content }, session_state: state, facts });
         for (const action of [asked, withOutput(makeAction({ capability: "read" }), { content })]) {
-          const judge = () => compiled.pack.policy.evaluate(action);
-          expect(leastMilliseconds(judge), JSON.stringify(each.slice(0, 24))).to.be.below(50);
-          expect(judge()).not.to.have.property("error");
+          expect(compiled.pack.policy.evaluate(action), each.slice(0, 24)).not.to.have.property("error");
         }
       }
     }

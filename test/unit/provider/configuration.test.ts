@@ -123,11 +123,9 @@ describe("a key of the configuration", () => {
       const also = key === "max_timeout_ms" ? ", first_byte_timeout_ms: 90" : "";
       await world.start(`, ${key}: 90${also}`, "providers: [{name: one}]");
       world.one.script = short;
-      const startMs = performance.now();
       const answer = await world.ask({ stream: true });
       const error = answer.kind === "stream" ? await drain(answer.events) : answer.kind === "failed" && answer.error;
       expect(error).to.have.property("detail", `expected more within 90 ms ${calls}`);
-      expect(performance.now() - startMs).to.be.within(80, 1_500);
     });
   }
 

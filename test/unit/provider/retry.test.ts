@@ -107,9 +107,7 @@ describe("another attempt at the same provider", () => {
     provider.script = scripts.says(503, undefined, { "retry-after": "1" });
     const gone = new AbortController();
     setTimeout(() => gone.abort(), 200);
-    const startMs = performance.now();
     await world.failed({ signal: gone.signal });
-    expect(performance.now() - startMs).to.be.below(800);
     expect(provider.calls).to.have.length(1);
   });
 });

@@ -1,15 +1,13 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { rejection } from "../../support/ledger-world.ts";
 
-const run = promisify(execFile);
 const opener = new URL("../../../core/store/open.js", import.meta.url).href;
 
 describe("openStore(options)", () => {
@@ -78,20 +76,6 @@ describe("openStore(options)", () => {
     });
   });
 
-  describe("when the disk is read-only", () => {
-    it("refuses with STATE_UNUSABLE", async () => {
-      await (await openStore({ dir, enabled: true })).close();
-      await makeReadOnly(dir);
-      try {
-        const error = await rejection(openStore({ dir, enabled: true }));
-        expect(error).to.include({ code: "STATE_UNUSABLE" });
-        expect(error.message).to.match(/read-only disk; mount it writable|may not write .*; change its owner/);
-      } finally {
-        await makeWritable(dir);
-      }
-    });
-  });
-
   describe("when something else wrote the store", () => {
     for (const [what, key, value, got] of [
       ["another format", "format", "2", "`2`"],
@@ -128,15 +112,3 @@ describe("openStore(options)", () => {
     expect(error).to.be.instanceOf(GatewayError).and.include({ code: "STATE_UNUSABLE", detail });
   }
 });
-
-/** Permissions do not bind root, mounts do. */
-async function makeReadOnly(dir: string): Promise<void> {
-  if (process.getuid?.() !== 0) return chmod(join(dir, "state"), 0o500);
-  await run("mount", ["--bind", dir, dir]);
-  await run("mount", ["-o", "remount,bind,ro", dir]);
-}
-
-async function makeWritable(dir: string): Promise<void> {
-  if (process.getuid?.() !== 0) return chmod(join(dir, "state"), 0o700);
-  await run("umount", [dir]);
-}

@@ -145,18 +145,20 @@ describe("UpstreamGroup", () => {
     });
 
     it("lets nobody wait twice for an upstream that hangs", async () => {
-      const { fleet } = openFleet([
+      const { fleet, events } = openFleet([
         hostile("hang", { name: "a", startTimeoutMs: 500, protocol: "legacy" }),
         listing([tool("good")], { name: "b" }),
       ]);
       const group = fleet.group(scope());
       expect((await group.tools()).map(({ name }) => name)).to.deep.equal(["good"]);
-      const start = performance.now();
+      const started = (): number =>
+        events.filter((event) => event.kind === "upstream_output_logged" && event.upstream === "a").length;
+      const before = started();
       expect((await group.open()).map(({ upstream }) => upstream)).to.deep.equal(["b"]);
       expect((await fleet.group(scope()).open()).map(({ upstream }) => upstream)).to.deep.equal(["b"]);
       expect(await group.tool("good")).to.deep.include({ upstream: "b" });
       await group.tools();
-      expect(performance.now() - start).to.be.lessThan(400);
+      expect(started()).to.equal(before);
     });
 
     it("keeps the last good list of an upstream that fails later", async () => {
@@ -299,7 +301,7 @@ describe("UpstreamFleet", () => {
   });
 
   it("leaves no process behind that was still starting", async () => {
-    const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 10_000, protocol: "legacy" })]);
+    const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 600_000, protocol: "legacy" })]);
     const opening = fault(call(fleet.group(scope()), "echo"));
     await until(() => events.some(({ kind }) => kind === "upstream_output_logged"));
     await fleet.close();
@@ -308,14 +310,12 @@ describe("UpstreamFleet", () => {
 
   for (const connection of ["session", "shared"] as const) {
     it(`gives up a ${connection} connection that is being opened, and tries no other era, when it is closed`, async () => {
-      const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 10_000, connection })]);
+      const { fleet, events } = openFleet([hostile("hang", { startTimeoutMs: 600_000, connection })]);
       const opening = fault(call(fleet.group(scope({ era: "modern" })), "echo"));
       const started = (): number =>
         events.filter((event) => event.kind === "upstream_output_logged" && event.line === "second line").length;
       await until(() => started() === 1);
-      const begin = performance.now();
       await fleet.close();
-      expect(performance.now() - begin).to.be.below(1_500);
       expect(await opening).to.equal("STOPPING the gateway is stopping");
       await new Promise((resolve) => setTimeout(resolve, 200));
       expect(started()).to.equal(1);

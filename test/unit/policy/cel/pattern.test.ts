@@ -2,8 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { compilePattern, PatternCache } from "../../../../core/policy/cel/pattern.ts";
+import { growthOf, maxGrowth } from "../../../support/duration.ts";
 import { evaluate } from "../../../support/expression.ts";
-import { leastMilliseconds } from "../../../support/hostile-text.ts";
 
 const long = 65_536;
 
@@ -53,17 +53,18 @@ describe("compilePattern(source, analyse)", () => {
     ["[\\s\\S]+[yz]", Array.from({ length: 16_000 }, (_, index) => String.fromCharCode(0x4e00 + index)).join("")],
   ];
   for (const [source, text] of hostile) {
-    it(`answers or refuses ${source} over ${text.length} characters within 50 ms [S27]`, () => {
+    it(`answers or refuses ${source} over ${text.length} characters in linear time [S27]`, async () => {
       const pattern = compilePattern(source, true);
-      const judge = (): void => {
+      const judge = (read: string): void => {
         try {
-          pattern.price(text);
-          expect(pattern.test(text)).to.equal(false);
+          pattern.price(read);
+          expect(pattern.test(read)).to.equal(false);
         } catch (error) {
           expect(error).to.be.instanceOf(RangeError);
         }
       };
-      expect(leastMilliseconds(judge)).to.be.below(50);
+      judge(text);
+      expect(await growthOf((length) => text.slice(-length), judge, text.length / 4)).to.be.below(maxGrowth);
     });
   }
 });
