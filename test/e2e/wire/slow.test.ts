@@ -75,7 +75,8 @@ describe("slow peers", () => {
     await sleep(100);
     socket.destroy();
     await sleep(500);
-    expect(await other.stop()).to.equal(0);
+    expect(await other.gateway.stop()).to.equal(0);
+    await other.upstream.stop();
   });
 });
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mock } from "node:test";
-import { setImmediate } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { expect } from "chai";
 import { type Delivery, SpanQueue } from "../../../../core/observe/otlp/sender.ts";
@@ -97,7 +97,7 @@ describe("SpanQueue", () => {
         isOver = true;
       });
       mock.timers.tick(2_999);
-      await setImmediate();
+      await nextTurn();
       expect(isOver).to.equal(false);
       mock.timers.tick(1);
       await over;
