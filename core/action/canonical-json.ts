@@ -21,12 +21,10 @@ function isOrdered(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null) return value === null || typeof value === "boolean";
-  if (!Array.isArray(value)) return isOrderedObject(value);
-  for (const member of value) if (!isOrdered(member)) return false;
-  return true;
-}
-
-function isOrderedObject(value: object): boolean {
+  if (Array.isArray(value)) {
+    for (const member of value) if (!isOrdered(member)) return false;
+    return true;
+  }
   let before = "";
   for (const [key, member] of Object.entries(value)) {
     if (key < before || !key.isWellFormed() || !isOrdered(member)) return false;

@@ -11,20 +11,21 @@ const maxOfAll = 65_536;
  * something was too long to be searched in full. The cost is bounded for any input.
  */
 export function findActionFacts(args: Json): ActionFacts {
-  const hosts = new HostFinder();
-  const paths = new PathFinder();
+  const hosts = newHostSearch();
+  const paths = newPathSearch();
   let left = maxOfAll;
   let cut = false;
   for (const text of textsIn(args)) {
     const seen = text.slice(0, Math.min(maxOfText, left));
     cut ||= seen.length < text.length;
     left -= seen.length;
-    hosts.look(seen);
-    paths.look(seen);
+    searchHosts(hosts, seen);
+    searchPaths(paths, seen);
     if (left === 0) break;
   }
-  const [found, foundPaths] = [hosts.facts(), paths.facts()];
-  return { hosts: found.items, paths: foundPaths.items, more: cut || left === 0 || found.more || foundPaths.more };
+  const found = foundPaths(paths);
+  const more = cut || left === 0 || hosts.found.more || found.more;
+  return { hosts: [...hosts.found.items.values()], paths: found.items, more };
 }
 
 function* textsIn(root: Json): Iterable<string> {
@@ -67,15 +68,15 @@ const maxCommand = 1_024;
  * there are more. Linear, at any depth that `JSON.stringify` can write.
  */
 export function findArgumentFacts(args: Json): ArgumentFacts {
-  const hosts = new HostFinder();
-  const paths = new PathFinder();
-  const commands = new FactSet<readonly string[]>();
+  const hosts = newHostSearch();
+  const paths = newPathSearch();
+  const commands: FactSet<readonly string[]> = { items: new Map(), more: false };
   let maxField: ArgumentFacts["maxField"];
   for (const place of placesIn(args)) {
     const { value, pointer, name } = place;
     for (const text of typeof value === "string" ? [name, value] : [name]) {
-      hosts.look(text);
-      paths.look(text);
+      searchHosts(hosts, text);
+      searchPaths(paths, text);
     }
     if (isCommand(place)) addCommand(value as readonly string[], commands);
     if (typeof value !== "string") continue;
@@ -83,7 +84,7 @@ export function findArgumentFacts(args: Json): ArgumentFacts {
     if (bytes > (maxField?.bytes ?? -1)) maxField = { pointer, bytes };
   }
   const bytes = Buffer.byteLength(JSON.stringify(args));
-  return { hosts: hosts.facts(), paths: paths.facts(), commands: commands.facts(), maxField, bytes };
+  return { hosts: factsOf(hosts.found), paths: foundPaths(paths), commands: factsOf(commands), maxField, bytes };
 }
 
 /** Every value in a value, itself first, in order. */
@@ -117,8 +118,8 @@ function isCommand({ name, value }: Place): boolean {
 
 function addCommand(words: readonly string[], commands: FactSet<readonly string[]>): void {
   const length = words.length > maxWords ? Number.POSITIVE_INFINITY : words.join(" ").length;
-  if (length > maxCommand) commands.markIncomplete();
-  else commands.add(JSON.stringify(words), words);
+  if (length > maxCommand) commands.more = true;
+  else addFact(commands, JSON.stringify(words), words);
 }
 
 /** Facts of one kind, each once. */
@@ -130,31 +131,26 @@ export interface Facts<T> {
 
 const maxFacts = 20;
 
-/** Collects the first twenty different facts, and records whether it left any out. */
-class FactSet<T> {
-  readonly #items = new Map<string, T>();
-  #more = false;
+/** The first twenty different facts, each under a key that is equal for equal facts. */
+interface FactSet<T> {
+  readonly items: Map<string, T>;
+  /** True where a fact is left out: beyond twenty, too long, or too expensive to find. */
+  more: boolean;
+}
 
-  /** True once further facts would change nothing. */
-  get isFull(): boolean {
-    return this.#more && this.#items.size === maxFacts;
-  }
+function addFact<T>(facts: FactSet<T>, key: string, fact: T): void {
+  if (facts.items.has(key)) return;
+  if (facts.items.size === maxFacts) facts.more = true;
+  else facts.items.set(key, fact);
+}
 
-  /** `key` is equal for equal facts. */
-  add(key: string, fact: T): void {
-    if (this.#items.has(key)) return;
-    if (this.#items.size === maxFacts) this.#more = true;
-    else this.#items.set(key, fact);
-  }
+/** Returns true once further facts would change nothing. */
+function isFull({ more, items }: FactSet<unknown>): boolean {
+  return more && items.size === maxFacts;
+}
 
-  /** Records that a fact is left out because it is too long or too expensive to find. */
-  markIncomplete(): void {
-    this.#more = true;
-  }
-
-  facts(): Facts<T> {
-    return { items: [...this.#items.values()], more: this.#more };
-  }
+function factsOf<T>({ items, more }: FactSet<T>): Facts<T> {
+  return { items: [...items.values()], more };
 }
 
 const maxHost = 255;
@@ -167,47 +163,47 @@ const authority = /[^\s\\/?#]*/y;
 /** Characters that end a host in running text, but may be part of a user name: `https://good.example;@evil.example`. */
 const punctuation = /["'`<>,;|(){}=]/;
 
-/** Collects the hosts of URLs in texts. */
-class HostFinder {
-  readonly #hosts = new FactSet<string>();
-  readonly #tried = new Set<string>();
+/** A search for the hosts of URLs in texts. */
+interface HostSearch {
+  readonly found: FactSet<string>;
+  readonly tried: Set<string>;
+}
 
-  /** Looks for the host of the text as one URL, as any client would read it, and of every `scheme://host` in it. */
-  look(text: string): void {
-    // `https:host` and `ht\ntps:\\host` are URLs too.
-    const colon = text.indexOf(":");
-    if (colon === -1 || this.#hosts.isFull) return;
-    if (colon <= maxScheme && text.length <= maxUrl) this.#try(text);
-    for (let mark = text.indexOf("://"); mark !== -1 && !this.#hosts.isFull; mark = text.indexOf("://", mark + 3)) {
-      const start = schemeStart(text, mark);
-      authority.lastIndex = mark + 3;
-      authority.test(text);
-      if (start < mark) this.#tryReadings(text.slice(start, authority.lastIndex));
-    }
-  }
+function newHostSearch(): HostSearch {
+  return { found: { items: new Map(), more: false }, tried: new Set() };
+}
 
-  facts(): Facts<string> {
-    return this.#hosts.facts();
+/** Looks for the host of the text as one URL, as any client would read it, and of every `scheme://host` in it. */
+function searchHosts(search: HostSearch, text: string): void {
+  // `https:host` and `ht\ntps:\\host` are URLs too.
+  const colon = text.indexOf(":");
+  if (colon === -1 || isFull(search.found)) return;
+  if (colon <= maxScheme && text.length <= maxUrl) tryUrl(search, text);
+  for (let mark = text.indexOf("://"); mark !== -1 && !isFull(search.found); mark = text.indexOf("://", mark + 3)) {
+    const start = schemeStart(text, mark);
+    authority.lastIndex = mark + 3;
+    authority.test(text);
+    if (start < mark) tryReadings(search, text.slice(start, authority.lastIndex));
   }
+}
 
-  /** A client that is given the whole goes to the host behind the last `@`; other readers stop at punctuation. */
-  #tryReadings(url: string): void {
-    const end = url.search(punctuation);
-    if (end === -1 || url.includes("@", end)) this.#try(url);
-    if (end !== -1) this.#try(url.slice(0, end));
-  }
+/** A client that is given the whole goes to the host behind the last `@`; other readers stop at punctuation. */
+function tryReadings(search: HostSearch, url: string): void {
+  const end = url.search(punctuation);
+  if (end === -1 || url.includes("@", end)) tryUrl(search, url);
+  if (end !== -1) tryUrl(search, url.slice(0, end));
+}
 
-  #try(url: string): void {
-    if (this.#tried.has(url)) return;
-    if (url.length > maxUrl || this.#tried.size === maxTries) {
-      this.#hosts.markIncomplete();
-      return;
-    }
-    this.#tried.add(url);
-    const host = URL.canParse(url) ? new URL(url).host : "";
-    if (host.length > maxHost) this.#hosts.markIncomplete();
-    else if (host !== "") this.#hosts.add(host, host);
+function tryUrl({ found, tried }: HostSearch, url: string): void {
+  if (tried.has(url)) return;
+  if (url.length > maxUrl || tried.size === maxTries) {
+    found.more = true;
+    return;
   }
+  tried.add(url);
+  const host = URL.canParse(url) ? new URL(url).host : "";
+  if (host.length > maxHost) found.more = true;
+  else if (host !== "") addFact(found, host, host);
 }
 
 /** Returns the offset at which the scheme before `mark` begins; `mark` where there is none. */
@@ -228,46 +224,48 @@ const betweenWords = "\t\n\v\f\r \u00a0\"'`<>|;&(){}=,@";
 const isBetween = new Uint8Array(256);
 for (const character of betweenWords) isBetween[character.charCodeAt(0)] = 1;
 
-/** Collects paths that lead out of a working folder: absolute ones, and those with `..`. */
-export class PathFinder {
-  readonly #whole = new FactSet<string>();
-  readonly #words = new FactSet<string>();
+/** A path has one of these. */
+const pathMark = /[/\\~]|\.\./;
 
-  /** Reads a text as one path, blanks included; if it is none, reads each of its words. */
-  look(text: string): void {
-    if (this.#whole.isFull) return;
-    if (text.length <= maxPath && isAbsolute(text) && !/[\r\n]/.test(text)) {
-      this.#whole.add(text, text);
-      return;
-    }
-    if (!this.#words.isFull && /[/\\~]|\.\./.test(text)) this.#lookAtWords(text);
-  }
+/** A search for paths that lead out of a working folder: absolute ones, and those with `..`. */
+interface PathSearch {
+  readonly whole: FactSet<string>;
+  readonly words: FactSet<string>;
+}
 
-  /** Texts that are a path come before words that are. */
-  facts(): Facts<string> {
-    const all = new FactSet<string>();
-    const [whole, words] = [this.#whole.facts(), this.#words.facts()];
-    for (const path of [...whole.items, ...words.items]) all.add(path, path);
-    if (whole.more || words.more) all.markIncomplete();
-    return all.facts();
-  }
+export function newPathSearch(): PathSearch {
+  return { whole: { items: new Map(), more: false }, words: { items: new Map(), more: false } };
+}
 
-  #lookAtWords(text: string): void {
-    let start = 0;
-    for (let at = 0; at <= text.length; at += 1) {
-      if (at < text.length && isBetween[text.charCodeAt(at)] !== 1) continue;
-      if (at > start) this.#addWord(text.slice(start, at), at - start === text.length);
-      start = at + 1;
-    }
-  }
+/** Reads a text as one path, blanks included; if it is none, reads each of its words. */
+export function searchPaths(search: PathSearch, text: string): void {
+  if (!pathMark.test(text) || isFull(search.whole)) return;
+  if (text.length <= maxPath && isAbsolute(text) && !/[\r\n]/.test(text)) addFact(search.whole, text, text);
+  else if (!isFull(search.words)) searchWords(search, text);
+}
 
-  #addWord(word: string, isText: boolean): void {
-    const path = /^file:/i.test(word) && URL.canParse(word) ? new URL(word).pathname : word;
-    if (!isAbsolute(path) && !climbs(path)) return;
-    const facts = isText ? this.#whole : this.#words;
-    if (path.length > maxPath) facts.markIncomplete();
-    else facts.add(path, path);
+/** Returns the paths found: texts that are a path before words that are. */
+export function foundPaths({ whole, words }: PathSearch): Facts<string> {
+  const all: FactSet<string> = { items: new Map(whole.items), more: whole.more || words.more };
+  for (const path of words.items.keys()) addFact(all, path, path);
+  return { items: [...all.items.values()], more: all.more };
+}
+
+function searchWords(search: PathSearch, text: string): void {
+  let start = 0;
+  for (let at = 0; at <= text.length; at += 1) {
+    if (at < text.length && isBetween[text.charCodeAt(at)] !== 1) continue;
+    if (at > start) addWord(search, text.slice(start, at), at - start === text.length);
+    start = at + 1;
   }
+}
+
+function addWord(search: PathSearch, word: string, isText: boolean): void {
+  const path = /^file:/i.test(word) && URL.canParse(word) ? new URL(word).pathname : word;
+  if (!isAbsolute(path) && !climbs(path)) return;
+  const facts = isText ? search.whole : search.words;
+  if (path.length > maxPath) facts.more = true;
+  else addFact(facts, path, path);
 }
 
 /** Returns whether a path starts at a root, a drive, a share or a home folder. */

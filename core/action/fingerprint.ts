@@ -8,7 +8,7 @@ import type { Json } from "./json.ts";
  * with a continuation appended where the action carries one.
  */
 export function fingerprint(action: ActionEnvelope): string {
-  return digestOf("approval-fingerprint-v1", action, (value) => value);
+  return digestOf("approval-fingerprint-v1", action, action.arguments, action.continuation);
 }
 
 /**
@@ -16,10 +16,12 @@ export function fingerprint(action: ActionEnvelope): string {
  * the type of each string, number, boolean and null in place of its value. Names and number of members stay bound.
  */
 export function taskFingerprint(action: ActionEnvelope): string {
-  return digestOf("approval-task-fingerprint-v1", action, shapeOf);
+  const { arguments: args, continuation } = action;
+  const shape = continuation === undefined ? undefined : shapeOf(continuation);
+  return digestOf("approval-task-fingerprint-v1", action, shapeOf(args), shape);
 }
 
-function digestOf(name: string, action: ActionEnvelope, view: (value: Json) => Json): string {
+function digestOf(name: string, action: ActionEnvelope, args: Json, continuation: Json | undefined): string {
   const bound: Json[] = [
     name,
     action.tenant,
@@ -30,9 +32,9 @@ function digestOf(name: string, action: ActionEnvelope, view: (value: Json) => J
     action.tool,
     action.target,
     action.capability,
-    view(action.arguments),
+    args,
   ];
-  if (action.continuation !== undefined) bound.push(view(action.continuation));
+  if (continuation !== undefined) bound.push(continuation);
   return `sha256:${sha256Hex(canonicalJson(bound))}`;
 }
 

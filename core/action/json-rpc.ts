@@ -47,7 +47,9 @@ export function readJsonRpc(value: Json): JsonRpcMessage {
   if (!Object.hasOwn(value, "method")) return { kind: "response", message: readResponse(value) };
   const call = readCall(value);
   if (!Object.hasOwn(value, "id")) return { kind: "notification", message: call };
-  return { kind: "request", message: { jsonrpc: "2.0", id: readId(value.id), method: call.method, ...paramsOf(call) } };
+  const { method, params } = call;
+  const request: JsonRpcRequest = { jsonrpc: "2.0", id: readId(value.id), method };
+  return { kind: "request", message: params === undefined ? request : { ...request, params } };
 }
 
 function readCall(value: JsonObject): JsonRpcNotification {
@@ -91,10 +93,6 @@ function readId(id: Json | undefined): RequestId {
     "INVALID_REQUEST",
     `expected \`id\` to be a string of at most ${maxId} characters or an integer, got ${typeName(id)}`,
   );
-}
-
-function paramsOf(call: JsonRpcNotification): { params?: JsonObject } {
-  return call.params === undefined ? {} : { params: call.params };
 }
 
 /** The word for a value's JSON type, for messages. */

@@ -55,7 +55,7 @@ export class RecentMap<V> {
 
   /** Deletes the least recently used entries until at most `maxSize` are left. */
   forgetOldest(maxSize: number): void {
-    while (this.size > maxSize && this.#oldest !== undefined) this.delete(this.#oldest.key);
+    while (this.#links.size > maxSize && this.#oldest !== undefined) this.delete(this.#oldest.key);
   }
 
   /** Entries, the least recently used first. The current entry may be deleted while iterating. */

@@ -48,6 +48,8 @@ export class VerifyingKey {
 
 /** An Ed25519 key pair. The private half leaves it as PEM only, for the key folder. */
 export class SigningKey {
+  /** The id of the public half. */
+  readonly id: string;
   readonly public: VerifyingKey;
   readonly #key: KeyObject;
 
@@ -57,6 +59,7 @@ export class SigningKey {
     if (key.asymmetricKeyType !== "ed25519" || x === undefined)
       throw new TypeError("SigningKey: expected an Ed25519 key");
     this.public = VerifyingKey.from(Buffer.from(x, "base64url"));
+    this.id = this.public.id;
   }
 
   /** A key made from 32 unpredictable bytes. */
@@ -69,10 +72,6 @@ export class SigningKey {
   /** Throws where the text is no Ed25519 private key. The error may quote nothing of it. */
   static fromPem(pem: string): SigningKey {
     return new SigningKey(createPrivateKey(pem));
-  }
-
-  get id(): string {
-    return this.public.id;
   }
 
   /** PKCS#8 PEM of the private key: a secret. */

@@ -33,7 +33,7 @@ export function parseStrictJson(bytes: Uint8Array, bounds: JsonBounds): Json {
 /** The same for a text that is already decoded. */
 export function parseStrictText(text: string, bounds: JsonBounds): Json {
   if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
-  new Scanner(text, bounds).scan();
+  scanText({ text, bounds, open: [], nodes: 0, isKeyNext: false });
   try {
     return JSON.parse(text) as Json;
   } catch (cause) {
@@ -48,135 +48,113 @@ function syntaxFault(error: SyntaxError): string {
   return offset === undefined ? "unexpected character" : `unexpected character at offset ${offset}`;
 }
 
+/** The state of one scan. */
+interface Scan {
+  readonly text: string;
+  readonly bounds: JsonBounds;
+  /** One entry a level: the keys seen so far, or null in an array. */
+  readonly open: (Set<string> | null)[];
+  nodes: number;
+  /** True if the next string is the name of a member. */
+  isKeyNext: boolean;
+}
+
 /**
  * Finds what `JSON.parse` lets through. Runs first, so depth is bounded before anything is built;
  * what is not JSON at all is left for `JSON.parse` to name.
  */
-class Scanner {
-  readonly #text: string;
-  readonly #bounds: JsonBounds;
-  /** One entry a level: the keys seen so far, or null in an array. */
-  readonly #open: (Set<string> | null)[] = [];
-  #keyNext = false;
-  #nodes = 0;
-
-  constructor(text: string, bounds: JsonBounds) {
-    this.#text = text;
-    this.#bounds = bounds;
-  }
-
-  scan(): void {
-    const text = this.#text;
-    for (let at = 0; at < text.length; at++) {
-      const code = text.charCodeAt(at);
-      if (code === quote) at = this.#string(at);
-      else if (code === 0x7b) this.#enter(new Set(), at);
-      else if (code === 0x5b) this.#enter(null, at);
-      else if (code === 0x7d || code === 0x5d) this.#leave();
-      else if (code === 0x2c) this.#comma(at);
-      else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) at = this.#number(at);
-    }
-  }
-
-  #enter(keys: Set<string> | null, at: number): void {
-    this.#count(at);
-    this.#open.push(keys);
-    this.#keyNext = keys !== null;
-    if (this.#open.length > this.#bounds.depth) {
-      throw new GatewayError("JSON_BOUND", `expected at most ${this.#bounds.depth} levels, got more at offset ${at}`);
-    }
-  }
-
-  #leave(): void {
-    this.#open.pop();
-    this.#keyNext = false;
-  }
-
-  #comma(at: number): void {
-    this.#count(at);
-    this.#keyNext = this.#open.at(-1) instanceof Set;
-  }
-
-  #count(at: number): void {
-    if (++this.#nodes > this.#bounds.nodes) {
-      throw new GatewayError("JSON_BOUND", `expected at most ${this.#bounds.nodes} members, got more at offset ${at}`);
-    }
-  }
-
-  /** Checks the string that opens at `start`; returns the offset of its closing quote. */
-  #string(start: number): number {
-    const end = this.#closingQuote(start);
-    if (end - start - 1 > this.#bounds.stringLength * 6) this.#tooLong(start);
-    const raw = this.#text.slice(start + 1, end);
-    const value = raw.includes("\\") ? this.#unescape(raw, start) : raw;
-    if (value.length > this.#bounds.stringLength) this.#tooLong(start);
-    if (this.#keyNext) this.#key(value, start);
-    return end;
-  }
-
-  #closingQuote(start: number): number {
-    for (let end = this.#text.indexOf('"', start + 1); end !== -1; end = this.#text.indexOf('"', end + 1)) {
-      let slashes = 0;
-      while (this.#text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
-      if (slashes % 2 === 0) return end;
-    }
-    throw new GatewayError("MALFORMED_JSON", `unterminated string at offset ${start}`);
-  }
-
-  #unescape(raw: string, start: number): string {
-    let value: string;
-    try {
-      value = JSON.parse(`"${raw}"`) as string;
-    } catch (cause) {
-      throw new GatewayError("MALFORMED_JSON", `bad escape in the string at offset ${start}`, { cause });
-    }
-    if (!value.isWellFormed())
-      throw new GatewayError("MALFORMED_JSON", `lone surrogate in the string at offset ${start}`);
-    if (this.#bounds.reader === "exact" && value.includes("\0"))
-      throw new GatewayError("MALFORMED_JSON", `NUL in the string at offset ${start}`);
-    return value;
-  }
-
-  #key(key: string, start: number): void {
-    this.#keyNext = false;
-    const keys = this.#open.at(-1) as Set<string>;
-    if (keys.has(key)) {
-      throw new GatewayError("MALFORMED_JSON", `duplicate key \`${key.slice(0, 64)}\` at offset ${start}`);
-    }
-    keys.add(key);
-  }
-
-  #tooLong(start: number): never {
-    throw new GatewayError(
-      "JSON_BOUND",
-      `expected strings of at most ${this.#bounds.stringLength} characters, got a longer one at offset ${start}`,
-    );
-  }
-
-  /** Checks the number that opens at `start`; returns the offset of its last character. */
-  #number(start: number): number {
-    let end = start + 1;
-    while (isNumberPart(this.#text.charCodeAt(end))) end++;
-    if (end - start > 1 && this.#bounds.reader === "exact") this.#exact(this.#text.slice(start, end), start);
-    return end - 1;
-  }
-
-  #exact(token: string, start: number): void {
-    const value = Number(token);
-    if (Number.isNaN(value)) return; // not a number at all: JSON.parse names it
-    const vanished = value === 0 && /^-?[0.]*[1-9]/.test(token);
-    if (vanished || !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
-      throw new GatewayError(
-        "MALFORMED_JSON",
-        `number \`${token.slice(0, 40)}\` at offset ${start} does not fit a double exactly`,
-      );
-    }
-    if (Object.is(value, -0)) throw new GatewayError("MALFORMED_JSON", `negative zero at offset ${start}`);
+function scanText(scan: Scan): void {
+  const { text } = scan;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === quote) at = scanString(scan, at);
+    else if (code === 0x7b || code === 0x5b || code === 0x2c) beginNode(scan, code, at);
+    else if (code === 0x7d || code === 0x5d) {
+      scan.open.pop();
+      scan.isKeyNext = false;
+    } else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) at = scanNumber(scan, at);
   }
 }
 
-function isNumberPart(code: number): boolean {
-  return (
-    (code >= 0x30 && code <= 0x39) || code === 0x2b || code === 0x2d || code === 0x2e || code === 0x45 || code === 0x65
+/** Counts the object, the array or (for a comma) the member that begins here. */
+function beginNode(scan: Scan, code: number, at: number): void {
+  const { bounds, open } = scan;
+  if (++scan.nodes > bounds.nodes) {
+    throw new GatewayError("JSON_BOUND", `expected at most ${bounds.nodes} members, got more at offset ${at}`);
+  }
+  if (code !== 0x2c) open.push(code === 0x7b ? new Set() : null);
+  scan.isKeyNext = open.at(-1) instanceof Set;
+  if (open.length > bounds.depth) {
+    throw new GatewayError("JSON_BOUND", `expected at most ${bounds.depth} levels, got more at offset ${at}`);
+  }
+}
+
+/** Checks the string that opens at `start`; returns the offset of its closing quote. */
+function scanString(scan: Scan, start: number): number {
+  const { text, bounds } = scan;
+  const end = closingQuote(text, start);
+  if (end - start - 1 > bounds.stringLength * 6) throw tooLong(bounds, start);
+  const raw = text.slice(start + 1, end);
+  const value = raw.includes("\\") ? readEscapes(raw, start, bounds) : raw;
+  if (value.length > bounds.stringLength) throw tooLong(bounds, start);
+  if (!scan.isKeyNext) return end;
+  scan.isKeyNext = false;
+  const keys = scan.open.at(-1) as Set<string>;
+  if (keys.has(value)) {
+    throw new GatewayError("MALFORMED_JSON", `duplicate key \`${value.slice(0, 64)}\` at offset ${start}`);
+  }
+  keys.add(value);
+  return end;
+}
+
+function closingQuote(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === backslash) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  throw new GatewayError("MALFORMED_JSON", `unterminated string at offset ${start}`);
+}
+
+function readEscapes(raw: string, start: number, bounds: JsonBounds): string {
+  let value: string;
+  try {
+    value = JSON.parse(`"${raw}"`) as string;
+  } catch (cause) {
+    throw new GatewayError("MALFORMED_JSON", `bad escape in the string at offset ${start}`, { cause });
+  }
+  if (!value.isWellFormed())
+    throw new GatewayError("MALFORMED_JSON", `lone surrogate in the string at offset ${start}`);
+  if (bounds.reader === "exact" && value.includes("\0"))
+    throw new GatewayError("MALFORMED_JSON", `NUL in the string at offset ${start}`);
+  return value;
+}
+
+function tooLong({ stringLength }: JsonBounds, start: number): GatewayError {
+  return new GatewayError(
+    "JSON_BOUND",
+    `expected strings of at most ${stringLength} characters, got a longer one at offset ${start}`,
   );
+}
+
+const numberPart = /[-+.0-9Ee]*/y;
+
+/** Checks the number that opens at `start`; returns the offset of its last character. */
+function scanNumber({ text, bounds }: Scan, start: number): number {
+  numberPart.lastIndex = start;
+  numberPart.test(text);
+  const end = numberPart.lastIndex;
+  if (end - start === 1 || bounds.reader !== "exact") return end - 1;
+  const token = text.slice(start, end);
+  const value = Number(token);
+  if (Number.isNaN(value)) return end - 1; // not a number at all: JSON.parse names it
+  const vanished = value === 0 && /^-?[0.]*[1-9]/.test(token);
+  if (vanished || !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
+    throw new GatewayError(
+      "MALFORMED_JSON",
+      `number \`${token.slice(0, 40)}\` at offset ${start} does not fit a double exactly`,
+    );
+  }
+  if (Object.is(value, -0)) throw new GatewayError("MALFORMED_JSON", `negative zero at offset ${start}`);
+  return end - 1;
 }

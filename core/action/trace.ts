@@ -45,13 +45,15 @@ export interface Tracer {
   begin(request: TracedRequest, parent: TraceContext | undefined): Span;
 }
 
+const ignore = (): undefined => undefined;
+
 /** The span of a request that is not traced. */
 export const noSpan: Span = {
   context: undefined,
   begin: () => noSpan,
   run: (_, work) => work(noSpan),
-  setAttributes: () => undefined,
-  end: () => undefined,
+  setAttributes: ignore,
+  end: ignore,
 };
 
 /**
