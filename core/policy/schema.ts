@@ -3,10 +3,11 @@ import { capabilities } from "../action/capability.ts";
 import { ticketStandings } from "../action/capability-ticket.ts";
 import { decisions } from "../action/decision.ts";
 import { phases, protocols } from "../action/envelope.ts";
-import type { Json } from "../action/json.ts";
+import type { Json, JsonObject } from "../action/json.ts";
 import { maxApprovals, maxTaints, modes, severities } from "../action/policy.ts";
 import { roles } from "../action/role.ts";
 import { maxPastActions } from "../action/session-state.ts";
+import { editorSchema } from "../config/reference.ts";
 import { enumeration, flag, integer, jsonObject, list, object, optional, string } from "../config/schema.ts";
 
 /** The schemas of every YAML file of a pack and of a plugin. */
@@ -332,3 +333,17 @@ export const pluginCaseSchema = object("A test case.", {
   ...caseMembers(testActionSchema),
   action: optional(testActionSchema),
 });
+
+/** The JSON Schemas for editors, by file name: those of packs and of plugins. */
+export function editorSchemas(): ReadonlyMap<string, JsonObject> {
+  const rulesFile = object("Rules of a policy pack.", { rules: list("The rules.", ruleSchema) });
+  const packTests = object("Tests of a policy pack.", { cases: list("The cases.", packCaseSchema) });
+  const pluginTests = object("Tests of a plugin.", { cases: list("The cases.", pluginCaseSchema) });
+  return new Map([
+    ["pack.schema.json", editorSchema("pack.yaml of a policy pack", packSchema)],
+    ["rules.schema.json", editorSchema("Rules of a policy pack", rulesFile)],
+    ["pack-tests.schema.json", editorSchema("Tests of a policy pack", packTests)],
+    ["plugin.schema.json", editorSchema("plugin.yaml of a plugin", pluginSchema)],
+    ["plugin-tests.schema.json", editorSchema("Tests of a plugin", pluginTests)],
+  ]);
+}

@@ -1,10 +1,11 @@
 import { errorTable } from "../../core/action/error.ts";
 import { buildDocument } from "../../core/admin/api/document.ts";
 import { identity } from "../../core/compose/identity.ts";
-import { configReference, trustReference } from "../../core/config/reference.ts";
+import { configReference, trustJsonSchema, trustReference } from "../../core/config/reference.ts";
 import { reasons } from "../../core/evidence/record/reason.ts";
 import { mcpMethods } from "../../core/gateway/mcp/method.ts";
 import { Metrics } from "../../core/observe/metrics.ts";
+import { editorSchemas } from "../../core/policy/schema.ts";
 import { detectionReference } from "./detection/table.ts";
 import { routes } from "./route-table.ts";
 
@@ -20,7 +21,16 @@ export async function referenceFiles(): Promise<ReadonlyMap<string, string>> {
     ["core/observe/REFERENCE.md", await metricReference()],
     ["plugins/DETECTION.md", await detectionReference()],
     ["sdk/evidence/REASONS.md", reasonReference()],
+    ["core/policy/schema/trust.schema.json", jsonText(trustJsonSchema())],
+    ...Array.from(editorSchemas(), ([name, schema]): [string, string] => [
+      `core/policy/schema/${name}`,
+      jsonText(schema),
+    ]),
   ]);
+}
+
+function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 function errorReference(): string {
