@@ -3,9 +3,9 @@ import { GatewayError } from "../action/error.ts";
 import { isJsonObject } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
 import { type AccessRule, addressOf } from "../http/access.ts";
+import type { MountedRoute } from "../http/app.ts";
 import type { AdminRate } from "../http/rate.ts";
 import type { RefusedAttempts } from "../http/refused-attempt.ts";
-import type { MountedRoute } from "../http/route.ts";
 import {
   type AdminOperation,
   AdminReply,
@@ -29,8 +29,8 @@ export function mountOperations(
   parts: AdminPortParts,
 ): readonly MountedRoute[] {
   return operations.map((served) => {
-    const { id, method, path, access } = served.operation;
-    return { id, method, path, access, serve: (ctx) => serve(served, parts, ctx) };
+    const { method, path, access } = served.operation;
+    return { method, path, access, serve: (ctx) => serve(served, parts, ctx) };
   });
 }
 
@@ -39,6 +39,7 @@ export function mountOperations(
  * and renders its result. A refusal that depends on the caller is recorded before it is answered.
  */
 async function serve({ operation, handle }: ServedOperation, parts: AdminPortParts, ctx: Context): Promise<void> {
+  ctx.state.route = operation.id;
   // Probes may add a query of their own: a public operation has no input.
   if (operation.access === "public") return render(ctx, operation, await handle(null, parts.reader.empty(ctx)));
   const caller = identify(operation, parts, ctx);

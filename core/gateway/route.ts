@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import { GatewayError } from "../action/error.ts";
+import type { PortRoutes, RouteHandlers } from "../http/app.ts";
 import { type Health, healthHandler } from "../http/health.ts";
-import type { PortRoutes, RouteHandlers } from "../http/route.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";

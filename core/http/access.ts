@@ -22,8 +22,9 @@ export class AccessRule {
    * KEY_MISSING or KEY_UNKNOWN. Permission is checked by `checkAccess`.
    */
   identify(access: Access, rawHeaders: readonly string[]): Principal {
-    const caller = this.identifyIfPresented(rawHeaders) ?? (access === "caller" ? this.#anonymous : null);
-    if (caller !== null) return caller;
+    const key = presentedKey(rawHeaders);
+    if (key !== null) return this.#keys.authenticate(key);
+    if (access === "caller" && this.#anonymous !== null) return this.#anonymous;
     throw new GatewayError("KEY_MISSING", "send `X-API-Key: <key>` or `Authorization: Bearer <key>`");
   }
 

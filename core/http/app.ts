@@ -3,13 +3,57 @@ import Router from "@koa/router";
 import Koa, { type Context, type Next } from "koa";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
+import type { Principal } from "../action/principal.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
-import { checkRequest, type HostRule } from "./guard.ts";
-import type { MountedRoute } from "./route.ts";
+import { type Access, checkAccess } from "../operation/operation.ts";
+import type { AccessRule } from "./access.ts";
+import { checkRequest, type HostRule } from "./request.ts";
+
+/** A method and path of a port. `GET` serves `HEAD` too. */
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+  readonly access: Access;
+}
+
+/** The routes of a port by id. An id names its route in metrics and logs. */
+export type PortRoutes = Readonly<Record<string, Route>>;
+
+/** A route with the function that serves it, which sets `ctx.state.route` to the route's id first. */
+export interface MountedRoute extends Route {
+  readonly serve: (ctx: Context) => Promise<void> | void;
+}
+
+/** `requestId` names the request in the log and in errors. */
+type Handler = (ctx: Context, caller: Principal, requestId: string) => Promise<void> | void;
+type PublicHandler = (ctx: Context) => Promise<void> | void;
+
+/** A handler for each route of a table, called once its caller is admitted. */
+export type RouteHandlers<Table extends PortRoutes> = {
+  readonly [Id in keyof Table]: Table[Id]["access"] extends "public" ? PublicHandler : Handler;
+};
+
+/** Pairs each route with its handler, behind the access check. */
+export function mountRoutes<Table extends PortRoutes>(
+  table: Table,
+  handlers: RouteHandlers<Table>,
+  accessRule: AccessRule,
+): readonly MountedRoute[] {
+  return Object.entries(table).map(([id, route]) => {
+    const serve: MountedRoute["serve"] = (ctx) => {
+      ctx.state.route = id;
+      if (route.access === "public") return (handlers[id] as PublicHandler)(ctx);
+      const caller = accessRule.identify(route.access, ctx.req.rawHeaders);
+      checkAccess(caller, route.access);
+      return (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
+    };
+    return { ...route, serve };
+  });
+}
 
 /** Renders an error for the clients of some paths. False: not for the clients of this path. */
-export type ErrorRenderer = (ctx: Context, error: GatewayError, requestId: string) => boolean;
+type ErrorRenderer = (ctx: Context, error: GatewayError, requestId: string) => boolean;
 
 interface AppParts {
   readonly routes: readonly MountedRoute[];
@@ -28,34 +72,40 @@ export function buildApp(port: Port, parts: AppParts): Koa {
   app.on("error", (error: unknown) => logBrokenResponse(parts.log, error));
   // Read by people and our own programs; the gateway port relays to agents what upstreams sent.
   if (port !== "gateway") app.use(renderPrintably);
-  app.use((ctx, next) => handleRequest(ctx, next, port, parts));
+  app.use(handleRequests(port, parts));
   app.use(buildRouter(parts.routes).routes());
   app.use(refuseUnrouted(parts.routes));
   return app;
 }
 
-async function handleRequest(ctx: Context, next: Next, port: Port, parts: AppParts): Promise<void> {
-  const { log, metrics, renderers, hostRule, newId } = parts;
-  const start = performance.now();
-  const requestId = newId();
-  ctx.state.requestId = requestId;
-  ctx.res.once("close", () => {
-    const seconds = (performance.now() - start) / 1000;
-    metrics.answered(port, (ctx.state.route as string | undefined) ?? "none", ctx.res.statusCode, seconds);
-  });
-  ctx.set({ "x-request-id": requestId, "x-content-type-options": "nosniff", "cache-control": "no-store" });
-  try {
-    checkRequest(hostRule, ctx.req);
-    await next();
-  } catch (cause) {
-    const error = GatewayError.from(cause);
-    const level = error.row.status >= 500 ? "error" : "info";
-    const { code, loggedDetail: detail } = error;
-    log[level]({ request_id: requestId, code, route: ctx.state.route, detail }, "request_refused");
-    if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
-    if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
-    if (!renderers.some((render) => render(ctx, error, requestId))) renderProblem(ctx, error, requestId);
-  }
+/** The first middleware of a port: names, measures and guards each request, and refuses those that fail. */
+function handleRequests(port: Port, parts: AppParts): Koa.Middleware {
+  const { metrics, hostRule, newId } = parts;
+  return async (ctx, next) => {
+    const start = performance.now();
+    const requestId = newId();
+    ctx.state.requestId = requestId;
+    ctx.res.once("close", () => {
+      const seconds = (performance.now() - start) / 1000;
+      metrics.answered(port, (ctx.state.route as string | undefined) ?? "none", ctx.res.statusCode, seconds);
+    });
+    ctx.set({ "x-request-id": requestId, "x-content-type-options": "nosniff", "cache-control": "no-store" });
+    try {
+      checkRequest(hostRule, ctx.req);
+      await next();
+    } catch (cause) {
+      await refuse(ctx, GatewayError.from(cause), requestId, parts);
+    }
+  };
+}
+
+async function refuse(ctx: Context, error: GatewayError, requestId: string, parts: AppParts): Promise<void> {
+  const level = error.row.status >= 500 ? "error" : "info";
+  const { code, loggedDetail: detail } = error;
+  parts.log[level]({ request_id: requestId, code, route: ctx.state.route, detail }, "request_refused");
+  if (!(await discardBody(ctx.req))) ctx.set("connection", "close");
+  if (error.row.status === 401) ctx.set("www-authenticate", "Bearer");
+  if (!parts.renderers.some((render) => render(ctx, error, requestId))) renderProblem(ctx, error, requestId);
 }
 
 /** Routes with a parameter come last: the first that fits serves the request. */
@@ -63,12 +113,7 @@ function buildRouter(routes: readonly MountedRoute[]): Router {
   const router = new Router({ strict: true, sensitive: true });
   const hasParameter = ({ path }: MountedRoute): boolean => path.includes(":");
   const ordered = [...routes.filter((route) => !hasParameter(route)), ...routes.filter(hasParameter)];
-  for (const { id, method, path, serve } of ordered) {
-    router.register(path, methodsOf(method), (ctx: Context) => {
-      ctx.state.route = id;
-      return serve(ctx, ctx.state.requestId as string);
-    });
-  }
+  for (const { method, path, serve } of ordered) router.register(path, methodsOf(method), serve);
   return router;
 }
 

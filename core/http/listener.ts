@@ -1,11 +1,4 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type Koa from "koa";
@@ -29,13 +22,16 @@ export class Listener {
   readonly #server: Server;
   /** The number of requests in flight, by connection; only connections that have any. */
   readonly #inFlight: Map<Socket, number> = new Map();
-  #onDrained: () => void = () => undefined;
+  #onDrained: (() => void) | null = null;
 
   private constructor(server: Server) {
     this.#server = server;
     // A pipelined response whose turn never came is never closed: the end of its connection has to count.
     server.on("connection", (socket) => socket.once("close", () => this.#settle(socket, 0)));
-    server.on("request", ({ socket }, response) => this.#follow(socket, response));
+    server.on("request", ({ socket }, response) => {
+      this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
+      response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
+    });
     server.on("timeout", (socket) => this.#idle(socket));
   }
 
@@ -88,11 +84,6 @@ export class Listener {
     await closed;
   }
 
-  #follow(socket: Socket, response: ServerResponse): void {
-    this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
-    response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
-  }
-
   /** Closes a connection without traffic, unless a response is still to come and nothing waits for the peer to read it. */
   #idle(socket: Socket): void {
     if (socket.writableLength > 0 || !this.#inFlight.has(socket)) socket.destroy();
@@ -101,7 +92,7 @@ export class Listener {
   #settle(socket: Socket, left: number): void {
     if (left > 0) this.#inFlight.set(socket, left);
     else this.#inFlight.delete(socket);
-    if (this.#inFlight.size === 0) this.#onDrained();
+    if (this.#inFlight.size === 0) this.#onDrained?.();
   }
 
   #drain(drainMs: number): Promise<void> {
@@ -125,13 +116,19 @@ function portFault(host: string, port: number, cause: NodeJS.ErrnoException): Ga
   return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
 }
 
-/** Serves requests that are framed beyond doubt. Nothing more is read from a connection on which one was not. */
+/**
+ * Serves a request where every reader finds the end of its body in the same place. Node also reads a body as chunked
+ * behind another coding, and in HTTP/1.0; others do not, and see a second request in what Node takes for the first.
+ * Nothing more is read from a connection on which a request was not plainly framed.
+ */
 function serveFramed(serve: RequestListener): RequestListener {
   return (request, response) => {
     const { socket } = request;
     if (!socket.writable) return;
-    if (isPlainlyFramed(request)) serve(request, response);
-    else endBroken(socket, 400);
+    const coding = request.headers["transfer-encoding"];
+    if (coding === undefined || (coding.toLowerCase() === "chunked" && request.httpVersion === "1.1")) {
+      serve(request, response);
+    } else endBroken(socket, 400);
   };
 }
 
@@ -182,15 +179,6 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): Buff
 function withoutUpgrade(connection: string): string {
   const kept = connection.split(",").filter((token) => !hopHeaders.has(token.trim().toLowerCase()));
   return kept.join(",") || "keep-alive";
-}
-
-/**
- * True where every reader finds the end of the request's body in the same place. Node also reads a body as chunked behind
- * another coding, and in HTTP/1.0; others do not, and see a second request in what Node takes for the first.
- */
-function isPlainlyFramed(request: IncomingMessage): boolean {
-  const coding = request.headers["transfer-encoding"];
-  return coding === undefined || (coding.toLowerCase() === "chunked" && request.httpVersion === "1.1");
 }
 
 /** The time a peer has to read the final response before its connection is destroyed. */

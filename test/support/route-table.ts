@@ -1,7 +1,7 @@
 import { adminOperations } from "../../core/admin/api/table.ts";
 import { consoleRoutes } from "../../core/admin/console/page.ts";
 import { gatewayRoutes } from "../../core/gateway/route.ts";
-import type { Route as PortRoute, PortRoutes } from "../../core/http/route.ts";
+import type { Route as PortRoute, PortRoutes } from "../../core/http/app.ts";
 import type { Port } from "../../core/observe/metrics.ts";
 import type { AdminOperation } from "../../core/operation/operation.ts";
 

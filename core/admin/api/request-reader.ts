@@ -5,7 +5,7 @@ import type { Context } from "koa";
 import { GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import { agentIdentity } from "../../http/access.ts";
-import { readJsonBody } from "../../http/body.ts";
+import { readJsonBody } from "../../http/request.ts";
 import { invalidParams } from "../../operation/fault.ts";
 import type { AdminOperation, AdminRequest, BodyLimits, RequestBody } from "../../operation/operation.ts";
 import { closed } from "../../operation/shape.ts";

@@ -9,7 +9,7 @@ import {
   modernRevision,
   supportedRevisions,
 } from "../../action/json-rpc.ts";
-import { headerText } from "../../http/guard.ts";
+import { headerText } from "../../http/request.ts";
 import type { MirroredParam } from "../../upstream/mcp-header.ts";
 
 /** The validated envelope of a stateless request. */

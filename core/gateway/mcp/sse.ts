@@ -11,8 +11,7 @@ import {
 } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sseSession } from "../../action/principal.ts";
 import { addressOf } from "../../http/access.ts";
-import { readJsonBody } from "../../http/body.ts";
-import { headerText } from "../../http/guard.ts";
+import { headerText, readJsonBody } from "../../http/request.ts";
 import { bindTask } from "../../road/described-action.ts";
 import { ticketHeader } from "../../ticket/presented-ticket.ts";
 import { receiveAnswer, receiveNotification } from "./caller.ts";

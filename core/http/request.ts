@@ -1,5 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
+import type { Json } from "../action/json.ts";
+import { parseStrictJson } from "../action/strict-json.ts";
+import type { BodyLimits } from "../operation/operation.ts";
 
 const maxHeaders = 100;
 
@@ -34,23 +37,20 @@ const canonicalUrl =
 
 /** Refuses, before anything else reads it, a request that two readers could understand differently. Throws a GatewayError. */
 export function checkRequest(rule: HostRule, { rawHeaders, headers, url = "" }: IncomingMessage): void {
-  checkHeaders(rawHeaders);
-  rule.check(headers.host, headers.origin);
-  if (!canonicalUrl.test(url) || url.includes("#")) {
-    throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
-  }
-}
-
-function checkHeaders(raw: readonly string[]): void {
-  if (raw.length / 2 > maxHeaders) {
-    throw new GatewayError("HEADERS_TOO_LARGE", `expected at most ${maxHeaders} headers, got ${raw.length / 2}`);
+  const count = rawHeaders.length / 2;
+  if (count > maxHeaders) {
+    throw new GatewayError("HEADERS_TOO_LARGE", `expected at most ${maxHeaders} headers, got ${count}`);
   }
   const seen = new Set<string>();
-  for (let index = 0; index < raw.length; index += 2) {
-    const name = (raw[index] as string).toLowerCase();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = (rawHeaders[index] as string).toLowerCase();
     if (!singular.has(name)) continue;
     if (seen.has(name)) throw new GatewayError("DUPLICATE_HEADER", `expected one \`${name}\`, got more`);
     seen.add(name);
+  }
+  rule.check(headers.host, headers.origin);
+  if (!canonicalUrl.test(url) || url.includes("#")) {
+    throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
   }
 }
 
@@ -71,20 +71,19 @@ export class HostRule {
     this.#origins = new Set(allowedOrigins.map((origin) => origin.toLowerCase()));
   }
 
-  /** Throws HOST_FORBIDDEN or ORIGIN_FORBIDDEN. A request without `Origin` does not come from a web page. */
-  check(host: string | undefined, origin: string | undefined): void {
-    if (!this.#allowsHost(host?.toLowerCase() ?? "")) {
+  /**
+   * Throws HOST_FORBIDDEN or ORIGIN_FORBIDDEN. An entry with a port allows that port only, one without allows every port.
+   * A request without `Origin` does not come from a web page.
+   */
+  check(sentHost: string | undefined, origin: string | undefined): void {
+    const host = sentHost?.toLowerCase() ?? "";
+    const name = hostShape.exec(host)?.[1];
+    if (name === undefined || !(this.#hosts.has(name) || this.#hosts.has(host))) {
       throw new GatewayError("HOST_FORBIDDEN", "expected a host listed in `listen.allowed_hosts`");
     }
     if (origin !== undefined && !this.#allowsOrigin(origin.toLowerCase())) {
       throw new GatewayError("ORIGIN_FORBIDDEN", "expected an origin listed in `listen.allowed_origins`");
     }
-  }
-
-  /** An entry with a port allows that port only, one without allows every port. */
-  #allowsHost(host: string): boolean {
-    const name = hostShape.exec(host)?.[1];
-    return name !== undefined && (this.#hosts.has(name) || this.#hosts.has(host));
   }
 
   #allowsOrigin(origin: string): boolean {
@@ -101,4 +100,45 @@ export class HostRule {
 export function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(", ") : value;
+}
+
+const jsonType = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
+
+/**
+ * Reads a request body as one strict JSON value. Only `application/json` without content coding is accepted:
+ * a foreign web page can send only forms and plain text. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE,
+ * and what `parseStrictJson` throws.
+ */
+export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Json> {
+  const { "content-type": type, "content-encoding": coding } = request.headers;
+  if (!jsonType.test(type ?? "")) {
+    throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected `content-type: application/json`");
+  }
+  if (coding !== undefined && coding !== "identity") {
+    throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected a body without content-encoding");
+  }
+  return parseStrictJson(await readBytes(request, limits.bytes), limits.json);
+}
+
+/** The connection stays open after a body that is too large: its sender still has to read the response. */
+async function readBytes(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  const declared = Number(request.headers["content-length"] ?? 0);
+  if (declared > maxBytes) throw tooLarge(maxBytes);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > maxBytes) break;
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw new GatewayError("INVALID_REQUEST", "the body broke off", { cause });
+  }
+  if (size > maxBytes) throw tooLarge(maxBytes);
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+}
+
+function tooLarge(maxBytes: number): GatewayError {
+  return new GatewayError("BODY_TOO_LARGE", `expected at most ${maxBytes} bytes`);
 }
