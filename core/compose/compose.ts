@@ -110,14 +110,14 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...evidence,
     ...config.sessions,
     observer: metrics.sessions,
-    onSweepFailed: ({ message }) => log.warn({ cause: message }, "silent sessions were not forgotten"),
+    onSweepFailed: ({ message }) => log.warn({ cause: message }, "session_sweep_failed"),
     ...time,
     events: readEvents,
     onKilled: (tenant, kill) => {
       const { scope, subject, reason } = kill;
       inFlight.cancel(tenant, kill, killedError(tenant, kill));
       metrics.sessions.killed(scope, reason);
-      log.warn({ tenant, scope, subject, reason }, "kill switch thrown");
+      log.warn({ tenant, scope, subject, reason }, "kill_switch_engaged");
       live.publish(tenant, "risk", () => ({ [scope]: subject, killed: reason }));
     },
   });
@@ -301,7 +301,7 @@ async function openCollector({ telemetry, providers }: GatewayConfig, log: Log, 
     readMetrics: () => metrics.read(),
     clock: Date.now,
     random: randomBytes,
-    onFault: (fault) => warn("the collector did not take telemetry", { fault }),
+    onFault: (fault) => warn("telemetry_export_failed", { fault }),
   });
 }
 

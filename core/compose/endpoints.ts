@@ -58,9 +58,9 @@ export interface Endpoints {
 
 /** An upstream can cause each of them a thousand times a second; each is logged once a minute. */
 const droppedText: Readonly<Record<DropReason, string>> = {
-  policy: "notification dropped by policy",
-  late: "notification dropped, it waited too long to be judged",
-  full: "notification dropped, too many wait to be judged",
+  policy: "notification_blocked",
+  late: "notification_expired",
+  full: "notification_queue_full",
 };
 
 type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "tasks" | "body" | "onFault">;

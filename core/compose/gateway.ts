@@ -86,8 +86,7 @@ export class Gateway {
     chain.replacePolicies(policies);
     this.#extensions = after;
     ledger.updateConfigDigest(configDigest(now));
-    if (configDigest(config) !== configDigest(now))
-      log.warn("what changed beside packs, plugins and keys waits for a start");
+    if (configDigest(config) !== configDigest(now)) log.warn("restart_required");
     const isKnown = (principal: Principal): boolean => principal.keyId === anonymousKeyId || keys.has(principal);
     this.#live.endRevoked(isKnown);
     await endpoint.endRevoked(isKnown);

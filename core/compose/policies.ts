@@ -85,11 +85,11 @@ export function loadPolicies(
       },
     },
     lookUp: (claim) => sequences.lookUp(claim),
-    onUntrusted: (path, { check, detail }) => log.warn({ path, check, detail }, "extension is not trusted"),
+    onUntrusted: (path, { check, detail }) => log.warn({ path, check, detail }, "extension_untrusted"),
     onRefused: async (refused) => {
       const recorded = recordForTenants(ledger, tenantsOf(config), refused.map(refusalEvent), warnOf(log));
       // The refusal itself is what must reach the operator.
-      await recorded.catch((cause) => log.error({ detail: String(cause) }, "refusal cannot be recorded"));
+      await recorded.catch((cause) => log.error({ detail: String(cause) }, "extension_refusal_record_failed"));
     },
   });
 }
@@ -142,5 +142,5 @@ function tenantsOf({ keys, mcpGateway: { anonymousTenant } }: GatewayConfig): Re
 }
 
 function warnOf(log: Log): (tenant: string, error: GatewayError) => void {
-  return (tenant, { code }) => log.warn({ tenant, code }, "tenant refused");
+  return (tenant, { code }) => log.warn({ tenant, code }, "tenant_refused");
 }

@@ -155,7 +155,7 @@ async function explainVerdict(
     decided: mode === "enforce" && !evaluation.byDefault && decision === evaluation.decision,
     error: hideError(verdict, sight),
     standing,
-    findings: (verdict.findings ?? []).map((finding) => tellFinding(finding, verdict, sight)),
+    findings: (verdict.findings ?? []).map((finding) => explainFinding(finding, verdict, sight)),
     rules,
   };
   return { policy: explained, near };
@@ -205,7 +205,7 @@ function hideError({ error, policy }: DescribedVerdict, { said }: Sight): string
   return verdictIn(said, policy)?.error === error ? error : "[redacted]";
 }
 
-function tellFinding(finding: Finding, { policy }: DescribedVerdict, { said }: Sight): ExplainedFinding {
+function explainFinding(finding: Finding, { policy }: DescribedVerdict, { said }: Sight): ExplainedFinding {
   const { rule, decision, severity, mode, pointer, message } = finding;
   const place = pointer === undefined ? {} : { pointer };
   const told = { rule, decision, severity, mode, ...place };

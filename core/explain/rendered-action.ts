@@ -113,7 +113,7 @@ function objectOf(value: Json): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** What hides the members of arguments and answers whose values evidence never keeps: globs over `<tool>:<member>`. */
+/** Hides the members of arguments and answers whose values evidence never keeps: globs over `<tool>:<member>`. */
 export function memberHider(patterns: readonly string[]): (action: ActionEnvelope) => ActionEnvelope {
   const globs = patterns.map(compileGlob);
   if (globs.length === 0) return (action) => action;

@@ -36,7 +36,7 @@ export class Reader {
   private starts: StaticArray<i32> = new StaticArray<i32>(usualDepth);
   private ends: StaticArray<i32> = new StaticArray<i32>(usualDepth);
 
-  /** Of the value that begins at `from` in a text that ends at `end`, or of nothing where `from` is 0; `base` is the JSON Pointer of that value. */
+  /** Reads the value that begins at `from` in a text that ends at `end`, or of nothing where `from` is 0; `base` is the JSON Pointer of that value. */
   constructor(from: i32, end: i32, base: string) {
     this.at = from;
     this.end = end;

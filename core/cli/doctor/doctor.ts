@@ -7,7 +7,7 @@ import { viewLocalMode } from "../local-mode.ts";
 import { print, say } from "../print.ts";
 import { type CheckResult, runChecks } from "./check.ts";
 import { fail, ok, quantity, type Status } from "./finding.ts";
-import { checkNode } from "./machine.ts";
+import { checkNodeVersion } from "./machine.ts";
 import { lockHolder } from "./port.ts";
 
 interface DoctorOptions {
@@ -20,7 +20,7 @@ interface DoctorOptions {
 
 /** `gateway doctor`. Changes nothing but for a probe file in the data folder, which it removes. Ends with 1 after a failed check. */
 export async function doctor(options: DoctorOptions): Promise<void> {
-  const results: CheckResult[] = checkNode(process.versions.node, process.env).map((finding) => {
+  const results: CheckResult[] = checkNodeVersion(process.versions.node, process.env).map((finding) => {
     return { check: "node", ...finding };
   });
   const config = await readConfiguration(options, results);

@@ -205,7 +205,7 @@ const dangerousOption =
   /^--(?:inspect(?:-brk|-wait|-port)?|debug-port|insecure-http-parser|tls-min-v1\.[01]|tls-cipher-list)$/;
 
 /** Checks the version of Node and the environment variables that change it. */
-export function checkNode(version: string, env: NodeJS.ProcessEnv): readonly DoctorFinding[] {
+export function checkNodeVersion(version: string, env: NodeJS.ProcessEnv): readonly DoctorFinding[] {
   const found = [
     isSupported(version)
       ? ok(`Node ${version}`)

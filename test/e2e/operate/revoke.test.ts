@@ -56,7 +56,7 @@ describe("a reload", () => {
   it("leaves what is no pack and no key as it was, says so, and so does evidence", async () => {
     const before = await digestOfCall();
     const said = await reload(one.replace("policy: {", "policy: { default_decision: allow,"));
-    expect(said).to.include("what changed beside packs, plugins and keys waits for a start");
+    expect(said).to.include("restart_required");
     expect(before).to.match(/^sha256:/);
     expect(await digestOfCall()).to.equal(before);
     expect(await reload(one)).not.to.include("waits for a start");

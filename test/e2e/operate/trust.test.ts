@@ -261,7 +261,7 @@ describe("a gateway that is not strict", () => {
   it("loads what is not trusted, says so in the log, and marks it in evidence", async () => {
     await world.sign([alice]);
     const said = await logOf(configOf(false));
-    expect(said).to.include("extension is not trusted").and.to.include("signers_missing");
+    expect(said).to.include("extension_untrusted").and.to.include("signers_missing");
     await rm(world.path(signatureFile));
     expect(await logOf(configOf(false))).to.include('"check":"unsigned"');
     await logOf(siteConfig({}));

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import {
   checkClock,
   checkDisk,
-  checkNode,
+  checkNodeVersion,
   checkSync,
   judgeClock,
   judgeSpace,
@@ -32,21 +32,23 @@ describe("doctor: the machine", () => {
     it("finds one that is too old, by the version that package.json asks for", async () => {
       const { engines } = JSON.parse(await readFile(join(repositoryRoot, "package.json"), "utf8"));
       expect(engines.node).to.equal(`>=${oldestNode}`);
-      expect(statuses(checkNode("20.18.3", {}))).to.deep.equal(["fail"]);
-      expect(statuses(checkNode("18.20.8", {}))).to.deep.equal(["fail"]);
-      expect(statuses(checkNode("20.19.0", {}))).to.deep.equal(["ok"]);
-      expect(statuses(checkNode("22.1.0", {}))).to.deep.equal(["ok"]);
+      expect(statuses(checkNodeVersion("20.18.3", {}))).to.deep.equal(["fail"]);
+      expect(statuses(checkNodeVersion("18.20.8", {}))).to.deep.equal(["fail"]);
+      expect(statuses(checkNodeVersion("20.19.0", {}))).to.deep.equal(["ok"]);
+      expect(statuses(checkNodeVersion("22.1.0", {}))).to.deep.equal(["ok"]);
     });
 
     it("finds options that open or weaken the process, and tells no value of one", () => {
-      const opened = checkNode("22.1.0", { NODE_OPTIONS: "--max-old-space-size=99 --inspect=0.0.0.0:4711" });
+      const opened = checkNodeVersion("22.1.0", { NODE_OPTIONS: "--max-old-space-size=99 --inspect=0.0.0.0:4711" });
       expect(told(opened, "fail")).to.include("`--inspect`").and.not.include("4711");
-      const changed = checkNode("22.1.0", { NODE_OPTIONS: "--require ./secret-place.js" });
+      const changed = checkNodeVersion("22.1.0", { NODE_OPTIONS: "--require ./secret-place.js" });
       expect(told(changed, "warn")).to.include("`--require`").and.not.include("secret");
-      expect(told(checkNode("22.1.0", { NODE_TLS_REJECT_UNAUTHORIZED: "0" }), "fail")).to.include("no certificate");
-      expect(statuses(checkNode("22.1.0", { NODE_OPTIONS: "", NODE_TLS_REJECT_UNAUTHORIZED: "1" }))).to.deep.equal([
-        "ok",
-      ]);
+      expect(told(checkNodeVersion("22.1.0", { NODE_TLS_REJECT_UNAUTHORIZED: "0" }), "fail")).to.include(
+        "no certificate",
+      );
+      expect(
+        statuses(checkNodeVersion("22.1.0", { NODE_OPTIONS: "", NODE_TLS_REJECT_UNAUTHORIZED: "1" })),
+      ).to.deep.equal(["ok"]);
     });
   });
 
