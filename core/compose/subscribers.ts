@@ -1,5 +1,4 @@
 import type { Subscriber } from "../action/subscriber.ts";
-import { liveSubscriber } from "../observe/live-decision.ts";
 import type { LiveFeed } from "../observe/live-feed.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { RecentActions } from "../observe/recent-action.ts";
@@ -22,6 +21,6 @@ export function subscribersOf(metrics: Metrics, live: LiveFeed, recent: RecentAc
       },
       redacted: (protocol, places) => metrics.redacted(protocol, places),
     },
-    liveSubscriber(live),
+    live,
   ];
 }

@@ -1,5 +1,5 @@
 import { Histogram, type HistogramConfiguration, type Registry } from "prom-client";
-import type { Phase, Protocol } from "../action/envelope.ts";
+import type { Protocol } from "../action/envelope.ts";
 import type { TraceContext } from "../action/trace.ts";
 import type { Exemplar, RegistryMetric, RegistryValue } from "./open-metrics.ts";
 
@@ -12,7 +12,8 @@ export const requestSeconds: number[] = [
 
 /** Durations of policy evaluation and dispatch. */
 export class LatencyMetrics {
-  readonly #policy: LatencyHistogram<"phase">;
+  /** Durations of policy evaluations. */
+  readonly policy: LatencyHistogram<"phase">;
   readonly #dispatch: LatencyHistogram<"protocol">;
 
   /** `exemplars` keeps the latest trace of each bucket. */
@@ -25,7 +26,7 @@ export class LatencyMetrics {
       buckets: policySeconds,
       registers,
     };
-    this.#policy = new LatencyHistogram(policy, exemplars);
+    this.policy = new LatencyHistogram(policy, exemplars);
     const dispatch = {
       name: "gateway_dispatch_duration_seconds",
       help: "Duration of dispatches by protocol; for streamed model responses, until the stream begins",
@@ -34,10 +35,6 @@ export class LatencyMetrics {
       registers,
     };
     this.#dispatch = new LatencyHistogram(dispatch, exemplars);
-  }
-
-  judged(phase: Phase, seconds: number, trace: TraceContext | undefined): void {
-    this.#policy.observe({ phase }, seconds, trace);
   }
 
   /** Measures a dispatch, whatever its result. */
@@ -52,7 +49,7 @@ export class LatencyMetrics {
 
   /** Returns a metric with its exemplars. */
   annotate(metric: RegistryMetric): RegistryMetric {
-    const latency = [this.#policy, this.#dispatch].find(({ name }) => name === metric.name);
+    const latency = [this.policy, this.#dispatch].find(({ name }) => name === metric.name);
     return latency === undefined ? metric : { ...metric, values: latency.annotate(metric.values) };
   }
 }

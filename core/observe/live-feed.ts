@@ -1,6 +1,11 @@
 import type { Decision } from "../action/decision.ts";
+import type { ActionEnvelope } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
+import type { SessionScope } from "../action/principal.ts";
+import type { SessionState } from "../action/session-state.ts";
+import type { Subscriber } from "../action/subscriber.ts";
 
 const maxLatest = 200;
 
@@ -17,12 +22,11 @@ interface Subscription {
  * Publishes events to subscribers of the same tenant, and keeps each tenant's latest decisions. The number of tenants is
  * bounded by the configuration.
  */
-export class LiveFeed {
+export class LiveFeed implements Subscriber {
   readonly #clock: Clock;
   readonly #showLabels: boolean;
   readonly #subscriptions = new Set<Subscription>();
-  readonly #rates = new Map<string, DecisionRate>();
-  readonly #latest = new Map<string, LiveEvent[]>();
+  readonly #tenants = new Map<string, TenantDecisions>();
 
   /** `showLabels`: false removes session labels from events. */
   constructor(clock: Clock, showLabels: boolean) {
@@ -40,30 +44,42 @@ export class LiveFeed {
   /** Calls `make` only where there is a subscriber. */
   publish(tenant: string, channel: LiveChannel, make: () => JsonObject): void {
     let event: LiveEvent | undefined;
-    for (const listener of this.#listeners(tenant, channel)) {
+    for (const each of this.#subscriptions) {
+      if (each.tenant !== tenant || !each.channels.has(channel)) continue;
       event ??= this.#makeEvent(channel, make());
-      listener(event);
+      each.listener(event);
     }
   }
 
-  /** Publishes a decision, counts it for the channel `metrics`, and keeps it as one of the latest 200. */
-  decide(tenant: string, decision: Decision, durationUs: number, data: JsonObject): void {
-    this.#rateOf(tenant).count(decision, durationUs);
-    const event = this.#makeEvent("decisions", data);
-    const latest = this.#latest.get(tenant) ?? [];
-    this.#latest.set(tenant, latest);
-    if (latest.push(event) > 2 * maxLatest) latest.splice(0, maxLatest);
-    for (const listener of this.#listeners(tenant, "decisions")) listener(event);
+  /**
+   * Publishes a durable decision, and the risk of its session where there is any. Counts the decision for the channel
+   * `metrics` and keeps it as one of the latest 200.
+   */
+  decided(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): void {
+    const { tenant, session_state: state } = action;
+    const event = this.#makeEvent("decisions", decisionEvent(action, evaluation, isDispatched));
+    const own = this.#decisionsOf(tenant);
+    own.counts[evaluation.decision]++;
+    own.durations[own.total++ % maxDurations] = evaluation.durationUs;
+    if (own.latest.push(event) > 2 * maxLatest) own.latest.splice(0, maxLatest);
+    for (const { tenant: subscribed, channels, listener } of this.#subscriptions) {
+      if (subscribed === tenant && channels.has("decisions")) listener(event);
+    }
+    if (state === undefined || (state.risk <= 0 && state.taints.length === 0)) return;
+    this.publish(tenant, "risk", () => riskEvent(action.session, state));
   }
 
   /** Returns the latest decisions, newest first. */
   latest(tenant: string): readonly LiveEvent[] {
-    return (this.#latest.get(tenant) ?? []).slice(-maxLatest).reverse();
+    return (this.#tenants.get(tenant)?.latest ?? []).slice(-maxLatest).reverse();
   }
 
-  /** Returns the data of the channel `metrics`. */
+  /** Returns the data of the channel `metrics`: totals, and percentiles of the policy time of the last 512; null before the first. */
   summary(tenant: string): JsonObject {
-    return this.#rateOf(tenant).summary();
+    const { counts, durations, total } = this.#decisionsOf(tenant);
+    const sorted = durations.toSorted((a, b) => a - b);
+    const at = (share: number): number | null => sorted[Math.floor(share * (sorted.length - 1))] ?? null;
+    return { ...counts, total, policy_p50_us: at(0.5), policy_p99_us: at(0.99) };
   }
 
   /** Publishes the channel `metrics` of each tenant with subscribers. */
@@ -74,20 +90,17 @@ export class LiveFeed {
     }
   }
 
-  *#listeners(tenant: string, channel: LiveChannel): Iterable<LiveListener> {
-    for (const each of this.#subscriptions)
-      if (each.tenant === tenant && each.channels.has(channel)) yield each.listener;
-  }
-
   #makeEvent(channel: LiveChannel, data: JsonObject): LiveEvent {
     const shown = this.#showLabels || data.label === undefined ? data : { ...data, label: null };
     return { channel, time: new Date(this.#clock()).toISOString(), data: shown };
   }
 
-  #rateOf(tenant: string): DecisionRate {
-    const rate = this.#rates.get(tenant) ?? new DecisionRate();
-    this.#rates.set(tenant, rate);
-    return rate;
+  #decisionsOf(tenant: string): TenantDecisions {
+    const known = this.#tenants.get(tenant);
+    if (known !== undefined) return known;
+    const none: TenantDecisions = { counts: { allow: 0, review: 0, block: 0 }, total: 0, durations: [], latest: [] };
+    this.#tenants.set(tenant, none);
+    return none;
   }
 }
 
@@ -105,22 +118,40 @@ export interface LiveEvent {
 
 const maxDurations = 512;
 
-/** Number of a tenant's decisions since the start, and the durations of the latest. */
-class DecisionRate {
-  readonly #counts: Record<Decision, number> = { allow: 0, review: 0, block: 0 };
-  readonly #durations: number[] = [];
-  #total = 0;
+/** A tenant's decisions since the start. */
+interface TenantDecisions {
+  readonly counts: Record<Decision, number>;
+  total: number;
+  /** Of the last 512, in any order. */
+  readonly durations: number[];
+  readonly latest: LiveEvent[];
+}
 
-  count(decision: Decision, durationUs: number): void {
-    this.#counts[decision]++;
-    this.#durations[this.#total % maxDurations] = durationUs;
-    this.#total++;
-  }
+/** The public data of a decision: no argument and no answer. */
+function decisionEvent(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): JsonObject {
+  const { principal, session, protocol, tool, target, capability, task } = action;
+  const rules: string[] = [];
+  for (const { rule } of evaluation.determining) rules.push(rule);
+  return {
+    id: evaluation.id,
+    action: action.id,
+    decision: evaluation.decision,
+    dispatched: isDispatched,
+    rules,
+    by_default: evaluation.byDefault,
+    risk: evaluation.risk,
+    principal: principal.keyId,
+    session: session.id,
+    label: session.label ?? null,
+    task,
+    protocol,
+    tool,
+    target,
+    capability,
+    duration_us: evaluation.durationUs,
+  };
+}
 
-  /** Totals, and percentiles of the policy time of the last 512; null before the first. */
-  summary(): JsonObject {
-    const sorted = this.#durations.toSorted((a, b) => a - b);
-    const at = (share: number): number | null => sorted[Math.floor(share * (sorted.length - 1))] ?? null;
-    return { ...this.#counts, total: this.#total, policy_p50_us: at(0.5), policy_p99_us: at(0.99) };
-  }
+function riskEvent({ id, label }: SessionScope, { risk, actions, taints }: SessionState): JsonObject {
+  return { session: id, label: label ?? null, risk, actions, taints: taints.map(({ name }) => name) };
 }

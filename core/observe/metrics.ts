@@ -147,7 +147,7 @@ export class Metrics {
 
   decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number, trace?: TraceContext): void {
     this.#decisions.inc({ protocol, phase, decision });
-    this.latency.judged(phase, durationUs / 1e6, trace);
+    this.latency.policy.observe({ phase }, durationUs / 1e6, trace);
   }
 
   settled(protocol: Protocol, status: Outcome["status"]): void {

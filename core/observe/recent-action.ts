@@ -53,7 +53,9 @@ export class RecentActions {
     this.#tenants.set(action.tenant, own);
     if (own.kept.peek(evaluation.id) !== undefined) return;
     own.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
-    this.#add(own, 1, bytes);
+    own.bytes += bytes;
+    this.#bytes += bytes;
+    this.#count += 1;
     while (this.#count > this.#limits.decisions || this.#bytes > this.#limits.bytes) this.#forgetOne(own);
   }
 
@@ -74,19 +76,15 @@ export class RecentActions {
     const own = latest.bytes >= share ? latest : this.#largest();
     for (const [id, { bytes }] of own.kept.entries()) {
       own.kept.delete(id);
-      this.#add(own, -1, -bytes);
+      own.bytes -= bytes;
+      this.#bytes -= bytes;
+      this.#count -= 1;
       return;
     }
   }
 
   #largest(): TenantDecisions {
     return [...this.#tenants.values()].reduce((largest, each) => (each.bytes > largest.bytes ? each : largest));
-  }
-
-  #add(own: TenantDecisions, count: number, bytes: number): void {
-    this.#count += count;
-    this.#bytes += bytes;
-    own.bytes += bytes;
   }
 }
 
@@ -122,18 +120,14 @@ function estimateBytes(value: unknown, max: number): number {
     weight += overhead;
     if (typeof next === "string") weight += next.length * 2;
     if (typeof next !== "object" || next === null) continue;
-    if (Array.isArray(next)) for (const item of next as readonly unknown[]) open.push(item ?? null);
-    else weight += pushMembers(next, open);
+    if (Array.isArray(next)) {
+      for (const item of next as readonly unknown[]) open.push(item ?? null);
+      continue;
+    }
+    for (const [name, member] of Object.entries(next) as [string, unknown][]) {
+      weight += name.length;
+      open.push(member ?? null);
+    }
   }
   return weight;
-}
-
-/** Returns the length of their names. */
-function pushMembers(value: object, open: unknown[]): number {
-  let length = 0;
-  for (const [name, member] of Object.entries(value) as [string, unknown][]) {
-    length += name.length;
-    open.push(member ?? null);
-  }
-  return length;
 }

@@ -6,7 +6,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import { httpSession, type Principal, type SessionScope } from "../action/principal.ts";
-import { singleHeader } from "../identity/header.ts";
+import { singleHeader } from "../identity/key-ring.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
 import { closed, enumOf, matching } from "../operation/shape.ts";
 import { ActionFactory, type Actor, type TaskSource, UntrustedSources } from "./action-factory.ts";

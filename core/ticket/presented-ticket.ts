@@ -3,7 +3,7 @@ import { type PresentedTicket, ticketMetaKey } from "../action/capability-ticket
 import { GatewayError } from "../action/error.ts";
 import type { Json } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
-import { singleHeader } from "../identity/header.ts";
+import { singleHeader } from "../identity/key-ring.ts";
 
 export interface TicketReader {
   present(token: string, principal: Pick<Principal, "id" | "tenant">): PresentedTicket;

@@ -4,7 +4,7 @@ import { type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../ac
 import { httpSession, type Principal, type SessionScope } from "../../action/principal.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
-import { sessionLabel } from "../../identity/header.ts";
+import { sessionLabel } from "../../identity/key-ring.ts";
 import type { TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
 import { bindTask } from "../../road/described-action.ts";

@@ -7,7 +7,7 @@ import { inSpan, readTraceContext } from "../../action/trace.ts";
 import { agentIdentity } from "../../http/access.ts";
 import type { ConcurrencyLimit } from "../../http/rate.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
-import { sessionLabel, singleHeader } from "../../identity/header.ts";
+import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import type { TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
 import type { Actor } from "../../road/action-factory.ts";

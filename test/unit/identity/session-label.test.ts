@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { sessionLabel } from "../../../core/identity/header.ts";
+import { sessionLabel } from "../../../core/identity/key-ring.ts";
 
 describe("sessionLabel(rawHeaders)", () => {
   it("reads one label of 1 to 128 visible ASCII characters", () => {
