@@ -39,22 +39,13 @@ export interface CallParts {
 export function serveCall(parts: CallParts, open: OpenRequest, row: McpMethod, send: Send): Promise<JsonRpcResponse> {
   const { caller, request } = open;
   const span = parts.tracer.begin({ protocol: "mcp", method: request.method }, traceOf(caller, request));
-  return inSpan(span, () => answerCall(parts, open, row, send, span));
-}
-
-async function answerCall(
-  parts: CallParts,
-  open: OpenRequest,
-  row: McpMethod,
-  send: Send,
-  span: Span,
-): Promise<JsonRpcResponse> {
-  const { caller, request } = open;
-  const result = await runUntilReviewed(parts, open, row, send, span);
-  if (result.kind === "answered" || row.routing !== "tool") {
-    return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(result) };
-  }
-  return parts.hold.page.ask(open, result) ?? refusedToolResult(request.id, caller.era.era, result);
+  return inSpan(span, async () => {
+    const result = await runUntilReviewed(parts, open, row, send, span);
+    if (result.kind === "answered" || row.routing !== "tool") {
+      return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(result) };
+    }
+    return parts.hold.page.ask(open, result) ?? refusedToolResult(request.id, caller.era.era, result);
+  });
 }
 
 /**
@@ -165,7 +156,8 @@ export type ResponseBody = { readonly result: JsonObject } | { readonly error: J
 /** The output of a response. A result with `isError` is an error too. */
 export function answerOf(response: JsonRpcResponse): Answer<ResponseBody> {
   if (!("result" in response)) return { status: "error", output: { ...response.error }, makeReply: errorBody };
-  return { ...answerOfResult(response.result), status: response.result.isError === true ? "error" : "success" };
+  const status = response.result.isError === true ? "error" : "success";
+  return { status, output: response.result, makeReply: resultBody };
 }
 
 /** The output of a result that the gateway makes itself. */

@@ -1,6 +1,6 @@
 import type { Context } from "koa";
 import { GatewayError } from "../../action/error.ts";
-import { type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
+import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
 import { httpSession, type Principal, type SessionScope } from "../../action/principal.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
@@ -40,13 +40,25 @@ export class McpEndpoint {
   async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
     const incoming = readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
-    if (incoming.kind === "request") return this.#serve(ctx, principal, scope, incoming.message, requestId);
-    checkRevisionHeader(ctx.req.headers);
-    const session = this.#sessionOf(ctx, principal);
-    if (incoming.kind === "notification") await receiveNotification(session, incoming.message);
-    else receiveAnswer(session, incoming.message);
+    if (incoming.kind !== "request") return this.#receive(ctx, principal, incoming);
+    const request = incoming.message;
     ctx.respond = false;
-    new Reply(ctx.res, false).end(202);
+    const { stream, streamFirst } = acceptedForms(ctx);
+    const reply = new Reply(ctx.res, stream);
+    try {
+      const era = classifyEra(request, ctx.req.headers);
+      await bindTask(this.#parts.tasks, ctx.req, principal, scope, request.params);
+      const response = await this.#answer(ctx, principal, scope, request, era, reply);
+      // The stateless revision streams only where messages precede the result.
+      if (streamFirst && era.era === "legacy") reply.startStream();
+      reply.finish("result" in response ? 200 : errorStatus(era, response.error.code), response);
+    } catch (cause) {
+      const error = GatewayError.from(cause);
+      this.#parts.onFault(requestId, error);
+      const status = mcpStatus(error, ctx.req.headers["mcp-session-id"] !== undefined);
+      if (status === 401) reply.setHeader("www-authenticate", "Bearer");
+      reply.finish(status, mcpErrorBody(error, request.id, requestId));
+    }
   }
 
   /** GET: the standing stream of a session, for messages outside of any request. */
@@ -91,30 +103,18 @@ export class McpEndpoint {
     await this.#parts.sessions.endRevoked(known);
   }
 
-  async #serve(
+  /** Receives a message that gets no response of its own. */
+  async #receive(
     ctx: Context,
     principal: Principal,
-    scope: SessionScope,
-    request: JsonRpcRequest,
-    requestId: string,
+    incoming: Exclude<JsonRpcMessage, { readonly kind: "request" }>,
   ): Promise<void> {
+    checkRevisionHeader(ctx.req.headers);
+    const session = this.#sessionOf(ctx, principal);
+    if (incoming.kind === "notification") await receiveNotification(session, incoming.message);
+    else receiveAnswer(session, incoming.message);
     ctx.respond = false;
-    const { stream, streamFirst } = acceptedForms(ctx);
-    const reply = new Reply(ctx.res, stream);
-    try {
-      const era = classifyEra(request, ctx.req.headers);
-      await bindTask(this.#parts.tasks, ctx.req, principal, scope, request.params);
-      const response = await this.#answer(ctx, principal, scope, request, era, reply);
-      // The stateless revision streams only where messages precede the result.
-      if (streamFirst && era.era === "legacy") reply.startStream();
-      reply.finish(statusOf(era, response), response);
-    } catch (cause) {
-      const error = GatewayError.from(cause);
-      this.#parts.onFault(requestId, error);
-      const status = mcpStatus(error, ctx.req.headers["mcp-session-id"] !== undefined);
-      if (status === 401) reply.setHeader("www-authenticate", "Bearer");
-      reply.finish(status, mcpErrorBody(error, request.id, requestId));
-    }
+    new Reply(ctx.res, false).end(202);
   }
 
   async #answer(
@@ -170,10 +170,10 @@ export class McpEndpoint {
   }
 }
 
-function statusOf(era: Era, response: JsonRpcResponse): number {
-  if (era.era === "legacy" || "result" in response) return 200;
-  if (response.error.code === -32601) return 404;
-  return response.error.code === -32021 ? 400 : 200;
+function errorStatus(era: Era, code: number): number {
+  if (era.era === "legacy") return 200;
+  if (code === -32601) return 404;
+  return code === -32021 ? 400 : 200;
 }
 
 /** The response formats that a client accepts: streams at all, and before JSON, by the order of `Accept`. */

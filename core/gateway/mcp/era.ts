@@ -31,7 +31,12 @@ export function classifyEra(request: JsonRpcRequest, headers: IncomingHttpHeader
   const meta = isJsonObject(request.params?._meta) ? request.params._meta : {};
   const header = headerText(headers, "mcp-protocol-version");
   const claimed = meta[metaKey.protocolVersion];
-  if (claimed === undefined) return withoutClaim(request, headers, header);
+  if (claimed === undefined) {
+    if (header === modernRevision) throw missing(metaKey.protocolVersion, "a string");
+    if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
+    checkStandardHeaders(request, headers, false);
+    return { era: "legacy" };
+  }
   if (typeof claimed !== "string") throw missing(metaKey.protocolVersion, "a string");
   if (header !== claimed) throw mismatch("mcp-protocol-version", header, claimed);
   if (claimed !== modernRevision) throw unsupported(claimed);
@@ -74,13 +79,6 @@ function paramHeadersIn(headers: IncomingHttpHeaders): ReadonlyMap<string, strin
 export function checkRevisionHeader(headers: IncomingHttpHeaders): void {
   const header = headerText(headers, "mcp-protocol-version");
   if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
-}
-
-function withoutClaim(request: JsonRpcRequest, headers: IncomingHttpHeaders, header: string | undefined): Era {
-  if (header === modernRevision) throw missing(metaKey.protocolVersion, "a string");
-  if (header !== undefined && !supportedRevisions.includes(header)) throw unsupported(header);
-  checkStandardHeaders(request, headers, false);
-  return { era: "legacy" };
 }
 
 /** Checks that headers agree with the body: an intermediary may route by them. `required`: they may not be absent. */

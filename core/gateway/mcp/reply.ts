@@ -22,14 +22,17 @@ export class Reply {
   readonly #response: ServerResponse;
   readonly #mayStream: boolean;
   #keepAlive: NodeJS.Timeout | undefined;
-  #closed = false;
-  #followed = false;
-  readonly #closeListeners = new Set<() => void>();
+  #closed: boolean;
+  #followed: boolean;
+  readonly #closeListeners: Set<() => void>;
 
   /** `mayStream`: the client reads `text/event-stream`. */
   constructor(response: ServerResponse, mayStream: boolean) {
     this.#response = response;
     this.#mayStream = mayStream;
+    this.#closed = false;
+    this.#followed = false;
+    this.#closeListeners = new Set();
     response.once("close", () => this.#close());
   }
 

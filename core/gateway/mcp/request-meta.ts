@@ -19,24 +19,19 @@ const maxSteeringText = 512;
 /** The prefix of the gateway's own input requests; responses to them are not forwarded. */
 export const ownQuestion = "io.agent-governance-gateway/review/";
 
-/** The part of a request's `_meta` that is relayed with the action. */
-export function steeringMeta(request: JsonRpcRequest): JsonObject {
+/** The part of a request's `_meta` that is relayed with the action; `trace`, where given, replaces the client's own. */
+export function steeringMeta(request: JsonRpcRequest, trace?: TraceContext): JsonObject {
   const meta = isJsonObject(request.params?._meta) ? request.params._meta : {};
   const kept: Record<string, Json> = {};
   for (const key of steering) {
     const value = Object.hasOwn(meta, key) ? meta[key] : undefined;
+    if (trace !== undefined && key === "tracestate") continue;
     if (value !== undefined && isSteering(key, value)) kept[key] = value;
   }
+  if (trace === undefined) return kept;
+  kept.traceparent = traceparentOf(trace);
+  if (trace.state !== undefined) kept.tracestate = trace.state;
   return kept;
-}
-
-/** The same, with the gateway's trace context in place of the client's. */
-export function relayedMeta(request: JsonRpcRequest, trace: TraceContext | undefined): JsonObject {
-  const meta = steeringMeta(request);
-  if (trace === undefined) return meta;
-  const { tracestate: _, ...kept } = meta;
-  const { state } = trace;
-  return { ...kept, traceparent: traceparentOf(trace), ...(state === undefined ? {} : { tracestate: state }) };
 }
 
 /**
@@ -70,8 +65,11 @@ export function continuationOf(
     if (responses !== undefined) carried.inputResponses = responses;
     if (params.requestState !== undefined) carried.requestState = params.requestState;
   }
-  const meta = passedMeta(params._meta, passthrough);
-  if (meta !== undefined) carried._meta = meta;
+  const meta = params._meta;
+  if (isJsonObject(meta)) {
+    const keys = passthrough.filter((key) => !unpassable.includes(key) && Object.hasOwn(meta, key));
+    if (keys.length > 0) carried._meta = Object.fromEntries(keys.map((key) => [key, meta[key] as Json]));
+  }
   return Object.keys(carried).length === 0 ? undefined : carried;
 }
 
@@ -82,12 +80,6 @@ function withoutOwn(responses: Json | undefined): Json | undefined {
   const others = entries.filter(([key]) => !key.startsWith(ownQuestion));
   if (others.length === entries.length) return responses;
   return others.length === 0 ? undefined : Object.fromEntries(others);
-}
-
-function passedMeta(meta: Json | undefined, passthrough: readonly string[]): JsonObject | undefined {
-  if (!isJsonObject(meta)) return undefined;
-  const passed = passthrough.filter((key) => !unpassable.includes(key) && Object.hasOwn(meta, key));
-  return passed.length === 0 ? undefined : Object.fromEntries(passed.map((key) => [key, meta[key] as Json]));
 }
 
 function isSteering(key: string, value: Json): boolean {

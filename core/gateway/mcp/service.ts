@@ -17,7 +17,7 @@ import { findMethod, type McpMethod, pickParams } from "./method.ts";
 import { NotificationLane, type RelayParts, relayNotification } from "./notification.ts";
 import { replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
-import { relayedMeta } from "./request-meta.ts";
+import { steeringMeta } from "./request-meta.ts";
 
 export interface McpServiceParts extends CallParts, ListenParts, ClientRequestParts, RelayParts {
   readonly identity: GatewayIdentity;
@@ -54,7 +54,7 @@ async function requireCapability(caller: Caller, row: McpMethod, method: string)
 }
 
 /** Resolves with the upstream's response after every notification that preceded it was relayed. */
-function send(
+async function send(
   parts: McpServiceParts,
   open: OpenRequest,
   connection: UpstreamConnection,
@@ -64,7 +64,11 @@ function send(
   if (permission.action.untrusted) open.caller.session?.untrusted.add(connection.upstream);
   const lane = open.caller.session?.lanes.of(connection.upstream) ?? new NotificationLane();
   const exchange = exchangeOf(parts, open, permission.action, lane, trace);
-  return dispatchAction(connection, permission, exchange).finally(() => lane.settled);
+  try {
+    return await dispatchAction(connection, permission, exchange);
+  } finally {
+    await lane.settled;
+  }
 }
 
 /** The `_meta` of a call, its cancellation, and the handlers of what the upstream sends before its response. */
@@ -82,7 +86,7 @@ function exchangeOf(
     else session.deliver(note, reply);
   };
   return {
-    meta: relayedMeta(request, trace),
+    meta: steeringMeta(request, trace),
     ...(trace === undefined ? {} : { traceparent: traceparentOf(trace) }),
     signal,
     onNotification: (note) =>
