@@ -121,11 +121,11 @@ describe("each detector of session-watch in shadow mode", () => {
     }
     expect(paged).to.deep.equal(detectors.toSorted());
     expect(await (await ask("shadow-decisions", site.foreignKey)).json()).to.deep.equal({ items: [], next: null });
-    expect((await ask("would-have?limit=0")).status).to.equal(400);
+    expect((await ask("shadow-decisions?limit=0")).status).to.equal(400);
   });
 
-  it("is printed by `gateway policies would-have`", async () => {
-    const args = ["policies", "would-have", "--admin", site.gateway.adminUrl];
+  it("is printed by `gateway policies shadow`", async () => {
+    const args = ["policies", "shadow", "--admin", site.gateway.adminUrl];
     const { code, stdout } = await runGateway([...args, "--json"], { GATEWAY_API_KEY: site.key });
     expect(code).to.equal(0);
     const trials = stdout
