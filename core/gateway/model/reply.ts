@@ -108,7 +108,7 @@ export class EventSink {
   }
 }
 
-/** Reads a streamed response: keeps the provider's token count, and refuses tool use where tools are not passed through. */
+/** Reads a streamed response: keeps the provider's token count, and refuses tool use where tool passthrough is off. */
 export class CountingReader implements AnswerReader<WireEvent> {
   readonly #reader: StreamReader;
   readonly #refusesTools: boolean;
