@@ -1,8 +1,8 @@
 import { contentDigest } from "../action/canonical-json.ts";
-
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import type { Participant } from "../action/participant.ts";
 import type { Mode, Policy, PolicyRef, Verdict } from "../action/policy.ts";
 import { type Kill, type KillOrder, type KillTarget, wholeGateway } from "./kill.ts";
 import {
@@ -127,11 +127,10 @@ export class KillSwitch implements Policy {
     if (this.#gateway.isOn) return wholeGateway;
     if (this.#kills.isClear(tenant)) return null;
     if (this.#kills.has(tenant, wholeTenant)) return wholeTenant;
-    const targets = [
-      { scope: "principal", subject: principal.id },
-      { scope: "session", subject: session.id },
-    ] as const;
-    return targets.find((target) => this.#kills.has(tenant, target)) ?? null;
+    const byPrincipal = { scope: "principal", subject: principal.id } as const;
+    if (this.#kills.has(tenant, byPrincipal)) return byPrincipal;
+    const bySession = { scope: "session", subject: session.id } as const;
+    return this.#kills.has(tenant, bySession) ? bySession : null;
   }
 }
 
@@ -242,4 +241,16 @@ class GatewayStop {
       if (each.status === "rejected" && able.has(tenants[index] ?? "")) throw each.reason;
     }
   }
+}
+
+/**
+ * Blocks whatever is stopped, twice: as a policy, so that the record shows why, and in the turn of the commit, for a kill
+ * that came while the action was judged.
+ */
+export function killParticipant(killSwitch: KillSwitch): Participant {
+  return {
+    name: "kill",
+    policy: killSwitch,
+    begin: (attempted) => ({ check: () => killSwitch.check(attempted) }),
+  };
 }

@@ -5,7 +5,7 @@ import { RecentMap } from "../action/recent-map.ts";
 import type { Store } from "../store/open.ts";
 import type { RiskLimit } from "./risk-meter.ts";
 import { SessionEntry } from "./session-entry.ts";
-import { headKey, readHead, type SessionHead } from "./session-head.ts";
+import { headKey, readHead } from "./session-head.ts";
 
 interface SessionCacheOptions {
   readonly store: Store;
@@ -56,8 +56,11 @@ export class SessionCache {
     const key = headKey(tenant, session);
     const known = this.#entries.get(key);
     if (known !== undefined) return known;
-    const entry = this.#load(key, session);
-    if (entry !== undefined) this.#keep(key, entry);
+    const text = this.read(key);
+    if (text === undefined) return undefined;
+    const head = readHead(session, text);
+    const entry = new SessionEntry(head.principal, this.#options.limit, head);
+    this.#keep(key, entry);
     return entry;
   }
 
@@ -88,13 +91,6 @@ export class SessionCache {
     if (isPinned || this.read(key) !== text) return false;
     this.#evict(key);
     return true;
-  }
-
-  #load(key: string, session: string): SessionEntry | undefined {
-    const text = this.read(key);
-    if (text === undefined) return undefined;
-    const head: SessionHead = readHead(session, text);
-    return new SessionEntry(head.principal, this.#options.limit, head);
   }
 
   #keep(key: string, entry: SessionEntry): void {

@@ -201,15 +201,18 @@ export class SessionParticipation implements Participation {
   readonly #entry: SessionEntry;
   readonly #tool: KnownTool;
   #pending: PendingDecision | undefined;
-  #taints: readonly string[] = [];
-  #isJudged = true;
-  #isChanged = false;
+  #taints: readonly string[];
+  #isJudged: boolean;
+  #isChanged: boolean;
 
   constructor(options: ParticipationOptions, entry: SessionEntry, tool: KnownTool, context: ActionContext) {
     this.context = context;
     this.#options = options;
     this.#entry = entry;
     this.#tool = tool;
+    this.#taints = [];
+    this.#isJudged = true;
+    this.#isChanged = false;
     entry.pins++;
     entry.judged++;
   }
@@ -233,23 +236,21 @@ export class SessionParticipation implements Participation {
   /** Adds the action to the history of its session, and returns the writes of the session. */
   operations(isDispatched: boolean): readonly BatchOperation[] {
     if (this.#pending === undefined) throw new TypeError("operations: expected the verdict to be applied first");
-    const { action } = this.#pending;
+    const { action, evaluation } = this.#pending;
     // Lists over all upstreams are not part of the history.
-    if (action.target !== everyUpstream) this.#remember(this.#pending, isDispatched);
+    if (action.target !== everyUpstream) {
+      const at = this.#options.clock();
+      this.#endJudging();
+      this.#entry.remember(this.#tool, pastOf(action, this.#tool, evaluation.decision, isDispatched, at));
+      if (isDispatched && this.#taints.length > 0) this.#entry.taint(this.#taints, action, this.#tool, at);
+      this.#isChanged = true;
+    }
     return this.#isChanged ? [this.#options.cache.put(action.tenant, action.session.id, this.#entry)] : [];
   }
 
   finish(): void {
     this.#endJudging();
     this.#entry.pins--;
-  }
-
-  #remember({ action, evaluation: { decision } }: PendingDecision, dispatched: boolean): void {
-    const at = this.#options.clock();
-    this.#endJudging();
-    this.#entry.remember(this.#tool, pastOf(action, this.#tool, decision, dispatched, at));
-    if (dispatched && this.#taints.length > 0) this.#entry.taint(this.#taints, action, this.#tool, at);
-    this.#isChanged = true;
   }
 
   #endJudging(): void {

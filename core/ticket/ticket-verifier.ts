@@ -17,6 +17,9 @@ interface TicketVerifierOptions {
   readonly onEvent: TicketObserver;
 }
 
+/** The participation of an action without a ticket: it spends nothing. */
+const noTicket: Participation = Object.freeze({});
+
 /** Verifies the tickets that come with actions, and spends their uses. */
 export class TicketVerifier implements Participant {
   readonly name = "ticket";
@@ -42,7 +45,8 @@ export class TicketVerifier implements Participant {
     return standing === "valid" ? {} : { ticket: Object.freeze({ id: ticket.id, standing }) };
   }
 
-  begin(attempted: ActionEnvelope): TicketParticipation {
+  begin(attempted: ActionEnvelope): Participation {
+    if (attempted.ticket === undefined) return noTicket;
     return new TicketParticipation(this, this.#options, attempted, this.describe(attempted));
   }
 

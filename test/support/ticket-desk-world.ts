@@ -113,18 +113,18 @@ export class TicketDeskWorld {
     const isLifted = action.ticket?.standing === "valid";
     const evaluation = isLifted ? liftedEvaluation(action) : makeEvaluation(action, "block");
     const commitHook: DecisionCommitHook = {
-      check: guard ?? (() => visit.check()),
-      use: (dispatched) => visit.ticketUse(dispatched),
-      operations: (dispatched) => visit.operations(dispatched),
+      check: guard ?? (() => visit.check?.()),
+      use: (dispatched) => visit.ticketUse?.(dispatched),
+      operations: (dispatched) => visit.operations?.(dispatched) ?? [],
     };
     try {
-      visit.applyVerdict(pendingOf(action, evaluation));
+      await visit.applyVerdict?.(pendingOf(action, evaluation));
       // Policy takes its time: others are judged meanwhile.
       await new Promise(setImmediate);
       await this.evidence.ledger.recordDecision(action, evaluation, undefined, commitHook);
       return isLifted;
     } finally {
-      visit.finish();
+      visit.finish?.(true);
     }
   }
 }

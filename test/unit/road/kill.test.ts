@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Policy } from "../../../core/action/policy.ts";
 import type { KillTarget } from "../../../core/kill/kill.ts";
-import { killParticipant } from "../../../core/kill/participant.ts";
+import { killParticipant } from "../../../core/kill/kill-switch.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
 import { type Road, type RunResult, runAction } from "../../../core/road/run.ts";
 import { newAction, rejection } from "../../support/ledger-world.ts";

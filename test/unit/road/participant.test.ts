@@ -7,7 +7,7 @@ import type { Finding, Policy } from "../../../core/action/policy.ts";
 import { SigningKey } from "../../../core/action/signing-key.ts";
 import { Approvals } from "../../../core/approval/approvals.ts";
 import { approvalParticipant } from "../../../core/approval/participant.ts";
-import { killParticipant } from "../../../core/kill/participant.ts";
+import { killParticipant } from "../../../core/kill/kill-switch.ts";
 import { openManifestControl } from "../../../core/manifest/manifest-control.ts";
 import { manifestParticipant } from "../../../core/manifest/participant.ts";
 import { PolicyChain } from "../../../core/policy/chain.ts";
