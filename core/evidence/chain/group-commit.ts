@@ -137,8 +137,11 @@ export class GroupCommit {
       }
       this.#waiting -= group.leaves.length;
       group.resolve();
-      const nowMs = observer?.elapsedMs() ?? 0;
-      observer?.committed(group.arrivedMs.map((arrived) => nowMs - arrived));
+      if (observer === undefined) continue;
+      const nowMs = observer.elapsedMs();
+      const waitedMs: number[] = [];
+      for (const arrivedMs of group.arrivedMs) waitedMs.push(nowMs - arrivedMs);
+      observer.committed(waitedMs);
     }
     this.#running = null;
   }
@@ -205,21 +208,18 @@ function unsettled(): never {
 function growTrees(leaves: readonly Leaf[], last: ReadonlyMap<EvidenceChain, Leaf>): (readonly [string, string])[] {
   const entries: (readonly [string, string])[] = [];
   for (const leaf of leaves) {
-    const { tenant, tree } = leaf.chain;
+    const { tenant, id: chain, tree } = leaf.chain;
     for (const { level, index, hashes } of tree.append(leafHash(leaf.hash))) {
       entries.push([tileKey(tenant, level, index), hashes.toString("hex")]);
     }
     const isLast = last.get(leaf.chain) === leaf;
     if (!isLast && !leaf.keep) continue;
-    const note = signHead(leaf);
+    const { hash: head, time, signers } = leaf;
+    const size = leaf.seq + 1;
+    if (tree.size !== size) throw new TypeError(`group commit: expected a tree of ${size} leaves, got ${tree.size}`);
+    const note = signCheckpoint({ chain, size, root: tree.root(), head, time }, signers);
     if (isLast) entries.push([checkpointKey(tenant), note]);
-    if (leaf.keep) entries.push([checkpointAtKey(tenant, leaf.seq + 1), note]);
+    if (leaf.keep) entries.push([checkpointAtKey(tenant, size), note]);
   }
   return entries;
-}
-
-function signHead({ chain: { id, tree }, seq, hash, time, signers }: Leaf): string {
-  const size = seq + 1;
-  if (tree.size !== size) throw new TypeError(`group commit: expected a tree of ${size} leaves, got ${tree.size}`);
-  return signCheckpoint({ chain: id, size, root: tree.root(), head: hash, time }, signers);
 }

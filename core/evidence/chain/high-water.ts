@@ -74,16 +74,14 @@ export class HighWaterFile implements HighWater {
     await Promise.all(writes);
     await this.#handle.datasync();
     // Only now: after a failure the next attempt must write the same page, not the one that is still good.
-    for (const { mark, slot } of written) this.#keep(mark, slot);
+    for (const { mark, slot } of written) {
+      this.#marks.set(mark.tenant, mark);
+      this.#slots.set(mark.tenant, slot);
+    }
   }
 
   async close(): Promise<void> {
     await this.#handle.close();
-  }
-
-  #keep(mark: Mark, slot: Slot): void {
-    this.#marks.set(mark.tenant, mark);
-    this.#slots.set(mark.tenant, slot);
   }
 
   #nextSlot(tenant: string): Slot {
@@ -93,7 +91,9 @@ export class HighWaterFile implements HighWater {
   }
 
   async #writePage(mark: Mark, slot: Slot): Promise<void> {
-    const page = encodePage(mark, slot.turn);
+    const line = JSON.stringify({ format: 1, turn: slot.turn, ...mark });
+    const page = Buffer.alloc(pageSize);
+    page.write(`${line}\n${sha256Hex(line)}\n`);
     const position = (slot.index * 2 + (slot.turn % 2)) * pageSize;
     const { bytesWritten } = await this.#handle.write(page, 0, pageSize, position);
     if (bytesWritten !== pageSize)
@@ -108,8 +108,10 @@ export class HighWaterFile implements HighWater {
       if (bytesRead === 0) return;
       this.#nextIndex = index + 1;
       const found = newest(decodePage(pair.subarray(0, pageSize)), decodePage(pair.subarray(pageSize)));
-      if (found !== undefined) this.#keep(found.mark, { index, turn: found.turn });
-      else if (!isUnborn(pair)) throw damaged(path, index);
+      if (found !== undefined) {
+        this.#marks.set(found.mark.tenant, found.mark);
+        this.#slots.set(found.mark.tenant, { index, turn: found.turn });
+      } else if (!isUnborn(pair)) throw damaged(path, index);
     }
   }
 }
@@ -132,13 +134,6 @@ export class HighWaterMemory implements HighWater {
 interface Page {
   readonly mark: Mark;
   readonly turn: number;
-}
-
-function encodePage(mark: Mark, turn: number): Buffer {
-  const line = JSON.stringify({ format: 1, turn, ...mark });
-  const page = Buffer.alloc(pageSize);
-  page.write(`${line}\n${sha256Hex(line)}\n`);
-  return page;
 }
 
 function decodePage(page: Buffer): Page | undefined {

@@ -240,15 +240,19 @@ function recordAction(
 
 function recordEvaluation(evaluation: Evaluation): RecordedEvaluation {
   const wouldHave = shadowDecisions(evaluation);
+  const errors: string[] = [];
+  for (const { error, policy } of evaluation.verdicts) if (error !== undefined) errors.push(policy.name);
+  const rules: string[] = [];
+  for (const { rule } of evaluation.determining) rules.push(rule);
   return {
     by_default: evaluation.byDefault,
     decision: evaluation.decision,
     duration_us: integer("durationUs", evaluation.durationUs),
-    errors: evaluation.verdicts.flatMap(({ error, policy }) => (error === undefined ? [] : [policy.name])),
+    errors,
     id: evaluation.id,
     policies: evaluation.verdicts.map(recordPolicy),
     risk: integer("risk", evaluation.risk),
-    rules: evaluation.determining.map(({ rule }) => rule),
+    rules,
     shadow: evaluation.shadow.map(recordPolicy),
     would_have: wouldHave.length === 0 ? undefined : wouldHave.map(({ decision, rule }) => ({ decision, rule })),
   };

@@ -43,6 +43,8 @@ export interface HiddenValue {
 /** Each field costs a digest on the path of the action; a value with more fields is one field. */
 const maxFields = 256;
 const saltBytes = 16;
+const entryPurpose = "evidence-disclosure-v1";
+const dataKeyPurpose = "evidence-data-key-v1";
 
 /** Splits private values into fields and commits to each under a salt of its own. */
 export class FieldHider {
@@ -93,7 +95,9 @@ export class FieldHider {
 
 function digestFields(fields: PrivateField[]): HiddenValue {
   fields.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
-  return { digest: fieldsDigest(fields.map(({ commitment }) => commitment)), fields };
+  const commitments: string[] = [];
+  for (const { commitment } of fields) commitments.push(commitment);
+  return { digest: fieldsDigest(commitments), fields };
 }
 
 /** A private value under its name, with the salt (16 random bytes, base64url) that keeps it from being guessed. */
@@ -143,10 +147,10 @@ export function sealDisclosure(
 ): BatchOperation[] {
   const { tenant, seq } = place;
   const dataKey = random(cipherKeyBytes);
-  const entry = sealBytes(dataKey, entryPlace(place), Buffer.from(JSON.stringify(disclosure)), random);
+  const entry = sealBytes(dataKey, sealedPlace(entryPurpose, place), Buffer.from(JSON.stringify(disclosure)), random);
   return [
     { type: "put", key: disclosureKey(tenant, seq), value: entry },
-    { type: "put", key: dataKeyKey(tenant, seq), value: key.wrap(dataKey, keyPlace(place), random) },
+    { type: "put", key: dataKeyKey(tenant, seq), value: key.wrap(dataKey, sealedPlace(dataKeyPurpose, place), random) },
   ];
 }
 
@@ -182,8 +186,11 @@ export async function readDisclosure(
   const entry = await reader.get(disclosureKey(place.tenant, place.seq));
   const wrapped = await reader.get(dataKeyKey(place.tenant, place.seq));
   if (entry === undefined && wrapped === undefined) return undefined;
-  const dataKey = wrapped === undefined ? undefined : key.unwrap(wrapped, keyPlace(place));
-  const plain = entry === undefined || dataKey === undefined ? undefined : openBytes(dataKey, entryPlace(place), entry);
+  const dataKey = wrapped === undefined ? undefined : key.unwrap(wrapped, sealedPlace(dataKeyPurpose, place));
+  const plain =
+    entry === undefined || dataKey === undefined
+      ? undefined
+      : openBytes(dataKey, sealedPlace(entryPurpose, place), entry);
   if (plain !== undefined) return JSON.parse(plain.toString()) as Disclosure;
   throw damaged(place);
 }
@@ -205,13 +212,10 @@ export async function opensNewest(
   const [newest] = await store.iterator({ ...dataKeyRange(tenant), reverse: true, limit: 1 }).all();
   if (newest === undefined) return true;
   const [storeKey, wrapped] = newest;
-  return key.unwrap(wrapped, keyPlace({ tenant, chain, seq: seqIn(storeKey) })) !== undefined;
+  return key.unwrap(wrapped, sealedPlace(dataKeyPurpose, { chain, seq: seqIn(storeKey) })) !== undefined;
 }
 
-function entryPlace({ chain, seq }: DisclosurePlace): string {
-  return `evidence-disclosure-v1\n${chain}\n${seq}`;
-}
-
-function keyPlace({ chain, seq }: DisclosurePlace): string {
-  return `evidence-data-key-v1\n${chain}\n${seq}`;
+/** The place that bytes are sealed for: their purpose, and the record they belong to. */
+function sealedPlace(purpose: string, { chain, seq }: Pick<DisclosurePlace, "chain" | "seq">): string {
+  return `${purpose}\n${chain}\n${seq}`;
 }

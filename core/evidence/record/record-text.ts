@@ -19,7 +19,7 @@ const kinds: ReadonlySet<Json> = new Set<Json>([...actionKinds, ...eventKinds]);
  * engine's own serialiser canonical and several times faster; a property test compares the two.
  */
 export function recordText(record: EvidenceRecord): string {
-  if (isEvent(record)) return canonicalJson(record as unknown as Json);
+  if (!isAction(record)) return canonicalJson(record as unknown as Json);
   const text = JSON.stringify(record);
   // A lone surrogate comes out as an escape, which RFC 8785 refuses; so does the harmless text `\ud`.
   return text.includes("\\ud") ? canonicalJson(JSON.parse(text) as Json) : text;
@@ -92,8 +92,4 @@ export function isApprovalEvent(record: EvidenceRecord): record is EventRecord {
 
 export function isSessionEvent(record: EvidenceRecord): record is EventRecord {
   return record.kind === "session";
-}
-
-function isEvent(record: EvidenceRecord): record is EventRecord {
-  return !isAction(record);
 }

@@ -50,10 +50,9 @@ export function checkpointKeyName(chain: string, keyId: string): string {
 export function signCheckpoint(checkpoint: Checkpoint, keys: readonly SigningKey[]): string {
   const { chain, size, root, head, time } = checkpoint;
   const text = `${originPrefix}${chain}\n${size}\n${root.toString("base64")}\nhead ${head}\ntime ${time}\n`;
-  return signNote(
-    text,
-    keys.map((key) => ({ name: checkpointKeyName(chain, key.id), key })),
-  );
+  const named: NamedKey<SigningKey>[] = [];
+  for (const key of keys) named.push({ name: checkpointKeyName(chain, key.id), key });
+  return signNote(text, named);
 }
 
 /** Reads a checkpoint; undefined for anything but the exact form. Checks no signature. */
