@@ -100,7 +100,7 @@ describe("completion in the shells themselves", () => {
           "help\tdisplay help for command",
         ].toSorted(),
       );
-      expect(offered("gateway evide")).to.deep.equal(["evidence\tthe evidence of what agents did"]);
+      expect(offered("gateway evide")).to.deep.equal(["evidence\tVerify, export and manage evidence"]);
       expect(offered("gateway keys new --ro")).to.deep.equal(["--role\twhat the key may do"]);
     });
 

@@ -184,16 +184,21 @@ describe("stopping a session", () => {
     const { id } = await begin("raced");
     const raced = Array.from({ length: agents }, () => new Agent(world.gateway.url, keys.operator, "raced"));
     let isOver = false;
+    let [answered, refused] = [0, 0];
     const calling = raced.map(async (agent, index) => {
       const blocked: boolean[] = [];
-      for (let turn = 0; !isOver; turn++)
-        blocked.push(isBlocked(await agent.call("echo", { mark: `${index}:${turn}` })));
+      for (let turn = 0; !isOver; turn++) {
+        const was = isBlocked(await agent.call("echo", { mark: `${index}:${turn}` }));
+        blocked.push(was);
+        if (was) refused++;
+        else answered++;
+      }
       return blocked;
     });
-    await sleep(300);
+    while (answered <= agents) await sleep(10);
     expect((await order("operator", id, "kill")).status).to.equal(200);
     const calls = (await world.upstream.calls()).length;
-    await sleep(300);
+    while (refused <= agents) await sleep(10);
     isOver = true;
     const answers = (await Promise.all(calling)).flat();
     expect((await world.upstream.calls()).length).to.equal(calls);
