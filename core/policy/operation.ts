@@ -23,7 +23,7 @@ const shadowDecision = Type.Object({
   decision: enumOf(["review", "block"]),
   rule: anyText,
   policy: Type.Object({ kind, name: anyText }),
-  wholeNumber,
+  count: wholeNumber,
   last_time: time,
   last_decision: anyText,
 });
