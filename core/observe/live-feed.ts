@@ -122,7 +122,7 @@ const maxDurations = 512;
 interface TenantDecisions {
   readonly counts: Record<Decision, number>;
   total: number;
-  /** Of the last 512, in any order. */
+  /** The durations of the last 512, in any order. */
   readonly durations: number[];
   readonly latest: LiveEvent[];
 }
