@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { AuthorizedAction } from "../../../core/action/authorized-action.ts";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
@@ -38,6 +37,9 @@ describe("a taint on its way to the disk", () => {
   let watch: SessionWatch;
   /** Settles when events may be recorded. */
   let gate: Promise<void>;
+  /** Settles when the taint is about to be recorded. */
+  let reached: Promise<void>;
+  let onReached: () => void;
   let open: () => void;
   let fail: (error: Error) => void;
   let done: string[];
@@ -59,6 +61,9 @@ describe("a taint on its way to the disk", () => {
       [open, fail] = [resolve, reject];
     });
     gate.catch(() => undefined);
+    reached = new Promise((resolve) => {
+      onReached = resolve;
+    });
   }
 
   function watchOf({ ledger: { ledger, store } }: ApprovalWorld): SessionWatch {
@@ -76,6 +81,7 @@ describe("a taint on its way to the disk", () => {
       cache: new SessionCache({ store, limit, capacity: 100 }),
       log: {
         recordEvent: async (...event) => {
+          onReached();
           await gate;
           return ledger.recordEvent(...event);
         },
@@ -117,7 +123,7 @@ describe("a taint on its way to the disk", () => {
   ] as const) {
     it(`is durable before ${what}`, async () => {
       const over = travel(action, said);
-      await sleep(50);
+      await reached;
       expect(done).to.deep.equal(before);
       open();
       await over;
@@ -127,7 +133,7 @@ describe("a taint on its way to the disk", () => {
     it(`lets nothing happen where it cannot be recorded before ${what}, which the watch alone prevents`, async () => {
       const over = travel(action, said);
       over.catch(() => undefined);
-      await sleep(50);
+      await reached;
       fail(new GatewayError("EVIDENCE_UNAVAILABLE"));
       expect(await rejection(over)).to.include({ code: "EVIDENCE_UNAVAILABLE" });
       expect(done).to.deep.equal(before);
@@ -140,7 +146,7 @@ describe("a taint on its way to the disk", () => {
   it("is durable before anyone is told what is said beside an answer", async () => {
     const left = judgeNotification(roadWith(), newAction({ untrusted: true }), { message: stranger });
     left.then(() => done.push("told"));
-    await sleep(50);
+    await reached;
     expect(done).to.deep.equal([]);
     open();
     expect(await left).to.deep.equal({ message: stranger });
