@@ -77,14 +77,19 @@ describe("a plugin whose calls may run in the pool", () => {
       },
     };
     // About 30,000 units: less than a slice, more than an eighth of one.
-    const policy = await open(moduleOf(works.replace("30000", "5000")), { pool: counting, sliceFuel: 80_000 });
-    const spinning = await open(moduleOf(`${spins}`), { pool: counting, sliceFuel: 80_000 });
+    const policy = await open(moduleOf(works.replace("30000", "5000")), {
+      pool: counting,
+      sliceFuel: 80_000,
+      elapsedMs: () => 0,
+    });
+    const spinning = await open(moduleOf(`${spins}`), { pool: counting, sliceFuel: 80_000, elapsedMs: () => 0 });
     expect(policy.evaluate(long)).not.to.be.instanceOf(Promise);
     await rejection(Promise.resolve(spinning.evaluate(long)));
     expect(asked.calls).to.equal(1);
     const mixed = await open(moduleOf(`${works.replace("30000", "5000")} ${spins.replace("2000", "6000")}`), {
       pool: counting,
       sliceFuel: 80_000,
+      elapsedMs: () => 0,
     });
     const hostile = makeAction({ arguments: { text: "x".repeat(8_000) } });
     expect(mixed.evaluate(long)).not.to.be.instanceOf(Promise);
