@@ -66,7 +66,7 @@ export async function openHostileWorld(): Promise<HostileWorld> {
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys: [{ id: ci, tenant: acme, role: operator, key_hash: "sha256:${createHash("sha256").update(key).digest("hex")}" }]
 upstreams: [{ name: remote, transport: http, url: "${recorder.url}", protocol: legacy, connection: shared }]
-policy: { packs: [{ path: packs/open }], plugins: [${paths.map((path) => `{ path: "${path}", phases: [input] }`).join(", ")}] }
+policy: { deadline_ms: 10000, packs: [{ path: packs/open }], plugins: [${paths.map((path) => `{ path: "${path}", phases: [input] }`).join(", ")}] }
 state: { enabled: false }
 log: { level: warn }
 `,
