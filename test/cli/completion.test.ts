@@ -101,7 +101,7 @@ describe("completion in the shells themselves", () => {
         ].toSorted(),
       );
       expect(offered("gateway evide")).to.deep.equal(["evidence\tVerify, export and manage evidence"]);
-      expect(offered("gateway keys new --ro")).to.deep.equal(["--role\twhat the key may do"]);
+      expect(offered("gateway keys new --ro")).to.deep.equal(["--role\trole of the key"]);
     });
 
     it("offers the words, files and folders that a place takes", () => {
