@@ -92,7 +92,8 @@ describe("PluginPool", () => {
   });
 
   it("[S35] stops a call at the deadline that its fuel does not stop, and has a thread again", async () => {
-    const { pool, threads } = openPool(1, 300);
+    const { pool, threads } = openPool(1, 2_000);
+    await call(pool, quick);
     expect(await reasonOf(call(pool, spinning, { fuel: endless }))).to.equal("timeout");
     while (threads.length < 3) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(threads).to.deep.equal([1, 0, 1]);
@@ -112,6 +113,7 @@ describe("PluginPool", () => {
   it("runs as many calls at once as it has threads less one for a plugin", async () => {
     const oneOf = async (threads: number): Promise<string> => {
       const { pool } = openPool(threads, 2_000);
+      await call(pool, quick);
       const long = call(pool, spinning, { fuel: endless });
       const short = call(pool, quick).then(() => "short");
       const first = await Promise.race([short, reasonOf(long)]);
@@ -133,7 +135,8 @@ describe("PluginPool", () => {
   });
 
   it("tells a call that no thread was free for from one that is itself too slow", async () => {
-    const { pool } = openPool(1, 300);
+    const { pool } = openPool(1, 2_000);
+    await call(pool, quick);
     const results = [call(pool, spinning, { fuel: endless }), call(pool, quick)];
     expect(await Promise.all(results.map(reasonOf))).to.deep.equal(["timeout", "overloaded"]);
   });
