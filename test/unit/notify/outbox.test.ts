@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { maxGrowth } from "../../support/duration.ts";
 import { makeNotice, makeWebhook, NotifyWorld } from "../../support/notify-world.ts";
 import { awaitReady } from "../../support/ready-line.ts";
 import { answer, type Delivery, until, WebhookReceiver } from "../../support/webhook-receiver.ts";
@@ -128,7 +127,8 @@ describe("an outbox", () => {
       number,
       number,
     ];
-    expect(last / Math.max(first, 1), "500 notices behind 19,500 others, to the first 500").to.be.below(maxGrowth);
+    // The last ones also drop as many; work that grew with what waits would make them 20 to 40 times as dear.
+    expect(last / Math.max(first, 1), "500 notices behind 19,500 others, to the first 500").to.be.below(16);
   });
 
   it("takes ten times as much in a process of 64 MiB", async () => {
