@@ -18,6 +18,7 @@ import {
   subject,
 } from "../../support/sigstore/world.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
+import { checkStart, startRefusal } from "../../support/start-check.ts";
 import { makeSigner, recordedEvents, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";
 
 const sigstore = new SigstoreWorld();
@@ -27,6 +28,7 @@ const ada = makeSigner();
 const signatureFile = "packs/open/pack.sigstore.json";
 const nameConstraints = extension("2.5.29.30", sequence(), true);
 const prefix = "https://ci.example/team/";
+const more = "extensions: { strict: true, trust_policy: trust.yaml }";
 
 const entry = (name: string, named: string, more = ""): string =>
   `{ name: ${name}, identity: { issuer: "${issuer}", subject: { ${named} } }${more} }`;
@@ -266,22 +268,13 @@ describe("a strict gateway that trusts identities", () => {
   }
 
   function start(): Promise<RunningGateway> {
-    const config = siteConfig({
-      more: "extensions: { strict: true, trust_policy: trust.yaml }",
-      localLog: world.path("local.jsonl"),
-    });
-    return startGateway({ folder: world.folder, config });
+    return startGateway({ folder: world.folder, config: siteConfig({ more, localLog: world.path("local.jsonl") }) });
   }
 
-  async function refusal(): Promise<string> {
-    const started = await start().catch((error: unknown) => String(error));
-    if (typeof started === "string") return started;
-    await started.stop();
-    throw new Error("expected the gateway to refuse to start");
-  }
+  const refusal = (): Promise<string> => startRefusal(world.folder, siteConfig({ more }));
 
   async function loaded(): Promise<JsonObject | undefined> {
-    await (await start()).stop();
+    await checkStart(world.folder, siteConfig({ more }));
     const [event, ...others] = await recordedEvents(world.path("data"), "extension");
     expect(others).to.deep.equal([]);
     return event;

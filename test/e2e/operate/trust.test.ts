@@ -5,6 +5,7 @@ import { contentDigest, sha256Hex } from "../../../core/action/canonical-json.ts
 import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { siteConfig } from "../../support/site.ts";
+import { checkStart, startRefusal } from "../../support/start-check.ts";
 import { makeSigner, recordedEvents, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";
 
 const [alice, bob, mallory] = [makeSigner("ed25519"), makeSigner("p256"), makeSigner()];
@@ -155,7 +156,7 @@ describe("a strict gateway", () => {
     for (const [what, check, spoil] of refusals) {
       it(what, async () => {
         await spoil(world);
-        expect(await refusalOf(world)).to.match(saying(check));
+        expect(await startRefusal(world.folder, configOf(true))).to.match(saying(check));
         const [event, ...others] = await recordedEvents(world.path("data"), "extension");
         expect(event).to.include({ event: "refused", kind: "pack", check });
         expect(others).to.deep.equal([]);
@@ -164,15 +165,13 @@ describe("a strict gateway", () => {
   });
 
   describe("that loaded a pack before", () => {
-    beforeEach(async () => {
-      await (await start(world)).stop();
-    });
+    beforeEach(() => checkStart(world.folder, configOf(true)));
 
     it("starts again with the same, and with a later one", async () => {
-      await (await start(world)).stop();
+      await checkStart(world.folder, configOf(true));
       await world.setSequence(4);
       await world.sign(both);
-      await (await start(world)).stop();
+      await checkStart(world.folder, configOf(true));
     });
 
     it("refuses an older one for good [S34]", async () => {
@@ -184,7 +183,7 @@ describe("a strict gateway", () => {
     it("refuses other files under the same sequence [S34]", async () => {
       await world.edit(rulesFile, "message: allowed", "message: yes");
       await world.sign(both);
-      expect(await refusalOf(world)).to.match(saying("sequence_reused"));
+      expect(await startRefusal(world.folder, configOf(true))).to.match(saying("sequence_reused"));
     });
   });
 
@@ -229,7 +228,7 @@ describe("a strict gateway", () => {
       it(what, async () => {
         await world.write("trust.yaml", text);
         await world.write("secret.pem", alice.pem);
-        const said = await refusalOf(world);
+        const said = await startRefusal(world.folder, configOf(true));
         expect(said).to.include("invalid configuration").and.to.include(fault);
         expect(said).not.to.include(alice.pem.split("\n")[1]);
       });
@@ -241,7 +240,8 @@ describe("a strict gateway", () => {
     });
 
     it("not named", async () => {
-      expect(await refusalOf(world, configOf(true).replace("trust_policy: trust.yaml", ""))).to.include(
+      const config = configOf(true).replace("trust_policy: trust.yaml", "");
+      expect(await startRefusal(world.folder, config)).to.include(
         "extensions.trust_policy: expected a trust policy, got none, because `extensions.strict` is `true`",
       );
     });
