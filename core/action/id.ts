@@ -9,6 +9,12 @@ export function uuidV7(timeMs: number, random: Uint8Array): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-${rest.slice(0, 4)}-${rest.slice(4, 8)}-${rest.slice(8)}`;
 }
 
+/** Returns a source of UUIDv7. */
+export function idSource(clock: Clock, random: Random): () => string {
+  const pool = poolRandom(random);
+  return () => uuidV7(clock(), pool(10));
+}
+
 const poolBytes = 4_096;
 
 /**

@@ -9,10 +9,13 @@ import type { TraceContext } from "./trace.ts";
 export interface Subscriber {
   /** Called after each evaluation, those that leave no record included. */
   evaluated?(action: ActionEnvelope, evaluation: Evaluation, trace: TraceContext | undefined): void;
-  /** Called once a decision is durable; `isDispatched`: the action is about to be sent. */
-  decided?(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): void;
-  /** Called once an outcome is durable. `judged` is the evaluation of the answer; absent where there is none. */
-  finished?(action: ActionEnvelope, outcome: Outcome, judged: Evaluation | undefined): void;
+  /**
+   * Called once an evaluation is durable: the decision about an action, later that about its output. `action` is without
+   * output in both cases. `isDispatched`: the action is about to be sent, or was.
+   */
+  recorded?(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): void;
+  /** Called once an outcome is durable. */
+  finished?(action: ActionEnvelope, outcome: Outcome): void;
   /** Called for each answer or notification in which policy replaced text. */
   redacted?(protocol: Protocol, redactionCount: number): void;
 }

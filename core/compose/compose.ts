@@ -46,7 +46,7 @@ import { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
 import { evidenceRules } from "./evidence-rules.ts";
-import { identity, jsonBounds, newId } from "./identity.ts";
+import { elapsedMs, identity, jsonBounds, newId } from "./identity.ts";
 import { openApprovals, openTickets } from "./permits.ts";
 import { openExplainer, openPolicies } from "./policies.ts";
 
@@ -104,7 +104,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
   const live = new LiveFeed(Date.now, config.evidence.storeLabels);
-  const time = { clock: Date.now, elapsedMs: () => performance.now() };
+  const time = { clock: Date.now, elapsedMs };
   const control = await openSessionControl({
     ...evidence,
     ...config.sessions,
@@ -312,7 +312,7 @@ function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
     dropHints: config.modelGateway.dropHints,
     bounds: { bytes: config.limits.upstreamReplyBytes, json: { ...jsonBounds(config), reader: "tolerant" } },
     clock: Date.now,
-    elapsedMs: () => performance.now(),
+    elapsedMs,
     onEvent: ({ kind, ...fields }) => log.info(fields, kind),
   });
 }

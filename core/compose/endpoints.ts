@@ -27,7 +27,6 @@ import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { bodyLimits, identity, newId } from "./identity.ts";
-import { subscribersOf } from "./subscribers.ts";
 
 /** The parts that the endpoints are made of. */
 interface EndpointSources {
@@ -76,7 +75,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     participants: open.participants,
     policies: chain,
     log: ledger,
-    subscribers: subscribersOf(metrics, live, recent),
+    subscribers: [metrics, metrics.shadowLog, recent, live],
     newId,
   };
   const shared = {
@@ -100,7 +99,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     toolPassthrough,
     holdback: holdbackBytes,
     maxHeldBytes: maxHeldBytes + holdbackBytes,
-    timed: (...timed) => metrics.latency.timeDispatch("model", ...timed),
+    metrics,
     tracer: open.tracer,
   });
   return { endpoint: new McpEndpoint(mcp), sse: new SseEndpoint(mcp), model, road };
@@ -127,7 +126,7 @@ function mcpParts(config: GatewayConfig, log: Log, open: EndpointSources, shared
       tell(droppedText[reason], { upstream, action_id: action });
     },
     metaPassthrough: config.mcpGateway.metaPassthrough,
-    timed: (...timed) => metrics.latency.timeDispatch("mcp", ...timed),
+    metrics,
     tracer: open.tracer,
     recordSession,
     onScopeEnded: async (scope, principal) => {

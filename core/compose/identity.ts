@@ -1,17 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { poolRandom, uuidV7 } from "../action/id.ts";
+import { idSource } from "../action/id.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 
 /** The name and version that clients and upstreams are given. */
 export const identity = { name: "agent-governance-gateway", version: "0.1.0" } as const;
 
-const random = poolRandom(randomBytes);
-
 /** UUIDv7. */
-export function newId(): string {
-  return uuidV7(Date.now(), random(10));
-}
+export const newId: () => string = idSource(Date.now, randomBytes);
+
+/** A monotonic clock in milliseconds. */
+export const elapsedMs: () => number = performance.now.bind(performance);
 
 /** The bounds of what clients send. */
 export function jsonBounds(config: GatewayConfig): JsonBounds {

@@ -23,7 +23,7 @@ import { ticketHandlers, ticketOperations } from "../ticket/operation.ts";
 import { upstreamHandlers, upstreamOperations } from "../upstream/operation.ts";
 import { usageHandlers, usageOperations } from "../usage/operation.ts";
 import type { Parts } from "./compose.ts";
-import { bodyLimits, newId } from "./identity.ts";
+import { bodyLimits, elapsedMs, newId } from "./identity.ts";
 
 /** The routes of the admin port: the operations of every feature, behind one access check. */
 export function adminRoutes(parts: Parts, accessRule: AccessRule, health: () => Health): readonly MountedRoute[] {
@@ -36,7 +36,7 @@ export function adminRoutes(parts: Parts, accessRule: AccessRule, health: () => 
   const rate = new AdminRate({
     requestsPerMinute: config.limits.adminRequestsPerMinute,
     unauthenticatedPerMinute: config.limits.adminUnauthenticatedPerMinute,
-    elapsedMs: () => performance.now(),
+    elapsedMs,
     onLimited: (by) => metrics.adminLimited(by),
   });
   return mountOperations(operations, { accessRule, rate, reader, attempts });

@@ -12,7 +12,7 @@ import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { Store } from "../store/open.ts";
 import { Tickets } from "../ticket/tickets.ts";
-import { newId } from "./identity.ts";
+import { elapsedMs, newId } from "./identity.ts";
 
 interface Opening {
   readonly store: Store;
@@ -38,7 +38,7 @@ export function openApprovals(
     limits: approvals,
     rule: approvals,
     clock: Date.now,
-    monotonicMs: () => performance.now(),
+    monotonicMs: elapsedMs,
     tenants: ledger.status().flatMap(({ tenant, state }) => (state === "ready" ? [tenant] : [])),
     newId,
     onChange: (approval) => {
@@ -70,7 +70,7 @@ export function openTickets(
     keys,
     rule: tickets,
     clock: Date.now,
-    elapsedMs: () => performance.now(),
+    elapsedMs,
     random: randomBytes,
     newId,
     isPrincipal: (tenant, principal) => keyRing.knows(tenant, principal),

@@ -23,7 +23,7 @@ import {
 } from "../policy/extension-load.ts";
 import type { Store } from "../store/open.ts";
 import { SeenSequences } from "../trust/seen-sequence.ts";
-import { newId } from "./identity.ts";
+import { elapsedMs, newId } from "./identity.ts";
 
 interface Opening extends Recording {
   readonly metrics: Metrics;
@@ -38,8 +38,6 @@ interface Recording {
   readonly ledger: Ledger;
   readonly log: Log;
 }
-
-const elapsedMs = (): number => performance.now();
 
 /** The policies that a configuration names, and the threads that those of every later one share. */
 export async function openPolicies(

@@ -6,6 +6,8 @@ const batchRecords = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /** Metrics of evidence writes. */
 export class EvidenceMetrics {
+  /** A monotonic clock in milliseconds. */
+  readonly elapsedMs: () => number = performance.now.bind(performance);
   readonly #append: Histogram;
   readonly #batch: Histogram;
   readonly #failures: Counter;
@@ -29,11 +31,6 @@ export class EvidenceMetrics {
       help: "Failed evidence writes; their records are not acknowledged",
       registers,
     });
-  }
-
-  /** A monotonic clock in milliseconds. */
-  elapsedMs(): number {
-    return performance.now();
   }
 
   /** Records a durable write; `waitedMs` holds the waiting time of each of its records. */

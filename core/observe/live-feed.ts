@@ -52,13 +52,15 @@ export class LiveFeed implements Subscriber {
   }
 
   /**
-   * Publishes a durable decision, and the risk of its session where there is any. Counts the decision for the channel
-   * `metrics` and keeps it as one of the latest 200.
+   * Publishes the decision about an action, and the risk of its session where there is any. Counts the decision for the
+   * channel `metrics` and keeps it as one of the latest 200. Ignores evaluations of outputs.
    */
-  decided(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): void {
+  recorded(action: ActionEnvelope, evaluation: Evaluation, isDispatched: boolean): void {
+    if (evaluation.phase === "output") return;
     const { tenant, session_state: state } = action;
     const event = this.#makeEvent("decisions", decisionEvent(action, evaluation, isDispatched));
-    const own = this.#decisionsOf(tenant);
+    const own = this.#tenants.get(tenant) ?? noDecisions();
+    this.#tenants.set(tenant, own);
     own.counts[evaluation.decision]++;
     own.durations[own.total++ % maxDurations] = evaluation.durationUs;
     if (own.latest.push(event) > 2 * maxLatest) own.latest.splice(0, maxLatest);
@@ -76,7 +78,7 @@ export class LiveFeed implements Subscriber {
 
   /** Returns the data of the channel `metrics`: totals, and percentiles of the policy time of the last 512; null before the first. */
   summary(tenant: string): JsonObject {
-    const { counts, durations, total } = this.#decisionsOf(tenant);
+    const { counts, durations, total } = this.#tenants.get(tenant) ?? noDecisions();
     const sorted = durations.toSorted((a, b) => a - b);
     const at = (share: number): number | null => sorted[Math.floor(share * (sorted.length - 1))] ?? null;
     return { ...counts, total, policy_p50_us: at(0.5), policy_p99_us: at(0.99) };
@@ -93,14 +95,6 @@ export class LiveFeed implements Subscriber {
   #makeEvent(channel: LiveChannel, data: JsonObject): LiveEvent {
     const shown = this.#showLabels || data.label === undefined ? data : { ...data, label: null };
     return { channel, time: new Date(this.#clock()).toISOString(), data: shown };
-  }
-
-  #decisionsOf(tenant: string): TenantDecisions {
-    const known = this.#tenants.get(tenant);
-    if (known !== undefined) return known;
-    const none: TenantDecisions = { counts: { allow: 0, review: 0, block: 0 }, total: 0, durations: [], latest: [] };
-    this.#tenants.set(tenant, none);
-    return none;
   }
 }
 
@@ -125,6 +119,10 @@ interface TenantDecisions {
   /** The durations of the last 512, in any order. */
   readonly durations: number[];
   readonly latest: LiveEvent[];
+}
+
+function noDecisions(): TenantDecisions {
+  return { counts: { allow: 0, review: 0, block: 0 }, total: 0, durations: [], latest: [] };
 }
 
 /** The public data of a decision: no argument and no answer. */

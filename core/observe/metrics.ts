@@ -1,11 +1,18 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type HistogramConfiguration, Registry } from "prom-client";
 import type { ApprovalState } from "../action/approval.ts";
-import type { Decision } from "../action/decision.ts";
-import type { Outcome, Phase, Protocol } from "../action/envelope.ts";
+import type { ActionEnvelope, Outcome, Protocol } from "../action/envelope.ts";
+import type { Evaluation } from "../action/evaluation.ts";
+import type { Subscriber } from "../action/subscriber.ts";
 import type { TraceContext } from "../action/trace.ts";
 import { EvidenceMetrics, PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
-import { LatencyMetrics, requestSeconds } from "./latency-metrics.ts";
-import { openMetricsText, openMetricsType, type RegistryMetric, wantsOpenMetrics } from "./open-metrics.ts";
+import {
+  type Exemplar,
+  openMetricsText,
+  openMetricsType,
+  type RegistryMetric,
+  type RegistryValue,
+  wantsOpenMetrics,
+} from "./open-metrics.ts";
 import { ShadowLog } from "./shadow-log.ts";
 import { StateMetrics } from "./state-metrics.ts";
 
@@ -15,8 +22,12 @@ export type Port = "gateway" | "admin" | "metrics";
 /** Gauges of Node's own whose name says counter, which promtool takes for a fault; the same numbers come by type. */
 const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
 
+const policySeconds = [0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.005, 0.025, 0.25];
+/** From a millisecond to a minute. */
+const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
 /** The metrics of the service. Every label comes from a closed set in the source, never from input. */
-export class Metrics {
+export class Metrics implements Subscriber {
   readonly #registry = new Registry();
   readonly sessions: SessionMetrics = new SessionMetrics(this.#registry);
   readonly evidence: EvidenceMetrics = new EvidenceMetrics(this.#registry);
@@ -26,8 +37,9 @@ export class Metrics {
   /** Decisions of rules and policies in shadow mode. */
   readonly shadowLog: ShadowLog = new ShadowLog(this.#registry);
   readonly state: StateMetrics = new StateMetrics(this.#registry);
-  readonly latency: LatencyMetrics;
   readonly #exemplars: boolean;
+  readonly #policySeconds: LatencyHistogram<"phase">;
+  readonly #dispatchSeconds: LatencyHistogram<"protocol">;
   readonly #requests: Counter<"port" | "route" | "status">;
   readonly #seconds: Histogram<"port" | "route">;
   readonly #decisions: Counter<"protocol" | "phase" | "decision">;
@@ -46,8 +58,23 @@ export class Metrics {
   /** `version` is that of this program; `exemplars` attaches trace ids to the buckets of durations. */
   constructor(version: string, exemplars: boolean = false) {
     this.#exemplars = exemplars;
-    this.latency = new LatencyMetrics(this.#registry, exemplars);
     const registers = [this.#registry];
+    const policy = {
+      name: "gateway_policy_duration_seconds",
+      help: "Duration of one evaluation by the policy chain",
+      labelNames: ["phase"] as const,
+      buckets: policySeconds,
+      registers,
+    };
+    this.#policySeconds = new LatencyHistogram(policy, exemplars);
+    const dispatch = {
+      name: "gateway_dispatch_duration_seconds",
+      help: "Duration of dispatches by protocol; for streamed model responses, until the stream begins",
+      labelNames: ["protocol"] as const,
+      buckets: requestSeconds,
+      registers,
+    };
+    this.#dispatchSeconds = new LatencyHistogram(dispatch, exemplars);
     collectDefaultMetrics({ register: this.#registry });
     for (const name of misnamed) this.#registry.removeSingleMetric(name);
     new Gauge({ name: "gateway_build_info", help: "1, with the version", labelNames: ["version"], registers }).set(
@@ -145,12 +172,22 @@ export class Metrics {
     this.#seconds.observe({ port, route }, seconds);
   }
 
-  decided(protocol: Protocol, phase: Phase, decision: Decision, durationUs: number, trace?: TraceContext): void {
-    this.#decisions.inc({ protocol, phase, decision });
-    this.latency.policy.observe({ phase }, durationUs / 1e6, trace);
+  evaluated({ protocol, phase }: ActionEnvelope, evaluation: Evaluation, trace: TraceContext | undefined): void {
+    this.#decisions.inc({ protocol, phase, decision: evaluation.decision });
+    this.#policySeconds.observe({ phase }, evaluation.durationUs / 1e6, trace);
   }
 
-  settled(protocol: Protocol, status: Outcome["status"]): void {
+  /** Measures a dispatch, whatever its result. */
+  async timeDispatch<T>(protocol: Protocol, answer: Promise<T>, trace: TraceContext | undefined): Promise<T> {
+    const start = performance.now();
+    try {
+      return await answer;
+    } finally {
+      this.#dispatchSeconds.observe({ protocol }, (performance.now() - start) / 1000, trace);
+    }
+  }
+
+  finished({ protocol }: ActionEnvelope, { status }: Outcome): void {
     this.#outcomes.inc({ protocol, status });
   }
 
@@ -213,10 +250,16 @@ export class Metrics {
     if (this.#exemplars && wantsOpenMetrics(accept)) {
       return {
         type: openMetricsType,
-        text: openMetricsText((await this.read()).map((each) => this.latency.annotate(each))),
+        text: openMetricsText((await this.read()).map((each) => this.#annotate(each))),
       };
     }
     return { type: Registry.PROMETHEUS_CONTENT_TYPE, text: await this.text() };
+  }
+
+  /** Returns a metric with its exemplars. */
+  #annotate(metric: RegistryMetric): RegistryMetric {
+    const latency = [this.#policySeconds, this.#dispatchSeconds].find(({ name }) => name === metric.name);
+    return latency === undefined ? metric : { ...metric, values: latency.annotate(metric.values) };
   }
 
   /** The exposition text of Prometheus. */
@@ -224,4 +267,38 @@ export class Metrics {
     await this.state.refresh();
     return this.#registry.metrics();
   }
+}
+
+/** A histogram of durations with optional exemplars, which prom-client supports only in its OpenMetrics registry. */
+class LatencyHistogram<Label extends string> {
+  readonly name: string;
+  readonly #histogram: Histogram<string>;
+  readonly #bounds: readonly number[];
+  /** One per bucket of a series; null where exemplars are off. */
+  readonly #exemplars: Map<string, Exemplar> | null;
+
+  constructor(config: HistogramConfiguration<Label> & { readonly buckets: number[] }, exemplars: boolean) {
+    this.name = config.name;
+    this.#histogram = new Histogram<string>(config as HistogramConfiguration<string>);
+    this.#bounds = config.buckets;
+    this.#exemplars = exemplars ? new Map() : null;
+  }
+
+  /** Only sampled traces become exemplars: others cannot be looked up. */
+  observe(labels: Readonly<Record<Label, string>>, seconds: number, trace: TraceContext | undefined): void {
+    this.#histogram.observe(labels, seconds);
+    if (this.#exemplars === null || trace?.sampled !== true) return;
+    const le = this.#bounds.find((bound) => seconds <= bound) ?? "+Inf";
+    const labelSet = { trace_id: trace.traceId, span_id: trace.spanId };
+    this.#exemplars.set(keyOf({ ...labels, le }), { labelSet, value: seconds, timestamp: Date.now() / 1000 });
+  }
+
+  /** Returns the values, each bucket's with its exemplar. */
+  annotate(values: readonly RegistryValue[]): RegistryMetric["values"] {
+    return values.map((value) => ({ ...value, exemplar: this.#exemplars?.get(keyOf(value.labels)) }));
+  }
+}
+
+function keyOf(labels: RegistryValue["labels"]): string {
+  return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

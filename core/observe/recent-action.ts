@@ -1,6 +1,7 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import { RecentMap } from "../action/recent-map.ts";
+import type { Subscriber } from "../action/subscriber.ts";
 
 /** An action and what was decided about it. */
 interface RecentDecision {
@@ -33,7 +34,7 @@ const maxShare = 16;
  * The latest decisions with their actions, for explanations: in memory only. Beyond the limits, the tenant with the
  * largest share loses its oldest: no tenant's traffic evicts another tenant's decisions.
  */
-export class RecentActions {
+export class RecentActions implements Subscriber {
   readonly #limits: RecentLimits;
   readonly #tenants = new Map<string, TenantDecisions>();
   #count = 0;
@@ -43,11 +44,15 @@ export class RecentActions {
     this.#limits = limits;
   }
 
-  /** Adds a recorded evaluation; adding it again changes nothing. */
-  note(action: ActionEnvelope, evaluation: Evaluation): void {
+  /** Keeps an evaluation with its action; keeping it again changes nothing. */
+  recorded(action: ActionEnvelope, evaluation: Evaluation): void {
     if (this.#limits.decisions === 0) return;
     const max = Math.floor(this.#limits.bytes / maxShare);
-    const bytes = frameBytes + estimateBytes(largeParts(action, evaluation), max);
+    // Only the parts whose size varies are measured.
+    const parts: unknown[] = [action.arguments, action.continuation ?? null, action.history ?? null];
+    for (const { findings } of [...evaluation.verdicts, ...evaluation.shadow])
+      if (findings.length > 0) parts.push(findings);
+    const bytes = frameBytes + estimateBytes(parts, max);
     if (bytes > max) return;
     const own = this.#tenants.get(action.tenant) ?? { kept: new RecentMap<Kept>(), bytes: 0 };
     this.#tenants.set(action.tenant, own);
@@ -88,14 +93,6 @@ export class RecentActions {
   }
 }
 
-/** The parts of a decision whose size varies; only these are measured. */
-function largeParts({ arguments: args, continuation, history }: ActionEnvelope, evaluation: Evaluation): unknown[] {
-  const parts: unknown[] = [args, continuation ?? null, history ?? null];
-  for (const { findings } of evaluation.verdicts) if (findings.length > 0) parts.push(findings);
-  for (const { findings } of evaluation.shadow) if (findings.length > 0) parts.push(findings);
-  return parts;
-}
-
 interface Kept {
   readonly decided: RecentDecision;
   readonly bytes: number;
@@ -110,12 +107,12 @@ interface TenantDecisions {
 const overhead = 24;
 
 /**
- * Estimates the memory of a JSON value in bytes; shared parts count each time. Stops beyond `max`, so that the work is
- * bounded.
+ * Estimates the memory of a list of JSON values in bytes; shared parts count each time. Stops beyond `max`, so that the
+ * work is bounded.
  */
-function estimateBytes(value: unknown, max: number): number {
-  let weight = 0;
-  const open: unknown[] = [value];
+function estimateBytes(values: readonly unknown[], max: number): number {
+  let weight = overhead;
+  const open = [...values];
   for (let next = open.pop(); weight <= max && next !== undefined; next = open.pop()) {
     weight += overhead;
     if (typeof next === "string") weight += next.length * 2;

@@ -2,6 +2,7 @@ import { Counter, type Registry } from "prom-client";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { type Evaluation, type ShadowDecision, shadowDecisions } from "../action/evaluation.ts";
 import { forgetOldest } from "../action/recent-map.ts";
+import type { Subscriber } from "../action/subscriber.ts";
 
 /** The decisions of one rule in shadow mode for one tenant since this process started. */
 export interface ShadowLogEntry extends ShadowDecision {
@@ -21,7 +22,7 @@ interface ShadowLogPage {
 const maxRules = 1_000;
 
 /** Counts what rules and policies in shadow mode would have decided. In memory only: evidence holds the full record. */
-export class ShadowLog {
+export class ShadowLog implements Subscriber {
   readonly #counter: Counter<"kind" | "decision">;
   readonly #tenants = new Map<string, Map<string, ShadowLogEntry>>();
 
@@ -34,8 +35,8 @@ export class ShadowLog {
     });
   }
 
-  /** Counts the shadow decisions of one recorded evaluation. */
-  add({ tenant, time }: Pick<ActionEnvelope, "tenant" | "time">, evaluation: Evaluation): void {
+  /** Counts the shadow decisions of one evaluation. */
+  recorded({ tenant, time }: Pick<ActionEnvelope, "tenant" | "time">, evaluation: Evaluation): void {
     for (const each of shadowDecisions(evaluation)) {
       const { decision, policy, rule } = each;
       this.#counter.inc({ kind: policy.kind, decision });

@@ -1,8 +1,9 @@
 import type { AuthorizedAction } from "../action/authorized-action.ts";
+import type { Protocol } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Json } from "../action/json.ts";
 import type { Redaction } from "../action/policy.ts";
-import type { Span } from "../action/trace.ts";
+import type { Span, TraceContext } from "../action/trace.ts";
 
 /**
  * Sends one permitted action to its upstream. Rejects when no answer can be vouched for. `step` is the span of the
@@ -12,6 +13,11 @@ export type Dispatch<Reply> = (
   permission: AuthorizedAction,
   step: Span,
 ) => Promise<Answer<Reply> | AnswerStream<Reply>>;
+
+export interface DispatchTimer {
+  /** Measures the time until the promise settles, and returns its result unchanged. */
+  timeDispatch<T>(protocol: Protocol, answer: Promise<T>, trace: TraceContext | undefined): Promise<T>;
+}
 
 /**
  * The answer of an upstream for policy to judge. The reply is made of what policy leaves of it and of nothing else, so that

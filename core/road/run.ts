@@ -156,7 +156,7 @@ async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Pr
     const judged: PendingDecision = { action, evaluation, review: null, isCommitted: false };
     pending = judged;
     const gate = await span.run("record_decision", () => authorize(road.log, participations, judged));
-    for (const each of road.subscribers) each.decided?.(action, evaluation, gate.permission !== null);
+    for (const each of road.subscribers) each.recorded?.(action, evaluation, gate.permission !== null);
     return { evaluation, gate };
   } finally {
     for (const each of participations.toReversed()) each.finish?.(pending?.isCommitted === true);
@@ -229,7 +229,10 @@ async function commitOutcome(
   } finally {
     for (const hook of hooks) hook.end();
   }
-  for (const each of road.subscribers) each.finished?.(action, outcome, judged);
+  for (const each of road.subscribers) {
+    each.finished?.(action, outcome);
+    if (judged !== undefined) each.recorded?.(action, judged, true);
+  }
 }
 
 function joinHooks(hooks: readonly CommitHook[]): Pick<CommitHook, "operations"> {

@@ -194,11 +194,15 @@ const minIntervalMs = 1_000;
 export class CachedList<T> {
   /** The last list that was read without a fault. Written by this class only. */
   good: T | undefined;
+  /**
+   * True if the list was announced as changed since it was read, and the last attempt to read it did not fail. Written by
+   * this class only.
+   */
+  isChanged = false;
   readonly #load: () => Promise<T>;
   readonly #clock: Clock;
   readonly #onFault: (error: unknown) => void;
   #readAt: number = Number.NEGATIVE_INFINITY;
-  #isInvalid = false;
   #hasFailed = false;
   #reading: Promise<T | undefined> | undefined;
 
@@ -208,14 +212,9 @@ export class CachedList<T> {
     this.#onFault = onFault;
   }
 
-  /** True if the list was announced as changed since it was read, and the last attempt to read it did not fail. */
-  get isChanged(): boolean {
-    return this.#isInvalid && !this.#hasFailed;
-  }
-
   /** Requires the list to be read again before it is returned. */
   invalidate(): void {
-    this.#isInvalid = true;
+    this.isChanged = true;
     this.#hasFailed = false;
   }
 
@@ -225,7 +224,7 @@ export class CachedList<T> {
    */
   read(): T | undefined | Promise<T | undefined> {
     const age = this.#clock() - this.#readAt;
-    const isStale = this.good === undefined || this.#isInvalid || age >= freshMs;
+    const isStale = this.good === undefined || this.isChanged || this.#hasFailed || age >= freshMs;
     if (!isStale) return this.good;
     const read = this.refresh();
     return this.#hasFailed ? this.good : read;
@@ -235,20 +234,20 @@ export class CachedList<T> {
   refresh(): T | undefined | Promise<T | undefined> {
     if (this.#reading !== undefined) return this.#reading;
     const isSoon = this.#clock() - this.#readAt < minIntervalMs;
-    if (isSoon && (this.#hasFailed || !this.#isInvalid)) return this.good;
+    if (isSoon && (this.#hasFailed || !this.isChanged)) return this.good;
     this.#reading = this.#read();
     return this.#reading;
   }
 
   async #read(): Promise<T | undefined> {
     this.#readAt = this.#clock();
-    this.#isInvalid = false;
+    this.isChanged = false;
     try {
       this.good = await this.#load();
       this.#hasFailed = false;
     } catch (error) {
       this.#hasFailed = true;
-      this.#isInvalid = true;
+      this.isChanged = false;
       this.#onFault(error);
     } finally {
       this.#reading = undefined;

@@ -6,11 +6,22 @@ import type { Exchange, OutgoingRequest, ServerDescription, UpstreamConnection }
 const emptyResponse: JsonRpcResponse = { jsonrpc: "2.0", id: 0, result: {} };
 
 /**
- * A connection for a client of one era. Where the upstream speaks the same era, requests pass unchanged. Otherwise
- * results are translated, and the legacy requests for log level and subscriptions are mapped to their replacements in
- * the stateless revision.
+ * Returns the connection as a client of one era uses it: the same one where the upstream speaks that era. `deliver`
+ * receives the updates of a legacy client's subscriptions.
  */
-export class ConnectionView implements UpstreamConnection {
+export function viewFor(
+  era: McpEra,
+  connection: UpstreamConnection,
+  deliver: (notification: JsonRpcNotification) => void,
+): UpstreamConnection {
+  return connection.server.era === era ? connection : new OtherEraView(connection, era, deliver);
+}
+
+/**
+ * A connection for a client of the other era: results are translated, and the legacy requests for log level and
+ * subscriptions are mapped to their replacements in the stateless revision.
+ */
+class OtherEraView implements UpstreamConnection {
   readonly upstream: string;
   readonly server: ServerDescription;
   readonly #inner: UpstreamConnection;
@@ -27,7 +38,6 @@ export class ConnectionView implements UpstreamConnection {
   }
 
   request(request: OutgoingRequest, exchange?: Exchange): Promise<JsonRpcResponse> {
-    if (this.server.era === this.#era) return this.#inner.request(request, exchange);
     return this.#era === "legacy" ? this.#legacyRequest(request, exchange) : this.#translatedRequest(request, exchange);
   }
 

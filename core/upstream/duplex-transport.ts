@@ -1,8 +1,8 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
-import type { Flight } from "./flight.ts";
 import {
+  type Flight,
   FloodGate,
   guessId,
   type McpTransport,
@@ -67,7 +67,7 @@ export class DuplexTransport implements McpTransport {
     this.#flights.set(id, flight);
     flight.release = () => this.#flights.delete(id);
     const done = (fault?: GatewayError): void => {
-      if (fault !== undefined) flight.reject(fault);
+      if (fault !== undefined) flight.settle({ fault });
     };
     const headers = traceparent === undefined ? [] : ["traceparent", traceparent];
     this.#pipe.write(JSON.stringify(flight.request), done, headers);
@@ -111,7 +111,7 @@ export class DuplexTransport implements McpTransport {
   #onResponse(response: JsonRpcResponse, bytes: number): void {
     const { id } = response;
     const flight = typeof id === "number" ? this.#flights.get(id) : this.#onlyFlight(id);
-    if (flight !== undefined) flight.resolve(response);
+    if (flight !== undefined) flight.settle({ response });
     else if (typeof id === "number" && id > 0 && id <= this.#highestId) this.#admit(bytes);
     else this.#fail(new GatewayError("UPSTREAM_INVALID", "expected the id of a request, got an answer to none"));
   }
@@ -126,7 +126,7 @@ export class DuplexTransport implements McpTransport {
     const id = guessId(head, tail);
     const flight = id === undefined ? this.#onlyFlight(null) : this.#flights.get(id);
     if (flight === undefined) this.#fail(error);
-    else flight.reject(error);
+    else flight.settle({ fault: error });
   }
 
   /** Counts an unsolicited message; false where the upstream exceeded the limit, which ends the connection. */

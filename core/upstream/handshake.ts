@@ -9,8 +9,8 @@ import {
   modernRevision,
 } from "../action/json-rpc.ts";
 import type { ServerDescription } from "./connection.ts";
-import type { FlightLimits } from "./flight.ts";
 import { modernEnvelope, type RpcConnection } from "./rpc-connection.ts";
+import type { FlightLimits } from "./transport.ts";
 
 /** The client as it introduces itself to the upstream. */
 export interface Introduction {

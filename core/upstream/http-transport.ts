@@ -2,12 +2,19 @@ import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonRpcMessage, JsonRpcNotification, JsonRpcResponse } from "../action/json-rpc.ts";
-import type { Flight } from "./flight.ts";
 import { type CallListener, HttpCall, type HttpClient, mediaType, statusError } from "./http-client.ts";
 import { mirrorHeaders, type ParamHeader } from "./mcp-header.ts";
 import { ServerStream } from "./server-stream.ts";
 import { eventId, isMessage, type SseEvent, SseReader } from "./sse-reader.ts";
-import { FloodGate, type McpTransport, type ReplyBounds, readReply, type TransportListener } from "./transport.ts";
+import {
+  type Flight,
+  FloodGate,
+  type McpTransport,
+  misdirected,
+  type ReplyBounds,
+  readReply,
+  type TransportListener,
+} from "./transport.ts";
 
 /** The part of a refusal's body that is read. */
 const maxErrorBytes = 65_536;
@@ -127,7 +134,7 @@ export class HttpTransport implements McpTransport {
   #onSideMessage(message: JsonRpcMessage, flight: Flight | undefined): void {
     if (message.kind === "notification") this.#listener.onNotification(message.message, flight);
     else if (message.kind === "request") this.#listener.onRequest(message.message, flight);
-    else throw new GatewayError("UPSTREAM_INVALID", "expected the id of this request, got another");
+    else throw misdirected();
   }
 
   #keepSession(headers: IncomingHttpHeaders): void {
@@ -226,12 +233,12 @@ class RequestStream implements CallListener {
     }
     const read = readReply(body, this.#bounds);
     if (read.kind !== "response") throw new GatewayError("UPSTREAM_INVALID", `expected an answer, got a ${read.kind}`);
-    this.#resolve(read.message);
+    this.#flight.settle({ response: read.message });
   }
 
   onFault(error: GatewayError): void {
     if (error.code === "UPSTREAM_UNAVAILABLE") this.#onInterrupted(error, undefined);
-    else this.#flight.reject(error);
+    else this.#flight.settle({ fault: error });
   }
 
   /** A refusal may carry a JSON-RPC error, which is then the upstream's response. */
@@ -240,8 +247,7 @@ class RequestStream implements CallListener {
     const response = this.#type === "application/json" ? this.#readError(body) : undefined;
     const isUnserved = response?.id !== this.#flight.request.id && (status === 404 || status === 400);
     if (isUnserved && this.#listener.onUnserved(status === 404)) return;
-    if (response === undefined) this.#flight.reject(statusError(status));
-    else this.#flight.resolve(response);
+    this.#flight.settle(response === undefined ? { fault: statusError(status) } : { response });
   }
 
   #readError(body: Buffer): JsonRpcResponse | undefined {
@@ -254,13 +260,6 @@ class RequestStream implements CallListener {
     }
   }
 
-  #resolve(response: JsonRpcResponse): void {
-    if (response.id !== this.#flight.request.id && response.id !== null) {
-      throw new GatewayError("UPSTREAM_INVALID", "expected the id of this request, got another");
-    }
-    this.#flight.resolve(response);
-  }
-
   #onEvent(event: SseEvent): void {
     if (this.#flight.isSettled) return;
     this.#lastEventId = eventId(event) ?? this.#lastEventId;
@@ -269,7 +268,7 @@ class RequestStream implements CallListener {
 
   #onMessage(read: JsonRpcMessage, bytes: number): void {
     if (read.kind === "response") {
-      this.#resolve(read.message);
+      this.#flight.settle({ response: read.message });
       return;
     }
     this.#gate ??= new FloodGate(this.#clock);
@@ -281,14 +280,14 @@ class RequestStream implements CallListener {
   #onInterrupted(error: GatewayError, retryMs: number | undefined): void {
     if (this.#flight.isSettled) return;
     if (this.#lastEventId === undefined) {
-      this.#flight.reject(error);
+      this.#flight.settle({ fault: error });
       return;
     }
     this.#resumed = new ServerStream({
       bounds: this.#bounds,
       open: (lastEventId, call) => this.#listener.resume(lastEventId as string, call),
       onMessage: (message, bytes) => this.#onMessage(message, bytes),
-      onEnd: (_, fault) => this.#flight.reject(fault),
+      onEnd: (_, fault) => this.#flight.settle({ fault }),
       lastEventId: this.#lastEventId,
       retryMs,
     });

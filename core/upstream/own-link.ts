@@ -4,7 +4,7 @@ import { Backoff } from "./backoff.ts";
 import { Catalog } from "./catalog.ts";
 import { watchChanges, withoutSubscription } from "./change-watch.ts";
 import type { GroupScope, UpstreamConnection, UpstreamEventSink } from "./connection.ts";
-import { ConnectionView } from "./connection-view.ts";
+import { viewFor } from "./connection-view.ts";
 import type { Link } from "./group.ts";
 import type { RpcConnection } from "./rpc-connection.ts";
 import type { Upstream } from "./upstream.ts";
@@ -27,7 +27,7 @@ export class OwnLink implements Link {
   readonly #ports: LinkPorts;
   readonly #backoff: Backoff;
   #open: RpcConnection | undefined;
-  #view: ConnectionView | undefined;
+  #view: UpstreamConnection | undefined;
   #opening: Promise<UpstreamConnection> | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -90,7 +90,7 @@ export class OwnLink implements Link {
     const { era, listener } = this.#scope;
     this.#backoff.opened();
     this.#open = connection;
-    const view = new ConnectionView(connection, era, (notification) =>
+    const view = viewFor(era, connection, (notification) =>
       listener.onNotification(this.upstream, withoutSubscription(notification)),
     );
     this.#view = view;

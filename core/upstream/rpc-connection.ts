@@ -17,9 +17,8 @@ import type {
   ServerDescription,
   UpstreamConnection,
 } from "./connection.ts";
-import { Flight, type FlightLimits, type FlightOwner } from "./flight.ts";
 import { ServerRequests } from "./server-request.ts";
-import type { McpTransport, TransportListener } from "./transport.ts";
+import { Flight, type FlightLimits, type FlightOwner, type McpTransport, type TransportListener } from "./transport.ts";
 
 const maxInFlight = 1_024;
 
@@ -38,12 +37,12 @@ interface RpcOptions {
 /** JSON-RPC with one upstream over any transport: ids, deadlines, progress tokens, envelopes, cancellation. */
 export class RpcConnection implements UpstreamConnection, TransportListener, FlightOwner {
   readonly upstream: string;
+  readonly flights: Map<number, Flight> = new Map();
   /** Called once when the connection is over; `error` is absent where the gateway closed it. */
   onEnded: ((error: GatewayError | undefined) => void) | undefined;
   readonly #options: RpcOptions;
   readonly #envelope: JsonObject;
   readonly #serverRequests: ServerRequests;
-  readonly #flights: Map<number, Flight> = new Map();
   readonly #renewal: SessionRenewal | undefined;
   #server: ServerDescription | undefined;
   #lastId = 0;
@@ -74,7 +73,7 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
 
   /** Milliseconds since the last request began; 0 while one is in flight. */
   get idleMs(): number {
-    return this.#flights.size > 0 ? 0 : this.#options.clock() - this.#lastUsedMs;
+    return this.flights.size > 0 ? 0 : this.#options.clock() - this.#lastUsedMs;
   }
 
   /** Completes the handshake: from now on requests are written in the server's era. */
@@ -94,7 +93,7 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
     const { clock, transport } = this.#options;
     if (this.#isEnded) return Promise.reject(new GatewayError("UPSTREAM_UNAVAILABLE", "the connection was closed"));
     if (exchange.signal?.aborted === true) return Promise.reject(exchange.signal.reason);
-    if (this.#flights.size >= maxInFlight) {
+    if (this.flights.size >= maxInFlight) {
       return Promise.reject(new GatewayError("UPSTREAM_BUSY", `expected at most ${maxInFlight} requests in flight`));
     }
     const id = ++this.#lastId;
@@ -113,7 +112,6 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
       owner: this,
     });
     this.#lastUsedMs = clock();
-    this.#flights.set(id, flight);
     const isHandshake = method === "initialize" || this.#server === undefined;
     if (this.#renewal?.running === undefined || isHandshake) transport.send(flight);
     else this.#renewal.resend(flight);
@@ -168,7 +166,7 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
     if (!isCertain && (!isRenewable || flight?.isResent === true)) return false;
     const error = new GatewayError("UPSTREAM_UNAVAILABLE", "the upstream ended the session");
     if (!isRenewable) this.onClose(error);
-    else if (flight?.isResent === true) flight.reject(error);
+    else if (flight?.isResent === true) flight.settle({ fault: error });
     else this.#renewal?.start(flight);
     return true;
   }
@@ -178,10 +176,6 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
     this.#finish(error);
     void this.#options.transport.close();
     if (this.#server !== undefined) this.#options.listener.onClose(this.upstream, error.message);
-  }
-
-  onSettled(flight: Flight): void {
-    this.#flights.delete(flight.request.id as number);
   }
 
   /** Notifies the upstream, unless it is a modern one whose request stream is closed anyway. */
@@ -194,7 +188,7 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
 
   #onProgress(notification: JsonRpcNotification): void {
     const token = notification.params?.progressToken;
-    const flight = typeof token === "number" ? this.#flights.get(token) : undefined;
+    const flight = typeof token === "number" ? this.flights.get(token) : undefined;
     if (flight?.progressToken === undefined) return; // late, or of a request that wanted none
     flight.progress();
     flight.exchange.onNotification?.({
@@ -206,15 +200,15 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
   #onServerCancelled(id: unknown): void {
     if (typeof id !== "string" && typeof id !== "number") return;
     if (this.#serverRequests.cancel(id as RequestId)) return;
-    const flight = typeof id === "number" ? this.#flights.get(id) : undefined;
+    const flight = typeof id === "number" ? this.flights.get(id) : undefined;
     if (flight?.request.method !== "subscriptions/listen") return;
-    flight.reject(new GatewayError("UPSTREAM_UNAVAILABLE", "the upstream ended the subscription"));
+    flight.settle({ fault: new GatewayError("UPSTREAM_UNAVAILABLE", "the upstream ended the subscription") });
   }
 
   #subscriptionOf(params: JsonObject | undefined): Flight | undefined {
     const meta = params?._meta;
     const id = isJsonObject(meta) ? meta[metaKey.subscriptionId] : undefined;
-    return typeof id === "number" ? this.#flights.get(id) : undefined;
+    return typeof id === "number" ? this.flights.get(id) : undefined;
   }
 
   /** Posts without waiting. A connection that cannot deliver a message reports its own end. */
@@ -227,7 +221,7 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
     this.#isEnded = true;
     const reason = error ?? new GatewayError("UPSTREAM_UNAVAILABLE", "the connection was closed");
     this.#serverRequests.cancelAll(reason);
-    for (const flight of [...this.#flights.values()]) flight.reject(reason);
+    for (const flight of [...this.flights.values()]) flight.settle({ fault: reason });
     this.onEnded?.(error);
   }
 }

@@ -12,7 +12,7 @@ import type {
   ServerDescription,
   UpstreamConnection,
 } from "./connection.ts";
-import { ConnectionView } from "./connection-view.ts";
+import { viewFor } from "./connection-view.ts";
 import type { Link } from "./group.ts";
 import type { LinkPorts } from "./own-link.ts";
 import type { RpcConnection } from "./rpc-connection.ts";
@@ -145,7 +145,7 @@ export class SharedLink implements Link {
   readonly #scope: GroupScope;
   readonly #member: Member;
   /** The view of the open connection; undefined while there is none. */
-  #view: ConnectionView | undefined;
+  #view: UpstreamConnection | undefined;
 
   constructor(shared: SharedConnection, scope: GroupScope) {
     this.upstream = shared.upstream.config.name;
@@ -183,7 +183,7 @@ export class SharedLink implements Link {
   #viewOf(open: RpcConnection): UpstreamConnection {
     if (this.#view !== undefined) return this.#view;
     const lease = new Lease(open, this.#member, this.#shared.members);
-    const view = new ConnectionView(lease, this.#scope.era, (notification) =>
+    const view = viewFor(this.#scope.era, lease, (notification) =>
       this.#member.onNotification(withoutSubscription(notification)),
     );
     if (!open.isEnded) this.#view = view;
@@ -194,19 +194,17 @@ export class SharedLink implements Link {
 /** A shared connection as one member uses it: with subscriptions of its own, and without closing it for the others. */
 class Lease implements UpstreamConnection {
   readonly upstream: string;
+  readonly server: ServerDescription;
   readonly #inner: RpcConnection;
   readonly #member: Member;
   readonly #members: ReadonlySet<Member>;
 
   constructor(inner: RpcConnection, member: Member, members: ReadonlySet<Member>) {
     this.upstream = inner.upstream;
+    this.server = inner.server;
     this.#inner = inner;
     this.#member = member;
     this.#members = members;
-  }
-
-  get server(): ServerDescription {
-    return this.#inner.server;
   }
 
   request(request: OutgoingRequest, exchange?: Exchange): Promise<JsonRpcResponse> {

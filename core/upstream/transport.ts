@@ -8,7 +8,7 @@ import {
   readJsonRpc,
 } from "../action/json-rpc.ts";
 import { type JsonBounds, parseStrictJson, parseStrictText } from "../action/strict-json.ts";
-import type { Flight } from "./flight.ts";
+import type { Exchange } from "./connection.ts";
 
 /** Carries JSON-RPC messages to one upstream and back, independent of handshake, era and policy. */
 export interface McpTransport {
@@ -38,6 +38,122 @@ export interface TransportListener {
   onSessionLost(flight: Flight | undefined, isCertain: boolean): boolean;
   /** The transport can no longer be used. Called at most once, and not after `close`. */
   onClose(error: GatewayError): void;
+}
+
+export interface FlightLimits {
+  /** Maximum silence. */
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+}
+
+/** The connection that a flight belongs to. */
+export interface FlightOwner {
+  /** The flights that have not ended, by the ids of their requests. Each adds and removes itself. */
+  readonly flights: Map<number, Flight>;
+  /** The caller or a deadline ended the flight before its response: the upstream is to be informed. */
+  onCancelled(flight: Flight, reason: string): void;
+}
+
+interface FlightOptions extends FlightLimits {
+  /** Its id is a number. */
+  readonly request: JsonRpcRequest;
+  readonly exchange: Exchange;
+  readonly clock: Clock;
+  /** The caller's progress token, restored in notifications. */
+  readonly progressToken: string | number | undefined;
+  readonly owner: FlightOwner;
+}
+
+/** The response of the upstream, or what ended a flight before it: a fault, or the reason of the caller's signal. */
+type FlightEnd = { readonly response: JsonRpcResponse } | { readonly fault: unknown };
+
+/** One request in flight: its promise, its two deadlines and its caller's signal. Settles exactly once. */
+export class Flight {
+  readonly request: JsonRpcRequest;
+  readonly exchange: Exchange;
+  readonly progressToken: string | number | undefined;
+  readonly response: Promise<JsonRpcResponse>;
+  /** Set by the transport: releases its resources for this flight. */
+  release: ((hasResponse: boolean) => void) | undefined;
+  /** True if the request was sent again after the upstream had refused it unread. */
+  isResent = false;
+  /** True if the flight has ended. Written by this class only. */
+  isSettled = false;
+  readonly #options: FlightOptions;
+  readonly #hardEnd: number;
+  #resolve!: (response: JsonRpcResponse) => void;
+  #reject!: (reason: unknown) => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: FlightOptions) {
+    this.request = options.request;
+    this.exchange = options.exchange;
+    this.progressToken = options.progressToken;
+    this.#options = options;
+    this.#hardEnd = options.clock() + options.maxTimeoutMs;
+    this.response = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    this.#timer = setTimeout(this.#onDeadline, Math.min(options.timeoutMs, options.maxTimeoutMs));
+    options.exchange.signal?.addEventListener("abort", this.#onAbort, { once: true });
+    options.owner.flights.set(options.request.id as number, this);
+  }
+
+  /** Ends the flight. Returns false where it had ended. Throws UPSTREAM_INVALID for the response to another request. */
+  settle(end: FlightEnd): boolean {
+    if (this.isSettled) return false;
+    const hasResponse = "response" in end;
+    if (hasResponse && end.response.id !== this.request.id && end.response.id !== null) throw misdirected();
+    this.isSettled = true;
+    clearTimeout(this.#timer);
+    this.exchange.signal?.removeEventListener("abort", this.#onAbort);
+    this.release?.(hasResponse);
+    this.#options.owner.flights.delete(this.request.id as number);
+    if (hasResponse) this.#resolve(end.response);
+    else this.#reject(end.fault);
+    return true;
+  }
+
+  /** Restarts the limit on silence after a sign of progress, up to the maximum time in all. */
+  progress(): void {
+    if (this.isSettled || this.#timer === undefined) return;
+    const left = this.#hardEnd - this.#options.clock();
+    if (left > this.#options.timeoutMs) {
+      this.#timer.refresh();
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#onDeadline, Math.max(0, left));
+  }
+
+  /** Removes the deadlines: from now on only the caller or the upstream ends the flight. */
+  liftDeadline(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #onDeadline = (): void => {
+    const isHard = this.#options.clock() >= this.#hardEnd;
+    const waitedMs = isHard ? this.#options.maxTimeoutMs : this.#options.timeoutMs;
+    this.#cancel(
+      new GatewayError("UPSTREAM_TIMEOUT", `expected an answer to \`${this.request.method}\` within ${waitedMs} ms`),
+      "timeout",
+    );
+  };
+
+  #onAbort = (): void => {
+    this.#cancel(this.exchange.signal?.reason, "cancelled by the caller");
+  };
+
+  #cancel(fault: unknown, reason: string): void {
+    if (this.settle({ fault })) this.#options.owner.onCancelled(this, reason);
+  }
+}
+
+/** The fault of a response whose id is not that of the request it came for. */
+export function misdirected(): GatewayError {
+  return new GatewayError("UPSTREAM_INVALID", "expected the id of this request, got another");
 }
 
 /** Limits of an upstream's message: its length in bytes, and the shape of its JSON. */

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../../action/json.ts";
 import type { JsonRpcErrorBody, JsonRpcResponse } from "../../action/json-rpc.ts";
 import { inSpan, type Span, type TraceContext, type Tracer } from "../../action/trace.ts";
 import type { ActionFactory, Attempt } from "../../road/action-factory.ts";
-import type { Answer } from "../../road/dispatch.ts";
+import type { Answer, DispatchTimer } from "../../road/dispatch.ts";
 import { type Road, type RunResult, runAction } from "../../road/run.ts";
 import { presentTicket, type TicketReader } from "../../ticket/presented-ticket.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
@@ -30,8 +30,7 @@ export interface CallParts {
   readonly tickets: TicketReader;
   /** `_meta` keys beyond the protocol's own that are forwarded; policies see them with the arguments. */
   readonly metaPassthrough: readonly string[];
-  /** Measures the time until the promise settles, and returns it unchanged. */
-  readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
+  readonly metrics: DispatchTimer;
   readonly tracer: Tracer;
 }
 
@@ -65,7 +64,8 @@ async function runUntilReviewed(
     const result = await runAction(
       parts.road,
       attempted,
-      (permission, { context }) => parts.timed(dispatch(caller, permission, send, context), context),
+      (permission, { context }) =>
+        parts.metrics.timeDispatch("mcp", dispatch(caller, permission, send, context), context),
       span,
     );
     span.setAttributes({ passed: result.kind });

@@ -4,14 +4,14 @@ import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import { type ModelApi, modelTool, type TokenUsage } from "../../action/model-api.ts";
 import type { Principal } from "../../action/principal.ts";
-import { type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
+import { type Span, type Tracer, traceparentOf } from "../../action/trace.ts";
 import { refusalError } from "../../http/refusal.ts";
 import type { FailedResponse, StreamedResponse as ModelStream } from "../../provider/exchange.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
 import type { Candidate } from "../../provider/outgoing.ts";
 import { readUsage } from "../../provider/wire/usage.ts";
 import type { ActionFactory, Actor } from "../../road/action-factory.ts";
-import type { Answer, AnswerStream, Dispatch } from "../../road/dispatch.ts";
+import type { Answer, AnswerStream, Dispatch, DispatchTimer } from "../../road/dispatch.ts";
 import { type Road, runAction } from "../../road/run.ts";
 import { streamAnswer } from "../../road/stream.ts";
 import type { Reservation, UsageMeter } from "../../usage/meter.ts";
@@ -29,8 +29,8 @@ export interface ModelServiceParts {
   readonly holdback: number;
   /** Limit of held bytes of one stream. */
   readonly maxHeldBytes: number;
-  /** Measures the time until the response of a provider begins, and returns the promise unchanged. */
-  readonly timed: <T>(answer: Promise<T>, trace: TraceContext | undefined) => Promise<T>;
+  /** Measures the time until the response of a provider begins. */
+  readonly metrics: DispatchTimer;
   readonly tracer: Tracer;
 }
 
@@ -111,10 +111,10 @@ class ProviderAttempt {
       continuation,
       ticket,
     });
-    const { road, timed } = this.#parts;
+    const { road, metrics } = this.#parts;
     const { span } = this.#open;
     const send = (permission: AuthorizedAction, step: Span): ReturnType<Dispatch<ModelReply>> =>
-      timed(this.#dispatch(permission, step), step.context);
+      metrics.timeDispatch("model", this.#dispatch(permission, step), step.context);
     const result = await runAction(road, action, send, span).finally(() => this.#settleStream());
     span.setAttributes({ passed: result.kind });
     if (result.kind !== "answered") throw refusalError(result);

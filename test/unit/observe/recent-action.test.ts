@@ -6,7 +6,7 @@ import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 function note(recent: RecentActions, tenant: string, characters = 10): string {
   const action = newAction({ tenant, arguments: { text: "x".repeat(characters) } });
   const evaluation = makeEvaluation(action);
-  recent.note(action, evaluation);
+  recent.recorded(action, evaluation);
   return evaluation.id;
 }
 
@@ -18,7 +18,7 @@ describe("RecentActions", () => {
     const recent = new RecentActions(recentLimits({ storeValues: true }));
     const action = newAction();
     const evaluation = makeEvaluation(action);
-    recent.note(action, evaluation);
+    recent.recorded(action, evaluation);
     expect(recent.find("acme", evaluation.id)).to.deep.equal({ action, evaluation });
     expect(recent.find("acme", action.id)).to.deep.equal({ action, evaluation });
     expect(recent.find("other", evaluation.id)).to.equal(undefined);
@@ -29,10 +29,10 @@ describe("RecentActions", () => {
     const recent = new RecentActions(recentLimits({ storeValues: true }));
     const action = newAction();
     const output = { ...makeEvaluation(action), phase: "output" } as const;
-    recent.note(action, output);
+    recent.recorded(action, output);
     expect(recent.find("acme", action.id)).to.equal(undefined);
     const input = makeEvaluation(action);
-    recent.note(action, input);
+    recent.recorded(action, input);
     expect(recent.find("acme", action.id)?.evaluation).to.equal(input);
     expect(recent.find("acme", output.id)?.evaluation).to.equal(output);
   });
@@ -41,7 +41,7 @@ describe("RecentActions", () => {
     const recent = new RecentActions({ decisions: 2, bytes: 1_000_000 });
     const action = newAction();
     const evaluation = makeEvaluation(action);
-    for (let turn = 0; turn < 10; turn++) recent.note(action, evaluation);
+    for (let turn = 0; turn < 10; turn++) recent.recorded(action, evaluation);
     const other = note(recent, "acme");
     expect(found(recent, "acme", [evaluation.id, other])).to.equal(2);
   });

@@ -50,14 +50,14 @@ describe("shadowDecisions(evaluation)", () => {
   });
 });
 
-describe("ShadowLog.add(action, evaluation)", () => {
+describe("ShadowLog.recorded(action, evaluation)", () => {
   const said = (rule: string) => evaluationOf([verdictOf([[rule, "review", "shadow"]])]);
 
   it("counts a rule, and keeps the last decision it was about", () => {
     const log = new ShadowLog(new Registry());
-    log.add(action, said("p.a"));
+    log.recorded(action, said("p.a"));
     const last = said("p.a");
-    log.add({ ...action, time: "2026-01-02T00:00:00.000Z" }, last);
+    log.recorded({ ...action, time: "2026-01-02T00:00:00.000Z" }, last);
     expect(log.list("acme", { limit: 10 }).items).to.deep.equal([
       {
         rule: "p.a",
@@ -73,10 +73,10 @@ describe("ShadowLog.add(action, evaluation)", () => {
 
   it("remembers the thousand rules that spoke last, however many names a policy has for them [S68]", () => {
     const log = new ShadowLog(new Registry());
-    log.add(action, said("p.first"));
-    for (let index = 0; index < 999; index++) log.add(action, said(`p.r${index}`));
-    log.add(action, said("p.first"));
-    for (let index = 0; index < 500; index++) log.add(action, said(`p.s${index}`));
+    log.recorded(action, said("p.first"));
+    for (let index = 0; index < 999; index++) log.recorded(action, said(`p.r${index}`));
+    log.recorded(action, said("p.first"));
+    for (let index = 0; index < 500; index++) log.recorded(action, said(`p.s${index}`));
     const { items } = log.list("acme", { limit: 2_000 });
     expect(items).to.have.length(1_000);
     expect(items.find(({ rule }) => rule === "p.first")?.count).to.equal(2);
