@@ -45,14 +45,6 @@ export function readJsonRpc(value: Json): JsonRpcMessage {
     throw new GatewayError("INVALID_REQUEST", `expected a JSON-RPC object, got ${typeName(value)}`);
   if (value.jsonrpc !== "2.0") throw new GatewayError("INVALID_REQUEST", 'expected `jsonrpc` to be "2.0"');
   if (!Object.hasOwn(value, "method")) return { kind: "response", message: readResponse(value) };
-  const call = readCall(value);
-  if (!Object.hasOwn(value, "id")) return { kind: "notification", message: call };
-  const { method, params } = call;
-  const request: JsonRpcRequest = { jsonrpc: "2.0", id: readId(value.id), method };
-  return { kind: "request", message: params === undefined ? request : { ...request, params } };
-}
-
-function readCall(value: JsonObject): JsonRpcNotification {
   const { method, params } = value;
   if (typeof method !== "string")
     throw new GatewayError("INVALID_REQUEST", `expected \`method\` to be a string, got ${typeName(method)}`);
@@ -65,10 +57,11 @@ function readCall(value: JsonObject): JsonRpcNotification {
   if (Object.hasOwn(value, "result") || Object.hasOwn(value, "error")) {
     throw new GatewayError("INVALID_REQUEST", "expected a request or a response, got members of both");
   }
-  if (params === undefined) return { jsonrpc: "2.0", method };
-  if (!isJsonObject(params))
+  if (params !== undefined && !isJsonObject(params))
     throw new GatewayError("INVALID_REQUEST", `expected \`params\` to be an object, got ${typeName(params)}`);
-  return { jsonrpc: "2.0", method, params };
+  const given = params === undefined ? {} : { params };
+  if (!Object.hasOwn(value, "id")) return { kind: "notification", message: { jsonrpc: "2.0", method, ...given } };
+  return { kind: "request", message: { jsonrpc: "2.0", id: readId(value.id), method, ...given } };
 }
 
 function readResponse(value: JsonObject): JsonRpcResponse {

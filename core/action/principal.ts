@@ -27,17 +27,17 @@ export interface SessionScope {
   readonly label?: string;
 }
 
-/** The HTTP session of a principal for a label; no label is the principal's default session. */
-export function httpSession(tenant: string, principal: string, label: string | undefined): SessionScope {
-  const id = sessionId(tenant, principal, "http", label ?? null);
-  return label === undefined ? { id, transport: "http" } : { id, transport: "http", label };
-}
-
-/** The scope of one live SSE connection. It shares nothing with other connections or with HTTP. */
-export function sseSession(tenant: string, principal: string, connectionId: string): SessionScope {
-  return { id: sessionId(tenant, principal, "sse", connectionId), transport: "sse" };
-}
-
-function sessionId(tenant: string, principal: string, transport: Transport, discriminator: string | null): string {
-  return `session-v1-${sha256Hex(canonicalJson(["session-v1", tenant, principal, transport, discriminator]))}`;
+/**
+ * The scope of a principal's actions. `name`: the label of an HTTP session, undefined for the principal's default one; or
+ * the id of a live SSE connection, which shares nothing with other connections or with HTTP.
+ */
+export function sessionScope(
+  transport: Transport,
+  tenant: string,
+  principal: string,
+  name: string | undefined,
+): SessionScope {
+  const hash = sha256Hex(canonicalJson(["session-v1", tenant, principal, transport, name ?? null]));
+  const scope = { id: `session-v1-${hash}`, transport };
+  return transport === "http" && name !== undefined ? { ...scope, label: name } : scope;
 }

@@ -19,19 +19,16 @@ const quote = 0x22;
 const backslash = 0x5c;
 
 /**
- * Reads one JSON text so that two readers cannot disagree about it.
+ * Reads one JSON text, as bytes or decoded already, so that two readers cannot disagree about it.
  * Refuses invalid UTF-8, a BOM, NUL, lone surrogates, duplicate keys, negative zero and numbers a double cannot
  * hold (MALFORMED_JSON), and what is too deep, too wide or too long (JSON_BOUND) before building it.
  * `__proto__` and its like are plain members.
  */
-export function parseStrictJson(bytes: Uint8Array, bounds: JsonBounds): Json {
-  if (!isUtf8(bytes)) throw new GatewayError("MALFORMED_JSON", "expected UTF-8, got invalid bytes");
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-  return parseStrictText(text, bounds);
-}
-
-/** The same for a text that is already decoded. */
-export function parseStrictText(text: string, bounds: JsonBounds): Json {
+export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): Json {
+  if (typeof data !== "string" && !isUtf8(data))
+    throw new GatewayError("MALFORMED_JSON", "expected UTF-8, got invalid bytes");
+  const text =
+    typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
   if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
   scanText({ text, bounds, open: [], nodes: 0, isKeyNext: false });
   try {

@@ -29,8 +29,8 @@ export function mountOperations(
   parts: AdminPortParts,
 ): readonly MountedRoute[] {
   return operations.map((served) => {
-    const { method, path, access } = served.operation;
-    return { method, path, access, serve: (ctx) => serve(served, parts, ctx) };
+    const { method, path } = served.operation;
+    return { method, path, serve: (ctx) => serve(served, parts, ctx) };
   });
 }
 

@@ -10,7 +10,7 @@ import { AccessRule } from "../http/access.ts";
 import { buildApp, type MountedRoute, mountRoutes } from "../http/app.ts";
 import type { Health } from "../http/health.ts";
 import { Listener, type Upgrade } from "../http/listener.ts";
-import { checkRequest, HostRule } from "../http/request.ts";
+import { RequestGuard } from "../http/request.ts";
 import type { Log } from "../observe/log.ts";
 import type { Port } from "../observe/metrics.ts";
 import type { LoadedExtension } from "../policy/extension-load.ts";
@@ -124,7 +124,7 @@ function openListener(
 ): Promise<Listener> {
   const { config, metrics, log } = parts;
   const renderers = [renderModelError, renderMcpError];
-  const app = buildApp(port, { routes, renderers, hostRule: hostRuleOf(parts), metrics, log, newId });
+  const app = buildApp(port, { routes, renderers, guard: requestGuardOf(parts), metrics, log, newId });
   const numbers = {
     gateway: config.listen.gatewayPort,
     admin: config.listen.adminPort,
@@ -138,11 +138,11 @@ function openListener(
 function openLive(parts: Parts): LiveEndpoint {
   const { config, keys, live, road, taskBinding } = parts;
   const described = { clock: Date.now, newId, taskBinding };
-  const [hosts, access] = [hostRuleOf(parts), accessRuleOf(parts)];
+  const [guard, access] = [requestGuardOf(parts), accessRuleOf(parts)];
   return new LiveEndpoint({
     feed: live,
     maxConnections: config.limits.maxWebsockets,
-    guard: (request) => checkRequest(hosts, request),
+    guard: (request) => guard.check(request),
     callerOf: ({ rawHeaders }) => access.identifyIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),
     describe: (action, caller, client) => actionOf(action, caller, client, described),
@@ -150,8 +150,8 @@ function openLive(parts: Parts): LiveEndpoint {
   });
 }
 
-function hostRuleOf({ config: { listen } }: Parts): HostRule {
-  return new HostRule(listen.allowedHosts, listen.allowedOrigins);
+function requestGuardOf({ config: { listen } }: Parts): RequestGuard {
+  return new RequestGuard(listen.allowedHosts, listen.allowedOrigins);
 }
 
 function accessRuleOf({ config, keys }: Parts): AccessRule {

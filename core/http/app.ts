@@ -4,24 +4,25 @@ import Koa, { type Context, type Next } from "koa";
 import { GatewayError } from "../action/error.ts";
 import { asciiJson } from "../action/json.ts";
 import type { Principal } from "../action/principal.ts";
+import type { Permission } from "../action/role.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
-import { type Access, checkAccess } from "../operation/operation.ts";
+import type { Access } from "../operation/operation.ts";
 import type { AccessRule } from "./access.ts";
-import { checkRequest, type HostRule } from "./request.ts";
+import type { RequestGuard } from "./request.ts";
 
-/** A method and path of a port. `GET` serves `HEAD` too. */
+/** A method and path of a port. `GET` serves `HEAD` too. No role is required: a permission belongs to an `AdminOperation`. */
 export interface Route {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
-  readonly access: Access;
+  readonly access: Exclude<Access, Permission>;
 }
 
 /** The routes of a port by id. An id names its route in metrics and logs. */
 export type PortRoutes = Readonly<Record<string, Route>>;
 
-/** A route with the function that serves it, which sets `ctx.state.route` to the route's id first. */
-export interface MountedRoute extends Route {
+/** A method and path with the function that serves it, which sets `ctx.state.route` to the route's id first. */
+export interface MountedRoute extends Pick<Route, "method" | "path"> {
   readonly serve: (ctx: Context) => Promise<void> | void;
 }
 
@@ -34,7 +35,7 @@ export type RouteHandlers<Table extends PortRoutes> = {
   readonly [Id in keyof Table]: Table[Id]["access"] extends "public" ? PublicHandler : Handler;
 };
 
-/** Pairs each route with its handler, behind the access check. */
+/** Pairs each route with its handler, behind the check of the key. */
 export function mountRoutes<Table extends PortRoutes>(
   table: Table,
   handlers: RouteHandlers<Table>,
@@ -45,7 +46,6 @@ export function mountRoutes<Table extends PortRoutes>(
       ctx.state.route = id;
       if (route.access === "public") return (handlers[id] as PublicHandler)(ctx);
       const caller = accessRule.identify(route.access, ctx.req.rawHeaders);
-      checkAccess(caller, route.access);
       return (handlers[id] as Handler)(ctx, caller, ctx.state.requestId as string);
     };
     return { ...route, serve };
@@ -59,7 +59,7 @@ interface AppParts {
   readonly routes: readonly MountedRoute[];
   /** Tried in order; where none applies, an error is rendered as problem+json. */
   readonly renderers: readonly ErrorRenderer[];
-  readonly hostRule: HostRule;
+  readonly guard: RequestGuard;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly newId: () => string;
@@ -80,7 +80,7 @@ export function buildApp(port: Port, parts: AppParts): Koa {
 
 /** The first middleware of a port: names, measures and guards each request, and refuses those that fail. */
 function handleRequests(port: Port, parts: AppParts): Koa.Middleware {
-  const { metrics, hostRule, newId } = parts;
+  const { metrics, guard, newId } = parts;
   return async (ctx, next) => {
     const start = performance.now();
     const requestId = newId();
@@ -91,7 +91,7 @@ function handleRequests(port: Port, parts: AppParts): Koa.Middleware {
     });
     ctx.set({ "x-request-id": requestId, "x-content-type-options": "nosniff", "cache-control": "no-store" });
     try {
-      checkRequest(hostRule, ctx.req);
+      guard.check(ctx.req);
       await next();
     } catch (cause) {
       await refuse(ctx, GatewayError.from(cause), requestId, parts);

@@ -24,13 +24,21 @@ export class Listener {
   readonly #inFlight: Map<Socket, number> = new Map();
   #onDrained: (() => void) | null = null;
 
-  private constructor(server: Server) {
+  private constructor(server: Server, serve: RequestListener) {
     this.#server = server;
     // A pipelined response whose turn never came is never closed: the end of its connection has to count.
     server.on("connection", (socket) => socket.once("close", () => this.#settle(socket, 0)));
-    server.on("request", ({ socket }, response) => {
+    // Every reader must find the end of a body in the same place. Node also reads a body as chunked behind another coding,
+    // and in HTTP/1.0; others do not, and see a second request in what Node takes for the first. Nothing more is read from
+    // a connection on which a request was not plainly framed.
+    server.on("request", (request, response) => {
+      const { socket, httpVersion } = request;
       this.#inFlight.set(socket, (this.#inFlight.get(socket) ?? 0) + 1);
       response.once("close", () => this.#settle(socket, (this.#inFlight.get(socket) ?? 0) - 1));
+      if (!socket.writable) return;
+      const coding = request.headers["transfer-encoding"]?.toLowerCase();
+      if (coding === undefined || (coding === "chunked" && httpVersion === "1.1")) serve(request, response);
+      else endBroken(socket, 400);
     });
     server.on("timeout", (socket) => this.#idle(socket));
   }
@@ -43,18 +51,15 @@ export class Listener {
     limits: ListenerLimits,
     upgrade: Upgrade | null,
   ): Promise<Listener> {
-    const server = createServer(
-      {
-        maxHeaderSize: headerBytes,
-        headersTimeout: limits.headersMs,
-        requestTimeout: limits.bodyMs,
-        keepAliveTimeout: limits.keepAliveMs,
-        connectionsCheckingInterval: sweepMs,
-        requireHostHeader: true,
-        insecureHTTPParser: false,
-      },
-      serveFramed(app.callback()),
-    );
+    const server = createServer({
+      maxHeaderSize: headerBytes,
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.bodyMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: sweepMs,
+      requireHostHeader: true,
+      insecureHTTPParser: false,
+    });
     // Node drops headers beyond its count in silence; the guard counts them and says so.
     server.maxHeadersCount = 0;
     server.maxConnections = limits.maxConnections;
@@ -62,7 +67,7 @@ export class Listener {
     server.timeout = limits.unreadMs;
     if (upgrade !== null) acceptUpgrades(server, upgrade);
     return new Promise((resolve, reject) => {
-      const listener = new Listener(server);
+      const listener = new Listener(server, app.callback());
       server.once("error", (cause) => reject(portFault(host, port, cause as NodeJS.ErrnoException)));
       server.listen(port, host, () => resolve(listener));
     });
@@ -114,22 +119,6 @@ function portFault(host: string, port: number, cause: NodeJS.ErrnoException): Ga
       ? "; stop it, or choose another port: `listen` in the configuration, `--port` without one"
       : "";
   return new GatewayError("PORT_UNAVAILABLE", `${host}:${port}: ${why}${next}`, { cause });
-}
-
-/**
- * Serves a request where every reader finds the end of its body in the same place. Node also reads a body as chunked
- * behind another coding, and in HTTP/1.0; others do not, and see a second request in what Node takes for the first.
- * Nothing more is read from a connection on which a request was not plainly framed.
- */
-function serveFramed(serve: RequestListener): RequestListener {
-  return (request, response) => {
-    const { socket } = request;
-    if (!socket.writable) return;
-    const coding = request.headers["transfer-encoding"];
-    if (coding === undefined || (coding.toLowerCase() === "chunked" && request.httpVersion === "1.1")) {
-      serve(request, response);
-    } else endBroken(socket, 400);
-  };
 }
 
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {

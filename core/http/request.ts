@@ -35,34 +35,15 @@ const singular: ReadonlySet<string> = new Set([
 const canonicalUrl =
   /^\/(?!\.)(?:[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*)?(?:\?[\x21-\x7e]*)?$/;
 
-/** Refuses, before anything else reads it, a request that two readers could understand differently. Throws a GatewayError. */
-export function checkRequest(rule: HostRule, { rawHeaders, headers, url = "" }: IncomingMessage): void {
-  const count = rawHeaders.length / 2;
-  if (count > maxHeaders) {
-    throw new GatewayError("HEADERS_TOO_LARGE", `expected at most ${maxHeaders} headers, got ${count}`);
-  }
-  const seen = new Set<string>();
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = (rawHeaders[index] as string).toLowerCase();
-    if (!singular.has(name)) continue;
-    if (seen.has(name)) throw new GatewayError("DUPLICATE_HEADER", `expected one \`${name}\`, got more`);
-    seen.add(name);
-  }
-  rule.check(headers.host, headers.origin);
-  if (!canonicalUrl.test(url) || url.includes("#")) {
-    throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
-  }
-}
-
 const loopback: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 const hostShape = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253})(?::[0-9]{1,5})?$/i;
 const originShape = /^https?:\/\/(\[[0-9a-f:.]{2,45}\]|[a-z0-9.-]{1,253})(?::[0-9]{1,5})?$/i;
 
 /**
- * The `Host` and `Origin` values that may reach a port, against DNS rebinding and foreign web pages. Empty lists allow
- * the loopback names only.
+ * Refuses, before anything else reads it, a request that two readers could understand differently, and one whose `Host` or
+ * `Origin` may not reach the port: DNS rebinding and foreign web pages. Empty lists allow the loopback names only.
  */
-export class HostRule {
+export class RequestGuard {
   readonly #hosts: ReadonlySet<string>;
   readonly #origins: ReadonlySet<string>;
 
@@ -72,17 +53,31 @@ export class HostRule {
   }
 
   /**
-   * Throws HOST_FORBIDDEN or ORIGIN_FORBIDDEN. An entry with a port allows that port only, one without allows every port.
-   * A request without `Origin` does not come from a web page.
+   * Throws HEADERS_TOO_LARGE, DUPLICATE_HEADER, HOST_FORBIDDEN, ORIGIN_FORBIDDEN or NOT_FOUND. A host or origin listed with
+   * a port allows that port only, one without allows every port. A request without `Origin` does not come from a web page.
    */
-  check(sentHost: string | undefined, origin: string | undefined): void {
-    const host = sentHost?.toLowerCase() ?? "";
+  check({ rawHeaders, headers, url = "" }: IncomingMessage): void {
+    const count = rawHeaders.length / 2;
+    if (count > maxHeaders) {
+      throw new GatewayError("HEADERS_TOO_LARGE", `expected at most ${maxHeaders} headers, got ${count}`);
+    }
+    const seen = new Set<string>();
+    for (let index = 0; index < rawHeaders.length; index += 2) {
+      const name = (rawHeaders[index] as string).toLowerCase();
+      if (!singular.has(name)) continue;
+      if (seen.has(name)) throw new GatewayError("DUPLICATE_HEADER", `expected one \`${name}\`, got more`);
+      seen.add(name);
+    }
+    const host = headers.host?.toLowerCase() ?? "";
     const name = hostShape.exec(host)?.[1];
     if (name === undefined || !(this.#hosts.has(name) || this.#hosts.has(host))) {
       throw new GatewayError("HOST_FORBIDDEN", "expected a host listed in `listen.allowed_hosts`");
     }
-    if (origin !== undefined && !this.#allowsOrigin(origin.toLowerCase())) {
+    if (headers.origin !== undefined && !this.#allowsOrigin(headers.origin.toLowerCase())) {
       throw new GatewayError("ORIGIN_FORBIDDEN", "expected an origin listed in `listen.allowed_origins`");
+    }
+    if (!canonicalUrl.test(url) || url.includes("#")) {
+      throw new GatewayError("NOT_FOUND", "expected a path in its canonical form");
     }
   }
 
@@ -94,7 +89,7 @@ export class HostRule {
 }
 
 /**
- * A header as one text; undefined where it is absent. Copies are joined: `checkRequest` has refused second copies of
+ * A header as one text; undefined where it is absent. Copies are joined: `RequestGuard` has refused second copies of
  * every header where that would change the meaning.
  */
 export function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {

@@ -94,23 +94,20 @@ const keyText = /^[A-Za-z0-9._~+/=-]+$/;
 export function presentedKey(rawHeaders: readonly string[]): string | null {
   const authorization = singleHeader(rawHeaders, "authorization");
   const apiKey = singleHeader(rawHeaders, "x-api-key");
-  const bearer = authorization === undefined ? undefined : checkKey(bearerToken(authorization));
-  const direct = apiKey === undefined ? undefined : checkKey(apiKey);
-  if (bearer !== undefined && direct !== undefined && bearer !== direct) {
+  const bearer = authorization === undefined ? undefined : bearerToken(authorization);
+  for (const key of [bearer, apiKey]) {
+    if (key !== undefined && (key.length > maxKey || !keyText.test(key))) throw new GatewayError("KEY_UNKNOWN");
+  }
+  if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) {
     throw new GatewayError("INVALID_HEADER", "expected one key, got another in `authorization` than in `x-api-key`");
   }
-  return bearer ?? direct ?? null;
+  return bearer ?? apiKey ?? null;
 }
 
 function bearerToken(authorization: string): string {
   const space = authorization.indexOf(" ");
   if (authorization.slice(0, space).toLowerCase() !== "bearer") throw new GatewayError("KEY_UNKNOWN");
   return authorization.slice(space + 1);
-}
-
-function checkKey(text: string): string {
-  if (text.length > maxKey || !keyText.test(text)) throw new GatewayError("KEY_UNKNOWN");
-  return text;
 }
 
 /** A new key, and the hash that the configuration stores. */

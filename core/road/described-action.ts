@@ -5,7 +5,7 @@ import { type ActionEnvelope, phases, protocols, withOutput } from "../action/en
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
-import { httpSession, type Principal, type SessionScope } from "../action/principal.ts";
+import { type Principal, type SessionScope, sessionScope } from "../action/principal.ts";
 import { singleHeader } from "../identity/key-ring.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
 import { closed, enumOf, matching } from "../operation/shape.ts";
@@ -51,7 +51,7 @@ export function actionOf(
   client: Actor["client"],
   { clock, newId, taskBinding }: DescriptionParts,
 ): ActionEnvelope {
-  const scope = httpSession(caller.tenant, caller.id, described.session);
+  const scope = sessionScope("http", caller.tenant, caller.id, described.session);
   const { protocol = "mcp", phase = "input", tool, target, capability = "execute", output = null } = described;
   const attempt = { tool, target, capability, arguments: described.arguments ?? {} };
   const sources = { untrusted: new UntrustedSources([]), tasks: taskBinding };

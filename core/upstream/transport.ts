@@ -7,7 +7,7 @@ import {
   type JsonRpcResponse,
   readJsonRpc,
 } from "../action/json-rpc.ts";
-import { type JsonBounds, parseStrictJson, parseStrictText } from "../action/strict-json.ts";
+import { type JsonBounds, parseStrictJson } from "../action/strict-json.ts";
 import type { Exchange } from "./connection.ts";
 
 /** Carries JSON-RPC messages to one upstream and back, independent of handshake, era and policy. */
@@ -166,9 +166,7 @@ export interface ReplyBounds {
 export function readReply(data: Uint8Array | string, bounds: ReplyBounds): JsonRpcMessage {
   if (data.length > bounds.bytes) throw oversizedReply(bounds);
   try {
-    return readJsonRpc(
-      typeof data === "string" ? parseStrictText(data, bounds.json) : parseStrictJson(data, bounds.json),
-    );
+    return readJsonRpc(parseStrictJson(data, bounds.json));
   } catch (cause) {
     throw new GatewayError("UPSTREAM_INVALID", GatewayError.from(cause).publicMessage, { cause });
   }

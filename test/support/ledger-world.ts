@@ -6,7 +6,7 @@ import type { Decision } from "../../core/action/decision.ts";
 import type { ActionEnvelope } from "../../core/action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../../core/action/evaluation.ts";
 import { type Clock, uuidV7 } from "../../core/action/id.ts";
-import { httpSession, principalId } from "../../core/action/principal.ts";
+import { principalId, sessionScope } from "../../core/action/principal.ts";
 import { evidenceRules } from "../../core/compose/evidence-rules.ts";
 import { KeyFolder } from "../../core/evidence/key/key-folder.ts";
 import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
@@ -23,7 +23,7 @@ export function newAction(changed: Partial<ActionEnvelope> = {}, label = "work")
   return makeAction({
     id: uuidV7(Date.now(), randomBytes(10)),
     principal: { id: principal, role: "operator", keyId: "ci" },
-    session: httpSession(tenant, principal, label),
+    session: sessionScope("http", tenant, principal, label),
     tool: "write_file",
     target: "files",
     capability: "write",

@@ -1,13 +1,14 @@
 import { adminOperations } from "../../core/admin/api/table.ts";
 import { consoleRoutes } from "../../core/admin/console/page.ts";
 import { gatewayRoutes } from "../../core/gateway/route.ts";
-import type { Route as PortRoute, PortRoutes } from "../../core/http/app.ts";
+import type { Route as PortRoute } from "../../core/http/app.ts";
 import type { Port } from "../../core/observe/metrics.ts";
-import type { AdminOperation } from "../../core/operation/operation.ts";
+import type { Access, AdminOperation } from "../../core/operation/operation.ts";
 
 /** A route with its port. */
-export interface Route extends PortRoute {
+export interface Route extends Pick<PortRoute, "method" | "path"> {
   readonly port: Port;
+  readonly access: Access;
 }
 
 export type AdminRouteId = (typeof adminOperations)[keyof typeof adminOperations]["id"];
@@ -33,7 +34,7 @@ export const routes = {
   ...ofPort("metrics", consoleRoutes),
 } as Readonly<Record<RouteId, Route>>;
 
-function ofPort(port: Port, table: PortRoutes): Readonly<Record<string, Route>> {
+function ofPort(port: Port, table: Readonly<Record<string, Omit<Route, "port">>>): Readonly<Record<string, Route>> {
   return Object.fromEntries(
     Object.entries(table).map(([id, { method, path, access }]) => [id, { port, method, path, access }]),
   );

@@ -10,7 +10,7 @@ import {
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import { typeName } from "../../action/json-rpc.ts";
-import { type JsonBounds, parseStrictText } from "../../action/strict-json.ts";
+import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 import { queryBounds } from "../api/service.ts";
 import { checkCost } from "./query-cost.ts";
 import { type GraphqlCaller, type GraphqlSources, resolversOf } from "./resolver.ts";
@@ -61,9 +61,9 @@ function parseQuery(query: string, variables: JsonObject): DocumentNode {
   }
 }
 
-/** Parses the `variables` of a URL. Throws what `parseStrictText` throws, and INVALID_PARAMS for what is no object. */
+/** Parses the `variables` of a URL. Throws what `parseStrictJson` throws, and INVALID_PARAMS for what is no object. */
 export function readVariables(text: string): JsonObject {
-  const variables = parseStrictText(text, bounds);
+  const variables = parseStrictJson(text, bounds);
   if (isJsonObject(variables)) return variables;
   throw new GatewayError("INVALID_PARAMS", `expected \`variables\` to be an object, got ${typeName(variables)}`);
 }

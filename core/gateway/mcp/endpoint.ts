@@ -1,7 +1,7 @@
 import type { Context } from "koa";
 import { GatewayError } from "../../action/error.ts";
 import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
-import { httpSession, type Principal, type SessionScope } from "../../action/principal.ts";
+import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
 import { sessionLabel } from "../../identity/key-ring.ts";
@@ -38,7 +38,7 @@ export class McpEndpoint {
 
   /** POST: one JSON-RPC message. */
   async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
-    const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+    const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
     const incoming = readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
     if (incoming.kind !== "request") return this.#receive(ctx, principal, incoming);
     const request = incoming.message;

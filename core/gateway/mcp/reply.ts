@@ -33,7 +33,6 @@ export class Reply {
     this.#closed = false;
     this.#followed = false;
     this.#closeListeners = new Set();
-    response.once("close", () => this.#close());
   }
 
   get open(): boolean {
@@ -106,14 +105,15 @@ export class Reply {
     });
   }
 
-  /** A pipelined response whose turn has not come gets no close event: its connection is watched instead. */
+  /** A pipelined response whose turn has not come gets no close event: its connection is watched too. */
   #followConnection(): void {
-    if (this.#followed) return;
+    if (this.#followed || this.#response.closed) return;
     this.#followed = true;
     const { socket } = this.#response.req;
     // Each pipelined request adds a listener: that is no leak to warn of.
     socket.setMaxListeners(0);
     const close = (): void => this.#close();
+    this.#response.once("close", close);
     socket.once("close", close);
     this.#closeListeners.add(() => socket.off("close", close));
   }

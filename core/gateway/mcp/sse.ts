@@ -9,7 +9,7 @@ import {
   type RequestId,
   readJsonRpc,
 } from "../../action/json-rpc.ts";
-import { type Principal, type SessionScope, sseSession } from "../../action/principal.ts";
+import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
 import { addressOf } from "../../http/access.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
 import { bindTask } from "../../road/described-action.ts";
@@ -197,7 +197,7 @@ export class SseConnection implements Occupant {
   constructor(id: string, principal: Principal, stream: Reply, onScopeEnded: ScopeListener) {
     this.id = id;
     this.principal = principal;
-    this.scope = sseSession(principal.tenant, principal.id, id);
+    this.scope = sessionScope("sse", principal.tenant, principal.id, id);
     this.stream = stream;
     this.#onScopeEnded = onScopeEnded;
   }

@@ -2,7 +2,7 @@ import type { Context } from "koa";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
-import { httpSession, type Principal } from "../../action/principal.ts";
+import { type Principal, sessionScope } from "../../action/principal.ts";
 import { inSpan, readTraceContext } from "../../action/trace.ts";
 import { agentIdentity } from "../../http/access.ts";
 import type { ConcurrencyLimit } from "../../http/rate.ts";
@@ -87,7 +87,7 @@ export class ModelEndpoint {
     continuation: Continuation,
     requestId: string,
   ): Promise<void> {
-    const scope = httpSession(principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+    const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
     await bindTask(this.#parts.tasks, ctx.req, principal, scope);
     const actor: Actor = { principal, scope, client: agentIdentity(ctx.req) };
     const ticket = presentTicket(this.#parts.tickets, principal, ticketHeader(ctx.req), undefined);

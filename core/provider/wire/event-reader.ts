@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
-import { type JsonBounds, parseStrictText } from "../../action/strict-json.ts";
+import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 
 const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
@@ -149,7 +149,7 @@ const bounds: JsonBounds = { depth: 64, nodes: 100_000, stringLength: 1024 * 102
 export function eventObject(event: WireEvent): JsonObject {
   let value: Json;
   try {
-    value = parseStrictText(event.data, bounds);
+    value = parseStrictJson(event.data, bounds);
   } catch (cause) {
     throw new GatewayError("PROVIDER_INVALID", GatewayError.from(cause).publicMessage, { cause });
   }

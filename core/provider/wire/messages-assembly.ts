@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
-import { parseStrictText } from "../../action/strict-json.ts";
+import { parseStrictJson } from "../../action/strict-json.ts";
 import { indexAt, invalid, isText, objectAt, type StepDraft, type TextSite } from "./stream-step.ts";
 import { readUsage } from "./usage.ts";
 
@@ -145,7 +145,7 @@ function contentOf({ start, texts, citations, stopped }: Block): JsonObject {
 
 function readInput(text: string): Json {
   try {
-    const value = parseStrictText(text, inputBounds);
+    const value = parseStrictJson(text, inputBounds);
     return isJsonObject(value) ? value : text;
   } catch {
     return text; // unfinished, or no JSON: judged and shown as text

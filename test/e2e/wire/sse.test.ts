@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { contentDigest } from "../../../core/action/canonical-json.ts";
-import { principalId, sseSession } from "../../../core/action/principal.ts";
+import { principalId, sessionScope } from "../../../core/action/principal.ts";
 import { openStream, until } from "../../support/event-stream.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { introduction, postHeaders, SseAgent } from "../../support/sse-agent.ts";
@@ -127,7 +127,7 @@ describe("HTTP+SSE", () => {
     it("acts in the scope of its connection, of which evidence speaks [R2.1-14, R2.1-15]", async () => {
       const agents = [await open(), await open()];
       const scopes = agents.map(({ path }) =>
-        sseSession("acme", principalId("acme", contentDigest(key)), path.slice("/mcp/session/".length)),
+        sessionScope("sse", "acme", principalId("acme", contentDigest(key)), path.slice("/mcp/session/".length)),
       );
       for (const agent of agents) await agent.echo();
       const sessions = await new EvidenceReader(world.gateway.adminUrl, key).sessions();

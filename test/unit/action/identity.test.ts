@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { uuidV7 } from "../../../core/action/id.ts";
-import { httpSession, principalId, sseSession } from "../../../core/action/principal.ts";
+import { principalId, sessionScope } from "../../../core/action/principal.ts";
 
 describe("principalId(tenant, keyHash)", () => {
   it("is pinned: changing it would orphan every principal ever recorded [R2.1-8]", () => {
@@ -15,19 +15,19 @@ describe("principalId(tenant, keyHash)", () => {
   });
 });
 
-describe("httpSession(tenant, principal, label)", () => {
+describe('sessionScope("http", tenant, principal, label)', () => {
   it("gives one scope a label, and one for no label", () => {
-    const unlabelled = httpSession("t", "p", undefined);
-    expect(unlabelled).to.deep.equal(httpSession("t", "p", undefined));
-    expect(unlabelled.id).not.to.equal(httpSession("t", "p", "a").id);
-    expect(httpSession("t", "p", "null").id).not.to.equal(unlabelled.id);
-    expect(httpSession("t", "p", "a").id).not.to.equal(httpSession("t2", "p", "a").id);
+    const unlabelled = sessionScope("http", "t", "p", undefined);
+    expect(unlabelled).to.deep.equal(sessionScope("http", "t", "p", undefined));
+    expect(unlabelled.id).not.to.equal(sessionScope("http", "t", "p", "a").id);
+    expect(sessionScope("http", "t", "p", "null").id).not.to.equal(unlabelled.id);
+    expect(sessionScope("http", "t", "p", "a").id).not.to.equal(sessionScope("http", "t2", "p", "a").id);
   });
 });
 
-describe("sseSession(tenant, principal, connectionId)", () => {
+describe('sessionScope("sse", tenant, principal, connectionId)', () => {
   it("is pinned, for it stands in evidence", () => {
-    expect(sseSession("acme", "p", "c")).to.deep.equal({
+    expect(sessionScope("sse", "acme", "p", "c")).to.deep.equal({
       id: "session-v1-69f56dc993d2025b0ebe34620ccf38a26d6a9489512f815decc5b7853fce2bd3",
       transport: "sse",
     });
@@ -35,12 +35,14 @@ describe("sseSession(tenant, principal, connectionId)", () => {
 
   it("gives each connection a scope of its own, and never that of an HTTP session", () => {
     const ids = [
-      sseSession("t", "p", "a"),
-      sseSession("t", "p", "b"),
-      sseSession("t", "q", "a"),
-      sseSession("u", "p", "a"),
+      sessionScope("sse", "t", "p", "a"),
+      sessionScope("sse", "t", "p", "b"),
+      sessionScope("sse", "t", "q", "a"),
+      sessionScope("sse", "u", "p", "a"),
     ];
-    const all = [...ids, httpSession("t", "p", "a"), httpSession("t", "p", undefined)].map(({ id }) => id);
+    const all = [...ids, sessionScope("http", "t", "p", "a"), sessionScope("http", "t", "p", undefined)].map(
+      ({ id }) => id,
+    );
     expect(new Set(all).size).to.equal(all.length);
   });
 });

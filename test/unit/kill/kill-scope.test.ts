@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type ActionEnvelope, withOutput } from "../../../core/action/envelope.ts";
 import { GatewayError } from "../../../core/action/error.ts";
-import { httpSession, principalId } from "../../../core/action/principal.ts";
+import { principalId, sessionScope } from "../../../core/action/principal.ts";
 import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import type { KillOrder, KillTarget } from "../../../core/kill/kill.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
@@ -10,7 +10,7 @@ import { SessionWorld } from "../../support/session-world.ts";
 /** Somebody's action in a session of that label. */
 function actionOf(key: string, label: string, tenant = "acme"): ActionEnvelope {
   const id = principalId(tenant, `sha256:${key}`);
-  const session = httpSession(tenant, id, label);
+  const session = sessionScope("http", tenant, id, label);
   return newAction({ tenant, principal: { id, role: "operator", keyId: key }, session });
 }
 

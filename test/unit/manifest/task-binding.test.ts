@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { httpSession, type Principal, type SessionScope } from "../../../core/action/principal.ts";
+import { type Principal, type SessionScope, sessionScope } from "../../../core/action/principal.ts";
 import { readEvents } from "../../../core/evidence/chain/session-record.ts";
 import type { ManifestLog } from "../../../core/manifest/manifest-store.ts";
 import { type Declaration, declare } from "../../../core/manifest/plan.ts";
@@ -124,7 +124,7 @@ function declarationOf(task: string): Declaration {
 }
 
 function session(label: string): SessionScope {
-  return httpSession(agent.tenant, agent.id, label);
+  return sessionScope("http", agent.tenant, agent.id, label);
 }
 
 async function codeOf(work: Promise<unknown>): Promise<string> {

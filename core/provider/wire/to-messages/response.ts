@@ -1,6 +1,6 @@
 import { GatewayError } from "../../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../../action/json.ts";
-import { type JsonBounds, parseStrictText } from "../../../action/strict-json.ts";
+import { type JsonBounds, parseStrictJson } from "../../../action/strict-json.ts";
 import { stopReason, textPart } from "../content.ts";
 import { Members, untranslatable } from "../member.ts";
 import { readUsage, writeUsage } from "../usage.ts";
@@ -86,7 +86,7 @@ function parseArguments(named: Members): JsonObject {
 
 function parseExact(text: string, path: string): unknown {
   try {
-    return parseStrictText(text, argumentBounds);
+    return parseStrictJson(text, argumentBounds);
   } catch (cause) {
     throw untranslatable(path, GatewayError.from(cause).detail);
   }

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { uuidV7 } from "../../../../core/action/id.ts";
-import { httpSession } from "../../../../core/action/principal.ts";
+import { sessionScope } from "../../../../core/action/principal.ts";
 import type { OpenRequest } from "../../../../core/gateway/mcp/caller.ts";
 import { Hold } from "../../../../core/gateway/mcp/hold.ts";
 import { refusedToolResult } from "../../../../core/gateway/mcp/refusal.ts";
@@ -81,7 +81,7 @@ describe("Hold", () => {
     const open: OpenRequest = {
       caller: {
         principal,
-        scope: httpSession("acme", principal.id, "work"),
+        scope: sessionScope("http", "acme", principal.id, "work"),
         client: { name: "test", version: "1", address: "127.0.0.1" },
         era: { era: "legacy" },
         group: new UpstreamGroup([], new Set(), () => undefined),
