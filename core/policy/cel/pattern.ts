@@ -100,21 +100,37 @@ const maxWork = 2_000_000;
  * whatever the text. False for patterns with `^`, `$` or `\b`, which the engine resolves again at every character.
  */
 function isSmallAutomaton(program: Program): boolean {
-  const letters = sampleLetters(program);
-  const start = letters === undefined ? undefined : closure(program, [program.start]);
-  if (letters === undefined || start === undefined) return false;
+  const classes = letterClasses(program);
+  if (classes === undefined) return false;
+  const after = new Map<number, readonly number[] | undefined>();
+  const reach = (pcs: readonly number[]): number[] | undefined => {
+    const reached = new Set<number>();
+    for (const pc of pcs) {
+      if (!after.has(pc)) after.set(pc, closure(program, pc));
+      const beyond = after.get(pc);
+      if (beyond === undefined) return undefined;
+      for (const each of beyond) reached.add(each);
+    }
+    return Array.from(reached).sort((a, b) => a - b);
+  };
+  const start = reach([program.start]);
+  if (start === undefined) return false;
   const seen = new Set([start.join(",")]);
+  const transitions = new Set<string>();
   const open = [start];
   let work = 0;
   for (let state = open.pop(); state !== undefined; state = open.pop()) {
-    const readers = state.map((pc) => program.getInst(pc)).filter(isRune);
-    for (const letter of letters) {
-      work += readers.length;
-      const read = readers.filter((each) => accepts(each, letter));
-      // No transition: the search restarts in its initial state.
-      if (read.length === 0) continue;
-      const next = closure(program, [...read.map((each) => each.out), program.start]);
-      if (next === undefined || work > maxWork) return false;
+    const readers = state.filter((pc) => isRune(program.getInst(pc)));
+    for (const { letters, accepting } of classes) {
+      work += letters * readers.length;
+      const read = readers.filter((pc) => accepting.has(pc));
+      if (work > maxWork) return false;
+      const transition = read.join(",");
+      // Without one the search restarts in its initial state.
+      if (read.length === 0 || transitions.has(transition)) continue;
+      transitions.add(transition);
+      const next = reach([...read.map((pc) => program.getInst(pc).out), program.start]);
+      if (next === undefined) return false;
       const key = next.join(",");
       if (seen.has(key)) continue;
       if (seen.size === maxStates) return false;
@@ -125,10 +141,29 @@ function isSmallAutomaton(program: Program): boolean {
   return true;
 }
 
+/** Letters that a pattern does not distinguish: how many of the samples, and the instructions that accept them. */
+interface LetterClass {
+  letters: number;
+  readonly accepting: ReadonlySet<number>;
+}
+
+function letterClasses(program: Program): readonly LetterClass[] | undefined {
+  const readers = program.inst.flatMap((each, pc) => (isRune(each) ? [pc] : []));
+  const classes = new Map<string, LetterClass>();
+  for (const letter of sampleLetters(program) ?? []) {
+    const accepting = readers.filter((pc) => accepts(program.getInst(pc), letter));
+    const key = accepting.join(",");
+    const known = classes.get(key) ?? { letters: 0, accepting: new Set(accepting) };
+    known.letters += 1;
+    classes.set(key, known);
+  }
+  return classes.size === 0 ? undefined : Array.from(classes.values());
+}
+
 /** The instructions reachable without reading a character; undefined where that depends on the position in the text. */
-function closure(program: Program, from: readonly number[]): number[] | undefined {
+function closure(program: Program, from: number): readonly number[] | undefined {
   const reached = new Set<number>();
-  const open = [...from];
+  const open = [from];
   for (let pc = open.pop(); pc !== undefined; pc = open.pop()) {
     if (reached.has(pc)) continue;
     reached.add(pc);
@@ -137,7 +172,7 @@ function closure(program: Program, from: readonly number[]): number[] | undefine
     if (each.op === op.alt || each.op === op.altMatch) open.push(each.out, each.arg);
     if (each.op === op.nop || each.op === op.capture) open.push(each.out);
   }
-  return Array.from(reached).sort((a, b) => a - b);
+  return Array.from(reached);
 }
 
 function isRune({ op: code }: Instruction): boolean {
