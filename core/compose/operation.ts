@@ -29,10 +29,7 @@ import { bodyLimits, elapsedMs, newId } from "./identity.ts";
 export function adminRoutes(parts: Parts, accessRule: AccessRule, health: () => Health): readonly MountedRoute[] {
   const { config, metrics, attempts } = parts;
   const operations = servedOperations(parts, health);
-  const reader = new RequestReader(
-    operations.map(({ operation }) => operation),
-    bodyLimits(config),
-  );
+  const reader = new RequestReader(bodyLimits(config));
   const rate = new AdminRate({
     requestsPerMinute: config.limits.adminRequestsPerMinute,
     unauthenticatedPerMinute: config.limits.adminUnauthenticatedPerMinute,

@@ -1,20 +1,30 @@
+import { GatewayError } from "../../action/error.ts";
+import { isJsonObject, type JsonObject } from "../../action/json.ts";
+import { typeName } from "../../action/json-rpc.ts";
+import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 import { type Health, healthStatus } from "../../http/health.ts";
 import type { Metrics } from "../../observe/metrics.ts";
 import { type AdminHandlers, replyWith } from "../../operation/operation.ts";
-import { graphqlExecutor, readVariables } from "../graphql/endpoint.ts";
-import type { GraphqlSources } from "../graphql/resolver.ts";
+import type { GraphqlQuery } from "../graphql/endpoint.ts";
+import type { GraphqlCaller, GraphqlSources } from "../graphql/resolver.ts";
 import { buildDocument } from "./document.ts";
-import type { serviceOperations } from "./service.ts";
+import { queryBounds, type serviceOperations } from "./service.ts";
+
+const variableBounds: JsonBounds = { depth: 16, nodes: 512, stringLength: queryBounds.characters, reader: "exact" };
 
 interface ServiceSources extends GraphqlSources {
   readonly health: () => Health;
   readonly metrics: Metrics;
 }
 
-/** Handlers of the gateway itself. The document is built on the first request for it. */
+/** Handlers of the gateway itself. The document is built, and GraphQL loaded, on the first request for it. */
 export function serviceHandlers(sources: ServiceSources): AdminHandlers<typeof serviceOperations> {
   const { health, metrics } = sources;
-  const execute = graphqlExecutor(sources);
+  let executor: Promise<ReturnType<typeof import("../graphql/endpoint.ts").graphqlExecutor>> | undefined;
+  const execute = async (caller: GraphqlCaller, query: GraphqlQuery): Promise<object> => {
+    executor ??= import("../graphql/endpoint.ts").then(({ graphqlExecutor }) => graphqlExecutor(sources));
+    return (await executor)(caller, query);
+  };
   let document: string | undefined;
   return {
     getHealth: () => {
@@ -36,4 +46,11 @@ export function serviceHandlers(sources: ServiceSources): AdminHandlers<typeof s
         { ...query, ...(variables === undefined ? {} : { variables: readVariables(variables) }) },
       ),
   };
+}
+
+/** Parses the `variables` of a URL. Throws what `parseStrictJson` throws, and INVALID_PARAMS for what is no object. */
+function readVariables(text: string): JsonObject {
+  const variables = parseStrictJson(text, variableBounds);
+  if (isJsonObject(variables)) return variables;
+  throw new GatewayError("INVALID_PARAMS", `expected \`variables\` to be an object, got ${typeName(variables)}`);
 }

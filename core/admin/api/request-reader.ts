@@ -21,13 +21,15 @@ const noQuery = closed({});
 /** Reads requests of the admin port by the schemas of its OpenAPI document. */
 export class RequestReader {
   readonly #bodyLimits: BodyLimits;
+  readonly #ajv: Ajv;
   readonly #validators = new Map<AdminOperation, Validators>();
 
-  /** Compiles every schema. `bodyLimits`: of the operations without their own. */
-  constructor(operations: readonly AdminOperation[], bodyLimits: BodyLimits) {
+  /** `bodyLimits`: of the operations without their own. Schemas are compiled at the first request: a start has no time for all. */
+  constructor(bodyLimits: BodyLimits) {
     this.#bodyLimits = bodyLimits;
-    const ajv = new Ajv({ strict: true, verbose: true, useDefaults: true, allowUnionTypes: true, logger: false });
-    for (const operation of operations) this.#validators.set(operation, compile(ajv, operation));
+    const options = { strict: true, verbose: true, useDefaults: true, allowUnionTypes: true, logger: false } as const;
+    // The schemas are our own, and tests validate the document that they make.
+    this.#ajv = new Ajv({ ...options, validateSchema: false });
   }
 
   /**
@@ -35,7 +37,7 @@ export class RequestReader {
    * `readJsonBody` throws. Nothing is looked up before the whole request is valid.
    */
   async read(operation: AdminOperation, ctx: Context): Promise<AdminRequest> {
-    const validators = this.#validators.get(operation) as Validators;
+    const validators = this.#validatorsOf(operation);
     const id = readName(operation, ctx, validators.name);
     const query = readQuery(operation, new URLSearchParams(ctx.querystring));
     validate("query", validators.query, query);
@@ -49,6 +51,14 @@ export class RequestReader {
   /** Returns a request without input. */
   empty({ req }: Context): AdminRequest {
     return { id: "", query: {}, body: {}, client: agentIdentity(req), accept: req.headers.accept };
+  }
+
+  #validatorsOf(operation: AdminOperation): Validators {
+    const known = this.#validators.get(operation);
+    if (known !== undefined) return known;
+    const validators = compile(this.#ajv, operation);
+    this.#validators.set(operation, validators);
+    return validators;
   }
 }
 

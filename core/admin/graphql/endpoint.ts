@@ -8,23 +8,18 @@ import {
   validate,
 } from "graphql";
 import { GatewayError } from "../../action/error.ts";
-import { isJsonObject, type JsonObject } from "../../action/json.ts";
-import { typeName } from "../../action/json-rpc.ts";
-import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
+import type { JsonObject } from "../../action/json.ts";
 import { queryBounds } from "../api/service.ts";
 import { checkCost } from "./query-cost.ts";
 import { type GraphqlCaller, type GraphqlSources, resolversOf } from "./resolver.ts";
 import { schema } from "./schema.ts";
 
-export type { GraphqlSources };
-
-interface GraphqlQuery {
+export interface GraphqlQuery {
   readonly query: string;
   readonly variables?: JsonObject | null;
   readonly operationName?: string | null;
 }
 
-const bounds: JsonBounds = { depth: 16, nodes: 512, stringLength: queryBounds.characters, reader: "exact" };
 const rules = [...specifiedRules, NoSchemaIntrospectionCustomRule];
 
 /** Returns the function that executes queries: the same data as the lists and views of the API, read-only. */
@@ -59,13 +54,6 @@ function parseQuery(query: string, variables: JsonObject): DocumentNode {
     if (!(cause instanceof GraphQLError)) throw cause;
     throw new GatewayError("INVALID_REQUEST", cause.message.slice(0, 512).toWellFormed(), { cause });
   }
-}
-
-/** Parses the `variables` of a URL. Throws what `parseStrictJson` throws, and INVALID_PARAMS for what is no object. */
-export function readVariables(text: string): JsonObject {
-  const variables = parseStrictJson(text, bounds);
-  if (isJsonObject(variables)) return variables;
-  throw new GatewayError("INVALID_PARAMS", `expected \`variables\` to be an object, got ${typeName(variables)}`);
 }
 
 /** Renders an error in GraphQL's own shape: its field is null, other fields keep their values. */
