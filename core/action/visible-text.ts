@@ -36,6 +36,7 @@ const maxShown = 256;
 
 /** The text as `escapeHidden` returns it, cut to 256 characters. */
 export function showText(text: string): string {
+  if (text.length <= maxShown && ordinary.test(text)) return text;
   const characters = Array.from(text.slice(0, maxShown * 2 + 2));
   const cut = characters.length > maxShown ? `${characters.slice(0, maxShown).join("")}…` : text;
   return escapeHidden(cut);

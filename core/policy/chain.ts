@@ -3,7 +3,7 @@ import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
-import { checkVerdict, determiningFindings, requiredApprovals } from "./verdict.ts";
+import { checkVerdict, findDetermining } from "./verdict.ts";
 
 export interface PolicyChainOptions {
   readonly policies: readonly Policy[];
@@ -66,28 +66,25 @@ export class PolicyChain {
   }
 
   evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation> {
-    const started = this.#options.elapsedUs();
-    const policies = this.#policies;
+    const { elapsedUs } = this.#options;
+    const [started, policies] = [elapsedUs(), this.#policies];
     const answers: (PolicyVerdict | Promise<PolicyVerdict>)[] = [];
-    let pending = 0;
+    let isPending = false;
     for (const policy of policies) {
-      const answer = this.#evaluatePolicy(policy, action);
-      if (answer instanceof Promise) pending++;
-      answers.push(answer);
+      const asked = elapsedUs();
+      try {
+        const answer: unknown = policy.evaluate(action);
+        const isThenable = typeof answer === "object" && answer !== null && "then" in answer;
+        if (isThenable && typeof answer.then === "function") {
+          isPending = true;
+          answers.push(this.#awaitVerdict(policy, action, answer as PromiseLike<unknown>, asked));
+        } else answers.push(this.#settle(policy, action, checkVerdict(answer, action), asked));
+      } catch (error) {
+        answers.push(this.#settle(policy, action, describeError(error), asked));
+      }
     }
-    if (pending === 0) return this.#combine(action, policies, answers as readonly PolicyVerdict[], started);
+    if (!isPending) return this.#combine(action, policies, answers as readonly PolicyVerdict[], started);
     return Promise.all(answers).then((verdicts) => this.#combine(action, policies, verdicts, started));
-  }
-
-  #evaluatePolicy(policy: Policy, action: ActionEnvelope): PolicyVerdict | Promise<PolicyVerdict> {
-    const started = this.#options.elapsedUs();
-    try {
-      const answer: unknown = policy.evaluate(action);
-      if (isThenable(answer)) return this.#awaitVerdict(policy, action, answer, started);
-      return this.#settle(policy, action, checkVerdict(answer, action), started);
-    } catch (error) {
-      return this.#settle(policy, action, describeError(error), started);
-    }
   }
 
   async #awaitVerdict(
@@ -138,7 +135,7 @@ export class PolicyChain {
       if (verdict.decision !== "abstain") combined = strictest(combined ?? "allow", verdict.decision);
       risk = Math.max(risk, verdict.risk);
     }
-    const determining = combined === undefined ? [] : determiningFindings(findings, combined);
+    const { determining, approvals } = findDetermining(findings, combined);
     return Object.freeze({
       id: newId(),
       actionId,
@@ -148,9 +145,9 @@ export class PolicyChain {
       decision: combined ?? (phase === "input" ? defaultDecision : "allow"),
       verdicts: Object.freeze(verdicts),
       shadow: Object.freeze(shadow),
-      determining: Object.freeze(determining),
+      determining,
       byDefault: combined === undefined,
-      approvals: requiredApprovals(determining),
+      approvals,
       risk,
       redactions: mergeRedactions(redactions),
       durationUs: Math.max(0, Math.round(elapsedUs() - started)),
@@ -179,10 +176,6 @@ function failedVerdict(ref: PolicyRef, reason: string): Verdict {
 
 function describeError(error: unknown): string {
   return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, 512);
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 function withDeadline(answer: PromiseLike<unknown>, deadlineMs: number): Promise<unknown> {

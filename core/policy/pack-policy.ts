@@ -7,7 +7,7 @@ import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.t
 import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
 import { type Match, matches, type NameKey, nameKeys, nameOf } from "./match.ts";
 import { PackExplainer } from "./pack-explainer.ts";
-import { failureOf, findingOf, type Rule, type RuleException } from "./rule.ts";
+import { failureOf, type Rule, type RuleException } from "./rule.ts";
 
 interface PackPolicyOptions {
   readonly ref: PolicyRef;
@@ -58,17 +58,23 @@ export class PackPolicy implements Policy {
     const variables = bindVariables(action, this.#variables, () => this.#engine.timestamp(action.time));
     const findings: Finding[] = [];
     const errors: string[] = [];
+    let decision: Decision | "abstain" = "abstain";
+    let risk = 0;
     // Each mode has its own budget: a rule in shadow mode cannot spend what the enforced ones need.
     for (const mode of modes) {
       this.#engine.refill();
       for (const rule of candidates) {
         const result = rule.mode === mode ? this.#evaluateRule(rule, action, variables) : undefined;
         if (result === undefined) continue;
-        findings.push(result.finding);
-        if (result.error !== undefined) errors.push(result.error);
+        const { finding, error } = result;
+        findings.push(finding);
+        if (error !== undefined) errors.push(error);
+        if (finding.mode === "shadow") continue;
+        decision = decision === "abstain" ? finding.decision : strictest(decision, finding.decision);
+        risk = Math.max(risk, finding.risk);
       }
     }
-    return summarize(findings, errors);
+    return errors.length === 0 ? { decision, findings, risk } : failedEvaluation(findings, risk, errors);
   }
 
   #evaluateRule(rule: Rule, action: ActionEnvelope, variables: Variables): RuleResult | undefined {
@@ -82,7 +88,7 @@ export class PackPolicy implements Policy {
       const message = rule.message.render(variables);
       if (rule.requireTicket) return { finding: findTicket(rule, message, action) };
       const isOnlyRecorded = this.#tightenOnly && rule.decision === "allow";
-      return { finding: findingOf(rule, message, isOnlyRecorded ? "shadow" : rule.mode) };
+      return { finding: { ...rule.finding, message, mode: isOnlyRecorded ? "shadow" : rule.mode } };
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       const finding = failureOf(rule);
@@ -99,18 +105,9 @@ interface RuleResult {
 
 const abstained: Verdict = Object.freeze({ decision: "abstain", findings: Object.freeze([]), risk: 0 });
 
-function summarize(findings: readonly Finding[], errors: readonly string[]): Verdict {
-  let decision: Decision | "abstain" = "abstain";
-  let risk = 0;
-  for (const finding of findings) {
-    if (finding.mode === "shadow") continue;
-    decision = decision === "abstain" ? finding.decision : strictest(decision, finding.decision);
-    risk = Math.max(risk, finding.risk);
-  }
-  const [first] = errors;
-  if (first === undefined) return { decision, findings, risk };
-  const others = errors.length === 1 ? "" : ` (and ${errors.length - 1} more)`;
-  return { decision: "block", findings, risk, error: `${first}${others}` };
+function failedEvaluation(findings: readonly Finding[], risk: number, [first, ...others]: readonly string[]): Verdict {
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  return { decision: "block", findings, risk, error: `${first}${more}` };
 }
 
 function isTrue(condition: Expression, variables: Variables): boolean {
@@ -127,7 +124,7 @@ function lifts(exception: RuleException, action: ActionEnvelope, variables: Vari
 
 /** A valid ticket lifts the rule as an exception does. Only lifting an enforced rule spends a use of the ticket. */
 function findTicket(rule: Rule, message: string, { ticket }: ActionEnvelope): Finding {
-  if (!isCovered(ticket)) return findingOf(rule, `${message} (${ticketNeed(ticket)})`, rule.mode);
+  if (!isCovered(ticket)) return { ...rule.finding, message: `${message} (${ticketNeed(ticket)})`, mode: rule.mode };
   const lifted = { ...liftedFinding(rule), message: `ticket \`${ticket.id}\` lifts rule \`${rule.id}\`` };
   return rule.mode === "enforce" ? { ...lifted, ticket: ticket.id } : lifted;
 }

@@ -32,8 +32,8 @@ export interface Rule {
   readonly risk: number;
   /** The number of reviewers who must approve; 1 on rules that do not review. */
   readonly approvals: number;
-  /** The points it adds to the session's risk, where given. */
-  readonly sessionRisk: number | undefined;
+  /** The part of its finding that is the same for every action it matches. */
+  readonly finding: Omit<Finding, "message" | "mode">;
   /** The taints it adds to the session where it matches. */
   readonly taints: readonly string[];
   /** True where a capability ticket that covers the action lifts it. */
@@ -73,17 +73,28 @@ export function parseRule(node: YamlNode, path: string, position: number, contex
   checkKeys(node, form, match, faults);
   const compiler = new ExpressionCompiler(context, ruleScope(match.phases, settings, data));
   const severity = form.severity ?? defaultSeverity[form.decision];
+  const risk = form.risk ?? defaultRisk[severity];
+  const approvals = form.approvals?.required ?? 1;
   const title = form.title.trim();
+  const { id, decision, taints } = form;
   return {
-    id: form.id,
+    id,
     position,
     title,
-    decision: form.decision,
+    decision,
     severity,
-    risk: form.risk ?? defaultRisk[severity],
-    approvals: form.approvals?.required ?? 1,
-    sessionRisk: form.session_risk ?? undefined,
-    taints: form.taints,
+    risk,
+    approvals,
+    taints,
+    finding: {
+      rule: id,
+      decision,
+      severity,
+      risk,
+      ...(approvals === 1 ? {} : { approvals }),
+      ...(form.session_risk === null ? {} : { session_risk: form.session_risk }),
+      ...(taints.length === 0 ? {} : { taints }),
+    },
     requireTicket: form.require_ticket,
     match,
     when: compiler.condition(node, "when"),
@@ -187,22 +198,6 @@ class ExpressionCompiler {
   #report(scalar: YamlScalar, faults: readonly ExpressionFault[]): void {
     for (const fault of faults) this.#context.faults.addAt(scalar.placeAt(fault.offset), fault.message);
   }
-}
-
-/** The finding of a rule that matches. */
-export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
-  const { id, decision, severity, risk, approvals, sessionRisk, taints } = rule;
-  return {
-    rule: id,
-    decision,
-    message,
-    severity,
-    risk,
-    mode,
-    ...(approvals === 1 ? {} : { approvals }),
-    ...(sessionRisk === undefined ? {} : { session_risk: sessionRisk }),
-    ...(taints.length === 0 ? {} : { taints }),
-  };
 }
 
 /**

@@ -8,7 +8,7 @@ import type { FaultList, Place } from "../config/fault.ts";
 import { checkNode, memberOf } from "./extension-file.ts";
 import { type ExpectationForm, packCaseSchema, pluginCaseSchema } from "./schema.ts";
 import { buildTestAction, type Subject } from "./test-action.ts";
-import { determiningFindings, requiredApprovals } from "./verdict.ts";
+import { findDetermining } from "./verdict.ts";
 
 /** One test: an action and its expected verdict. */
 export interface TestCase {
@@ -105,7 +105,7 @@ function compare(expected: Expectation, verdict: Verdict): readonly string[] {
     if (found.includes(rule)) failures.push(`expected no finding of rule \`${rule}\``);
   if (expected.errors === 0 && verdict.error !== undefined) failures.push(`expected no error, got ${verdict.error}`);
   if (expected.errors === 1 && verdict.error === undefined) failures.push("expected an error, got none");
-  const approvals = requiredApprovals(determiningFindings(verdict.findings, verdict.decision));
+  const { approvals } = findDetermining(verdict.findings, verdict.decision);
   if (expected.approvals !== undefined && approvals !== expected.approvals)
     failures.push(`expected ${expected.approvals} approvals, got ${approvals}`);
   const { message } = expected;

@@ -18,20 +18,22 @@ import { isTaint } from "../action/session-state.ts";
 const maxFindings = 10_000;
 const maxErrorLength = 2_048;
 
-/** The enforced findings whose decision is the given one. */
-export function determiningFindings(findings: readonly Finding[], decision: Verdict["decision"]): readonly Finding[] {
-  const determining: Finding[] = [];
-  for (const finding of findings) {
-    if (finding.mode !== "shadow" && finding.decision === decision) determining.push(finding);
-  }
-  return determining;
+interface Determining {
+  readonly determining: readonly Finding[];
+  /** The number of reviewers who must approve: the highest that any of the findings requires, at least 1. */
+  readonly approvals: number;
 }
 
-/** The number of reviewers who must approve: the highest that any of the findings requires, at least 1. */
-export function requiredApprovals(determining: readonly Finding[]): number {
+/** Finds the enforced findings whose decision is the given one; without a decision, none. */
+export function findDetermining(findings: readonly Finding[], decision: Verdict["decision"] | undefined): Determining {
+  const determining: Finding[] = [];
   let required = 1;
-  for (const { approvals = 1 } of determining) required = Math.max(required, approvals);
-  return required;
+  for (const finding of findings) {
+    if (finding.mode === "shadow" || finding.decision !== decision) continue;
+    determining.push(finding);
+    required = Math.max(required, finding.approvals ?? 1);
+  }
+  return { determining: Object.freeze(determining), approvals: required };
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -48,12 +50,29 @@ export function checkVerdict(answer: unknown, action: ActionEnvelope): Verdict |
   if (!isScore(risk)) return "expected `risk` from 0 to 100";
   if (!Array.isArray(findings) || findings.length > maxFindings) return "expected `findings` to be a list";
   if (error !== undefined && typeof error !== "string") return "expected `error` to be a text";
-  const copies = checkFindings(findings as unknown[], action);
-  if (copies === undefined) return "malformed finding";
+  // A policy that abstains may report findings that allow: they permit nothing.
+  const limit = decision === "abstain" ? "allow" : decision;
+  const copies: Finding[] = [];
+  let isStricter = false;
+  for (const each of findings as unknown[]) {
+    const finding = checkFinding(each, action);
+    if (finding === undefined) return "malformed finding";
+    copies.push(finding);
+    isStricter ||= finding.mode === "enforce" && strictest(finding.decision, limit) !== limit;
+  }
   if (error !== undefined && decision !== "block") return "an error without `block`";
-  if (hasStricterFinding(copies, decision)) return "a finding is stricter than the decision";
+  if (isStricter) return "a finding is stricter than the decision";
   const verdict: Verdict = { decision, findings: Object.freeze(copies), risk };
-  if (redactions === undefined && error === undefined) return Object.freeze(verdict);
+  const isPlain = redactions === undefined && error === undefined;
+  return isPlain ? Object.freeze(verdict) : completeVerdict(verdict, redactions, error, action);
+}
+
+function completeVerdict(
+  verdict: Verdict,
+  redactions: unknown,
+  error: string | undefined,
+  action: ActionEnvelope,
+): Verdict | string {
   const checked = redactions === undefined ? [] : checkRedactions(redactions, action);
   if (typeof checked === "string") return checked;
   return Object.freeze({
@@ -73,25 +92,6 @@ function checkRedactions(value: unknown, { phase, output }: ActionEnvelope): rea
     redactions.push(redaction);
   }
   return findRedactionFault(output, redactions) ?? Object.freeze(redactions);
-}
-
-function hasStricterFinding(findings: readonly Finding[], decision: Verdict["decision"]): boolean {
-  // A policy that abstains may report findings that allow: they permit nothing.
-  const limit = decision === "abstain" ? "allow" : decision;
-  for (const finding of findings) {
-    if (finding.mode === "enforce" && strictest(finding.decision, limit) !== limit) return true;
-  }
-  return false;
-}
-
-function checkFindings(values: readonly unknown[], action: ActionEnvelope): readonly Finding[] | undefined {
-  const findings: Finding[] = [];
-  for (const value of values) {
-    const finding = checkFinding(value, action);
-    if (finding === undefined) return undefined;
-    findings.push(finding);
-  }
-  return findings;
 }
 
 function checkFinding(value: unknown, action: ActionEnvelope): Finding | undefined {

@@ -1,8 +1,8 @@
 import { type CelEnv, type CelValue, celEnv, isCelError, parse, plan } from "@bufbuild/cel";
 import { showText } from "../../action/visible-text.ts";
 import { checkExpression } from "./check.ts";
-import { meteredFunctions } from "./function.ts";
-import { Meter } from "./meter.ts";
+import { LeafCache, meteredFunctions } from "./function.ts";
+import { evaluationUnits, Meter } from "./meter.ts";
 import { PatternCache } from "./pattern.ts";
 import type { Scope, Variables } from "./scope.ts";
 import {
@@ -15,7 +15,6 @@ import {
   parseExpression,
   type Shape,
 } from "./syntax.ts";
-import { LeafCache } from "./tree-function.ts";
 
 /** An expression that could not be evaluated for one action. Its message is safe to record. */
 export class ExpressionError extends Error {
@@ -42,7 +41,7 @@ export class CelEngine {
 
   /** Grants the next action its whole budget and clears what was cached for the previous one. */
   refill(): void {
-    this.#meter.refill();
+    this.#meter.left = evaluationUnits;
     this.#leaves.byValue = new Map();
   }
 

@@ -1,6 +1,5 @@
 import {
   type CelFunc,
-  type CelInput,
   type CelList,
   type CelMap,
   CelScalar,
@@ -9,6 +8,7 @@ import {
   celError,
   celFunc,
   celList,
+  celMap,
   celMethod,
   isCelError,
   isCelList,
@@ -19,7 +19,6 @@ import {
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
 import { textFunctions } from "./text-function.ts";
-import { type LeafCache, treeFunctions } from "./tree-function.ts";
 
 const { BOOL, DYN, INT } = CelScalar;
 const list = listType(DYN);
@@ -50,11 +49,9 @@ const maxNumeral = 64;
  * They replace those of the standard library with the same signature.
  */
 export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: LeafCache): CelFunc[] {
-  const equality: Equality = (a, b) => celEquals(a, b, meter, sameByStandard);
   return [
-    ...equalityFunctions(equality),
-    ...collectionFunctions(meter),
-    ...listFunctions(meter, equality),
+    ...equalityFunctions(meter),
+    ...listFunctions(meter),
     ...loopFunctions(meter),
     ...Object.entries(costly).flatMap(([name, units]) => costlyFunctions(name, units, meter)),
     ...conversionFunctions(meter),
@@ -63,25 +60,11 @@ export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: L
   ];
 }
 
-const sameByStandard = (a: CelValue, b: CelValue): boolean => callStandard("_==_", undefined, [a, b]) === true;
-
-function equalityFunctions(equality: Equality): CelFunc[] {
+function equalityFunctions(meter: Meter): CelFunc[] {
   return [
-    celFunc("_==_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => equality(a, b)),
-    celFunc("_!=_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => !equality(a, b)),
-    celFunc("@in", [DYN, list], BOOL, (item: CelValue, items: CelList) => hasEqual(item, items, equality)),
-  ];
-}
-
-function collectionFunctions(meter: Meter): CelFunc[] {
-  const concat = (a: CelList, b: CelList): CelInput<typeof list> => {
-    meter.charge(a.size + b.size);
-    return celList([...a, ...b]);
-  };
-  return [
-    celFunc("_+_", [list, list], list, concat),
-    celFunc("size", [list], INT, (items) => BigInt(items.size)),
-    celFunc("size", [map], INT, (members) => BigInt(members.size)),
+    celFunc("_==_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => celEquals(a, b, meter)),
+    celFunc("_!=_", [DYN, DYN], BOOL, (a: CelValue, b: CelValue) => !celEquals(a, b, meter)),
+    celFunc("@in", [DYN, list], BOOL, (item: CelValue, items: CelList) => hasEqual(item, items, meter)),
   ];
 }
 
@@ -105,16 +88,14 @@ function loopFunctions(meter: Meter): CelFunc[] {
     meter.charge(Number(units));
     return true;
   };
+  const range = <T extends CelList | CelMap>(items: T): T => {
+    meter.charge(items.size);
+    return items;
+  };
   return [
     celFunc("@step", [INT], BOOL, step),
-    celFunc("@range", [list], list, (items) => {
-      meter.charge(items.size);
-      return items;
-    }),
-    celFunc("@range", [map], map, (members) => {
-      meter.charge(members.size);
-      return members;
-    }),
+    celFunc("@range", [list], list, range<CelList>),
+    celFunc("@range", [map], map, range<CelMap>),
     celFunc("@list", [], list, start),
     celFunc("@append", [DYN, DYN], DYN, append),
   ];
@@ -170,43 +151,42 @@ function redefine(overload: CelFunc, call: (target: CelValue | undefined, args: 
   });
 }
 
-function callStandard(name: string, target: CelValue | undefined, args: CelValue[]): CelValue {
-  return settle(standard.find(name)?.call(0, target, args));
-}
-
 function settle(result: ReturnType<CelFunc["call"]>): CelValue {
   if (result === undefined) throw celError("no such overload");
   if (isCelError(result)) throw result;
   return result;
 }
 
-const listFunction = listType(CelScalar.DYN);
-
-/** The functions over lists, named as in the language's extension for them. */
-function listFunctions(meter: Meter, equality: Equality): CelFunc[] {
+/** The functions over lists; `distinct` and `flatten` are named as in the language's extension for them. */
+function listFunctions(meter: Meter): CelFunc[] {
+  const concat = (a: CelList, b: CelList): CelList => {
+    meter.charge(a.size + b.size);
+    return celList([...a, ...b]);
+  };
   return [
-    celMethod("distinct", listFunction, [], listFunction, function () {
-      return distinct(this, meter, equality);
+    celFunc("_+_", [list, list], list, concat),
+    celMethod("distinct", list, [], list, function () {
+      return distinct(this, meter);
     }),
-    celMethod("flatten", listFunction, [], listFunction, function () {
+    celMethod("flatten", list, [], list, function () {
       return flatten(this, meter);
     }),
   ];
 }
 
 /** Removes repeated values, keeping the first. Texts are looked up; other values are compared with each other. */
-function distinct(items: CelList, meter: Meter, equality: Equality): CelList {
+function distinct(items: CelList, meter: Meter): CelList {
   const texts = new Set<string>();
   const others: CelValue[] = [];
   const found: CelValue[] = [];
   for (const item of items) {
     if (typeof item === "string") {
-      meter.chargeText(item.length);
+      meter.charge(1, item.length);
       if (texts.has(item)) continue;
       texts.add(item);
     } else {
       meter.charge(1);
-      if (hasEqual(item, others, equality)) continue;
+      if (hasEqual(item, others, meter)) continue;
       others.push(item);
     }
     found.push(item);
@@ -225,50 +205,45 @@ function flatten(items: CelList, meter: Meter): CelList {
   return celList(flat);
 }
 
-/** Compares values that are neither scalar, list nor map: times and durations. */
-type Other = (a: CelValue, b: CelValue) => boolean;
-
 /**
  * CEL equality, charged by node: lists and maps that share parts can be cheap to build and expensive to compare.
  * Numbers compare across `int` and `double`; values of different types are unequal.
  */
-function celEquals(a: CelValue, b: CelValue, meter: Meter, other: Other): boolean {
+function celEquals(a: CelValue, b: CelValue, meter: Meter): boolean {
   meter.charge(1);
   if (typeof a === "string") {
     if (typeof b !== "string" || a.length !== b.length) return false;
-    meter.chargeText(a.length);
+    meter.charge(1, a.length);
     return a === b;
   }
   if (isNumber(a)) return isNumber(b) && sameNumber(a, b);
   if (typeof a !== "object" || a === null) return a === b;
-  if (isCelList(a)) return isCelList(b) && sameItems(a, b, meter, other);
-  if (isCelMap(a)) return isCelMap(b) && sameMembers(a, b, meter, other);
-  return typeof b === "object" && b !== null && other(a, b);
+  if (isCelList(a)) return isCelList(b) && sameItems(a, b, meter);
+  if (isCelMap(a)) return isCelMap(b) && sameMembers(a, b, meter);
+  // Times and durations.
+  return typeof b === "object" && b !== null && settle(standard.find("_==_")?.call(0, undefined, [a, b])) === true;
 }
 
-/** Compares two values and charges for it. */
-type Equality = (a: CelValue, b: CelValue) => boolean;
-
 /** Returns true if one of the candidates equals the item. */
-function hasEqual(item: CelValue, candidates: Iterable<CelValue>, equals: Equality): boolean {
-  for (const candidate of candidates) if (equals(candidate, item)) return true;
+function hasEqual(item: CelValue, candidates: Iterable<CelValue>, meter: Meter): boolean {
+  for (const candidate of candidates) if (celEquals(candidate, item, meter)) return true;
   return false;
 }
 
-function sameItems(a: CelList, b: CelList, meter: Meter, other: Other): boolean {
+function sameItems(a: CelList, b: CelList, meter: Meter): boolean {
   if (a.size !== b.size) return false;
   const right = b[Symbol.iterator]();
   for (const item of a) {
-    if (!celEquals(item, right.next().value as CelValue, meter, other)) return false;
+    if (!celEquals(item, right.next().value as CelValue, meter)) return false;
   }
   return true;
 }
 
-function sameMembers(a: CelMap, b: CelMap, meter: Meter, other: Other): boolean {
+function sameMembers(a: CelMap, b: CelMap, meter: Meter): boolean {
   if (a.size !== b.size) return false;
   for (const [key, value] of a) {
     const match = b.get(key);
-    if (match === undefined || !celEquals(value, match, meter, other)) return false;
+    if (match === undefined || !celEquals(value, match, meter)) return false;
   }
   return true;
 }
@@ -280,4 +255,83 @@ function isNumber(value: CelValue): value is number | bigint {
 /** Exact across `int` and `double`, which `===` would treat as different; false for NaN. */
 function sameNumber(a: number | bigint, b: number | bigint): boolean {
   return a >= b && a <= b;
+}
+
+/** The price of finding one leaf. */
+const leafUnits = 4;
+/** Characters that a leaf counts for beside its own, where the number of characters is limited. */
+const leafCharacters = 16;
+
+/**
+ * The leaves found during one evaluation, by value and limit; several rules read those of the arguments.
+ * Replaced as a whole, neither cleared nor weak: both of those kept the values alive longer, at twice the cost.
+ */
+export class LeafCache {
+  byValue: Map<CelValue, Map<number, FoundLeaves>> = new Map();
+}
+
+interface FoundLeaves {
+  readonly texts: CelList;
+  readonly units: number;
+}
+
+/**
+ * `leaves(value)`: every text inside a JSON value, at any depth, names of members included, as a list of
+ * `{key, text}`; `key` is the nearest member's name (`""` where there is none, and for the names themselves).
+ * CEL has no recursion, and a path may be nested in an argument.
+ *
+ * `leaves(value, max)`: the first of them, up to `max` characters, each leaf counted as 16 more; the last one is cut.
+ * A rule can thus search a value of any size at a known price.
+ */
+function treeFunctions(meter: Meter, cache: LeafCache): CelFunc[] {
+  const leaves = (value: CelValue, limit?: bigint): CelList => {
+    const max = limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
+    const found = cache.byValue.get(value) ?? new Map<number, FoundLeaves>();
+    const known = found.get(max);
+    if (known !== undefined) {
+      // Same price the second time: a verdict does not depend on what was evaluated before.
+      meter.charge(known.units);
+      return known.texts;
+    }
+    const before = meter.left;
+    const harvest = { texts: [], left: max } satisfies Harvest;
+    collect(value, "", leafUnits, harvest, meter);
+    const texts = celList(harvest.texts);
+    cache.byValue.set(value, found.set(max, { texts, units: before - meter.left }));
+    return texts;
+  };
+  return [celFunc("leaves", [DYN], list, leaves), celFunc("leaves", [DYN, INT], list, leaves)];
+}
+
+interface Harvest {
+  readonly texts: CelValue[];
+  /** Characters left to collect. */
+  left: number;
+}
+
+/** Collects the leaves of a value for `units`; a member's name costs nothing beside the member. */
+function collect(value: CelValue, key: string, units: number, harvest: Harvest, meter: Meter): void {
+  if (harvest.left <= 0) return;
+  meter.charge(units);
+  if (typeof value === "string") {
+    harvest.left -= leafCharacters;
+    if (harvest.left <= 0) return;
+    const text = value.slice(0, harvest.left);
+    harvest.texts.push(celMap(new Map(Object.entries({ key, text }))));
+    harvest.left -= value.length;
+  } else if (isCelList(value)) {
+    for (const item of value) {
+      if (harvest.left <= 0) return;
+      collect(item, key, leafUnits, harvest, meter);
+    }
+  } else if (isCelMap(value)) {
+    for (const [name, member] of value) {
+      if (harvest.left <= 0) return;
+      if (typeof name !== "string") collect(member, key, leafUnits, harvest, meter);
+      else {
+        collect(name, "", 0, harvest, meter);
+        collect(member, name, leafUnits, harvest, meter);
+      }
+    }
+  }
 }

@@ -1,4 +1,5 @@
 import { RE2JS } from "@bufbuild/re2";
+import type { Meter } from "./meter.ts";
 
 const maxPattern = 1_024;
 /** Instructions of a compiled pattern. */
@@ -15,11 +16,11 @@ const ascii = /^[\p{ASCII}]*$/u;
 /** A compiled pattern: linear in the text, at a price known before it runs. */
 interface Pattern {
   /**
-   * Returns the work units for matching `text`: a few a character where the automaton is known to be small, otherwise one
-   * for each character and instruction. Throws RangeError where that is more than one match may spend.
+   * Matches `text`. Charges `meter` before: a few units a character where the automaton is known to be small, otherwise
+   * one for each character and instruction. Throws RangeError where that is more than one match may spend. Without a
+   * meter, as for settings, nothing is limited.
    */
-  price(text: string): number;
-  test(text: string): boolean;
+  test(text: string, meter?: Meter): boolean;
 }
 
 /**
@@ -38,19 +39,23 @@ export function compilePattern(source: string, isLiteral: boolean): Pattern {
     throw new RangeError(`expected a pattern of at most ${maxProgram} instructions, got ${size}`);
   }
   const isSmall = isLiteral && isSmallAutomaton(program);
+  const worst = Math.floor(maxMatch / size);
+  const prices = {
+    ascii: { units: isSmall ? 1 : size, max: isSmall ? maxText.ascii : Math.min(maxText.ascii, worst) },
+    unicode: { units: isSmall ? 4 : size, max: isSmall ? maxText.unicode : Math.min(maxText.unicode, worst) },
+  };
   let read = 0;
   return {
-    price(text) {
+    test(text, meter) {
       const isAscii = ascii.test(text);
-      const limit = isAscii ? maxText.ascii : maxText.unicode;
-      const maxLength = isSmall ? limit : Math.min(limit, Math.floor(maxMatch / size));
-      if (text.length > maxLength) {
-        throw new RangeError(`expected a text of at most ${maxLength} characters for this pattern, got ${text.length}`);
+      if (meter !== undefined) {
+        const { units, max } = isAscii ? prices.ascii : prices.unicode;
+        if (text.length > max) {
+          throw new RangeError(`expected a text of at most ${max} characters for this pattern, got ${text.length}`);
+        }
+        meter.charge(text.length * units);
       }
-      return text.length * (isSmall ? (isAscii ? 1 : 4) : size);
-    },
-    test(text) {
-      if (!ascii.test(text)) read += text.length;
+      if (!isAscii) read += text.length;
       if (read > maxUnicodeRead) {
         // Compiled anew: the engine's own `reset` keeps everything.
         engine = RE2JS.compile(source);
@@ -102,21 +107,12 @@ const maxWork = 2_000_000;
 function isSmallAutomaton(program: Program): boolean {
   const classes = letterClasses(program);
   if (classes === undefined) return false;
-  const after = new Map<number, readonly number[] | undefined>();
-  const reach = (pcs: readonly number[]): number[] | undefined => {
-    const reached = new Set<number>();
-    for (const pc of pcs) {
-      if (!after.has(pc)) after.set(pc, closure(program, pc));
-      const beyond = after.get(pc);
-      if (beyond === undefined) return undefined;
-      for (const each of beyond) reached.add(each);
-    }
-    return Array.from(reached).sort((a, b) => a - b);
-  };
-  const start = reach([program.start]);
+  const closures: Closures = new Map();
+  const start = reachAll(program, [program.start], closures);
   if (start === undefined) return false;
   const seen = new Set([start.join(",")]);
-  const transitions = new Set<string>();
+  // Where no instruction reads the letter, the search restarts in its initial state.
+  const transitions = new Set([""]);
   const open = [start];
   let work = 0;
   for (let state = open.pop(); state !== undefined; state = open.pop()) {
@@ -126,10 +122,9 @@ function isSmallAutomaton(program: Program): boolean {
       const read = readers.filter((pc) => accepting.has(pc));
       if (work > maxWork) return false;
       const transition = read.join(",");
-      // Without one the search restarts in its initial state.
-      if (read.length === 0 || transitions.has(transition)) continue;
+      if (transitions.has(transition)) continue;
       transitions.add(transition);
-      const next = reach([...read.map((pc) => program.getInst(pc).out), program.start]);
+      const next = reachAll(program, [...read.map((pc) => program.getInst(pc).out), program.start], closures);
       if (next === undefined) return false;
       const key = next.join(",");
       if (seen.has(key)) continue;
@@ -158,6 +153,21 @@ function letterClasses(program: Program): readonly LetterClass[] | undefined {
     classes.set(key, known);
   }
   return classes.size === 0 ? undefined : Array.from(classes.values());
+}
+
+/** What was found by `closure`, by its instruction. */
+type Closures = Map<number, readonly number[] | undefined>;
+
+/** The instructions that `closure` reaches from any of these, in order. */
+function reachAll(program: Program, from: readonly number[], closures: Closures): readonly number[] | undefined {
+  const reached = new Set<number>();
+  for (const pc of from) {
+    if (!closures.has(pc)) closures.set(pc, closure(program, pc));
+    const beyond = closures.get(pc);
+    if (beyond === undefined) return undefined;
+    for (const each of beyond) reached.add(each);
+  }
+  return Array.from(reached).sort((a, b) => a - b);
 }
 
 /** The instructions reachable without reading a character; undefined where that depends on the position in the text. */

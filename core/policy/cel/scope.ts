@@ -108,7 +108,8 @@ class JsonMap implements ReadonlyMap<string, CelValue> {
   }
 
   *entries(): MapIterator<[string, CelValue]> {
-    for (const key of this.#keys) yield [key, this.get(key) as CelValue];
+    this.#names ??= Object.keys(this.#object);
+    for (const key of this.#names) yield [key, this.get(key) as CelValue];
   }
 
   keys(): MapIterator<string> {

@@ -21,182 +21,135 @@ export function textFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
   return [
     ...searchFunctions(meter),
     ...orderFunctions(meter),
+    ...changingFunctions(meter),
     ...buildingFunctions(meter),
-    ...slicingFunctions(meter),
+    ...partFunctions(meter),
     ...matchingFunctions(meter, patterns),
   ];
 }
 
+type Search = "includes" | "startsWith" | "endsWith" | "indexOf" | "lastIndexOf";
+
 function searchFunctions(meter: Meter): CelFunc[] {
-  const pay = (text: string, needle: string): void => {
-    if (needle.length > maxNeedle && needle.length <= text.length) {
-      throw new RangeError(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
-    }
-    meter.chargeText(text.length);
-  };
-  const search = <T>(find: (text: string, needle: string) => T) =>
-    function (this: string, needle: string): T {
-      pay(this, needle);
-      return find(this, needle);
+  const search = <Found extends boolean | bigint>(find: Search) =>
+    function (this: string, needle: string): Found {
+      if (needle.length > maxNeedle && needle.length <= this.length) {
+        throw new RangeError(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
+      }
+      meter.charge(1, this.length);
+      const found = this[find](needle);
+      return (typeof found === "number" ? BigInt(found) : found) as Found;
     };
   return [
-    celMethod(
-      "contains",
-      STRING,
-      [STRING],
-      BOOL,
-      search((text, needle) => text.includes(needle)),
-    ),
-    celMethod(
-      "startsWith",
-      STRING,
-      [STRING],
-      BOOL,
-      search((text, needle) => text.startsWith(needle)),
-    ),
-    celMethod(
-      "endsWith",
-      STRING,
-      [STRING],
-      BOOL,
-      search((text, needle) => text.endsWith(needle)),
-    ),
-    celMethod(
-      "indexOf",
-      STRING,
-      [STRING],
-      INT,
-      search((text, needle) => BigInt(text.indexOf(needle))),
-    ),
-    celMethod(
-      "lastIndexOf",
-      STRING,
-      [STRING],
-      INT,
-      search((text, needle) => BigInt(text.lastIndexOf(needle))),
-    ),
+    celMethod("contains", STRING, [STRING], BOOL, search<boolean>("includes")),
+    celMethod("startsWith", STRING, [STRING], BOOL, search<boolean>("startsWith")),
+    celMethod("endsWith", STRING, [STRING], BOOL, search<boolean>("endsWith")),
+    celMethod("indexOf", STRING, [STRING], INT, search<bigint>("indexOf")),
+    celMethod("lastIndexOf", STRING, [STRING], INT, search<bigint>("lastIndexOf")),
   ];
 }
 
+const orders: Readonly<Record<string, (a: string, b: string) => boolean>> = {
+  "_<_": (a, b) => a < b,
+  "_<=_": (a, b) => a <= b,
+  "_>_": (a, b) => a > b,
+  "_>=_": (a, b) => a >= b,
+};
+
 function orderFunctions(meter: Meter): CelFunc[] {
-  const compare = (test: (a: string, b: string) => boolean) => (a: string, b: string) => {
-    meter.chargeText(Math.min(a.length, b.length));
-    return test(a, b);
-  };
+  return Object.entries(orders).map(([name, test]) =>
+    celFunc(name, [STRING, STRING], BOOL, (a, b) => {
+      meter.charge(1, Math.min(a.length, b.length));
+      return test(a, b);
+    }),
+  );
+}
+
+/** Changing a text character by character costs about 8 times as much as reading it. */
+function changingFunctions(meter: Meter): CelFunc[] {
   return [
-    celFunc(
-      "_<_",
-      [STRING, STRING],
-      BOOL,
-      compare((a, b) => a < b),
-    ),
-    celFunc(
-      "_<=_",
-      [STRING, STRING],
-      BOOL,
-      compare((a, b) => a <= b),
-    ),
-    celFunc(
-      "_>_",
-      [STRING, STRING],
-      BOOL,
-      compare((a, b) => a > b),
-    ),
-    celFunc(
-      "_>=_",
-      [STRING, STRING],
-      BOOL,
-      compare((a, b) => a >= b),
-    ),
+    celMethod("lowerAscii", STRING, [], STRING, function () {
+      meter.charge(1 + (this.length >>> 3));
+      return this.replace(/[A-Z]+/g, (run) => run.toLowerCase());
+    }),
+    celMethod("upperAscii", STRING, [], STRING, function () {
+      meter.charge(1 + (this.length >>> 3));
+      return this.replace(/[a-z]+/g, (run) => run.toUpperCase());
+    }),
+    celMethod("trim", STRING, [], STRING, function () {
+      meter.charge(1 + (this.length >>> 3));
+      return this.trim();
+    }),
+    // Percent-escapes are decoded layer by layer, so that they hide nothing from a rule.
+    celMethod("unescaped", STRING, [], STRING, function () {
+      meter.charge(1 + (this.length >>> 3));
+      let plain: string = this;
+      for (let layer = 0; layer < escapeLayers && plain.includes("%"); layer++) {
+        plain = plain.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+      }
+      return plain;
+    }),
+    celMethod("split", STRING, [STRING], list, function (separator) {
+      meter.charge(1 + (this.length >>> 1));
+      return celList(this.split(separator));
+    }),
   ];
 }
 
 function buildingFunctions(meter: Meter): CelFunc[] {
   const chargeNew = (length: number): void => {
     if (length > maxText) throw new RangeError(`expected to make at most ${maxText} characters, got ${length}`);
-    meter.chargeText(length);
+    meter.charge(1, length);
   };
-  const whole = (change: (text: string) => string) =>
-    function (this: string): string {
-      // Changing a text character by character costs about 8 times as much as reading it.
+  function join(this: CelList, separator = ""): string {
+    meter.charge(this.size);
+    const texts: string[] = [];
+    let length = 0;
+    for (const item of this) {
+      if (typeof item !== "string") throw new TypeError("expected to join texts, got another value");
+      length += item.length + separator.length;
+      texts.push(item);
+    }
+    chargeNew(length);
+    return texts.join(separator);
+  }
+  return [
+    celFunc("_+_", [STRING, STRING], STRING, (a, b) => {
+      chargeNew(a.length + b.length);
+      return a + b;
+    }),
+    celMethod("replace", STRING, [STRING, STRING], STRING, function (from, to) {
       meter.charge(1 + (this.length >>> 3));
-      return change(this);
-    };
-  const concat = (a: string, b: string): string => {
-    chargeNew(a.length + b.length);
-    return a + b;
-  };
+      const pieces = this.split(from);
+      chargeNew(this.length + (pieces.length - 1) * (to.length - from.length));
+      return pieces.join(to);
+    }),
+    celMethod("join", list, [], STRING, join),
+    celMethod("join", list, [STRING], STRING, join),
+  ];
+}
+
+function partFunctions(meter: Meter): CelFunc[] {
+  function substring(this: string, begin: bigint, end = BigInt(this.length)): string {
+    const bounds = `expected offsets in order from 0 to ${this.length}, got ${begin} and ${end}`;
+    if (begin < 0n || begin > end || end > BigInt(this.length)) throw new RangeError(bounds);
+    meter.charge(1, Number(end - begin));
+    return this.slice(Number(begin), Number(end));
+  }
   const codePoints = (text: string): bigint => {
     meter.charge(1 + (text.length >>> 4));
     // Quick for texts of one-byte characters, which have no surrogates.
     return surrogatePair.test(text) ? countCodePoints(text) : BigInt(text.length);
   };
   return [
-    celFunc("_+_", [STRING, STRING], STRING, concat),
+    celMethod("substring", STRING, [INT], STRING, substring),
+    celMethod("substring", STRING, [INT, INT], STRING, substring),
+    celMethod("charAt", STRING, [INT], STRING, function (at) {
+      return substring.call(this, at, at < BigInt(this.length) ? at + 1n : at);
+    }),
     celFunc("size", [STRING], INT, codePoints),
     celMethod("size", STRING, [], INT, function () {
       return codePoints(this);
-    }),
-    celMethod(
-      "lowerAscii",
-      STRING,
-      [],
-      STRING,
-      whole((text) => text.replace(/[A-Z]+/g, (run) => run.toLowerCase())),
-    ),
-    celMethod(
-      "upperAscii",
-      STRING,
-      [],
-      STRING,
-      whole((text) => text.replace(/[a-z]+/g, (run) => run.toUpperCase())),
-    ),
-    celMethod(
-      "trim",
-      STRING,
-      [],
-      STRING,
-      whole((text) => text.trim()),
-    ),
-    celMethod("unescaped", STRING, [], STRING, whole(decodeEscapes)),
-    celMethod("replace", STRING, [STRING, STRING], STRING, function (from: string, to: string) {
-      meter.charge(1 + (this.length >>> 3));
-      const pieces = this.split(from);
-      chargeNew(this.length + (pieces.length - 1) * (to.length - from.length));
-      return pieces.join(to);
-    }),
-    celMethod("split", STRING, [STRING], list, function (separator: string) {
-      meter.charge(1 + (this.length >>> 1));
-      return celList(this.split(separator));
-    }),
-    celMethod("join", list, [], STRING, function () {
-      meter.charge(this.size);
-      return join(this, "", chargeNew);
-    }),
-    celMethod("join", list, [STRING], STRING, function (separator: string) {
-      meter.charge(this.size);
-      return join(this, separator, chargeNew);
-    }),
-  ];
-}
-
-function slicingFunctions(meter: Meter): CelFunc[] {
-  const cut = (text: string, begin: bigint, end: bigint): string => {
-    const bounds = `expected offsets in order from 0 to ${text.length}, got ${begin} and ${end}`;
-    if (begin < 0n || begin > end || end > BigInt(text.length)) throw new RangeError(bounds);
-    meter.chargeText(Number(end - begin));
-    return text.slice(Number(begin), Number(end));
-  };
-  return [
-    celMethod("substring", STRING, [INT], STRING, function (begin: bigint) {
-      return cut(this, begin, BigInt(this.length));
-    }),
-    celMethod("substring", STRING, [INT, INT], STRING, function (begin: bigint, end: bigint) {
-      return cut(this, begin, end);
-    }),
-    celMethod("charAt", STRING, [INT], STRING, function (at: bigint) {
-      const end = at < BigInt(this.length) ? at + 1n : at;
-      return cut(this, at, end);
     }),
   ];
 }
@@ -212,42 +165,18 @@ function countCodePoints(text: string): bigint {
   return BigInt(text.length - pairs);
 }
 
-/** Decodes percent-escapes layer by layer, so that they hide nothing from a rule. */
-function decodeEscapes(text: string): string {
-  let plain = text;
-  for (let layer = 0; layer < escapeLayers && plain.includes("%"); layer++) {
-    plain = plain.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  }
-  return plain;
-}
-
-function join(items: CelList, separator: string, chargeNew: (length: number) => void): string {
-  const texts: string[] = [];
-  let length = 0;
-  for (const item of items) {
-    if (typeof item !== "string") throw new TypeError("expected to join texts, got another value");
-    length += item.length + separator.length;
-    texts.push(item);
-  }
-  chargeNew(length);
-  return texts.join(separator);
-}
-
 function matchingFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
   return [
-    celMethod("matches", STRING, [STRING], BOOL, function (source: string) {
+    celMethod("matches", STRING, [STRING], BOOL, function (source) {
       const literal = patterns.literals.get(source);
       meter.charge(literal === undefined ? patternUnits : literalUnits);
-      const pattern = literal ?? patterns.get(source);
-      meter.charge(pattern.price(this));
-      return pattern.test(this);
+      return (literal ?? patterns.get(source)).test(this, meter);
     }),
-    celMethod("glob", STRING, [STRING], BOOL, function (pattern: string) {
+    celMethod("glob", STRING, [STRING], BOOL, function (pattern) {
       if (pattern.length > maxNeedle) {
         throw new RangeError(`expected a glob of at most ${maxNeedle} characters, got ${pattern.length}`);
       }
-      meter.charge(literalUnits + (pattern.length >>> 1));
-      meter.chargeText(this.length);
+      meter.charge(literalUnits + (pattern.length >>> 1) + 1, this.length);
       return compileGlob(pattern).test(this);
     }),
   ];
