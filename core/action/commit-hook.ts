@@ -2,10 +2,11 @@ import type { TicketUse } from "./capability-ticket.ts";
 
 /** Checks and writes committed atomically with a decision record. */
 export interface DecisionCommitHook {
-  /** Throws where the action may no longer pass; then nothing is recorded. Not called for a blocked action. */
-  check(): void;
-  /** Returns the ticket use that the decision spends, for its record. Called after `check` and before `operations`. */
-  use(dispatched: boolean): TicketUse | undefined;
+  /**
+   * Throws where the action may no longer pass; then nothing is recorded. Returns the ticket use that the decision spends,
+   * for its record. Not called for a blocked action.
+   */
+  check(dispatched: boolean): TicketUse | undefined;
   /** Returns the writes of the decision's batch. Called once, in the turn in which the decision gets its sequence number. */
   operations(dispatched: boolean): readonly BatchOperation[];
 }
@@ -17,9 +18,6 @@ export interface CommitHook {
   /** Called once, when the record is durable or has failed. */
   end(): void;
 }
-
-/** The hook of a record that commits nothing else. */
-export const noCommitHook: CommitHook = { operations: () => [], end: () => undefined };
 
 /** One write of an atomic batch: either every operation of a batch is applied, or none. */
 export type BatchOperation =

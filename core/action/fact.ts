@@ -11,21 +11,21 @@ const maxOfAll = 65_536;
  * something was too long to be searched in full. The cost is bounded for any input.
  */
 export function findActionFacts(args: Json): ActionFacts {
-  const hosts = newHostSearch();
-  const paths = newPathSearch();
+  const search = newPlaceSearch();
   let left = maxOfAll;
   let cut = false;
   for (const text of textsIn(args)) {
     const seen = text.slice(0, Math.min(maxOfText, left));
     cut ||= seen.length < text.length;
     left -= seen.length;
-    searchHosts(hosts, seen);
-    searchPaths(paths, seen);
+    searchHosts(search, seen);
+    searchPaths(search, seen);
     if (left === 0) break;
   }
-  const found = foundPaths(paths);
-  const more = cut || left === 0 || hosts.found.more || found.more;
-  return { hosts: [...hosts.found.items.values()], paths: found.items, more };
+  const { hosts } = search;
+  const paths = foundPaths(search);
+  const more = cut || left === 0 || hosts.more || paths.more;
+  return { hosts: [...hosts.items.values()], paths: paths.items, more };
 }
 
 function* textsIn(root: Json): Iterable<string> {
@@ -68,15 +68,14 @@ const maxCommand = 1_024;
  * there are more. Linear, at any depth that `JSON.stringify` can write.
  */
 export function findArgumentFacts(args: Json): ArgumentFacts {
-  const hosts = newHostSearch();
-  const paths = newPathSearch();
+  const search = newPlaceSearch();
   const commands: FactSet<readonly string[]> = { items: new Map(), more: false };
   let maxField: ArgumentFacts["maxField"];
   for (const place of placesIn(args)) {
     const { value, pointer, name } = place;
     for (const text of typeof value === "string" ? [name, value] : [name]) {
-      searchHosts(hosts, text);
-      searchPaths(paths, text);
+      searchHosts(search, text);
+      searchPaths(search, text);
     }
     if (isCommand(place)) addCommand(value as readonly string[], commands);
     if (typeof value !== "string") continue;
@@ -84,7 +83,7 @@ export function findArgumentFacts(args: Json): ArgumentFacts {
     if (bytes > (maxField?.bytes ?? -1)) maxField = { pointer, bytes };
   }
   const bytes = Buffer.byteLength(JSON.stringify(args));
-  return { hosts: factsOf(hosts.found), paths: foundPaths(paths), commands: factsOf(commands), maxField, bytes };
+  return { hosts: factsOf(search.hosts), paths: foundPaths(search), commands: factsOf(commands), maxField, bytes };
 }
 
 /** Every value in a value, itself first, in order. */
@@ -153,6 +152,25 @@ function factsOf<T>({ items, more }: FactSet<T>): Facts<T> {
   return { items: [...items.values()], more };
 }
 
+/** A search of texts for the hosts of URLs, and for paths that lead out of a working folder: absolute or with `..`. */
+interface PlaceSearch {
+  readonly hosts: FactSet<string>;
+  readonly triedUrls: Set<string>;
+  /** Texts that are a path as a whole. */
+  readonly paths: FactSet<string>;
+  /** Paths among the words of the others. */
+  readonly words: FactSet<string>;
+}
+
+export function newPlaceSearch(): PlaceSearch {
+  return {
+    hosts: { items: new Map(), more: false },
+    triedUrls: new Set(),
+    paths: { items: new Map(), more: false },
+    words: { items: new Map(), more: false },
+  };
+}
+
 const maxHost = 255;
 const maxUrl = 2_048;
 const maxScheme = 32;
@@ -163,23 +181,13 @@ const authority = /[^\s\\/?#]*/y;
 /** Characters that end a host in running text, but may be part of a user name: `https://good.example;@evil.example`. */
 const punctuation = /["'`<>,;|(){}=]/;
 
-/** A search for the hosts of URLs in texts. */
-interface HostSearch {
-  readonly found: FactSet<string>;
-  readonly tried: Set<string>;
-}
-
-function newHostSearch(): HostSearch {
-  return { found: { items: new Map(), more: false }, tried: new Set() };
-}
-
 /** Looks for the host of the text as one URL, as any client would read it, and of every `scheme://host` in it. */
-function searchHosts(search: HostSearch, text: string): void {
+function searchHosts(search: PlaceSearch, text: string): void {
   // `https:host` and `ht\ntps:\\host` are URLs too.
   const colon = text.indexOf(":");
-  if (colon === -1 || isFull(search.found)) return;
+  if (colon === -1 || isFull(search.hosts)) return;
   if (colon <= maxScheme && text.length <= maxUrl) tryUrl(search, text);
-  for (let mark = text.indexOf("://"); mark !== -1 && !isFull(search.found); mark = text.indexOf("://", mark + 3)) {
+  for (let mark = text.indexOf("://"); mark !== -1 && !isFull(search.hosts); mark = text.indexOf("://", mark + 3)) {
     const start = schemeStart(text, mark);
     authority.lastIndex = mark + 3;
     authority.test(text);
@@ -188,22 +196,22 @@ function searchHosts(search: HostSearch, text: string): void {
 }
 
 /** A client that is given the whole goes to the host behind the last `@`; other readers stop at punctuation. */
-function tryReadings(search: HostSearch, url: string): void {
+function tryReadings(search: PlaceSearch, url: string): void {
   const end = url.search(punctuation);
   if (end === -1 || url.includes("@", end)) tryUrl(search, url);
   if (end !== -1) tryUrl(search, url.slice(0, end));
 }
 
-function tryUrl({ found, tried }: HostSearch, url: string): void {
-  if (tried.has(url)) return;
-  if (url.length > maxUrl || tried.size === maxTries) {
-    found.more = true;
+function tryUrl({ hosts, triedUrls }: PlaceSearch, url: string): void {
+  if (triedUrls.has(url)) return;
+  if (url.length > maxUrl || triedUrls.size === maxTries) {
+    hosts.more = true;
     return;
   }
-  tried.add(url);
+  triedUrls.add(url);
   const host = URL.canParse(url) ? new URL(url).host : "";
-  if (host.length > maxHost) found.more = true;
-  else if (host !== "") addFact(found, host, host);
+  if (host.length > maxHost) hosts.more = true;
+  else if (host !== "") addFact(hosts, host, host);
 }
 
 /** Returns the offset at which the scheme before `mark` begins; `mark` where there is none. */
@@ -227,31 +235,21 @@ for (const character of betweenWords) isBetween[character.charCodeAt(0)] = 1;
 /** A path has one of these. */
 const pathMark = /[/\\~]|\.\./;
 
-/** A search for paths that lead out of a working folder: absolute ones, and those with `..`. */
-interface PathSearch {
-  readonly whole: FactSet<string>;
-  readonly words: FactSet<string>;
-}
-
-export function newPathSearch(): PathSearch {
-  return { whole: { items: new Map(), more: false }, words: { items: new Map(), more: false } };
-}
-
 /** Reads a text as one path, blanks included; if it is none, reads each of its words. */
-export function searchPaths(search: PathSearch, text: string): void {
-  if (!pathMark.test(text) || isFull(search.whole)) return;
-  if (text.length <= maxPath && isAbsolute(text) && !/[\r\n]/.test(text)) addFact(search.whole, text, text);
+export function searchPaths(search: PlaceSearch, text: string): void {
+  if (!pathMark.test(text) || isFull(search.paths)) return;
+  if (text.length <= maxPath && isAbsolute(text) && !/[\r\n]/.test(text)) addFact(search.paths, text, text);
   else if (!isFull(search.words)) searchWords(search, text);
 }
 
 /** Returns the paths found: texts that are a path before words that are. */
-export function foundPaths({ whole, words }: PathSearch): Facts<string> {
-  const all: FactSet<string> = { items: new Map(whole.items), more: whole.more || words.more };
+export function foundPaths({ paths, words }: PlaceSearch): Facts<string> {
+  const all: FactSet<string> = { items: new Map(paths.items), more: paths.more || words.more };
   for (const path of words.items.keys()) addFact(all, path, path);
   return { items: [...all.items.values()], more: all.more };
 }
 
-function searchWords(search: PathSearch, text: string): void {
+function searchWords(search: PlaceSearch, text: string): void {
   let start = 0;
   for (let at = 0; at <= text.length; at += 1) {
     if (at < text.length && isBetween[text.charCodeAt(at)] !== 1) continue;
@@ -260,10 +258,10 @@ function searchWords(search: PathSearch, text: string): void {
   }
 }
 
-function addWord(search: PathSearch, word: string, isText: boolean): void {
+function addWord(search: PlaceSearch, word: string, isText: boolean): void {
   const path = /^file:/i.test(word) && URL.canParse(word) ? new URL(word).pathname : word;
   if (!isAbsolute(path) && !climbs(path)) return;
-  const facts = isText ? search.whole : search.words;
+  const facts = isText ? search.paths : search.words;
   if (path.length > maxPath) facts.more = true;
   else addFact(facts, path, path);
 }

@@ -21,10 +21,11 @@ export interface Participation {
   readonly context?: ActionContext;
   /** Takes the verdict into account before the decision is committed. What it throws refuses the action. */
   applyVerdict?(pending: PendingDecision): void | Promise<void>;
-  /** Throws where the action may no longer run, in the turn of the commit. Not called for a blocked action. */
-  check?(): void;
-  /** Returns the ticket use that the decision spends, named in its record. Called after `check`. */
-  ticketUse?(isDispatched: boolean): TicketUse | undefined;
+  /**
+   * Throws where the action may no longer run, in the turn of the commit. Returns the ticket use that the decision spends,
+   * named in its record. Not called for a blocked action.
+   */
+  check?(action: ActionEnvelope, isDispatched: boolean): TicketUse | undefined;
   /** Returns the writes committed atomically with the decision record. Called once, after every `check` passed. */
   operations?(isDispatched: boolean): readonly BatchOperation[];
   /** Called exactly once, whatever happened; `isCommitted`: the decision is durable. Must not throw. */
@@ -45,6 +46,6 @@ export interface Participant {
   begin?(action: ActionEnvelope): Participation;
   /** Makes the taints of an evaluation durable. Rejects where they cannot be; then nothing may be sent or answered. */
   recordTaints?(action: ActionEnvelope, evaluation: Evaluation): Promise<void>;
-  /** Counts the verdict about an answer and returns what commits with the outcome record. */
-  applyOutputVerdict?(action: ActionEnvelope, evaluation: Evaluation): CommitHook;
+  /** Counts the verdict about an answer and returns what commits with the outcome record, if anything. */
+  applyOutputVerdict?(action: ActionEnvelope, evaluation: Evaluation): CommitHook | undefined;
 }

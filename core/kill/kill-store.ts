@@ -31,8 +31,8 @@ export interface KillStoreOptions {
   /** Read directly, written through the log alone. */
   readonly store: Store;
   readonly log: SessionLog;
-  /** Called when a release begins. */
-  readonly onRelease: (tenant: string, target: KillTarget) => CommitHook;
+  /** Called when a release begins. Returns what commits with it, if anything. */
+  readonly onRelease: (tenant: string, target: KillTarget) => CommitHook | undefined;
   /** Delay before a kill that could not be recorded is recorded again; 1 s where absent. */
   readonly retryMs?: number;
 }
@@ -72,8 +72,8 @@ export class KillStore {
   readonly #options: KillStoreOptions;
   readonly #index: KillIndex;
   readonly #pending = new Map<string, PendingChange>();
-  /** True where a tenant had a kill at the start or since, for the tenants that were surveyed. */
-  readonly #everKilled = new Map<string, boolean>();
+  /** True where a tenant had a kill at the start or since, for the tenants that were surveyed. Changed by this store alone. */
+  readonly everKilled = new Map<string, boolean>();
   #closed = false;
 
   constructor(options: KillStoreOptions) {
@@ -81,16 +81,11 @@ export class KillStore {
     this.#index = new KillIndex(options.store);
   }
 
-  /** Determines whether a tenant has any kill, so that `isClear` needs no look-up afterwards. */
+  /** Determines whether a tenant has any kill, so that a tenant without one needs no look-up afterwards. */
   async survey(tenant: string): Promise<void> {
     const kills = await this.#index.list(killPrefix(tenant), 1);
     // A kill that came while the store was read has been noted already.
-    if (!this.#everKilled.has(tenant)) this.#everKilled.set(tenant, kills.size > 0);
-  }
-
-  /** True only where the tenant has had no kill since the start. */
-  isClear(tenant: string): boolean {
-    return this.#everKilled.get(tenant) === false;
+    if (!this.everKilled.has(tenant)) this.everKilled.set(tenant, kills.size > 0);
   }
 
   /** Throws where the store cannot be read. */
@@ -131,7 +126,7 @@ export class KillStore {
     const key = killKey(tenant, kill);
     const after = this.#pending.get(key)?.attempt ?? Promise.resolve();
     const change: PendingChange = { tenant, kill, isReleasing: false, attempt: after };
-    this.#everKilled.set(tenant, true);
+    this.everKilled.set(tenant, true);
     this.#pending.set(key, change);
     change.attempt = after.catch(() => undefined).then(() => this.#record(key, change));
     change.attempt.catch(() => this.#recordLater(key, change));
@@ -151,7 +146,7 @@ export class KillStore {
     const hook = this.#options.onRelease(tenant, target);
     const attempt = this.#options.log.recordEvent(tenant, "session", detail, () => [
       { type: "del", key },
-      ...hook.operations(),
+      ...(hook?.operations() ?? []),
     ]);
     const change: PendingChange = { tenant, kill, isReleasing: true, attempt };
     this.#pending.set(key, change);
@@ -162,7 +157,7 @@ export class KillStore {
       if (this.#pending.get(key) === change) this.enforce(tenant, kill).catch(() => undefined);
       throw error;
     } finally {
-      hook.end();
+      hook?.end();
     }
     this.#settle(key, change, false);
   }

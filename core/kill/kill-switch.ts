@@ -65,14 +65,14 @@ export class KillSwitch implements Policy {
   }
 
   /** Throws SESSION_KILLED for an action that a kill covers. */
-  check(action: ActionEnvelope): void {
+  check(action: ActionEnvelope): undefined {
     const target = this.#findKill(action);
     if (target !== null) throw killedError(action.tenant, target);
   }
 
   /** Returns whether this very target is stopped; a wider one may be. Throws where the store cannot be read. */
   isKilled(tenant: string, target: KillTarget): boolean {
-    return target.scope === "gateway" ? this.#gateway.isOn : this.#kills.has(tenant, target);
+    return target.scope === "gateway" ? this.#gateway.order !== null : this.#kills.has(tenant, target);
   }
 
   /**
@@ -124,8 +124,8 @@ export class KillSwitch implements Policy {
 
   /** Finds the widest kill that covers an action. Runs for every action. */
   #findKill({ tenant, principal, session }: ActionEnvelope): KillTarget | null {
-    if (this.#gateway.isOn) return wholeGateway;
-    if (this.#kills.isClear(tenant)) return null;
+    if (this.#gateway.order !== null) return wholeGateway;
+    if (this.#kills.everKilled.get(tenant) === false) return null;
     if (this.#kills.has(tenant, wholeTenant)) return wholeTenant;
     const byPrincipal = { scope: "principal", subject: principal.id } as const;
     if (this.#kills.has(tenant, byPrincipal)) return byPrincipal;
@@ -166,7 +166,8 @@ class GatewayStop {
   readonly #kills: KillStore;
   /** The tenants whose evidence can be written: others cannot act anyway. */
   readonly #tenants: () => readonly string[];
-  #kill: Kill | null = null;
+  /** The kill in force; null while the gateway is not stopped. */
+  order: Kill | null = null;
   #isReleasing = false;
 
   constructor(kills: KillStore, tenants: () => readonly string[]) {
@@ -174,17 +175,13 @@ class GatewayStop {
     this.#tenants = tenants;
   }
 
-  get isOn(): boolean {
-    return this.#kill !== null;
-  }
-
   /**
    * Stops every tenant; in force when this returns. The promise resolves once that is on the record of each, and rejects
    * with EVIDENCE_UNAVAILABLE where it is not: it is in force nonetheless. Throws SESSION_STATE where it is in force.
    */
   kill(kill: Kill): Promise<void> {
-    if (this.#kill !== null && !this.#isReleasing) throw stateConflict("killed", alreadyStopped);
-    this.#kill = kill;
+    if (this.order !== null && !this.#isReleasing) throw stateConflict("killed", alreadyStopped);
+    this.order = kill;
     this.#isReleasing = false;
     return this.#changeAll(this.#tenants(), (tenant) => this.#kills.enforce(tenant, kill));
   }
@@ -194,7 +191,7 @@ class GatewayStop {
    * recorded; all stay stopped then. Rejects with SESSION_STATE as the release of any other target does.
    */
   async release(by: string, reason: string): Promise<void> {
-    const kill = this.#kill;
+    const kill = this.order;
     if (kill === null) throw stateConflict("active", notStopped);
     const tenants = this.#tenants().filter((tenant) => this.#kills.has(tenant, wholeGateway));
     if (this.#isReleasing || tenants.some((tenant) => this.#kills.isPending(tenant, wholeGateway))) {
@@ -204,23 +201,23 @@ class GatewayStop {
     try {
       await this.#changeAll(tenants, (tenant) => this.#kills.release(tenant, wholeGateway, by, reason));
     } catch (error) {
-      if (this.#kill === kill) this.#resume();
+      if (this.order === kill) this.#resume();
       throw error;
     }
     // COMMIT POINT: it is released on every record. A newer kill stays in force.
-    if (this.#kill !== kill) return;
-    this.#kill = null;
+    if (this.order !== kill) return;
+    this.order = null;
     this.#isReleasing = false;
   }
 
   /** Restores the stop of an earlier process. Of several, the first names who ordered it and why. */
   restore(kill: Kill): void {
-    this.#kill ??= kill;
+    this.order ??= kill;
   }
 
   /** Records a stop in force for the tenants that do not have it: new ones, and those released by half. */
   cover(): void {
-    const kill = this.#kill;
+    const kill = this.order;
     if (kill === null) return;
     for (const tenant of this.#tenants()) {
       if (!this.#kills.has(tenant, wholeGateway)) this.#kills.enforce(tenant, kill).catch(() => undefined);
@@ -251,6 +248,6 @@ export function killParticipant(killSwitch: KillSwitch): Participant {
   return {
     name: "kill",
     policy: killSwitch,
-    begin: (attempted) => ({ check: () => killSwitch.check(attempted) }),
+    begin: () => killSwitch,
   };
 }

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { Capability } from "../action/capability.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
-import { foundPaths, newPathSearch, searchPaths } from "../action/fact.ts";
+import { foundPaths, newPlaceSearch, searchPaths } from "../action/fact.ts";
 import { compileGlob, type Glob } from "../action/glob.ts";
 import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
 import type { ActionFacts } from "../action/session-state.ts";
@@ -103,7 +103,7 @@ function departureOf(
 /** Adds the paths among the words of texts that begin like a path: such a text may be a command. */
 function factsOf({ facts }: ActionEnvelope): ActionFacts {
   if (facts === undefined) throw new TypeError("findDepartures: expected an action with its facts");
-  const search = newPathSearch();
+  const search = newPlaceSearch();
   for (const path of facts.paths) for (const word of path.split(wordSeparators).slice(1)) searchPaths(search, word);
   const { items, more } = foundPaths(search);
   return items.length === 0 ? facts : { ...facts, paths: [...facts.paths, ...items], more: facts.more || more };

@@ -41,7 +41,12 @@ export class TaskBinding {
 
   /** Returns null for a session without a task. Throws where the store cannot be read: then nothing may be dispatched. */
   taskOf({ tenant, keyId }: Principal, { id, label }: SessionScope): string | null {
-    const bound = this.#readBinding(bindingKey(tenant, id));
+    const key = bindingKey(tenant, id);
+    let bound = this.#pending.get(key)?.task ?? this.#cached.get(key);
+    if (bound === undefined) {
+      bound = parseTask(this.#options.store.getSync(key));
+      this.#cache(key, bound);
+    }
     return bound ?? this.#options.manifests.findForSession(tenant, keyId, label)?.manifest.task ?? null;
   }
 
@@ -83,16 +88,6 @@ export class TaskBinding {
       throw invalidReference("its task has no manifest for this principal");
     }
     if (declared.digest !== claims.manifest) throw invalidReference("its task has a newer manifest");
-  }
-
-  #readBinding(key: string): string | null {
-    const pending = this.#pending.get(key);
-    if (pending !== undefined) return pending.task;
-    const cached = this.#cached.get(key);
-    if (cached !== undefined) return cached;
-    const task = parseTask(this.#options.store.getSync(key));
-    this.#cache(key, task);
-    return task;
   }
 
   #cache(key: string, task: string | null): void {

@@ -1,5 +1,6 @@
 import type { ApprovalReservation, ApprovalStep } from "../action/approval.ts";
 import { AuthorizedAction, type DurableDecision } from "../action/authorized-action.ts";
+import type { TicketUse } from "../action/capability-ticket.ts";
 import type { BatchOperation, DecisionCommitHook } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
@@ -45,7 +46,19 @@ export async function authorize(
   }
   const { review } = pending;
   const step = review !== null && "step" in review ? review.step : undefined;
-  const durable = await log.recordDecision(action, evaluation, step, commitHookOf(participations));
+  const hook: DecisionCommitHook = {
+    check: (isDispatched) => {
+      let use: TicketUse | undefined;
+      for (const each of participations) use = each.check?.(action, isDispatched) ?? use;
+      return use;
+    },
+    operations: (isDispatched) => {
+      const operations: BatchOperation[] = [];
+      for (const each of participations) operations.push(...(each.operations?.(isDispatched) ?? []));
+      return operations;
+    },
+  };
+  const durable = await log.recordDecision(action, evaluation, step, hook);
   // COMMIT POINT: the decision is on disk, and with it an approval is pending or used up. A crash from here on leaves a
   // decision without outcome, which recovery finds.
   pending.isCommitted = true;
@@ -54,25 +67,4 @@ export async function authorize(
   }
   if (evaluation.decision !== "allow") return { permission: null, review };
   return { permission: AuthorizedAction.authorize(action, evaluation, durable) };
-}
-
-/** Joins the checks and writes of all participants into one hook of the decision record. */
-function commitHookOf(participations: readonly Participation[]): DecisionCommitHook {
-  return {
-    check: () => {
-      for (const each of participations) each.check?.();
-    },
-    use: (isDispatched) => {
-      for (const each of participations) {
-        const use = each.ticketUse?.(isDispatched);
-        if (use !== undefined) return use;
-      }
-      return undefined;
-    },
-    operations: (isDispatched) => {
-      const operations: BatchOperation[] = [];
-      for (const each of participations) operations.push(...(each.operations?.(isDispatched) ?? []));
-      return operations;
-    },
-  };
 }

@@ -183,7 +183,7 @@ async function dispatchOnce<Reply>(
 ): Promise<Answer<Reply> | Stopped> {
   const { action, evaluation } = permission;
   try {
-    await recordTaints(road, action, evaluation);
+    for (const each of road.participants) await each.recordTaints?.(action, evaluation);
     return await span.run("dispatch", async (step) => {
       const answer = await dispatch(permission, step);
       const end = "flow" in answer ? await answer.flow((output) => judgeOutput(road, action, output, span)) : answer;
@@ -200,12 +200,8 @@ async function dispatchOnce<Reply>(
 /** INVARIANT: the taints of an answer are durable before anyone sees any of it. */
 async function judgeOutput(road: Road, action: ActionEnvelope, output: Json, span: Span): Promise<Evaluation> {
   const judged = await evaluate(road, withOutput(action, output), span);
-  await recordTaints(road, action, judged);
+  for (const each of road.participants) await each.recordTaints?.(action, judged);
   return judged;
-}
-
-async function recordTaints(road: Road, action: ActionEnvelope, evaluation: Evaluation): Promise<void> {
-  for (const each of road.participants) await each.recordTaints?.(action, evaluation);
 }
 
 async function commitOutcome(

@@ -1,6 +1,6 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
-import type { Finding } from "../action/policy.ts";
+import type { PolicyRef } from "../action/policy.ts";
 import { forgetOldest } from "../action/recent-map.ts";
 import { untrustedTaint } from "../action/session-state.ts";
 import type { KillSwitch } from "../kill/kill-switch.ts";
@@ -24,13 +24,12 @@ const defaultKillAt = 80;
 /** The risk score of a session: it rises with findings and drains with time. */
 export class RiskMeter {
   readonly #limit: RiskLimit;
-  #points: number;
-  #at: number;
+  /** Changed by this meter alone. */
+  counted: CountedRisk;
 
-  constructor(limit: RiskLimit, [points, at]: CountedRisk = [0, 0]) {
+  constructor(limit: RiskLimit, counted: CountedRisk = [0, 0]) {
     this.#limit = limit;
-    this.#points = points;
-    this.#at = at;
+    this.counted = counted;
   }
 
   /** The score at a time, rounded up to whole points, so that any risk left shows. A clock set back drains nothing. */
@@ -40,30 +39,34 @@ export class RiskMeter {
 
   /** Adds points. Returns the new score. */
   add(points: number, now: number): number {
-    this.#points = Math.min(this.#drained(now) + points, maxPoints);
-    this.#at = Math.max(now, this.#at);
+    this.counted = [Math.min(this.#drained(now) + points, maxPoints), Math.max(now, this.counted[1])];
     return this.score(now);
   }
 
   clear(): void {
-    this.#points = 0;
-  }
-
-  get counted(): CountedRisk {
-    return [this.#points, this.#at];
+    this.counted = [0, this.counted[1]];
   }
 
   #drained(now: number): number {
     const { killAt, windowMs } = this.#limit;
-    const lost = (Math.max(0, now - this.#at) * (killAt || defaultKillAt)) / windowMs;
-    return Math.max(0, this.#points - lost);
+    const [points, at] = this.counted;
+    const lost = (Math.max(0, now - at) * (killAt || defaultKillAt)) / windowMs;
+    return Math.max(0, points - lost);
   }
 }
 
-/** Sums the risk points of an evaluation: per finding those of its rule, else a tenth of its risk. Shadow adds nothing. */
-export function riskOf({ verdicts }: Evaluation): number {
+/**
+ * Sums the risk points of an evaluation: per finding those of its rule, else a tenth of its risk. Shadow adds nothing, nor
+ * do actions of a stopped session: those that the policy `killSwitch` blocked.
+ */
+export function riskOf({ verdicts }: Evaluation, killSwitch: PolicyRef): number {
   let points = 0;
-  for (const { findings } of verdicts) for (const finding of findings) points += pointsOf(finding);
+  for (const { policy, decision: stop, findings } of verdicts) {
+    if (policy === killSwitch && stop === "block") return 0;
+    for (const { mode, decision, risk, session_risk: own } of findings) {
+      if (mode !== "shadow") points += own ?? (decision === "allow" ? 0 : risk / 10);
+    }
+  }
   return points;
 }
 
@@ -79,11 +82,6 @@ export function taintsOf(
     for (const { taints = [] } of findings) for (const name of taints) names.add(name);
   }
   return [...names];
-}
-
-function pointsOf({ mode, decision, risk, session_risk: own }: Finding): number {
-  if (mode === "shadow") return 0;
-  return own ?? (decision === "allow" ? 0 : risk / 10);
 }
 
 interface ReviewFloodOptions {

@@ -1,17 +1,21 @@
 import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
-
 import { RecentMap } from "../action/recent-map.ts";
 import type { Store } from "../store/open.ts";
 import type { RiskLimit } from "./risk-meter.ts";
-import { SessionEntry } from "./session-entry.ts";
-import { headKey, readHead } from "./session-head.ts";
+import { headKey, readHead, SessionEntry } from "./session-entry.ts";
+
+export interface SessionCacheObserver {
+  /** Reports the number of sessions in memory when it changes. */
+  watchedSessions(count: number): void;
+}
 
 interface SessionCacheOptions {
   readonly store: Store;
   readonly limit: RiskLimit;
   /** Sessions kept in memory, beside those in use. */
   readonly capacity: number;
+  readonly observer: SessionCacheObserver;
 }
 
 /** Bytes of history per session on average. */
@@ -39,13 +43,11 @@ export class SessionCache {
     return this.#entries.size;
   }
 
-  /** Returns the entry of a session; a new one for a new session. Throws as `find` does. */
+  /** Returns the entry of a session; a new one for a new session. Throws as `find` does. Runs for every action. */
   open(tenant: string, session: string, principal: string): SessionEntry {
-    const found = this.find(tenant, session);
-    if (found !== undefined) return found;
-    const entry = new SessionEntry(principal, this.#options.limit);
-    this.#keep(headKey(tenant, session), entry);
-    return entry;
+    const key = headKey(tenant, session);
+    const known = this.#entries.get(key) ?? this.#load(key, session);
+    return known ?? this.#keep(key, new SessionEntry(principal, this.#options.limit));
   }
 
   /**
@@ -54,14 +56,7 @@ export class SessionCache {
    */
   find(tenant: string, session: string): SessionEntry | undefined {
     const key = headKey(tenant, session);
-    const known = this.#entries.get(key);
-    if (known !== undefined) return known;
-    const text = this.read(key);
-    if (text === undefined) return undefined;
-    const head = readHead(session, text);
-    const entry = new SessionEntry(head.principal, this.#options.limit, head);
-    this.#keep(key, entry);
-    return entry;
+    return this.#entries.get(key) ?? this.#load(key, session);
   }
 
   /** Returns the entry of a session in memory, without marking it as used. */
@@ -72,7 +67,10 @@ export class SessionCache {
   /** Returns the operation that stores the entry as it is now. */
   put(tenant: string, session: string, entry: SessionEntry): BatchOperation {
     const key = headKey(tenant, session);
-    if (this.#entries.peek(key) === entry) this.#countHistory(entry, entry.historySize);
+    if (this.#entries.get(key) === entry) {
+      this.#historySize += entry.historySize - (this.#countedSizes.get(entry) ?? 0);
+      this.#countedSizes.set(entry, entry.historySize);
+    }
     return { type: "put", key, value: JSON.stringify(entry.head()) };
   }
 
@@ -93,9 +91,18 @@ export class SessionCache {
     return true;
   }
 
-  #keep(key: string, entry: SessionEntry): void {
+  #load(key: string, session: string): SessionEntry | undefined {
+    const text = this.read(key);
+    if (text === undefined) return undefined;
+    const head = readHead(session, text);
+    return this.#keep(key, new SessionEntry(head.principal, this.#options.limit, head));
+  }
+
+  #keep(key: string, entry: SessionEntry): SessionEntry {
     this.#makeRoom();
     this.#entries.set(key, entry);
+    this.#options.observer.watchedSessions(this.#entries.size);
+    return entry;
   }
 
   #makeRoom(): void {
@@ -108,17 +115,15 @@ export class SessionCache {
 
   #evict(key: string): void {
     const entry = this.#entries.peek(key);
-    if (entry !== undefined) this.#countHistory(entry, 0);
+    if (entry === undefined) return;
+    this.#historySize -= this.#countedSizes.get(entry) ?? 0;
+    this.#countedSizes.delete(entry);
     this.#entries.delete(key);
+    this.#options.observer.watchedSessions(this.#entries.size);
   }
 
   #hasRoom(): boolean {
     const { capacity } = this.#options;
     return this.#entries.size < capacity && this.#historySize <= capacity * averageHistorySize;
-  }
-
-  #countHistory(entry: SessionEntry, size: number): void {
-    this.#historySize += size - (this.#countedSizes.get(entry) ?? 0);
-    this.#countedSizes.set(entry, size);
   }
 }

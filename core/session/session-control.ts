@@ -5,7 +5,7 @@ import type { SessionLog } from "../kill/kill-store.ts";
 import { KillSwitch } from "../kill/kill-switch.ts";
 import type { Store } from "../store/open.ts";
 import { ReviewFlood, type RiskLimit } from "./risk-meter.ts";
-import { SessionCache } from "./session-cache.ts";
+import { SessionCache, type SessionCacheObserver } from "./session-cache.ts";
 import { SessionDirectory } from "./session-directory.ts";
 import { SessionSweep } from "./session-sweep.ts";
 import { SessionWatch, type SessionWatchObserver } from "./session-watch.ts";
@@ -25,7 +25,7 @@ interface SessionControlOptions {
   readonly maxActive: number;
   /** A session that attempted nothing for so long is deleted. */
   readonly idleRetentionMs: number;
-  readonly observer: SessionWatchObserver;
+  readonly observer: SessionWatchObserver & SessionCacheObserver;
   readonly onSweepFailed: (cause: Error) => void;
   readonly clock: Clock;
   /** Monotonic, milliseconds. */
@@ -77,7 +77,7 @@ export async function openSessionControl(options: SessionControlOptions): Promis
     refuse: (tenant, reason) => ledger.refuse(tenant, reason),
   });
   const reviews = new ReviewFlood({ ...reviewFlood, killSwitch, elapsedMs });
-  const cache = new SessionCache({ store, limit: risk, capacity: maxActive });
+  const cache = new SessionCache({ store, limit: risk, capacity: maxActive, observer });
   const isStopped = (tenant: string, session: string): boolean =>
     killSwitch.isKilled(tenant, { scope: "session", subject: session });
   const known = { store, cache, clock, limit: risk, isStopped };

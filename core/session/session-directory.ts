@@ -2,11 +2,11 @@ import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import { isJsonObject, parseKept } from "../action/json.ts";
 import type { PastAction } from "../action/session-state.ts";
-import { rangeOf, tenantPrefix } from "../store/key-range.ts";
+import { tenantPrefix } from "../store/key-range.ts";
 import type { Store } from "../store/open.ts";
 import { type RiskLimit, RiskMeter } from "./risk-meter.ts";
 import type { SessionCache } from "./session-cache.ts";
-import { headKey, headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
+import { headKey, headRange, readHead, type SessionHead, sessionOfHead } from "./session-entry.ts";
 
 /** A session as an operator sees it. One whose state is damaged needs a reset. */
 export type SessionView =
@@ -61,7 +61,7 @@ export class SessionDirectory {
    */
   async list(tenant: string, sort: SessionSort, limit: number, cursor?: string): Promise<SessionPage> {
     const ranking = new SessionRanking(sort, limit, this.#options.clock(), cursor);
-    const heads = this.#options.store.iterator(rangeOf(headPrefix(tenant)));
+    const heads = this.#options.store.iterator(headRange(tenant));
     for await (const [key, text] of heads) ranking.add(this.#rank(key, text, ranking));
     const { items, next } = ranking.page();
     const forgotten = readForgotten(this.#options.cache.read(summaryKey(tenant)));

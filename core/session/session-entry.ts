@@ -1,75 +1,61 @@
 import { sha256Hex } from "../action/canonical-json.ts";
 import type { Decision } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
-import { deepFreeze } from "../action/json.ts";
+import { GatewayError } from "../action/error.ts";
+import { deepFreeze, isJsonObject, parseKept } from "../action/json.ts";
 import { forgetOldest } from "../action/recent-map.ts";
 import { maxPastActions, type PastAction, type SessionState, type Taint } from "../action/session-state.ts";
-import { type RiskLimit, RiskMeter } from "./risk-meter.ts";
-import type { SessionHead } from "./session-head.ts";
+import { type KeyRange, lastPart, rangeOf, tenantPrefix } from "../store/key-range.ts";
+import { type CountedRisk, type RiskLimit, RiskMeter } from "./risk-meter.ts";
 
+const maxToolTrail = 128;
 const noHistory: readonly PastAction[] = Object.freeze([]);
 
-/** One session in memory. Its size is bounded. */
+/** One session in memory. Its size is bounded. Others change only `pins` and `judged`. */
 export class SessionEntry {
   readonly principal: string;
   /** Number of users; a pinned entry is not evicted. */
   pins = 0;
   /** Actions that are being evaluated, and may yet be dispatched. */
   judged = 0;
-  readonly tools: ToolTrail;
-  #risk: RiskMeter;
-  #taints: TaintSet;
+  risk: RiskMeter;
+  taints: TaintSet;
+  /** Time of the last attempted action; milliseconds since 1970. */
+  last: number;
+  /** The latest first. */
+  history = noHistory;
+  /** Approximate bytes of the history. */
+  historySize = 0;
   readonly #limit: RiskLimit;
   #actions: number;
   #reviews: number;
-  #last: number;
-  #history = noHistory;
-  #historySize = 0;
+  /** Digests of the last 128 tools, in the order of their last use. */
+  readonly #tools: Set<string>;
+  /** Tools that were new when they were used. */
+  #toolCount: number;
 
   /** `head`: the stored state; absent for a new session. */
   constructor(principal: string, limit: RiskLimit, head?: SessionHead) {
     this.principal = principal;
     this.#limit = limit;
-    this.#risk = new RiskMeter(limit, head?.risk);
-    this.#taints = new TaintSet(head?.taints);
-    this.tools = new ToolTrail(head?.tools, head?.tool_count);
+    this.risk = new RiskMeter(limit, head?.risk);
+    this.taints = new TaintSet(head?.taints);
+    this.last = head?.last ?? 0;
     this.#actions = head?.actions ?? 0;
     this.#reviews = head?.reviews ?? 0;
-    this.#last = head?.last ?? 0;
-  }
-
-  get risk(): RiskMeter {
-    return this.#risk;
-  }
-
-  get taints(): TaintSet {
-    return this.#taints;
-  }
-
-  /** The latest first. */
-  get history(): readonly PastAction[] {
-    return this.#history;
-  }
-
-  /** Approximate bytes of the history. */
-  get historySize(): number {
-    return this.#historySize;
-  }
-
-  /** Time of the last attempted action; milliseconds since 1970. */
-  get last(): number {
-    return this.#last;
+    this.#tools = new Set(head?.tools);
+    this.#toolCount = head?.tool_count ?? 0;
   }
 
   /** Returns the state that policies see before an action with this tool. */
-  state(tool: KnownTool, now: number): SessionState {
+  state({ digest }: KnownTool, now: number): SessionState {
     return {
-      risk: this.#risk.score(now),
+      risk: this.risk.score(now),
       actions: this.#actions + this.judged,
       reviews: this.#reviews,
-      tools: this.tools.count,
-      new_tool: !this.tools.has(tool),
-      taints: this.#taints.list,
+      tools: this.#toolCount,
+      new_tool: !this.#tools.has(digest),
+      taints: this.taints.list,
     };
   }
 
@@ -79,43 +65,51 @@ export class SessionEntry {
 
   /** Adds taints. Returns whether any of them is new. */
   taint(names: readonly string[], { id }: ActionEnvelope, { tool, target }: KnownTool, at: number): boolean {
-    const added = names.map((name) => this.#taints.add({ name, target, tool, action: id, at }));
+    const added = names.map((name) => this.taints.add({ name, target, tool, action: id, at }));
     return added.includes(true);
   }
 
   /** Clears risk and taints; counts and history stay. Returns a function that restores them beside what came since. */
   reset(): () => void {
-    const [risk, taints] = [this.#risk, this.#taints];
-    this.#risk = new RiskMeter(this.#limit);
-    this.#taints = new TaintSet();
+    const { risk, taints } = this;
+    this.risk = new RiskMeter(this.#limit);
+    this.taints = new TaintSet();
     return () => {
-      this.#risk.add(risk.score(this.#last), this.#last);
-      for (const taint of taints.list) this.#taints.add(taint);
+      this.risk.add(risk.score(this.last), this.last);
+      for (const taint of taints.list) this.taints.add(taint);
     };
   }
 
   /** Adds a decided action to the history. */
-  remember(tool: KnownTool, past: PastAction): void {
-    const gone = this.#history[maxPastActions - 1];
-    this.#last = Math.max(this.#last, past.at);
-    this.#history = Object.freeze([past, ...this.#history.slice(0, maxPastActions - 1)]);
-    this.#historySize += sizeOf(past) - (gone === undefined ? 0 : sizeOf(gone));
-    if (!past.dispatched) return;
+  remember(action: ActionEnvelope, known: KnownTool, decision: Decision, dispatched: boolean, at: number): void {
+    const { protocol, capability, facts } = action;
+    const { tool, target, digest } = known;
+    const [hosts, paths] = [copyPlaces(facts?.hosts), copyPlaces(facts?.paths)];
+    const past = deepFreeze({ at, protocol, tool, target, capability, decision, dispatched, hosts, paths });
+    const gone = this.history[maxPastActions - 1];
+    this.last = Math.max(this.last, at);
+    this.history = Object.freeze([past, ...this.history.slice(0, maxPastActions - 1)]);
+    this.historySize += sizeOf(past) - (gone === undefined ? 0 : sizeOf(gone));
+    if (!dispatched) return;
     this.#actions++;
-    this.tools.add(tool);
+    const isKnown = this.#tools.delete(digest);
+    this.#tools.add(digest);
+    if (isKnown) return;
+    this.#toolCount++;
+    forgetOldest(this.#tools, maxToolTrail);
   }
 
   /** Returns the state to store: all but the history. */
   head(): SessionHead {
     return {
       principal: this.principal,
-      risk: this.#risk.counted,
+      risk: this.risk.counted,
       actions: this.#actions,
       reviews: this.#reviews,
-      last: this.#last,
-      taints: this.#taints.list,
-      tools: this.tools.digests,
-      tool_count: this.tools.count,
+      last: this.last,
+      taints: this.taints.list,
+      tools: [...this.#tools],
+      tool_count: this.#toolCount,
     };
   }
 }
@@ -127,16 +121,13 @@ export class TaintSet {
   readonly #taints: Map<string, Taint>;
   /** The taints that are not on record: the running attempt to record each, or null. */
   readonly #unrecorded = new Map<string, Promise<void> | null>();
-  #list: readonly Taint[] | undefined;
+  /** In the order in which they came. */
+  list: readonly Taint[];
 
   /** `taints`: those on record already. */
   constructor(taints: readonly Taint[] = []) {
     this.#taints = new Map(taints.map((taint) => [taint.name, Object.freeze(taint)]));
-  }
-
-  get list(): readonly Taint[] {
-    this.#list ??= Object.freeze([...this.#taints.values()]);
-    return this.#list;
+    this.list = Object.freeze([...this.#taints.values()]);
   }
 
   /** Returns whether taints of all these names fit. Where they do not, the caller refuses the action that would add them. */
@@ -149,7 +140,7 @@ export class TaintSet {
     if (this.#taints.has(taint.name)) return false;
     this.#taints.set(taint.name, Object.freeze(taint));
     this.#unrecorded.set(taint.name, null);
-    this.#list = undefined;
+    this.list = Object.freeze([...this.#taints.values()]);
     return true;
   }
 
@@ -176,38 +167,6 @@ export class TaintSet {
       () => end(true),
       () => end(false),
     );
-  }
-}
-
-const maxToolTrail = 128;
-
-/** The tools of a session: the last 128, and a count of those that were new when they were used. */
-export class ToolTrail {
-  readonly #digests: Set<string>;
-  #count: number;
-
-  constructor(digests: readonly string[] = [], count = 0) {
-    this.#digests = new Set(digests);
-    this.#count = count;
-  }
-
-  get count(): number {
-    return this.#count;
-  }
-
-  /** In the order of their last use. */
-  get digests(): readonly string[] {
-    return [...this.#digests];
-  }
-
-  has({ digest }: KnownTool): boolean {
-    return this.#digests.has(digest);
-  }
-
-  add({ digest }: KnownTool): void {
-    if (!this.#digests.delete(digest)) this.#count++;
-    this.#digests.add(digest);
-    forgetOldest(this.#digests, maxToolTrail);
   }
 }
 
@@ -253,20 +212,8 @@ const maxPlaceLength = 256;
 /** Bytes of an entry beside its texts. */
 const entryOverhead = 256;
 
-/** Builds the history entry of an action. */
-export function pastOf(
-  { protocol, capability, facts }: ActionEnvelope,
-  { tool, target }: KnownTool,
-  decision: Decision,
-  dispatched: boolean,
-  at: number,
-): PastAction {
-  const [hosts, paths] = [copyPlaces(facts?.hosts), copyPlaces(facts?.paths)];
-  return deepFreeze({ at, protocol, tool, target, capability, decision, dispatched, hosts, paths });
-}
-
 /** Approximates the bytes of a history entry, as if it shared nothing with others. */
-export function sizeOf({ tool, target, hosts, paths }: PastAction): number {
+function sizeOf({ tool, target, hosts, paths }: PastAction): number {
   let size = entryOverhead + tool.length + target.length;
   for (const { length } of hosts) size += length;
   for (const { length } of paths) size += length;
@@ -278,4 +225,67 @@ function copyPlaces(places: readonly string[] = []): readonly string[] {
     .filter(({ length }) => length <= maxPlaceLength)
     .slice(0, maxPlaces)
     .map(copyText);
+}
+
+/** The stored state of a session: all of it but the history. */
+export interface SessionHead {
+  readonly principal: string;
+  readonly risk: CountedRisk;
+  readonly actions: number;
+  readonly reviews: number;
+  /** Milliseconds since 1970. */
+  readonly last: number;
+  readonly taints: readonly Taint[];
+  /** Digests of the tools used last. */
+  readonly tools: readonly string[];
+  readonly tool_count: number;
+}
+
+export function headKey(tenant: string, session: string): string {
+  return `${tenantPrefix(tenant)}session-head/${encodeURIComponent(session)}`;
+}
+
+/** The range of the heads of a tenant. */
+export function headRange(tenant: string): KeyRange {
+  return rangeOf(headKey(tenant, ""));
+}
+
+/** Returns the session id of a key. */
+export function sessionOfHead(key: string): string {
+  return decodeURIComponent(lastPart(key));
+}
+
+/**
+ * Parses a head. Throws SESSION_DAMAGED for a damaged one: a session whose risk and taints are unknown may not act as if it
+ * were new.
+ */
+export function readHead(session: string, text: string): SessionHead {
+  const head = parseKept(text);
+  if (isHead(head)) return head;
+  throw new GatewayError("SESSION_DAMAGED", `session \`${session}\`; an operator can reset it`);
+}
+
+function isHead(value: unknown): value is SessionHead {
+  if (!isJsonObject(value)) return false;
+  const { principal, risk, actions, reviews, last, taints, tools, tool_count: count } = value;
+  return (
+    typeof principal === "string" &&
+    Array.isArray(risk) &&
+    risk.length === 2 &&
+    [...risk, actions, reviews, last, count].every(isAmount) &&
+    Array.isArray(taints) &&
+    taints.every(isTaint) &&
+    Array.isArray(tools) &&
+    tools.every((tool) => typeof tool === "string")
+  );
+}
+
+function isTaint(value: unknown): boolean {
+  if (!isJsonObject(value)) return false;
+  const { name, target, tool, action, at } = value;
+  return [name, target, tool, action].every((text) => typeof text === "string") && isAmount(at);
+}
+
+function isAmount(value: unknown): boolean {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }

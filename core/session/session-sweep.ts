@@ -2,11 +2,10 @@ import type { BatchOperation } from "../action/commit-hook.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { SessionLog } from "../kill/kill-store.ts";
-import { rangeOf } from "../store/key-range.ts";
 import type { Store } from "../store/open.ts";
 import type { SessionCache } from "./session-cache.ts";
 import { addForgotten, type ForgottenSessions, readForgotten, summaryKey } from "./session-directory.ts";
-import { headPrefix, readHead, type SessionHead, sessionOfHead } from "./session-head.ts";
+import { headRange, readHead, type SessionHead, sessionOfHead } from "./session-entry.ts";
 
 interface SessionSweepOptions {
   readonly store: Store;
@@ -68,7 +67,7 @@ export class SessionSweep {
     const { store, clock, idleRetentionMs } = this.#options;
     const before = clock() - idleRetentionMs;
     let idle: Candidate[] = [];
-    for await (const [key, text] of store.iterator(rangeOf(headPrefix(tenant)))) {
+    for await (const [key, text] of store.iterator(headRange(tenant))) {
       if (this.#closed) return;
       const candidate = candidateOf(key, text);
       if (candidate !== null && candidate.head.last < before) idle.push(candidate);

@@ -1,4 +1,4 @@
-import { type BatchOperation, type CommitHook, noCommitHook } from "../action/commit-hook.ts";
+import type { BatchOperation, CommitHook } from "../action/commit-hook.ts";
 import { type ActionContext, type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
@@ -11,19 +11,21 @@ import type { SessionLog } from "../kill/kill-store.ts";
 import type { KillSwitch } from "../kill/kill-switch.ts";
 import { type ReviewFlood, type RiskLimit, riskOf, taintsOf } from "./risk-meter.ts";
 import type { SessionCache } from "./session-cache.ts";
-import { type KnownTool, pastOf, type SessionEntry, ToolTable } from "./session-entry.ts";
-import { headKey } from "./session-head.ts";
+import { headKey, type KnownTool, type SessionEntry, ToolTable } from "./session-entry.ts";
 
 export interface SessionWatchObserver {
   /** Called when a session reaches the threshold while risk is in shadow mode. */
   wouldKill(): void;
   tainted(): void;
-  /** Reports the number of sessions in memory. */
-  watchedSessions(count: number): void;
 }
 
-interface SessionWatchOptions extends Omit<ParticipationOptions, "onWouldKill"> {
+interface SessionWatchOptions {
+  readonly cache: SessionCache;
   readonly log: SessionLog;
+  readonly clock: Clock;
+  readonly limit: RiskLimit;
+  readonly killSwitch: Pick<KillSwitch, "ref" | "isKilled" | "kill">;
+  readonly reviews: Pick<ReviewFlood, "count">;
   readonly observer: SessionWatchObserver;
 }
 
@@ -38,27 +40,29 @@ export class SessionWatch implements Participant {
   readonly name = "session";
   readonly #options: SessionWatchOptions;
   readonly #cache: SessionCache;
-  readonly #shared: ParticipationOptions;
   readonly #tools = new ToolTable();
 
   constructor(options: SessionWatchOptions) {
     this.#options = options;
     this.#cache = options.cache;
-    this.#shared = { ...options, onWouldKill: () => options.observer.wouldKill() };
   }
 
   describe(action: ActionEnvelope): ActionContext {
-    return this.#contextOf(action, this.#entryOf(action), this.#tools.find(action));
+    const { context, finish } = this.begin(action);
+    finish();
+    return context;
   }
 
   /** Counts the action as one that its session is attempting, until it is committed or finished. */
   begin(attempted: ActionEnvelope): SessionParticipation {
-    const entry = this.#entryOf(attempted);
-    const tool = this.#tools.find(attempted);
-    const context = this.#contextOf(attempted, entry, tool);
-    const participation = new SessionParticipation(this.#shared, entry, tool, context);
-    this.#options.observer.watchedSessions(this.#cache.size);
-    return participation;
+    const { tenant, session, principal, protocol, phase } = attempted;
+    const entry = this.#cache.open(tenant, session.id, principal.id);
+    const known = this.#tools.find(attempted);
+    const state = { session_state: entry.state(known, this.#options.clock()), history: entry.history };
+    // Model requests reach no host or path themselves, and listed tools have no arguments.
+    const hasFacts = protocol !== "model" && phase !== "list";
+    const context = hasFacts ? { facts: findActionFacts(attempted.arguments), ...state } : state;
+    return joinSession(this.#options, entry, known, context);
   }
 
   /** Returns true where the session has attempted anything, or is about to. */
@@ -75,7 +79,7 @@ export class SessionWatch implements Participant {
     const names = taintsOf(action, evaluation);
     if (names.length === 0) return;
     const { tenant, session, id } = action;
-    const entry = this.#entryOf(action);
+    const entry = this.#cache.open(tenant, session.id, action.principal.id);
     checkRoom(entry, action, names);
     const known = this.#tools.find(action);
     const isNew = entry.taint(names, action, known, this.#options.clock());
@@ -91,13 +95,15 @@ export class SessionWatch implements Participant {
    * Adds the risk of an output evaluation to the session, before that is recorded. Where the sum reaches the limit, the
    * session is stopped when this returns.
    */
-  applyOutputVerdict(action: ActionEnvelope, evaluation: Evaluation): CommitHook {
-    if (isStopped(this.#shared, evaluation)) return noCommitHook;
-    const entry = this.#entryOf(action);
-    if (!raiseRisk(this.#shared, entry, action, evaluation)) return noCommitHook;
+  applyOutputVerdict(action: ActionEnvelope, evaluation: Evaluation): CommitHook | undefined {
+    const { tenant, session, principal } = action;
+    const entry = this.#cache.open(tenant, session.id, principal.id);
+    const points = riskOf(evaluation, this.#options.killSwitch.ref);
+    if (points === 0) return undefined;
+    raiseRisk(this.#options, entry, action, points);
     entry.pins++;
     return {
-      operations: () => [this.#cache.put(action.tenant, action.session.id, entry)],
+      operations: () => [this.#cache.put(tenant, session.id, entry)],
       end: () => {
         entry.pins--;
       },
@@ -130,9 +136,9 @@ export class SessionWatch implements Participant {
   }
 
   /** Clears the risk of a released session: otherwise the next finding would stop it again. */
-  release(tenant: string, { scope, subject }: KillTarget): CommitHook {
+  release(tenant: string, { scope, subject }: KillTarget): CommitHook | undefined {
     const entry = scope === "session" ? this.#find(tenant, subject) : undefined;
-    if (entry === undefined || entry === "damaged") return noCommitHook;
+    if (entry === undefined || entry === "damaged") return undefined;
     entry.pins++;
     return {
       operations: () => {
@@ -172,97 +178,70 @@ export class SessionWatch implements Participant {
       entry.pins--;
     }
   }
-
-  #entryOf({ tenant, session, principal }: ActionEnvelope): SessionEntry {
-    return this.#cache.open(tenant, session.id, principal.id);
-  }
-
-  #contextOf(
-    { protocol, phase, arguments: args }: ActionEnvelope,
-    entry: SessionEntry,
-    tool: KnownTool,
-  ): ActionContext {
-    const state = entry.state(tool, this.#options.clock());
-    const context = { session_state: state, history: entry.history };
-    // Model requests reach no host or path themselves, and listed tools have no arguments.
-    return protocol === "model" || phase === "list" ? context : { facts: findActionFacts(args), ...context };
-  }
 }
 
-interface ParticipationOptions extends RiskOptions {
-  readonly cache: SessionCache;
-  readonly reviews: Pick<ReviewFlood, "count">;
-}
-
-/** One action during its evaluation, which counts it as attempted by its session. */
-export class SessionParticipation implements Participation {
+/** One action while it is decided, counted as attempted by its session. */
+export interface SessionParticipation extends Participation {
   readonly context: ActionContext;
-  readonly #options: ParticipationOptions;
-  readonly #entry: SessionEntry;
-  readonly #tool: KnownTool;
-  #pending: PendingDecision | undefined;
-  #taints: readonly string[];
-  #isJudged: boolean;
-  #isChanged: boolean;
-
-  constructor(options: ParticipationOptions, entry: SessionEntry, tool: KnownTool, context: ActionContext) {
-    this.context = context;
-    this.#options = options;
-    this.#entry = entry;
-    this.#tool = tool;
-    this.#taints = [];
-    this.#isJudged = true;
-    this.#isChanged = false;
-    entry.pins++;
-    entry.judged++;
-  }
-
   /**
    * Adds the risk of the evaluation to the session. Where the sum reaches the limit, or there are too many reviews, the
-   * session is stopped when this returns. A repeated request and a used approval add no risk, because a person reviews them;
-   * nor do actions of a stopped session. Throws TAINT_LIMIT where the session has no room for the taints.
+   * session is stopped when this returns. A repeated request and a used approval add no risk, because a person reviews
+   * them; nor do actions of a stopped session. Throws TAINT_LIMIT where the session has no room for the taints.
    */
-  applyVerdict(pending: PendingDecision): void {
-    const { action, evaluation, review } = pending;
-    this.#pending = pending;
-    this.#taints = taintsOf(action, evaluation);
-    if (this.#taints.length > 0) checkRoom(this.#entry, action, this.#taints);
-    const isNewReview = review?.kind === "held" && review.isNew;
-    if ((review !== null && !isNewReview) || isStopped(this.#options, evaluation)) return;
-    if (isNewReview) this.#countReview(action);
-    if (raiseRisk(this.#options, this.#entry, action, evaluation)) this.#isChanged = true;
-  }
-
+  applyVerdict(pending: PendingDecision): void;
   /** Adds the action to the history of its session, and returns the writes of the session. */
-  operations(isDispatched: boolean): readonly BatchOperation[] {
-    if (this.#pending === undefined) throw new TypeError("operations: expected the verdict to be applied first");
-    const { action, evaluation } = this.#pending;
-    // Lists over all upstreams are not part of the history.
-    if (action.target !== everyUpstream) {
-      const at = this.#options.clock();
-      this.#endJudging();
-      this.#entry.remember(this.#tool, pastOf(action, this.#tool, evaluation.decision, isDispatched, at));
-      if (isDispatched && this.#taints.length > 0) this.#entry.taint(this.#taints, action, this.#tool, at);
-      this.#isChanged = true;
-    }
-    return this.#isChanged ? [this.#options.cache.put(action.tenant, action.session.id, this.#entry)] : [];
-  }
+  operations(isDispatched: boolean): readonly BatchOperation[];
+  finish(): void;
+}
 
-  finish(): void {
-    this.#endJudging();
-    this.#entry.pins--;
-  }
-
-  #endJudging(): void {
-    if (this.#isJudged) this.#entry.judged--;
-    this.#isJudged = false;
-  }
-
-  #countReview({ tenant, session }: ActionEnvelope): void {
-    this.#entry.countReview();
-    this.#isChanged = true;
-    this.#options.reviews.count(tenant, session.id);
-  }
+function joinSession(
+  options: SessionWatchOptions,
+  entry: SessionEntry,
+  known: KnownTool,
+  context: ActionContext,
+): SessionParticipation {
+  let judged: PendingDecision | undefined;
+  let taints: readonly string[] = [];
+  let isChanged = false;
+  let isCounted = true;
+  entry.pins++;
+  entry.judged++;
+  return {
+    context,
+    applyVerdict: (pending) => {
+      const { action, evaluation, review } = pending;
+      judged = pending;
+      taints = taintsOf(action, evaluation);
+      if (taints.length > 0) checkRoom(entry, action, taints);
+      const isNewReview = review?.kind === "held" && review.isNew;
+      if (review !== null && !isNewReview) return;
+      const points = riskOf(evaluation, options.killSwitch.ref);
+      isChanged ||= isNewReview || points > 0;
+      if (isNewReview) {
+        entry.countReview();
+        options.reviews.count(action.tenant, action.session.id);
+      }
+      if (points > 0) raiseRisk(options, entry, action, points);
+    },
+    operations: (isDispatched) => {
+      if (judged === undefined) throw new TypeError("operations: expected the verdict to be applied first");
+      const { action, evaluation } = judged;
+      // Lists over all upstreams are not part of the history.
+      if (action.target !== everyUpstream) {
+        const at = options.clock();
+        entry.judged--;
+        isCounted = false;
+        entry.remember(action, known, evaluation.decision, isDispatched, at);
+        if (isDispatched && taints.length > 0) entry.taint(taints, action, known, at);
+        isChanged = true;
+      }
+      return isChanged ? [options.cache.put(action.tenant, action.session.id, entry)] : [];
+    },
+    finish: () => {
+      if (isCounted) entry.judged--;
+      entry.pins--;
+    },
+  };
 }
 
 /** Throws TAINT_LIMIT where a session has no room for further taints. */
@@ -271,43 +250,22 @@ function checkRoom(entry: SessionEntry, { session }: ActionEnvelope, names: read
   throw new GatewayError("TAINT_LIMIT", `session \`${session.id}\`; an operator can reset it`);
 }
 
-interface RiskOptions {
-  readonly clock: Clock;
-  readonly limit: RiskLimit;
-  readonly killSwitch: Pick<KillSwitch, "ref" | "isKilled" | "kill">;
-  /** Called when a session reaches the threshold while risk is in shadow mode. */
-  readonly onWouldKill: () => void;
-}
-
-/** Returns whether the kill switch blocked the action: actions of a stopped session add no risk. */
-function isStopped({ killSwitch }: RiskOptions, { verdicts }: Evaluation): boolean {
-  for (const { policy, decision } of verdicts) if (policy === killSwitch.ref) return decision === "block";
-  return false;
-}
-
-/**
- * Adds the points of an evaluation to the risk of the session. Where it reaches the threshold, the session is stopped when
- * this returns. Returns whether there were any points.
- */
-function raiseRisk(
-  options: RiskOptions,
-  { risk }: SessionEntry,
-  action: ActionEnvelope,
-  evaluation: Evaluation,
-): boolean {
-  const points = riskOf(evaluation);
-  if (points === 0) return false;
-  const { clock, limit, onWouldKill } = options;
+/** Adds points to the risk of the session. Where it reaches the threshold, the session is stopped when this returns. */
+function raiseRisk(options: SessionWatchOptions, { risk }: SessionEntry, action: ActionEnvelope, points: number): void {
+  const { clock, limit, observer } = options;
   const now = clock();
   const before = risk.score(now);
   const score = risk.add(points, now);
-  if (limit.killAt === 0 || score < limit.killAt) return true;
+  if (limit.killAt === 0 || score < limit.killAt) return;
   if (limit.mode === "enforce") killSession(options, action, score);
-  else if (before < limit.killAt) onWouldKill();
-  return true;
+  else if (before < limit.killAt) observer.wouldKill();
 }
 
-function killSession({ killSwitch, limit }: RiskOptions, { tenant, session }: ActionEnvelope, score: number): void {
+function killSession(
+  { killSwitch, limit }: SessionWatchOptions,
+  { tenant, session }: ActionEnvelope,
+  score: number,
+): void {
   // Concurrent actions may each reach it.
   const target = { scope: "session", subject: session.id } as const;
   if (killSwitch.isKilled(tenant, target)) return;

@@ -89,15 +89,14 @@ class TicketParticipation implements Participation {
     if (isNeeded) this.#needed = this.#ticket.id;
   }
 
-  /** Throws TICKET_STATE where the ticket that lifted a rule has become invalid since the evaluation. */
-  check(): void {
-    if (this.#needed === undefined) return;
-    const standing = this.#verifier.standing(this.#attempted, this.#needed);
+  /**
+   * Returns the use that the decision spends; undefined where it spends none. Throws TICKET_STATE where the ticket that
+   * lifted a rule has become invalid since the evaluation.
+   */
+  check(action: ActionEnvelope, dispatched: boolean): TicketUse | undefined {
+    if (this.#needed === undefined) return undefined;
+    const standing = this.#verifier.standing(action, this.#needed);
     if (standing !== "valid") throw new GatewayError("TICKET_STATE", `\`${standing}\``, { data: { standing } });
-  }
-
-  /** Returns the use that the decision spends; undefined where it spends none. */
-  ticketUse(dispatched: boolean): TicketUse | undefined {
     const entry = dispatched ? this.#entry() : undefined;
     return entry && { use: entry.uses + 1, of: entry.claims.max_uses };
   }

@@ -93,7 +93,6 @@ export class SessionWorld {
       visit.applyVerdict(pendingOf(action, evaluation, evaluation.decision === "review" ? newReview : null));
       await this.ledger.recordDecision(action, evaluation, undefined, {
         check: () => this.killSwitch.check(action),
-        use: () => undefined,
         operations: (dispatched) => visit.operations(dispatched),
       });
       return visit;

@@ -107,14 +107,13 @@ export class TicketDeskWorld {
    * Takes an action to its decision as the road does, once: a rule that asks for a ticket is lifted where it is valid.
    * `guard` is what the decision passes instead of the ticket's own check.
    */
-  async decide(attempted: ActionEnvelope, guard?: () => void): Promise<boolean> {
+  async decide(attempted: ActionEnvelope, guard?: () => undefined): Promise<boolean> {
     const visit = this.tickets.verifier.begin(attempted);
     const action = seenBy(attempted, visit);
     const isLifted = action.ticket?.standing === "valid";
     const evaluation = isLifted ? liftedEvaluation(action) : makeEvaluation(action, "block");
     const commitHook: DecisionCommitHook = {
-      check: guard ?? (() => visit.check?.()),
-      use: (dispatched) => visit.ticketUse?.(dispatched),
+      check: guard ?? ((dispatched) => visit.check?.(action, dispatched)),
       operations: (dispatched) => visit.operations?.(dispatched) ?? [],
     };
     try {

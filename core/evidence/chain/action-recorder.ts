@@ -43,7 +43,7 @@ export class ActionRecorder {
     checkSubject(action, evaluation);
     const chain = await chains.open(tenant);
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
-    if (evaluation.decision !== "block") commitHook?.check();
+    const use = evaluation.decision === "block" ? undefined : commitHook?.check(dispatched);
     if (dispatched) open.checkRoom(tenant, id);
     writer.admit("bounded");
     const hidden = hider.hide(action.tool, action.arguments);
@@ -51,7 +51,6 @@ export class ActionRecorder {
       fingerprint: chain.wrapping.commitFingerprint(fingerprint(action)),
       argumentsDigest: hidden.digest,
     };
-    const use = commitHook?.use(dispatched);
     const content = decisionContent(this.#redactLabels(action), evaluation, commitments, step?.approval, use);
     const operationsAt = (at: number): BatchOperation[] => {
       const operations: BatchOperation[] = [];

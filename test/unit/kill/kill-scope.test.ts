@@ -115,14 +115,13 @@ for (const { target, covered, near, says } of rows) {
     });
 
     /** Decides about 99 actions that are covered while the kill comes. What stands dispatched, and behind the kill? */
-    async function race(check: (action: ActionEnvelope) => void): Promise<Raced> {
+    async function race(check: (action: ActionEnvelope) => undefined): Promise<Raced> {
       const actions = Array.from({ length: 100 }, (_, index) => againOf(covered[index % covered.length] ?? own));
       const decided = actions.map(async (action, index) => {
         for (let turn = 0; turn < index % 10; turn++) await new Promise(setImmediate);
         if (index === 55) return world.killSwitch.kill("acme", orderOf(target));
         await world.ledger.recordDecision(action, makeEvaluation(action), undefined, {
           check: () => check(action),
-          use: () => undefined,
           operations: () => [],
         });
       });

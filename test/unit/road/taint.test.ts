@@ -78,7 +78,7 @@ describe("a taint on its way to the disk", () => {
     });
     const limit = { killAt: 0, windowMs: 1, mode: "enforce" } as const;
     return new SessionWatch({
-      cache: new SessionCache({ store, limit, capacity: 100 }),
+      cache: new SessionCache({ store, limit, capacity: 100, observer: { watchedSessions: () => undefined } }),
       log: {
         recordEvent: async (...event) => {
           onReached();
@@ -90,7 +90,7 @@ describe("a taint on its way to the disk", () => {
       limit,
       killSwitch,
       reviews: { count: () => undefined },
-      observer: { wouldKill: () => undefined, tainted: () => undefined, watchedSessions: () => undefined },
+      observer: { wouldKill: () => undefined, tainted: () => undefined },
     });
   }
 

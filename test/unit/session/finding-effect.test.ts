@@ -1,13 +1,14 @@
 import { expect } from "chai";
 import type { Evaluation } from "../../../core/action/evaluation.ts";
-import type { Finding } from "../../../core/action/policy.ts";
+import type { Finding, PolicyRef } from "../../../core/action/policy.ts";
 import { riskOf, taintsOf } from "../../../core/session/risk-meter.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { findIn } from "../../support/session-world.ts";
 
 const action = newAction();
+const killSwitch: PolicyRef = { kind: "session", name: "kill-switch", version: "1", digest: "", signer: null };
 
-describe("riskOf(evaluation)", () => {
+describe("riskOf(evaluation, killSwitch)", () => {
   const cases: readonly (readonly [string, Partial<Finding>, number])[] = [
     ["a tenth of the risk of a rule that blocks", { decision: "block", risk: 70 }, 7],
     ["a tenth of the risk of a rule that asks for review", { decision: "review", risk: 45 }, 4.5],
@@ -19,13 +20,13 @@ describe("riskOf(evaluation)", () => {
   ];
 
   for (const [name, finding, points] of cases) {
-    it(`is ${name}`, () => expect(riskOf(findIn(action, finding))).to.equal(points));
+    it(`is ${name}`, () => expect(riskOf(findIn(action, finding), killSwitch)).to.equal(points));
   }
 
   it("sums up all findings of all policies, but for those in shadow mode", () => {
     const one = findIn(action, { decision: "block", session_risk: 5 }, { decision: "review", session_risk: 6 });
     const both: Evaluation = { ...one, verdicts: [...one.verdicts, ...one.verdicts], shadow: one.verdicts };
-    expect(riskOf(both)).to.equal(22);
+    expect(riskOf(both, killSwitch)).to.equal(22);
   });
 });
 

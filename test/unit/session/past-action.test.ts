@@ -1,18 +1,26 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import type { ActionFacts } from "../../../core/action/session-state.ts";
-import { pastOf, sizeOf, ToolTable } from "../../../core/session/session-entry.ts";
+import type { ActionFacts, PastAction } from "../../../core/action/session-state.ts";
+import { SessionEntry, ToolTable } from "../../../core/session/session-entry.ts";
 import { newAction } from "../../support/ledger-world.ts";
 
 const table = new ToolTable();
 
-function past(facts: Partial<ActionFacts>): ReturnType<typeof pastOf> {
+const limit = { killAt: 80, windowMs: 1, mode: "enforce" } as const;
+
+function remember(facts: Partial<ActionFacts>): SessionEntry {
   const action = newAction({ facts: { hosts: [], paths: [], more: false, ...facts } });
-  return pastOf(action, table.find(action), "allow", true, 7);
+  const entry = new SessionEntry("p", limit);
+  entry.remember(action, table.find(action), "allow", true, 7);
+  return entry;
 }
 
-describe("pastOf(action, tool, decision, dispatched, at)", () => {
+function past(facts: Partial<ActionFacts>): PastAction | undefined {
+  return remember(facts).history[0];
+}
+
+describe("SessionEntry.remember(action, tool, decision, dispatched, at)", () => {
   it("tells what the action was, and what became of it", () => {
     expect(past({ hosts: ["a.example"], paths: ["/etc/x"] })).to.deep.equal({
       at: 7,
@@ -34,8 +42,8 @@ describe("pastOf(action, tool, decision, dispatched, at)", () => {
       paths: ["/1", "/2", "/3", "/4"],
       hosts: ["/1", "/2", "/3", "/4"],
     });
-    const largest = past({ paths: Array(9).fill(long.slice(1)), hosts: Array(9).fill(long.slice(1)) });
-    expect(sizeOf(largest)).to.be.below(3_000);
+    const largest = remember({ paths: Array(9).fill(long.slice(1)), hosts: Array(9).fill(long.slice(1)) });
+    expect(largest.historySize).to.be.below(3_000);
   });
 
   it("keeps nothing of the text that a path was cut out of", () => {

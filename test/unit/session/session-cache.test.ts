@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import type { RiskLimit } from "../../../core/session/risk-meter.ts";
 import { SessionCache } from "../../../core/session/session-cache.ts";
-import { pastOf, type SessionEntry, ToolTable } from "../../../core/session/session-entry.ts";
-import { headKey } from "../../../core/session/session-head.ts";
+import { headKey, type SessionEntry, ToolTable } from "../../../core/session/session-entry.ts";
 import { LedgerWorld, newAction } from "../../support/ledger-world.ts";
 
 const limit: RiskLimit = { killAt: 80, windowMs: 1_800_000, mode: "enforce" };
+const observer = { watchedSessions: () => undefined };
 
 describe("SessionCache", () => {
   let world: LedgerWorld;
@@ -13,7 +13,7 @@ describe("SessionCache", () => {
 
   beforeEach(async () => {
     world = await LedgerWorld.create();
-    cache = new SessionCache({ store: await world.openStore(), limit, capacity: 3 });
+    cache = new SessionCache({ store: await world.openStore(), limit, capacity: 3, observer });
   });
 
   afterEach(() => world.remove());
@@ -49,7 +49,7 @@ describe("SessionCache", () => {
   });
 
   it("folds sessions early where their histories are large", async () => {
-    const large = new SessionCache({ store: world.store, limit, capacity: 20 });
+    const large = new SessionCache({ store: world.store, limit, capacity: 20, observer });
     for (let session = 0; session < 20; session++) {
       const entry = large.open("acme", `s${session}`, "p");
       for (let n = 0; n < 32; n++) remember(entry);
@@ -97,6 +97,5 @@ const table = new ToolTable();
 function remember(entry: SessionEntry): void {
   const long = Array.from({ length: 4 }, (_, n) => `/${n}${"x".repeat(200)}`);
   const action = newAction({ facts: { hosts: long, paths: long, more: false } });
-  const tool = table.find(action);
-  entry.remember(tool, pastOf(action, tool, "allow", true, 1));
+  entry.remember(action, table.find(action), "allow", true, 1);
 }

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { withOutput } from "../../../core/action/envelope.ts";
-import { headKey } from "../../../core/session/session-head.ts";
+import { headKey } from "../../../core/session/session-entry.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
 import { findIn, SessionWorld } from "../../support/session-world.ts";
 

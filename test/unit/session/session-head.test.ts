@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
-import { headKey, headPrefix, readHead, type SessionHead, sessionOfHead } from "../../../core/session/session-head.ts";
+import { headKey, headRange, readHead, type SessionHead, sessionOfHead } from "../../../core/session/session-entry.ts";
 
 const head: SessionHead = {
   principal: "principal-v1-a",
@@ -40,10 +40,11 @@ describe("readHead(session, text)", () => {
 });
 
 describe("headKey(tenant, session)", () => {
-  it("lies below the prefix of its tenant, and names its session", () => {
+  it("lies in the range of its tenant, and names its session", () => {
+    const { gte, lt } = headRange("acme/x");
     for (const session of ["s", "a/b", "ü%", "s "]) {
       const key = headKey("acme/x", session);
-      expect(key.startsWith(headPrefix("acme/x"))).to.equal(true);
+      expect(key > gte && key < lt).to.equal(true);
       expect(sessionOfHead(key)).to.equal(session);
     }
   });

@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import type { SessionState } from "../../../core/action/session-state.ts";
-import { headKey, headPrefix } from "../../../core/session/session-head.ts";
-import { rangeOf } from "../../../core/store/key-range.ts";
+import { headKey, headRange } from "../../../core/session/session-entry.ts";
 import { newAction } from "../../support/ledger-world.ts";
 import { dayMs, findIn, SessionWorld } from "../../support/session-world.ts";
 
@@ -30,7 +29,7 @@ describe("SessionSweep", () => {
   }
 
   async function kept(): Promise<readonly string[]> {
-    return world.evidence.store.keys(rangeOf(headPrefix("acme"))).all();
+    return world.evidence.store.keys(headRange("acme")).all();
   }
 
   it("forgets a session that is silent for longer than it was told, and not one a moment sooner", async () => {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type ActionEnvelope, everyUpstream, freezeAction, withOutput } from "../../../core/action/envelope.ts";
 import type { Evaluation } from "../../../core/action/evaluation.ts";
 import type { SessionState } from "../../../core/action/session-state.ts";
-import { headKey } from "../../../core/session/session-head.ts";
+import { headKey } from "../../../core/session/session-entry.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
 import { pendingOf } from "../../support/road-world.ts";
 import { findIn, heldAgain, type SessionSettings, SessionWorld } from "../../support/session-world.ts";
@@ -182,7 +182,7 @@ describe("SessionWatch", () => {
       await world.decide(action);
       const hook = world.watch.applyOutputVerdict(action, findIn(action, risky));
       await world.ledger.recordOutcome(action, { status: "success", output: {} }, undefined, hook);
-      hook.end();
+      hook?.end();
       expect(seen().risk).to.equal(30);
       await world.restart();
       expect(seen().risk).to.equal(30);
@@ -191,9 +191,9 @@ describe("SessionWatch", () => {
     it("stops the session with an answer that is too much", async () => {
       await start({ risk: { killAt: 30 } });
       const action = newAction();
-      world.watch.applyOutputVerdict(action, findIn(action, { decision: "allow", session_risk: 29 })).end();
+      world.watch.applyOutputVerdict(action, findIn(action, { decision: "allow", session_risk: 29 }))?.end();
       expect(world.killed).to.deep.equal([]);
-      world.watch.applyOutputVerdict(action, findIn(action, { decision: "allow", session_risk: 1 })).end();
+      world.watch.applyOutputVerdict(action, findIn(action, { decision: "allow", session_risk: 1 }))?.end();
       expect(world.killed).to.deep.equal([[session.id, "risk"]]);
     });
 

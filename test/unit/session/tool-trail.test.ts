@@ -1,25 +1,33 @@
 import { expect } from "chai";
-import { ToolTable, ToolTrail } from "../../../core/session/session-entry.ts";
+import { SessionEntry, ToolTable } from "../../../core/session/session-entry.ts";
+import { newAction } from "../../support/ledger-world.ts";
 
 const table = new ToolTable();
 const named = (n: number): ReturnType<ToolTable["find"]> => table.find({ tool: `tool-${n}`, target: "files" });
 
-describe("ToolTrail", () => {
+const limit = { killAt: 80, windowMs: 1, mode: "enforce" } as const;
+
+function use(entry: SessionEntry, n: number): void {
+  entry.remember(newAction(), named(n), "allow", true, 1);
+}
+
+describe("the tools of a SessionEntry", () => {
   it("knows the last 128 tools, the one used last longest, and counts those that were new", () => {
-    const trail = new ToolTrail();
-    for (let n = 0; n < 128; n++) trail.add(named(n));
-    trail.add(named(0));
-    trail.add(named(128));
-    expect([trail.has(named(0)), trail.has(named(1)), trail.has(named(128))]).to.deep.equal([true, false, true]);
-    expect([trail.count, trail.digests.length]).to.deep.equal([129, 128]);
+    const entry = new SessionEntry("p", limit);
+    for (let n = 0; n < 128; n++) use(entry, n);
+    use(entry, 0);
+    use(entry, 128);
+    expect([0, 1, 128].map((n) => entry.state(named(n), 1).new_tool)).to.deep.equal([false, true, false]);
+    expect([entry.state(named(0), 1).tools, entry.head().tools.length]).to.deep.equal([129, 128]);
   });
 
   it("goes on from what is kept of it", () => {
-    const trail = new ToolTrail();
-    for (let n = 0; n < 130; n++) trail.add(named(n));
-    const again = new ToolTrail(trail.digests, trail.count);
-    again.add(named(129));
-    expect([again.count, again.digests]).to.deep.equal([trail.count, trail.digests]);
+    const entry = new SessionEntry("p", limit);
+    for (let n = 0; n < 130; n++) use(entry, n);
+    const again = new SessionEntry("p", limit, entry.head());
+    use(again, 129);
+    const { tools, tool_count: count } = entry.head();
+    expect(again.head()).to.deep.include({ tools, tool_count: count });
   });
 });
 

@@ -14,7 +14,7 @@ describe("TicketVerifier", () => {
   }
 
   describe("when many actions are judged at once", () => {
-    async function race(guard?: () => void): Promise<readonly PromiseSettledResult<boolean>[]> {
+    async function race(guard?: () => undefined): Promise<readonly PromiseSettledResult<boolean>[]> {
       const { token } = await world.issue({ max_uses: 3 });
       return Promise.allSettled(Array.from({ length: 50 }, () => world.decide(world.present(token), guard)));
     }
