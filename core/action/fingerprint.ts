@@ -1,29 +1,18 @@
-import { canonicalJson, sha256Hex } from "./canonical-json.ts";
+import type { ApprovalScope } from "./approval.ts";
+import { canonicalJson, contentDigest } from "./canonical-json.ts";
 import type { ActionEnvelope } from "./envelope.ts";
 import type { Json } from "./json.ts";
 
 /**
- * The fingerprint that an approval is bound to: `sha256:<hex>` over the RFC 8785 bytes of
+ * The fingerprint that an approval of a scope is bound to: `sha256:<hex>` over the RFC 8785 bytes of
  * `["approval-fingerprint-v1", tenant, principal, session, task, protocol, tool, target, capability, arguments]`,
- * with a continuation appended where the action carries one.
+ * with a continuation appended where the action carries one. Of scope `task` the name is `approval-task-fingerprint-v1`, and
+ * the type of each string, number, boolean and null takes the place of its value: names and number of members stay bound.
  */
-export function fingerprint(action: ActionEnvelope): string {
-  return digestOf("approval-fingerprint-v1", action, action.arguments, action.continuation);
-}
-
-/**
- * The fingerprint that an approval of scope `task` is bound to: the same under the name `approval-task-fingerprint-v1`, with
- * the type of each string, number, boolean and null in place of its value. Names and number of members stay bound.
- */
-export function taskFingerprint(action: ActionEnvelope): string {
+export function fingerprint(action: ActionEnvelope, scope: ApprovalScope = "exact"): string {
   const { arguments: args, continuation } = action;
-  const shape = continuation === undefined ? undefined : shapeOf(continuation);
-  return digestOf("approval-task-fingerprint-v1", action, shapeOf(args), shape);
-}
-
-function digestOf(name: string, action: ActionEnvelope, args: Json, continuation: Json | undefined): string {
   const bound: Json[] = [
-    name,
+    scope === "exact" ? "approval-fingerprint-v1" : "approval-task-fingerprint-v1",
     action.tenant,
     action.principal.id,
     action.session.id,
@@ -32,10 +21,10 @@ function digestOf(name: string, action: ActionEnvelope, args: Json, continuation
     action.tool,
     action.target,
     action.capability,
-    args,
+    scope === "exact" ? args : shapeOf(args),
   ];
-  if (continuation !== undefined) bound.push(continuation);
-  return `sha256:${sha256Hex(canonicalJson(bound))}`;
+  if (continuation !== undefined) bound.push(scope === "exact" ? continuation : shapeOf(continuation));
+  return contentDigest(canonicalJson(bound));
 }
 
 function shapeOf(value: Json): Json {

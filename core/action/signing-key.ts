@@ -42,7 +42,7 @@ export class VerifyingKey {
   }
 
   verify(message: string | Uint8Array, signature: Uint8Array): boolean {
-    return verify(null, bytesOf(message), this.#key, signature);
+    return verify(null, Buffer.from(message), this.#key, signature);
   }
 }
 
@@ -80,12 +80,8 @@ export class SigningKey {
   }
 
   sign(message: string | Uint8Array): Buffer {
-    return sign(null, bytesOf(message), this.#key);
+    return sign(null, Buffer.from(message), this.#key);
   }
-}
-
-function bytesOf(message: string | Uint8Array): Uint8Array {
-  return typeof message === "string" ? Buffer.from(message) : message;
 }
 
 /** A public key of a kind that extensions may be signed with. */

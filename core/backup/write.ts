@@ -4,7 +4,7 @@ import { sha256Hex } from "../action/canonical-json.ts";
 import { VerifyingKey } from "../action/signing-key.ts";
 import type { Mark } from "../evidence/chain/high-water.ts";
 import type { EvidenceStore } from "../evidence/record/key-space.ts";
-import { isSignedBy, parseNote, signNote } from "../evidence/tree/checkpoint.ts";
+import { isSignedBy, noteSigner, parseNote, signNote } from "../evidence/tree/checkpoint.ts";
 import { CompactRange, leafHash } from "../evidence/tree/merkle.ts";
 import type { Installation } from "../evidence/witness/installation.ts";
 import { type BackupHeader, type BackupSeal, entryLine, headerLine, markLine, sealLine } from "./content.ts";
@@ -98,7 +98,7 @@ export class SealedLines {
 
 /** Seals lines with the key of the data folder they come from. */
 export function sealLines({ count, root }: SealedLines, { id, key }: Installation): BackupSeal {
-  const signed = signNote(noteText(id, count, root), [{ name: keyName(id, key.id), key }]);
+  const signed = signNote(noteText(id, count, root), [noteSigner(keyName(id, key.id), key)]);
   return { publicKey: key.public.text, note: signed };
 }
 

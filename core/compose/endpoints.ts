@@ -74,7 +74,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const road: Road = {
     participants: open.participants,
     policies: chain,
-    log: ledger,
+    log: ledger.actions,
     subscribers: [metrics, metrics.shadowLog, recent, live],
     newId,
   };

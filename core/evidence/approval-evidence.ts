@@ -2,7 +2,7 @@ import type { ApprovalState, RecordedApprovalState, RecordedApprovalStates } fro
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
-import { fingerprint, taskFingerprint } from "../action/fingerprint.ts";
+import { fingerprint } from "../action/fingerprint.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { ChainTable } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
@@ -54,7 +54,7 @@ export class ApprovalEvidence {
     const { wrapping } = await this.#parts.chains.open(action.tenant);
     return {
       exact: wrapping.commitFingerprint(fingerprint(action)),
-      task: wrapping.commitFingerprint(taskFingerprint(action)),
+      task: wrapping.commitFingerprint(fingerprint(action, "task")),
     };
   }
 

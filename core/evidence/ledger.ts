@@ -1,9 +1,8 @@
-import type { DurableDecision } from "../action/authorized-action.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import { type Clock, poolRandom, type Random } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
 import { ApprovalEvidence } from "./approval-evidence.ts";
-import { ActionRecorder, OpenDecisions } from "./chain/action-recorder.ts";
+import { ActionRecorder } from "./chain/action-recorder.ts";
 import { type ChainStatus, ChainTable } from "./chain/chain-table.ts";
 import type { CommitObserver } from "./chain/group-commit.ts";
 import { type HighWater, HighWaterFile, HighWaterMemory } from "./chain/high-water.ts";
@@ -38,14 +37,15 @@ const defaultQueueLimit = 10_000;
  * A tenant whose chain is not sound is refused alone.
  */
 export class Ledger {
+  /** Records the decisions and outcomes of actions. */
+  readonly actions: ActionRecorder;
+  /** The evidence of approvals, for the approval queue. */
+  readonly approvals: ApprovalEvidence;
   readonly #options: LedgerOptions;
   readonly #store: EvidenceStore;
   readonly #highWater: HighWater;
   readonly #chains: ChainTable;
-  readonly #open: OpenDecisions;
   readonly #writer: Writer;
-  readonly #actions: ActionRecorder;
-  readonly #approvals: ApprovalEvidence;
   readonly #erasure: Erasure;
   readonly #retention: Retention;
   readonly #recovery: Recovery;
@@ -57,20 +57,19 @@ export class Ledger {
     this.#store = store;
     this.#highWater = highWater;
     this.#chains = new ChainTable({ store, highWater, keys: options.keys, wrappingKeys: options.wrappingKeys, random });
-    this.#open = new OpenDecisions(limit);
     const stamp = { clock, random, configDigest, writer: { epoch, id: options.writerId } };
     const onFailure = (cause: unknown): void => this.#warnOf("evidence_write_failed", cause);
     const onRefused = (): void => this.#recovery.requestRepair();
     this.#writer = new Writer({ store, highWater, limit, holdsStore, observer, onFailure, onRefused }, stamp);
-    this.#actions = new ActionRecorder({
+    this.actions = new ActionRecorder({
       chains: this.#chains,
-      open: this.#open,
       writer: this.#writer,
+      limit,
       hider: new FieldHider(options.fieldPolicy, random),
       random,
       storeLabels: options.fieldPolicy.storeLabels,
     });
-    this.#approvals = new ApprovalEvidence({
+    this.approvals = new ApprovalEvidence({
       store,
       chains: this.#chains,
       markOf: (tenant) => highWater.marks.get(tenant),
@@ -83,7 +82,7 @@ export class Ledger {
     this.#recovery = new Recovery({
       store,
       chains: this.#chains,
-      open: this.#open,
+      actions: this.actions,
       writer: this.#writer,
       writerId: options.writerId,
       clock,
@@ -110,24 +109,6 @@ export class Ledger {
   }
 
   /**
-   * Records a decision; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
-   * consumes an approval (an outcome is then pending), and `not_dispatched` otherwise.
-   */
-  async recordDecision(...decided: Parameters<ActionRecorder["recordDecision"]>): Promise<DurableDecision> {
-    return this.#actions.recordDecision(...decided);
-  }
-
-  /** The evidence of approvals, for the approval queue. */
-  get approvals(): ApprovalEvidence {
-    return this.#approvals;
-  }
-
-  /** Records the outcome of a dispatched action, once; `judged` is the evaluation of its output. */
-  async recordOutcome(...settled: Parameters<ActionRecorder["recordOutcome"]>): Promise<void> {
-    await this.#actions.recordOutcome(...settled);
-  }
-
-  /**
    * Records an event that belongs to no action. `detail` holds integers only (TypeError) and no secret. `operations` are
    * the writes that commit with it. A function of them is called in the turn in which the event
    * gets its place in the chain.
@@ -140,9 +121,9 @@ export class Ledger {
   ): Promise<void> {
     checkIntegers(detail);
     const chain = await this.#chains.open(tenant);
-    this.#writer.admit("bounded");
+    this.#writer.commit.admit("bounded");
     const happening = typeof operations === "function" ? operations() : operations;
-    await this.#writer.appendEvent(chain, { kind, detail }, happening).durable;
+    await this.#writer.appendEvent(chain, { kind, detail }, happening);
   }
 
   /** Rotates a tenant's signing key and returns the new key's id. `asked` is recorded with it. See `rotateSigningKey`. */
@@ -195,12 +176,12 @@ export class Ledger {
 
   /** False from a failed write until a repair: no tenant can write meanwhile. */
   get writable(): boolean {
-    return !this.#writer.failed;
+    return !this.#writer.commit.failed;
   }
 
   /** The state and head of each tenant's chain. */
   status(): readonly ChainStatus[] {
-    return this.#chains.status(this.#writer.failed);
+    return this.#chains.status(this.#writer.commit.failed);
   }
 
   /** Refuses a tenant until a start finds its chain sound. */
@@ -223,7 +204,7 @@ export class Ledger {
   /** Accepts nothing more; resolves when accepted records are on disk and the marks are closed. The store stays open. */
   async close(): Promise<void> {
     await this.#chains.settled();
-    await this.#writer.close();
+    await this.#writer.commit.close();
     await this.#recovery.settled();
     await this.#highWater.close();
   }

@@ -59,8 +59,11 @@ async function act(ledger: Ledger, label: string, end: number, latencies: number
     const action = newAction({}, label);
     const evaluation = makeEvaluation(action);
     const start = performance.now();
-    await ledger.recordDecision(action, evaluation);
-    await ledger.recordOutcome(action, { status: "success", output: { content: [{ type: "text", text: "ok" }] } });
+    await ledger.actions.recordDecision(action, evaluation);
+    await ledger.actions.recordOutcome(action, {
+      status: "success",
+      output: { content: [{ type: "text", text: "ok" }] },
+    });
     latencies.push(performance.now() - start);
   }
 }

@@ -109,7 +109,7 @@ async function measureSessions(): Promise<void> {
 
 async function act(action: ActionEnvelope): Promise<void> {
   await world.decide(action);
-  await world.ledger.recordOutcome(action, { status: "success", output: {} });
+  await world.ledger.actions.recordOutcome(action, { status: "success", output: {} });
 }
 
 function print(line: string): void {

@@ -34,8 +34,11 @@ async function fill(): Promise<void> {
     const act = async (label: string): Promise<void> => {
       while (left-- > 0) {
         const action = newAction({}, label);
-        await ledger.recordDecision(action, makeEvaluation(action));
-        await ledger.recordOutcome(action, { status: "success", output: { content: [{ type: "text", text: "ok" }] } });
+        await ledger.actions.recordDecision(action, makeEvaluation(action));
+        await ledger.actions.recordOutcome(action, {
+          status: "success",
+          output: { content: [{ type: "text", text: "ok" }] },
+        });
       }
     };
     await Promise.all(Array.from({ length: writers }, (_, index) => act(`session-${index}`)));

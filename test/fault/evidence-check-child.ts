@@ -30,7 +30,7 @@ async function judge(
     if (firstBad !== undefined) return { end: "found", said: `${firstBad.reason} at ${firstBad.seq}` };
     const content = await readContent(world);
     const action = newAction();
-    await world.ledger.recordDecision(action, makeEvaluation(action));
+    await world.ledger.actions.recordDecision(action, makeEvaluation(action));
     return compare(content, expected);
   } catch (error) {
     if (error instanceof GatewayError) return { end: "refused", said: error.message };

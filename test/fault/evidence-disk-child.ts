@@ -41,7 +41,7 @@ await Promise.all(Array.from({ length: 20 }, () => act()));
 const before = acknowledged.length;
 await writeFile(control, fault);
 await Promise.all(Array.from({ length: 20 }, () => act()));
-const outcome = await ledger
+const outcome = await ledger.actions
   .recordOutcome(interrupted, { status: "success", output: null })
   .then(() => "recorded", codeOf);
 await act();
@@ -67,12 +67,13 @@ process.stdout.write(
 
 async function act(): Promise<void> {
   const action = newAction();
-  if (await decide(action)) await ledger.recordOutcome(action, { status: "success", output: null }).catch(codeOf);
+  if (await decide(action))
+    await ledger.actions.recordOutcome(action, { status: "success", output: null }).catch(codeOf);
 }
 
 async function decide(action: ReturnType<typeof newAction>): Promise<boolean> {
   try {
-    await ledger.recordDecision(action, makeEvaluation(action));
+    await ledger.actions.recordDecision(action, makeEvaluation(action));
     acknowledged.push(action.id);
     return true;
   } catch (error) {

@@ -33,9 +33,9 @@ await Promise.all(Array.from({ length: Number(agents) }, (_, index) => act(`agen
 async function act(label: string): Promise<never> {
   for (;;) {
     const action = newAction({}, label);
-    const { seq } = await ledger.recordDecision(action, makeEvaluation(action));
+    const { seq } = await ledger.actions.recordDecision(action, makeEvaluation(action));
     say(`decided ${action.id} ${seq}`);
-    await ledger.recordOutcome(action, { status: "success", output: { ok: true } });
+    await ledger.actions.recordOutcome(action, { status: "success", output: { ok: true } });
     say(`completed ${action.id}`);
   }
 }

@@ -97,11 +97,12 @@ export class ApprovalWorld {
     const pending = pendingOf(action, judged);
     let gated: GateResult;
     try {
-      gated = await authorize(this.ledger.ledger, [participation], pending);
+      gated = await authorize(this.ledger.ledger.actions, [participation], pending);
     } finally {
       participation.finish?.(pending.isCommitted);
     }
-    if (gated.permission !== null) await this.ledger.ledger.recordOutcome(action, { status: "success", output: {} });
+    if (gated.permission !== null)
+      await this.ledger.ledger.actions.recordOutcome(action, { status: "success", output: {} });
     return attempted(gated);
   }
 

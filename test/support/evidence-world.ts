@@ -9,7 +9,7 @@ import {
 } from "../../core/evidence/bundle/build.ts";
 import { genesisDetail, rotationDetail } from "../../core/evidence/key/key-history.ts";
 import { fieldCommitment, fieldsDigest } from "../../core/evidence/private/private-field.ts";
-import { signCheckpoint } from "../../core/evidence/tree/checkpoint.ts";
+import { checkpointSigner, signCheckpoint } from "../../core/evidence/tree/checkpoint.ts";
 import { consistencyPath, inclusionPath, type LeafRange, leafHash, rootOf } from "../../core/evidence/tree/merkle.ts";
 
 /** A record before it has a place; what a forger may change. */
@@ -225,7 +225,11 @@ export function checkpointOf(
 ): string {
   const last = chain[size - 1] as Placed;
   const time = String(last.record.time);
-  return signCheckpoint({ chain: chainId, size, root: rootAt(chain, 0, size), head: last.hash, time }, signers);
+  const checkpoint = { chain: chainId, size, root: rootAt(chain, 0, size), head: last.hash, time };
+  return signCheckpoint(
+    checkpoint,
+    signers.map((key) => checkpointSigner(chainId, key)),
+  );
 }
 
 /** The chain's keys at a size: the first up to the hand-over, the second from there on. */

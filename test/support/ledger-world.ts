@@ -146,8 +146,8 @@ export class LedgerWorld {
   /** Decides and completes one action. */
   async act(over: Partial<ActionEnvelope> = {}, label = "work"): Promise<ActionEnvelope> {
     const action = newAction(over, label);
-    await this.ledger.recordDecision(action, makeEvaluation(action));
-    await this.ledger.recordOutcome(action, { status: "success", output: { ok: true } });
+    await this.ledger.actions.recordDecision(action, makeEvaluation(action));
+    await this.ledger.actions.recordOutcome(action, { status: "success", output: { ok: true } });
     return action;
   }
 

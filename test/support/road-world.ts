@@ -30,7 +30,7 @@ export function roadOf(
   return {
     participants: [approvalParticipant(approvals.queue), ...others],
     policies,
-    log: ledger.ledger,
+    log: ledger.ledger.actions,
     subscribers: [],
     newId,
   };

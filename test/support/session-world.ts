@@ -91,7 +91,7 @@ export class SessionWorld {
     const visit = this.watch.begin(action);
     try {
       visit.applyVerdict(pendingOf(action, evaluation, evaluation.decision === "review" ? newReview : null));
-      await this.ledger.recordDecision(action, evaluation, undefined, {
+      await this.ledger.actions.recordDecision(action, evaluation, undefined, {
         check: () => this.killSwitch.check(action),
         operations: (dispatched) => visit.operations(dispatched),
       });

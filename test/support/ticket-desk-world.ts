@@ -120,7 +120,7 @@ export class TicketDeskWorld {
       await visit.applyVerdict?.(pendingOf(action, evaluation));
       // Policy takes its time: others are judged meanwhile.
       await new Promise(setImmediate);
-      await this.evidence.ledger.recordDecision(action, evaluation, undefined, commitHook);
+      await this.evidence.ledger.actions.recordDecision(action, evaluation, undefined, commitHook);
       return isLifted;
     } finally {
       visit.finish?.(true);

@@ -10,111 +10,18 @@ import { releaseHeld, sealHeld } from "../private/held-action.ts";
 import type { FieldHider } from "../private/private-field.ts";
 import { type EvidenceStore, openKey, openRange } from "../record/key-space.ts";
 import type { ChainTable, EvidenceChain } from "./chain-table.ts";
-import { type ActionCommitments, decisionContent, outcomeContent } from "./seal.ts";
+import { type ActionCommitments, decisionContent, outcomeContent, recordEvaluation } from "./seal.ts";
 import type { Writer } from "./writer.ts";
 
 interface ActionRecorderParts {
   readonly chains: ChainTable;
-  readonly open: OpenDecisions;
   readonly writer: Writer;
   readonly hider: FieldHider;
   readonly random: Random;
   /** False leaves the labels of sessions out of records. */
   readonly storeLabels: boolean;
-}
-
-/** Records the two steps of each action: the decision and the outcome. Their private values lie apart from the chain. */
-export class ActionRecorder {
-  readonly #parts: ActionRecorderParts;
-
-  constructor(parts: ActionRecorderParts) {
-    this.#parts = parts;
-  }
-
-  /** See `Ledger.recordDecision`. */
-  async recordDecision(
-    action: ActionEnvelope,
-    evaluation: Evaluation,
-    step?: ApprovalStep,
-    commitHook?: DecisionCommitHook,
-  ): Promise<DurableDecision> {
-    const { chains, open, writer, hider } = this.#parts;
-    const { id, tenant } = action;
-    checkSubject(action, evaluation);
-    const chain = await chains.open(tenant);
-    const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
-    const use = evaluation.decision === "block" ? undefined : commitHook?.check(dispatched);
-    if (dispatched) open.checkRoom(tenant, id);
-    writer.admit("bounded");
-    const hidden = hider.hide(action.tool, action.arguments);
-    const commitments = {
-      fingerprint: chain.wrapping.commitFingerprint(fingerprint(action)),
-      argumentsDigest: hidden.digest,
-    };
-    const content = decisionContent(this.#redactLabels(action), evaluation, commitments, step?.approval, use);
-    const operationsAt = (at: number): BatchOperation[] => {
-      const operations: BatchOperation[] = [];
-      if (dispatched) operations.push({ type: "put", key: openKey(tenant, id), value: String(at) });
-      if (step !== undefined) operations.push(...this.#approvalOperations(chain, at, step));
-      if (commitHook !== undefined) operations.push(...commitHook.operations(dispatched));
-      return operations;
-    };
-    const { seq, durable } = writer.appendAction(chain, content, { arguments: hidden.fields }, operationsAt);
-    if (dispatched) await open.registerPending(tenant, id, commitments, durable);
-    else await durable;
-    return { actionId: id, evaluationId: evaluation.id, seq };
-  }
-
-  /** See `Ledger.recordOutcome`. */
-  async recordOutcome(
-    action: ActionEnvelope,
-    outcome: Outcome,
-    judged?: Evaluation,
-    commitHook?: Pick<CommitHook, "operations">,
-  ): Promise<void> {
-    const { chains, open, writer, hider } = this.#parts;
-    const { id, tenant, tool } = action;
-    if (judged !== undefined) checkSubject(action, judged);
-    const chain = await chains.open(tenant);
-    // Claimed even if the outcome cannot be written now: the next repair or start then finds the decision abandoned.
-    const commitments = open.claimPending(tenant, id);
-    writer.admit("outcome");
-    let hidden: ReturnType<FieldHider["hide"]> | undefined;
-    if (outcome.status !== "unknown") {
-      // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
-      const isJudged = judged === undefined || judged.verdicts.every(({ error }) => error === undefined);
-      hidden = isJudged ? hider.hide(tool, outcome.output) : hider.withhold(outcome.output);
-    }
-    const content = outcomeContent(this.#redactLabels(action), outcome, judged, commitments, hidden?.digest);
-    const operationsAt = (): BatchOperation[] => [
-      { type: "del", key: openKey(tenant, id) },
-      ...(commitHook?.operations() ?? []),
-    ];
-    await writer.appendAction(chain, content, hidden && { output: hidden.fields }, operationsAt).durable;
-  }
-
-  /** The writes of an approval that commit with the decision `seq`. */
-  #approvalOperations(
-    { tenant, id, wrapping }: EvidenceChain,
-    seq: number,
-    { holds, releases, operations }: ApprovalStep,
-  ): BatchOperation[] {
-    const place = { tenant, chain: id, seq };
-    return [
-      ...operations(seq),
-      ...(holds === null ? [] : [sealHeld(wrapping, place, holds, this.#parts.random)]),
-      ...(releases === null ? [] : [releaseHeld(tenant, releases)]),
-    ];
-  }
-
-  #redactLabels(action: ActionEnvelope): ActionEnvelope {
-    const { id, transport } = action.session;
-    return this.#parts.storeLabels ? action : { ...action, session: { id, transport } };
-  }
-}
-
-function checkSubject(action: ActionEnvelope, evaluation: Evaluation): void {
-  if (evaluation.actionId !== action.id) throw new TypeError("evidence: the evaluation is of another action");
+  /** Dispatched decisions whose outcome may be pending, over all tenants. */
+  readonly limit: number;
 }
 
 /** A dispatched decision in the store whose outcome no process will record. */
@@ -123,51 +30,97 @@ export interface Abandoned {
   readonly seq: number;
 }
 
-/**
- * The dispatched decisions of this process whose outcome is pending: at most `limit` over all tenants.
- * The store keeps the same set (`openKey`), and exceeds this one exactly by the abandoned decisions.
- */
-export class OpenDecisions {
-  readonly #limit: number;
+/** Records the two steps of each action: the decision and the outcome. Their private values lie apart from the chain. */
+export class ActionRecorder {
+  readonly #parts: ActionRecorderParts;
+  /**
+   * The dispatched decisions of this process whose outcome is pending, by their key in the store. The store keeps the same
+   * set, and exceeds this one exactly by the abandoned decisions.
+   */
   readonly #pending = new Map<string, ActionCommitments>();
 
-  constructor(limit: number) {
-    this.#limit = limit;
+  constructor(parts: ActionRecorderParts) {
+    this.#parts = parts;
   }
 
-  /** Throws EVIDENCE_UNAVAILABLE when one more would be too many, TypeError when the action is open already. */
-  checkRoom(tenant: string, actionId: string): void {
-    if (this.#pending.has(openKey(tenant, actionId))) {
-      throw new TypeError("evidence: the action's decision is already open");
-    }
-    if (this.#pending.size < this.#limit) return;
-    throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${this.#limit} actions wait for their outcome`);
-  }
-
-  /** Registers a decision as soon as it is sealed; removes it, and rejects, where it did not become durable. */
-  async registerPending(
-    tenant: string,
-    actionId: string,
-    commitments: ActionCommitments,
-    durable: Promise<void>,
-  ): Promise<void> {
-    const key = openKey(tenant, actionId);
-    this.#pending.set(key, commitments);
+  /**
+   * Records a decision; call before anything is dispatched. The effect is `dispatched` for `allow` and where `step`
+   * consumes an approval (an outcome is then pending), and `not_dispatched` otherwise.
+   */
+  async recordDecision(
+    action: ActionEnvelope,
+    evaluation: Evaluation,
+    step?: ApprovalStep,
+    commitHook?: DecisionCommitHook,
+  ): Promise<DurableDecision> {
+    const { chains, writer, hider, random, storeLabels } = this.#parts;
+    if (evaluation.actionId !== action.id) throw otherAction();
+    const chain = await chains.open(action.tenant);
+    const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
+    const pendingKey = openKey(action.tenant, action.id);
+    const use = evaluation.decision === "block" ? undefined : commitHook?.check(dispatched);
+    if (dispatched) this.#checkRoom(pendingKey);
+    writer.commit.admit("bounded");
+    const hidden = hider.hide(action.tool, action.arguments);
+    const commitments = {
+      fingerprint: chain.wrapping.commitFingerprint(fingerprint(action)),
+      argumentsDigest: hidden.digest,
+    };
+    const recorded = storeLabels ? action : withoutLabel(action);
+    const sealed = writer.sealAction(chain, decisionContent(recorded, evaluation, commitments, step?.approval, use));
+    const { seq } = sealed.record;
+    const operations: BatchOperation[] = [];
+    if (dispatched) operations.push({ type: "put", key: pendingKey, value: String(seq) });
+    if (step !== undefined) operations.push(...approvalOperations(chain, seq, step, random));
+    if (commitHook !== undefined) operations.push(...commitHook.operations(dispatched));
+    const durable = writer.appendAction(chain, sealed, operations, { arguments: hidden.fields });
+    if (dispatched) this.#pending.set(pendingKey, commitments);
     try {
       await durable;
     } catch (error) {
-      this.#pending.delete(key);
+      if (dispatched) this.#pending.delete(pendingKey);
       throw error;
     }
+    return { actionId: action.id, evaluationId: evaluation.id, seq };
   }
 
-  /** Removes an open decision and returns its commitments. Throws TypeError without one: each has exactly one outcome. */
-  claimPending(tenant: string, actionId: string): ActionCommitments {
-    const key = openKey(tenant, actionId);
-    const commitments = this.#pending.get(key);
+  /**
+   * Records the outcome of a dispatched action; `judged` is the evaluation of its output. Throws TypeError where no decision
+   * is open: each has exactly one outcome.
+   */
+  async recordOutcome(
+    action: ActionEnvelope,
+    outcome: Outcome,
+    judged?: Evaluation,
+    commitHook?: Pick<CommitHook, "operations">,
+  ): Promise<void> {
+    const { chains, writer, hider, storeLabels } = this.#parts;
+    if (judged !== undefined && judged.actionId !== action.id) throw otherAction();
+    const chain = await chains.open(action.tenant);
+    const pendingKey = openKey(action.tenant, action.id);
+    const commitments = this.#pending.get(pendingKey);
     if (commitments === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
-    this.#pending.delete(key);
-    return commitments;
+    // Closed even if the outcome cannot be written now: the next repair or start then finds the decision abandoned.
+    this.#pending.delete(pendingKey);
+    writer.commit.admit("outcome");
+    const evaluation = judged && recordEvaluation(judged);
+    // A policy that failed may be the one that would have redacted: nothing is kept of an output that it saw.
+    const isKept = evaluation === undefined || evaluation.errors.length === 0;
+    const hidden = outcome.status === "unknown" ? undefined : hider.hide(action.tool, outcome.output, isKept);
+    const recorded = storeLabels ? action : withoutLabel(action);
+    const content = outcomeContent(recorded, outcome, evaluation, commitments, hidden?.digest);
+    const sealed = writer.sealAction(chain, content);
+    const operations: BatchOperation[] = [{ type: "del", key: pendingKey }];
+    if (commitHook !== undefined) operations.push(...commitHook.operations());
+    await writer.appendAction(chain, sealed, operations, hidden && { output: hidden.fields });
+  }
+
+  /** Throws EVIDENCE_UNAVAILABLE when one more pending outcome would be too many, TypeError when the action is open already. */
+  #checkRoom(pendingKey: string): void {
+    if (this.#pending.has(pendingKey)) throw new TypeError("evidence: the action's decision is already open");
+    const { limit } = this.#parts;
+    if (this.#pending.size < limit) return;
+    throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${limit} actions wait for their outcome`);
   }
 
   /** Lists what is open in the store and not pending here. Call while nothing is appended. */
@@ -180,4 +133,28 @@ export class OpenDecisions {
     }
     return found;
   }
+}
+
+/** The writes of an approval that commit with the decision `seq`. */
+function approvalOperations(
+  { tenant, id, wrapping }: EvidenceChain,
+  seq: number,
+  { holds, releases, operations }: ApprovalStep,
+  random: Random,
+): BatchOperation[] {
+  const place = { tenant, chain: id, seq };
+  return [
+    ...operations(seq),
+    ...(holds === null ? [] : [sealHeld(wrapping, place, holds, random)]),
+    ...(releases === null ? [] : [releaseHeld(tenant, releases)]),
+  ];
+}
+
+function withoutLabel(action: ActionEnvelope): ActionEnvelope {
+  const { id, transport } = action.session;
+  return { ...action, session: { id, transport } };
+}
+
+function otherAction(): TypeError {
+  return new TypeError("evidence: the evaluation is of another action");
 }

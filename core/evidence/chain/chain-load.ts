@@ -1,12 +1,17 @@
-import type { SigningKey } from "../../action/signing-key.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import { type KeyHistory, readKeyHistory } from "../key/key-history.ts";
 import type { WrappingKey, WrappingKeyStore } from "../key/wrapping-key.ts";
 import { opensNewest } from "../private/private-field.ts";
 import { checkpointKey, type EvidenceStore, recordKey, recordRange, seqIn } from "../record/key-space.ts";
 import { isChainFault } from "../record/reason.ts";
-import { isCheckpointSignedBy, parseCheckpoint, type SignedCheckpoint } from "../tree/checkpoint.ts";
-import { TileTree } from "../tree/tile.ts";
+import {
+  checkpointSigner,
+  isCheckpointSignedBy,
+  type NoteSigner,
+  parseCheckpoint,
+  type SignedCheckpoint,
+} from "../tree/checkpoint.ts";
+import { TileTree } from "../tree/merkle.ts";
 import { TileReader } from "../tree/tile-reader.ts";
 import { type ChainHead, ChainWalk } from "./chain-walk.ts";
 import type { Mark } from "./high-water.ts";
@@ -26,7 +31,7 @@ interface ChainSource {
 interface LoadedChain {
   readonly head: ChainHead;
   readonly tree: TileTree;
-  readonly key: SigningKey;
+  readonly signer: NoteSigner;
   readonly wrapping: WrappingKey;
 }
 
@@ -75,9 +80,9 @@ async function loadMarked(store: EvidenceStore, tenant: string, mark: Mark): Pro
 }
 
 /** Creates the keys of a chain that holds nothing yet: a process that ended early may have created one of them. */
-async function openKeys(source: ChainSource, chain: string): Promise<Pick<LoadedChain, "key" | "wrapping">> {
+async function openKeys(source: ChainSource, chain: string): Promise<Pick<LoadedChain, "signer" | "wrapping">> {
   const wrapping = (await source.wrappingKeys.find(chain)) ?? (await source.wrappingKeys.create(chain));
-  return { key: await source.keys.create(), wrapping };
+  return { signer: checkpointSigner(chain, await source.keys.create()), wrapping };
 }
 
 async function loadWrappingKey(source: ChainSource, tenant: string, chain: string): Promise<WrappingKey | string> {
@@ -115,17 +120,18 @@ export async function loadAttested(
   store: EvidenceStore,
   keys: KeyStore,
   end: ChainEnd,
-): Promise<{ readonly tree: TileTree; readonly key: SigningKey } | string> {
+): Promise<{ readonly tree: TileTree; readonly signer: NoteSigner } | string> {
   const history = await readKeyHistory(store, end.tenant, end.chain);
   if (typeof history === "string") return history;
   const checkpoint = parseCheckpoint((await store.get(checkpointKey(end.tenant))) ?? "");
   const fault = checkpoint === undefined ? "has no checkpoint" : misfit(checkpoint, end, history);
   if (checkpoint === undefined || fault !== undefined) return fault ?? "has no checkpoint";
   const tree = await new TileReader(store, end.tenant).grow(checkpoint.size);
-  if (!tree.root().equals(checkpoint.root)) return "has a tree that differs from its checkpoint";
+  if (!tree.range.root().equals(checkpoint.root)) return "has a tree that differs from its checkpoint";
   const id = history.current?.id ?? "";
   const key = await keys.find(id);
-  return key === undefined ? `is signed by key \`${id}\`, which is not in the key folder` : { tree, key };
+  if (key === undefined) return `is signed by key \`${id}\`, which is not in the key folder`;
+  return { tree, signer: checkpointSigner(end.chain, key) };
 }
 
 function misfit(checkpoint: SignedCheckpoint, { chain, head }: ChainEnd, history: KeyHistory): string | undefined {

@@ -1,10 +1,10 @@
 import { GatewayError } from "../../action/error.ts";
 import type { Random } from "../../action/id.ts";
-import type { SigningKey } from "../../action/signing-key.ts";
 import type { KeyStore } from "../key/key-folder.ts";
 import type { WrappingKey, WrappingKeyStore } from "../key/wrapping-key.ts";
 import { checkTenant, type EvidenceStore, listTenants } from "../record/key-space.ts";
-import { TileTree } from "../tree/tile.ts";
+import { checkpointSigner, type NoteSigner } from "../tree/checkpoint.ts";
+import { TileTree } from "../tree/merkle.ts";
 import { loadChain } from "./chain-load.ts";
 import { type ChainHead, emptyHead } from "./chain-walk.ts";
 import type { HighWater } from "./high-water.ts";
@@ -15,7 +15,7 @@ export interface EvidenceChain {
   readonly id: string;
   head: ChainHead;
   /** Signs what is sealed from now on. */
-  key: SigningKey;
+  signer: NoteSigner;
   /** Over what was handed to the disk: the group commit adds to it. */
   tree: TileTree;
   /** Encrypts the private fields of its records. */
@@ -168,12 +168,12 @@ export class ChainTable {
   }
 
   /** Makes the keys of a new chain, and its mark. */
-  async #mark(tenant: string, chain: string): Promise<Pick<EvidenceChain, "key" | "wrapping">> {
+  async #mark(tenant: string, chain: string): Promise<Pick<EvidenceChain, "signer" | "wrapping">> {
     try {
-      const key = await this.#parts.keys.create();
+      const signer = checkpointSigner(chain, await this.#parts.keys.create());
       const wrapping = await this.#parts.wrappingKeys.create(chain);
       await this.#highWater.advance([{ tenant, chain, seq: emptyHead.seq, head: emptyHead.hash }]);
-      return { key, wrapping };
+      return { signer, wrapping };
     } catch (cause) {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", "a new chain cannot be marked; see the log", { cause });
     }

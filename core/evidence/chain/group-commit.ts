@@ -1,30 +1,35 @@
 import { setImmediate } from "node:timers/promises";
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
-import type { SigningKey } from "../../action/signing-key.ts";
-import { checkpointAtKey, checkpointKey, durably, type EvidenceStore, tileKey } from "../record/key-space.ts";
-import { signCheckpoint } from "../tree/checkpoint.ts";
+import {
+  checkpointAtKey,
+  checkpointKey,
+  durably,
+  type EvidenceStore,
+  recordKey,
+  tileKey,
+} from "../record/key-space.ts";
+import { type NoteSigner, signCheckpoint } from "../tree/checkpoint.ts";
 import { leafHash } from "../tree/merkle.ts";
 import type { EvidenceChain } from "./chain-table.ts";
 import type { HighWater, Mark } from "./high-water.ts";
+import type { Sealed } from "./seal.ts";
+
+/** The signature of a checkpoint that ends with a record. */
+export interface LeafSignature {
+  /** The chain's key, or both keys of a rotation. */
+  readonly signers: readonly NoteSigner[];
+  /** True keeps a checkpoint of exactly this size for good. */
+  readonly keep: boolean;
+}
 
 /** A sealed record as a leaf of its chain's tree. */
-export interface Leaf {
+interface Leaf extends LeafSignature {
   readonly chain: EvidenceChain;
   readonly seq: number;
   /** SHA-256 (hex) of the record's bytes. */
   readonly hash: string;
   readonly time: string;
-  /** The signers of a checkpoint that ends with this leaf: the chain's key, or both keys of a rotation. */
-  readonly signers: readonly SigningKey[];
-  /** True keeps a checkpoint of exactly this size for good. */
-  readonly keep: boolean;
-}
-
-/** The writes of one record, and its leaf. */
-interface Entry {
-  readonly operations: readonly BatchOperation[];
-  readonly leaf: Leaf;
 }
 
 export interface GroupCommitOptions {
@@ -32,11 +37,11 @@ export interface GroupCommitOptions {
   readonly highWater: HighWater;
   /** False once another process may have opened the same store: nothing written from then on can be vouched for. */
   readonly holdsStore: () => boolean;
-  /** Entries that may wait for the disk. */
+  /** Records that may wait for the disk. */
   readonly limit: number;
-  /** Called once for each failed write, after every waiting entry was rejected. */
+  /** Called once for each failed write, which rejects every waiting record. */
   readonly onFailure: (cause: unknown) => void;
-  /** Called for each entry that is refused because a write failed before. */
+  /** Called for each record that is refused because a write failed before. */
   readonly onRefused: () => void;
   readonly observer?: CommitObserver | undefined;
 }
@@ -50,29 +55,29 @@ export interface CommitObserver {
   writeFailed(): void;
 }
 
-/** Entries that share one atomic, synced batch. */
+/** Records that share one atomic, synced batch. */
 interface Group {
   readonly operations: BatchOperation[];
   readonly leaves: Leaf[];
   readonly arrivedMs: number[];
-  readonly done: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (error: GatewayError) => void;
 }
 
 const maxGroup = 1_024;
 
 /**
- * Writes evidence; there is no other writer. Entries that arrive while a batch is being written share the next one.
+ * Writes evidence; there is no other writer. Records that arrive while a batch is being written share the next one.
  * Batches are strictly serial, because the disk keeps no order between synced writes in flight together.
  * A batch is signed, then durable in the store with its signature, then in the high-water marks, then acknowledged.
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
-  #groups: Group[] = [];
+  /** The newest group, for as long as it accepts records. */
+  #open: Group | null = null;
+  /** Resolves when the newest group is durable; null when nothing waits. */
+  #written: Promise<void> | null = null;
   #waiting = 0;
-  #running: Promise<void> | null = null;
   #failure: GatewayError | null = null;
+  #isClosed = false;
 
   constructor(options: GroupCommitOptions) {
     this.#options = options;
@@ -83,71 +88,79 @@ export class GroupCommit {
   }
 
   /**
-   * Throws EVIDENCE_UNAVAILABLE where an entry would not be accepted: a write failed, or too many wait.
-   * `always` passes the second test; the caller bounds those itself.
+   * Throws EVIDENCE_UNAVAILABLE where a record would not be accepted: after `close`, after a failed write, or because too
+   * many wait. Outcomes pass the last test; the caller bounds those itself.
    */
-  admit(always: boolean): void {
+  admit(kind: "bounded" | "outcome"): void {
+    if (this.#isClosed) throw new GatewayError("EVIDENCE_UNAVAILABLE", "the ledger is closed");
     if (this.#failure !== null) {
       this.#options.onRefused();
       throw this.#failure;
     }
-    if (!always && this.#waiting >= this.#options.limit) {
+    if (kind === "bounded" && this.#waiting >= this.#options.limit) {
       throw new GatewayError("EVIDENCE_UNAVAILABLE", `more than ${this.#options.limit} records wait for the disk`);
     }
   }
 
   /**
-   * Accepts an entry that `admit` let pass in the same turn. Resolves when it is durable; rejects with
-   * EVIDENCE_UNAVAILABLE when it may or may not be on disk.
+   * Accepts a record that `admit` let pass in the same turn, as the head of its chain, and the writes that commit with it.
+   * Resolves when it is durable; rejects with EVIDENCE_UNAVAILABLE when it may or may not be on disk.
    */
-  submit({ operations, leaf }: Entry): Promise<void> {
-    let group = this.#groups.at(-1);
-    if (group === undefined || group.leaves.length >= maxGroup) {
-      group = newGroup();
-      this.#groups.push(group);
+  submit(
+    chain: EvidenceChain,
+    { record: { seq, time }, text, hash }: Sealed,
+    operations: readonly BatchOperation[],
+    signature: LeafSignature = { signers: [chain.signer], keep: false },
+  ): Promise<void> {
+    if (this.#open === null || this.#written === null || this.#open.leaves.length >= maxGroup) {
+      this.#open = { operations: [], leaves: [], arrivedMs: [] };
+      this.#written = this.#write(this.#open, this.#written);
+      // Each append awaits it itself; one that nobody awaits any more must not end the process.
+      this.#written.catch(() => undefined);
     }
+    const group = this.#open;
     for (const operation of operations) group.operations.push(operation);
-    group.leaves.push(leaf);
+    group.operations.push({ type: "put", key: recordKey(chain.tenant, seq), value: text });
+    group.leaves.push({ chain, seq, hash, time, ...signature });
     if (this.#options.observer !== undefined) group.arrivedMs.push(this.#options.observer.elapsedMs());
     this.#waiting++;
-    this.#running ??= this.#run();
-    return group.done;
+    chain.head = { seq, hash };
+    return this.#written;
   }
 
-  /** Accepts entries again after a failure; the caller has read back the heads of the chains. */
+  /** Accepts records again after a failure; the caller has read back the heads of the chains. */
   resume(): void {
     this.#failure = null;
   }
 
-  /** Resolves when nothing waits. */
-  async drain(): Promise<void> {
-    while (this.#running !== null) await this.#running;
+  /** Accepts nothing more; resolves when every accepted record is durable or rejected. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#written?.catch(() => undefined);
   }
 
-  async #run(): Promise<void> {
-    const { observer } = this.#options;
-    // One turn of the event loop: all requests read in this one share the first batch.
-    await setImmediate();
-    for (let group = this.#groups.shift(); group !== undefined; group = this.#groups.shift()) {
-      try {
-        await this.#commit(group);
-      } catch (cause) {
-        this.#fail(group, cause);
-        break;
-      }
-      this.#waiting -= group.leaves.length;
-      group.resolve();
-      if (observer === undefined) continue;
-      const nowMs = observer.elapsedMs();
-      const waitedMs: number[] = [];
-      for (const arrivedMs of group.arrivedMs) waitedMs.push(nowMs - arrivedMs);
-      observer.committed(waitedMs);
+  /** Writes a group once the one before it is durable; a group that follows a failed one is rejected with it. */
+  async #write(group: Group, before: Promise<void> | null): Promise<void> {
+    // The first waits one turn of the event loop: all requests read in this one share its batch.
+    await (before ?? setImmediate());
+    if (this.#open === group) this.#open = null;
+    try {
+      await this.#commit(group);
+    } catch (cause) {
+      throw this.#fail(cause);
     }
-    this.#running = null;
+    this.#waiting -= group.leaves.length;
+    if (this.#open === null) this.#written = null;
+    const { observer } = this.#options;
+    if (observer === undefined) return;
+    const nowMs = observer.elapsedMs();
+    const waitedMs: number[] = [];
+    for (const arrivedMs of group.arrivedMs) waitedMs.push(nowMs - arrivedMs);
+    observer.committed(waitedMs);
   }
 
   async #commit({ operations, leaves }: Group): Promise<void> {
-    this.#checkHeld();
+    if (!this.#options.holdsStore()) throw lockLost();
     const last = new Map<EvidenceChain, Leaf>();
     for (const leaf of leaves) last.set(leaf.chain, leaf);
     // A chained batch: the array form clones each operation and costs ten times as much on this thread.
@@ -165,40 +178,24 @@ export class GroupCommit {
     }
     await this.#options.highWater.advance(marks);
     // Again: a process that opened the store while this was written will overwrite it.
-    this.#checkHeld();
-  }
-
-  #checkHeld(): void {
-    if (!this.#options.holdsStore()) throw new Error("the lock of the store is no longer the one that was taken");
+    if (!this.#options.holdsStore()) throw lockLost();
   }
 
   /** Everything that waits was sealed on top of what failed: none of it can stand. */
-  #fail(group: Group, cause: unknown): void {
+  #fail(cause: unknown): GatewayError {
     const failure = new GatewayError("EVIDENCE_UNAVAILABLE", "the last write failed; see the log", { cause });
-    const lost = [group, ...this.#groups];
     this.#failure = failure;
-    this.#groups = [];
+    this.#open = null;
+    this.#written = null;
     this.#waiting = 0;
-    for (const each of lost) each.reject(failure);
     this.#options.observer?.writeFailed();
     this.#options.onFailure(cause);
+    return failure;
   }
 }
 
-function newGroup(): Group {
-  let resolve: () => void = unsettled;
-  let reject: (error: GatewayError) => void = unsettled;
-  const done = new Promise<void>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  // Each append awaits `done` itself; one that nobody awaits any more must not end the process.
-  done.catch(() => undefined);
-  return { operations: [], leaves: [], arrivedMs: [], done, resolve, reject };
-}
-
-function unsettled(): never {
-  throw new TypeError("group commit: settled before it was created");
+function lockLost(): Error {
+  return new Error("the lock of the store is no longer the one that was taken");
 }
 
 /**
@@ -216,8 +213,9 @@ function growTrees(leaves: readonly Leaf[], last: ReadonlyMap<EvidenceChain, Lea
     if (!isLast && !leaf.keep) continue;
     const { hash: head, time, signers } = leaf;
     const size = leaf.seq + 1;
-    if (tree.size !== size) throw new TypeError(`group commit: expected a tree of ${size} leaves, got ${tree.size}`);
-    const note = signCheckpoint({ chain, size, root: tree.root(), head, time }, signers);
+    const { range } = tree;
+    if (range.size !== size) throw new TypeError(`group commit: expected a tree of ${size} leaves, got ${range.size}`);
+    const note = signCheckpoint({ chain, size, root: range.root(), head, time }, signers);
     if (isLast) entries.push([checkpointKey(tenant), note]);
     if (leaf.keep) entries.push([checkpointAtKey(tenant, size), note]);
   }

@@ -67,7 +67,9 @@ export class HighWaterFile implements HighWater {
     const written: { readonly mark: Mark; readonly slot: Slot }[] = [];
     const writes: Promise<void>[] = [];
     for (const mark of marks) {
-      const slot = this.#nextSlot(mark.tenant);
+      const current = this.#slots.get(mark.tenant) ?? { index: this.#nextIndex++, turn: -1 };
+      this.#slots.set(mark.tenant, current); // a place is taken at once: two new tenants in one batch need two
+      const slot = { index: current.index, turn: current.turn + 1 };
       written.push({ mark, slot });
       writes.push(this.#writePage(mark, slot));
     }
@@ -82,12 +84,6 @@ export class HighWaterFile implements HighWater {
 
   async close(): Promise<void> {
     await this.#handle.close();
-  }
-
-  #nextSlot(tenant: string): Slot {
-    const slot = this.#slots.get(tenant) ?? { index: this.#nextIndex++, turn: -1 };
-    this.#slots.set(tenant, slot); // a place is taken at once: two new tenants in one batch need two
-    return { index: slot.index, turn: slot.turn + 1 };
   }
 
   async #writePage(mark: Mark, slot: Slot): Promise<void> {

@@ -20,12 +20,12 @@ interface KeyRotationParts {
 export async function rotateSigningKey(parts: KeyRotationParts, tenant: string, asked?: JsonObject): Promise<string> {
   const { chains, writer } = parts;
   await chains.open(tenant);
-  writer.admit("bounded"); // before the key is made: a disk that fails must not fill with keys
+  writer.commit.admit("bounded"); // before the key is made: a disk that fails must not fill with keys
   const successor = await createKey(parts.keys);
   const chain = chains.get(tenant); // again: the tenant may have been refused meanwhile
-  writer.admit("bounded");
+  writer.commit.admit("bounded");
   if (asked !== undefined) void writer.appendEvent(chain, { kind: "admin", detail: asked });
-  await writer.appendRotation(chain, successor).durable;
+  await writer.appendRotation(chain, successor);
   return successor.id;
 }
 

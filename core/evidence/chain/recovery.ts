@@ -5,7 +5,7 @@ import { durably, type EvidenceStore, openKey, probeKey, recordKey } from "../re
 import { isChainFault } from "../record/reason.ts";
 import type { ActionRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
-import type { Abandoned, OpenDecisions } from "./action-recorder.ts";
+import type { Abandoned, ActionRecorder } from "./action-recorder.ts";
 import type { ChainTable } from "./chain-table.ts";
 import { unknownOutcomeContent } from "./seal.ts";
 import type { Writer } from "./writer.ts";
@@ -13,7 +13,7 @@ import type { Writer } from "./writer.ts";
 interface RecoveryOptions {
   readonly store: EvidenceStore;
   readonly chains: ChainTable;
-  readonly open: OpenDecisions;
+  readonly actions: ActionRecorder;
   readonly writer: Writer;
   readonly writerId: string;
   readonly clock: Clock;
@@ -79,10 +79,10 @@ export class Recovery {
 
   /** Reads the chains back; returns the dispatched decisions whose outcome no process will record. */
   async #load(): Promise<readonly Abandoned[]> {
-    const { store, chains, open, warn } = this.#options;
+    const { store, chains, actions, warn } = this.#options;
     await chains.load();
     for (const [tenant, reason] of chains.refusals) warn("evidence_refused", { tenant, reason });
-    return open.findAbandoned(store, chains.tenants);
+    return actions.findAbandoned(store, chains.tenants);
   }
 
   async #settle(abandoned: readonly Abandoned[], reason: string): Promise<void> {
@@ -98,10 +98,11 @@ export class Recovery {
       const decision = await readAbandoned(store, each);
       const chain = await chains.open(each.tenant);
       const operation: BatchOperation = { type: "del", key: openKey(each.tenant, decision.action.id) };
-      writer.admit("outcome");
-      await writer.appendAction(chain, unknownOutcomeContent(decision, reason), undefined, () => [operation]).durable;
+      writer.commit.admit("outcome");
+      const sealed = writer.sealAction(chain, unknownOutcomeContent(decision, reason));
+      await writer.appendAction(chain, sealed, [operation]);
     } catch (error) {
-      if (writer.failed || !(error instanceof GatewayError)) throw error;
+      if (writer.commit.failed || !(error instanceof GatewayError)) throw error;
       chains.refuse(each.tenant, error.detail ?? error.message);
       warn("evidence_refused", { tenant: each.tenant, reason: error.detail ?? error.message });
     }

@@ -3,7 +3,7 @@ import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { SessionScope } from "../../action/principal.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
-import { type EvidenceStore, recordKey, sessionKey, sessionOrderKey, sessionRecordKey } from "../record/key-space.ts";
+import { type EvidenceStore, recordKey, sessionKey, sessionOrderKey } from "../record/key-space.ts";
 import { isChainFault } from "../record/reason.ts";
 import { type ActionRecord, noHash, type RecordedSession } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
@@ -28,7 +28,7 @@ export interface SessionSummary {
 }
 
 /** The place of a session's next record, and the session's summary before it. */
-interface SessionPlace {
+export interface SessionPlace {
   readonly session: RecordedSession;
   readonly before: SessionSummary | undefined;
 }
@@ -78,7 +78,7 @@ export class SessionHeads {
     forgetOldest(this.#heads, this.#capacity);
     const operations: BatchOperation[] = [
       { type: "put", key, value: JSON.stringify(summary) },
-      { type: "put", key: sessionRecordKey(tenant, session.id, session.index), value: String(seq) },
+      { type: "put", key: sessionKey(tenant, session.id, session.index), value: String(seq) },
     ];
     if (session.index > 0) return operations;
     return [...operations, { type: "put", key: sessionOrderKey(tenant, seq), value: session.id }];

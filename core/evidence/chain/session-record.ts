@@ -9,7 +9,6 @@ import {
   sessionKey,
   sessionOrderKey,
   sessionOrderRange,
-  sessionRecordKey,
   sessionRecordRange,
 } from "../record/key-space.ts";
 import { isChainFault } from "../record/reason.ts";
@@ -74,7 +73,7 @@ export async function listRecords(
   const from = Math.max(cursor, await findFirstIndex(store, tenant, session));
   const end = Math.min(from + limit, total);
   if (from >= end) return { items: [], next: null };
-  const range = { gte: sessionRecordKey(tenant, session, from), lt: sessionRecordRange(tenant, session).lt };
+  const range = { gte: sessionKey(tenant, session, from), lt: sessionRecordRange(tenant, session).lt };
   const seqs = await store.values({ ...range, limit: end - from }).all();
   const texts = await store.getMany(seqs.map((seq) => recordKey(tenant, Number(seq))));
   if (texts.length !== end - from) throw mismatch(tenant);

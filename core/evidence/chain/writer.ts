@@ -1,11 +1,12 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
-import { GatewayError } from "../../action/error.ts";
 import type { SigningKey } from "../../action/signing-key.ts";
 import { genesisDetail, rotationDetail } from "../key/key-history.ts";
 import { type Disclosure, sealDisclosure } from "../private/private-field.ts";
-import { eventKey, keyRecordKey, recordKey } from "../record/key-space.ts";
+import { eventKey, keyRecordKey } from "../record/key-space.ts";
+import type { ActionRecord } from "../record/record.ts";
+import { checkpointSigner } from "../tree/checkpoint.ts";
 import type { EvidenceChain } from "./chain-table.ts";
-import { GroupCommit, type GroupCommitOptions, type Leaf } from "./group-commit.ts";
+import { GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import {
   type ActionContent,
   type EventContent,
@@ -14,83 +15,76 @@ import {
   sealActionRecord,
   sealEventRecord,
 } from "./seal.ts";
-import { SessionHeads } from "./session-head.ts";
+import { SessionHeads, type SessionPlace } from "./session-head.ts";
 
-/** A record with its sequence number; durable when `durable` resolves. */
-interface Appended {
-  readonly seq: number;
-  readonly durable: Promise<void>;
+/** A step of an action that has its place and its bytes, and is not accepted yet. */
+interface SealedAction extends Sealed<ActionRecord> {
+  readonly place: SessionPlace;
 }
 
 /**
  * Gives records their place in chain and session and hands them to the group commit. Sealing is synchronous: the order
- * of the calls is the order of the chain.
+ * of the calls is the order of the chain. What `append…` returns resolves when the record is durable.
  *
- * INVARIANT: `admit` and `append…` happen in one turn, so that nothing is sealed that the group commit does not accept.
+ * INVARIANT: `commit.admit`, `sealAction` and `append…` happen in one turn, so that nothing is sealed that the group commit
+ * does not accept, and nothing else comes between a record and the one it follows.
  */
 export class Writer {
-  readonly #commit: GroupCommit;
+  readonly commit: GroupCommit;
   readonly #sessions: SessionHeads;
   #stamp: Stamp;
-  #closed = false;
 
   constructor(options: GroupCommitOptions, stamp: Stamp) {
-    this.#commit = new GroupCommit(options);
+    this.commit = new GroupCommit(options);
     // All that can wait for the disk: decisions and events up to the limit, and outcomes of as many open decisions.
     this.#sessions = new SessionHeads(options.store, 2 * options.limit + 1);
     this.#stamp = stamp;
-  }
-
-  get failed(): boolean {
-    return this.#commit.failed;
   }
 
   updateConfigDigest(configDigest: string): void {
     this.#stamp = { ...this.#stamp, configDigest };
   }
 
-  /** Throws EVIDENCE_UNAVAILABLE where a record would not be accepted. Outcomes pass the bound of the queue. */
-  admit(kind: "bounded" | "outcome"): void {
-    if (this.#closed) throw new GatewayError("EVIDENCE_UNAVAILABLE", "the ledger is closed");
-    this.#commit.admit(kind === "outcome");
-  }
-
-  /** Appends a step of an action. `operationsAt` returns the writes that commit with the record of that number. */
-  appendAction(
-    chain: EvidenceChain,
-    content: ActionContent,
-    disclosure: Disclosure | undefined,
-    operationsAt: (seq: number) => readonly BatchOperation[],
-  ): Appended {
+  /** Seals a step of an action at the next place of its chain and session; `appendAction` takes that place. */
+  sealAction(chain: EvidenceChain, content: ActionContent): SealedAction {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
     const place = this.#sessions.next(chain.tenant, content.session);
-    const sealed = sealActionRecord(content, chain, place.session, this.#stamp);
-    const { seq } = sealed.record;
-    const operations = [...operationsAt(seq), ...this.#sessions.advance(place, sealed)];
+    return { ...sealActionRecord(content, chain, place.session, this.#stamp), place };
+  }
+
+  /** Appends the step that was just sealed, with its private fields. `operations` commit with it, or not at all. */
+  appendAction(
+    chain: EvidenceChain,
+    sealed: SealedAction,
+    operations: readonly BatchOperation[],
+    disclosure?: Disclosure,
+  ): Promise<void> {
+    const writes = [...operations, ...this.#sessions.advance(sealed.place, sealed)];
     if (disclosure !== undefined) {
-      const at = { tenant: chain.tenant, chain: chain.id, seq };
-      operations.push(...sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
+      const at = { tenant: chain.tenant, chain: chain.id, seq: sealed.record.seq };
+      writes.push(...sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
     }
-    return this.#submit(chain, sealed, operations);
+    return this.commit.submit(chain, sealed, writes);
   }
 
   /** Appends an event. `operations` commit with it, or not at all. */
-  appendEvent(chain: EvidenceChain, content: EventContent, operations: readonly BatchOperation[] = []): Appended {
+  appendEvent(chain: EvidenceChain, content: EventContent, operations: readonly BatchOperation[] = []): Promise<void> {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
     const sealed = sealEventRecord(content, chain, this.#stamp);
-    return this.#submit(chain, sealed, [...operations, listEvent(chain, sealed, content)]);
+    return this.commit.submit(chain, sealed, [...operations, listEvent(chain, sealed, content)]);
   }
 
   /** Appends the rotation to another key: a record, and a checkpoint over it, that both keys sign. */
-  appendRotation(chain: EvidenceChain, successor: SigningKey): Appended {
+  appendRotation(chain: EvidenceChain, successor: SigningKey): Promise<void> {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
     const place = { chain: chain.id, seq: chain.head.seq + 1, prevHash: chain.head.hash };
-    const detail = rotationDetail(place, chain.key, successor);
+    const detail = rotationDetail(place, chain.signer.key, successor);
     const sealed = sealEventRecord({ kind: "key", detail }, chain, this.#stamp);
-    const signature = { signers: [chain.key, successor], keep: true };
-    const appended = this.#submit(chain, sealed, [listKey(chain, sealed, successor)], signature);
-    chain.key = successor;
-    return appended;
+    const next = checkpointSigner(chain.id, successor);
+    const signature = { signers: [chain.signer, next], keep: true };
+    const durable = this.commit.submit(chain, sealed, [listKey(chain, sealed, successor)], signature);
+    chain.signer = next;
+    return durable;
   }
 
   /** Drops the session heads after sessions were changed in the store. Call while nothing waits for the disk. */
@@ -101,31 +95,13 @@ export class Writer {
   /** Accepts records again after a failure. The caller has read the heads of the chains back. */
   resume(): void {
     this.#sessions.clear();
-    this.#commit.resume();
-  }
-
-  /** Accepts nothing more; resolves when every accepted record is durable or rejected. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    await this.#commit.drain();
+    this.commit.resume();
   }
 
   #appendGenesis(chain: EvidenceChain): void {
-    const sealed = sealEventRecord({ kind: "genesis", detail: genesisDetail(chain.key.public) }, chain, this.#stamp);
-    this.#submit(chain, sealed, [listKey(chain, sealed, chain.key)], { signers: [chain.key], keep: true });
-  }
-
-  #submit(
-    chain: EvidenceChain,
-    sealed: Sealed,
-    operations: BatchOperation[],
-    signature: Pick<Leaf, "signers" | "keep"> = { signers: [chain.key], keep: false },
-  ): Appended {
-    const { seq, time } = sealed.record;
-    operations.push({ type: "put", key: recordKey(chain.tenant, seq), value: sealed.text });
-    const durable = this.#commit.submit({ operations, leaf: { chain, seq, hash: sealed.hash, time, ...signature } });
-    chain.head = { seq, hash: sealed.hash };
-    return { seq, durable };
+    const { key } = chain.signer;
+    const sealed = sealEventRecord({ kind: "genesis", detail: genesisDetail(key.public) }, chain, this.#stamp);
+    void this.commit.submit(chain, sealed, [listKey(chain, sealed, key)], { signers: [chain.signer], keep: true });
   }
 }
 

@@ -5,7 +5,7 @@ import { compileGlob, type Glob } from "../../action/glob.ts";
 import type { Random } from "../../action/id.ts";
 import { isJsonObject, type Json } from "../../action/json.ts";
 import { cipherKeyBytes, openBytes, sealBytes, type WrappingKey } from "../key/wrapping-key.ts";
-import { dataKeyKey, dataKeyRange, disclosureKey, type EvidenceStore, seqIn } from "../record/key-space.ts";
+import { dataKeyRange, type EvidenceStore, recordKey, seqIn } from "../record/key-space.ts";
 import type { ActionRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
 
@@ -60,24 +60,22 @@ export class FieldHider {
 
   /**
    * Hides a value of a call of `tool`. The members of an object are a field each; anything else, and an object of more
-   * than 256 members, is one field named "".
+   * than 256 members, is one field named "". Nothing but the commitment is kept of a value that must not be kept.
    */
-  hide(tool: string, value: Json): HiddenValue {
-    const members = isJsonObject(value) ? Object.entries(value) : [];
+  hide(tool: string, value: Json, isKept = true): HiddenValue {
+    const members = isJsonObject(value) ? Object.entries(value) : null;
     const fields: PrivateField[] = [];
-    if (isJsonObject(value) && members.length <= maxFields) {
+    if (isKept && members !== null && members.length <= maxFields) {
       for (const [name, member] of members) fields.push(this.#hideField(name, member, this.#isRedacted(tool, name)));
     } else {
       // One field that holds many is as private as the most private of them.
-      const isRedacted = this.#isRedacted(tool, "") || members.some(([name]) => this.#isRedacted(tool, name));
-      fields.push(this.#hideField("", value, isRedacted));
+      const isRedacted = this.#isRedacted(tool, "") || members?.some(([name]) => this.#isRedacted(tool, name)) === true;
+      fields.push(this.#hideField("", value, !isKept || isRedacted));
     }
-    return digestFields(fields);
-  }
-
-  /** Commits to a value of which nothing is kept: one field, without name and salt. */
-  withhold(value: Json): HiddenValue {
-    return digestFields([this.#hideField("", value, true)]);
+    fields.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
+    const commitments: string[] = [];
+    for (const { commitment } of fields) commitments.push(commitment);
+    return { digest: fieldsDigest(commitments), fields };
   }
 
   #hideField(name: string, value: Json, isRedacted: boolean): PrivateField {
@@ -91,13 +89,6 @@ export class FieldHider {
   #isRedacted(tool: string, name: string): boolean {
     return this.#redacted.some((glob) => glob.test(`${tool}:${name}`));
   }
-}
-
-function digestFields(fields: PrivateField[]): HiddenValue {
-  fields.sort((a, b) => (a.commitment < b.commitment ? -1 : 1));
-  const commitments: string[] = [];
-  for (const { commitment } of fields) commitments.push(commitment);
-  return { digest: fieldsDigest(commitments), fields };
 }
 
 /** A private value under its name, with the salt (16 random bytes, base64url) that keeps it from being guessed. */
@@ -149,8 +140,12 @@ export function sealDisclosure(
   const dataKey = random(cipherKeyBytes);
   const entry = sealBytes(dataKey, sealedPlace(entryPurpose, place), Buffer.from(JSON.stringify(disclosure)), random);
   return [
-    { type: "put", key: disclosureKey(tenant, seq), value: entry },
-    { type: "put", key: dataKeyKey(tenant, seq), value: key.wrap(dataKey, sealedPlace(dataKeyPurpose, place), random) },
+    { type: "put", key: recordKey(tenant, seq, "disclosure"), value: entry },
+    {
+      type: "put",
+      key: recordKey(tenant, seq, "data-key"),
+      value: key.wrap(dataKey, sealedPlace(dataKeyPurpose, place), random),
+    },
   ];
 }
 
@@ -183,8 +178,8 @@ export async function readDisclosure(
   key: WrappingKey,
   place: DisclosurePlace,
 ): Promise<Disclosure | undefined> {
-  const entry = await reader.get(disclosureKey(place.tenant, place.seq));
-  const wrapped = await reader.get(dataKeyKey(place.tenant, place.seq));
+  const entry = await reader.get(recordKey(place.tenant, place.seq, "disclosure"));
+  const wrapped = await reader.get(recordKey(place.tenant, place.seq, "data-key"));
   if (entry === undefined && wrapped === undefined) return undefined;
   const dataKey = wrapped === undefined ? undefined : key.unwrap(wrapped, sealedPlace(dataKeyPurpose, place));
   const plain =

@@ -33,28 +33,21 @@ export function publishedHeadsRange(): KeyRange {
   return { gte: "meta-", lt: "meta." }; // "." follows "-"
 }
 
-export function recordKey(tenant: string, seq: number): string {
-  return `${prefixOf(tenant)}record/${sequence(seq)}`;
+/**
+ * The parts of a record that are stored apart: its text; its private fields, encrypted; the key that they are encrypted
+ * with, itself encrypted with the chain's wrapping key; and the action that this decision held for review, sealed, for as
+ * long as it may be reviewed or used.
+ */
+type RecordPart = "record" | "disclosure" | "data-key" | "held";
+
+/** The key of a record, or of a part of it that can be erased. */
+export function recordKey(tenant: string, seq: number, part: RecordPart = "record"): string {
+  return `${prefixOf(tenant)}${part}/${sequence(seq)}`;
 }
 
 /** Every record of a tenant's chain, in order. */
 export function recordRange(tenant: string): KeyRange {
   return rangeOf(`${prefixOf(tenant)}record/`);
-}
-
-/** The private fields of a record, encrypted; apart from the chain so that they can be erased. */
-export function disclosureKey(tenant: string, seq: number): string {
-  return `${prefixOf(tenant)}disclosure/${sequence(seq)}`;
-}
-
-/** The key that a record's private fields are encrypted with, itself encrypted with the chain's wrapping key. */
-export function dataKeyKey(tenant: string, seq: number): string {
-  return `${prefixOf(tenant)}data-key/${sequence(seq)}`;
-}
-
-/** The action that this decision held for review, sealed, for as long as it may be reviewed or used. */
-export function heldKey(tenant: string, seq: number): string {
-  return `${prefixOf(tenant)}held/${sequence(seq)}`;
 }
 
 export function dataKeyRange(tenant: string): KeyRange {
@@ -63,7 +56,10 @@ export function dataKeyRange(tenant: string): KeyRange {
 
 /** Everything that is kept of the private fields of the records `first` to `last`. */
 export function privateRanges(tenant: string, first: number, last: number): readonly KeyRange[] {
-  return [disclosureKey, dataKeyKey, heldKey].map((key) => ({ gte: key(tenant, first), lt: key(tenant, last + 1) }));
+  return (["disclosure", "data-key", "held"] as const).map((part) => ({
+    gte: recordKey(tenant, first, part),
+    lt: recordKey(tenant, last + 1, part),
+  }));
 }
 
 /** Present from a dispatched decision to its outcome; its value is the decision's sequence number. */
@@ -75,9 +71,11 @@ export function openRange(tenant: string): KeyRange {
   return rangeOf(`${prefixOf(tenant)}open/`);
 }
 
-/** The summary of a session. */
-export function sessionKey(tenant: string, session: string): string {
-  return `${prefixOf(tenant)}session/${encodeURIComponent(session)}`;
+/** The summary of a session; with an index, the record of that index in the session: its value is the sequence number. */
+export function sessionKey(tenant: string, session: string, index?: number): string {
+  const id = encodeURIComponent(session);
+  if (index === undefined) return `${prefixOf(tenant)}session/${id}`;
+  return `${prefixOf(tenant)}session-record/${id}/${sequence(index)}`;
 }
 
 /** A session by the sequence number of its first record; its value is the session's id. */
@@ -87,11 +85,6 @@ export function sessionOrderKey(tenant: string, firstSeq: number): string {
 
 export function sessionOrderRange(tenant: string): KeyRange {
   return rangeOf(`${prefixOf(tenant)}session-order/`);
-}
-
-/** A record by its index in its session; its value is the record's sequence number. */
-export function sessionRecordKey(tenant: string, session: string, index: number): string {
-  return `${prefixOf(tenant)}session-record/${encodeURIComponent(session)}/${sequence(index)}`;
 }
 
 export function sessionRecordRange(tenant: string, session: string): KeyRange {

@@ -13,19 +13,6 @@ import {
 const kinds: ReadonlySet<Json> = new Set<Json>([...actionKinds, ...eventKinds]);
 
 /**
- * The exact text of a record that is stored and hashed: its RFC 8785 JSON. Throws TypeError for a value without JSON text.
- *
- * INVARIANT: an action's members arrive in RFC 8785 order (record-body.ts and seal.ts build them so), which makes the
- * engine's own serialiser canonical and several times faster; a property test compares the two.
- */
-export function recordText(record: EvidenceRecord): string {
-  if (!isAction(record)) return canonicalJson(record as unknown as Json);
-  const text = JSON.stringify(record);
-  // A lone surrogate comes out as an escape, which RFC 8785 refuses; so does the harmless text `\ud`.
-  return text.includes("\\ud") ? canonicalJson(JSON.parse(text) as Json) : text;
-}
-
-/**
  * Reads the text of one record. The text must be canonical, or two readers could see two records in one digest.
  * Members are not checked beyond schema, kind, tenant, position and links: those are what holds the chain together.
  */

@@ -111,9 +111,9 @@ export class Erasure {
       fields += count;
     }
     if (erased.length === 0) return { seqs: [], fields: 0 };
-    writer.admit("bounded");
+    writer.commit.admit("bounded");
     const detail = { event: "erased", seqs: erased, fields: patterns, reason, by };
-    await writer.appendEvent(chain, { kind: "redaction", detail }, operations).durable;
+    await writer.appendEvent(chain, { kind: "redaction", detail }, operations);
     return { seqs: erased, fields };
   }
 

@@ -4,18 +4,14 @@ import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
 import { parseSessionSummary } from "../chain/session-head.ts";
 import type { Writer } from "../chain/writer.ts";
 import {
-  dataKeyKey,
-  disclosureKey,
   durably,
   type EvidenceStore,
   eventKey,
-  heldKey,
   prunedKey,
   recordKey,
   recordRange,
   sessionKey,
   sessionOrderKey,
-  sessionRecordKey,
   tenantRange,
 } from "../record/key-space.ts";
 import type { FirstBad } from "../record/reason.ts";
@@ -106,10 +102,10 @@ export class Retention {
     const edge = await new TileReader(store, chain.tenant).leaves(start, firstKept);
     const value = new PrunedPrefix(firstKept, edge).toText();
     const detail = pruningDetail({ before, firstKept, removed, by, reason });
-    writer.admit("bounded");
+    writer.commit.admit("bounded");
     await writer.appendEvent(chain, { kind: "retention", detail }, [
       { type: "put", key: prunedKey(chain.tenant), value },
-    ]).durable;
+    ]);
   }
 }
 
@@ -183,8 +179,8 @@ class Sweep {
    * leads to. The session is deleted with its last record, and not before, so that it cannot begin anew meanwhile.
    */
   async #forgetAction({ seq, session: { id, index } }: ActionRecord): Promise<BatchOperation[]> {
-    const indexAt = (at: number): string => sessionRecordKey(this.#tenant, id, at);
-    const operations = [disclosureKey, dataKeyKey, heldKey].map((keyOf) => keyOf(this.#tenant, seq));
+    const indexAt = (at: number): string => sessionKey(this.#tenant, id, at);
+    const operations = (["disclosure", "data-key", "held"] as const).map((part) => recordKey(this.#tenant, seq, part));
     if (index > 0) operations.push(indexAt(index - 1));
     const next = await this.#store.get(indexAt(index + 1));
     if (next === undefined || Number(next) < this.#firstKept) operations.push(indexAt(index));

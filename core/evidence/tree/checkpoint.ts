@@ -46,13 +46,16 @@ export function checkpointKeyName(chain: string, keyId: string): string {
   return `evidence/${chain}/${keyId}`;
 }
 
-/** The C2SP signed note of a checkpoint, with a signature of each key. */
-export function signCheckpoint(checkpoint: Checkpoint, keys: readonly SigningKey[]): string {
+/** A key as it signs checkpoints of a chain. */
+export function checkpointSigner(chain: string, key: SigningKey): NoteSigner {
+  return noteSigner(checkpointKeyName(chain, key.id), key);
+}
+
+/** The C2SP signed note of a checkpoint, with a signature of each signer. */
+export function signCheckpoint(checkpoint: Checkpoint, signers: readonly NoteSigner[]): string {
   const { chain, size, root, head, time } = checkpoint;
   const text = `${originPrefix}${chain}\n${size}\n${root.toString("base64")}\nhead ${head}\ntime ${time}\n`;
-  const named: NamedKey<SigningKey>[] = [];
-  for (const key of keys) named.push({ name: checkpointKeyName(chain, key.id), key });
-  return signNote(text, named);
+  return signNote(text, signers);
 }
 
 /** Reads a checkpoint; undefined for anything but the exact form. Checks no signature. */
@@ -77,10 +80,7 @@ function isKeyNameOf(chain: string, name: string): boolean {
 
 /** Checks that the checkpoint carries good signatures of all these keys. False for no key at all. */
 export function isCheckpointSignedBy(checkpoint: SignedCheckpoint, keys: readonly VerifyingKey[]): boolean {
-  const named: NamedKey<VerifyingKey>[] = keys.map((key) => ({
-    name: checkpointKeyName(checkpoint.chain, key.id),
-    key,
-  }));
+  const named = keys.map((key): NamedKey => ({ name: checkpointKeyName(checkpoint.chain, key.id), key }));
   return named.length > 0 && named.every((key) => isSignedBy(checkpoint.note, key));
 }
 
@@ -99,9 +99,16 @@ interface SignedNote {
 }
 
 /** A key under the name that its signature lines carry. */
-interface NamedKey<Key extends VerifyingKey | SigningKey> {
+interface NamedKey {
   readonly name: string;
-  readonly key: Key;
+  readonly key: VerifyingKey;
+}
+
+/** A key that signs notes under one name. Name and key hash are the same in every note, so they are made once. */
+export interface NoteSigner {
+  readonly name: string;
+  readonly keyHash: Buffer;
+  readonly key: SigningKey;
 }
 
 const keyName = /^[^\s+]{1,256}$/u;
@@ -118,16 +125,20 @@ export function noteKeyHash(name: string, key: VerifyingKey): Buffer {
   return hash("sha256", input, "buffer").subarray(0, keyHashBytes);
 }
 
-/** Signs a note with each key. Throws TypeError for a text without last newline and a name that no note can hold. */
-export function signNote(text: string, keys: readonly NamedKey<SigningKey>[]): string {
+/** The signer of a key under a name. Throws TypeError for a name that no note can hold. */
+export function noteSigner(name: string, key: SigningKey): NoteSigner {
+  if (!keyName.test(name)) throw new TypeError("noteSigner: expected a key name without white space and `+`");
+  return { name, keyHash: noteKeyHash(name, key.public), key };
+}
+
+/** Signs a note with each key. Throws TypeError for a text without last newline. */
+export function signNote(text: string, signers: readonly NoteSigner[]): string {
   if (!noteText.test(text)) {
     throw new TypeError("signNote: expected lines without control characters, the last one ended");
   }
   let note = `${text}\n`;
-  for (const { name, key } of keys) {
-    if (!keyName.test(name)) throw new TypeError("signNote: expected a key name without white space and `+`");
-    const blob = Buffer.concat([noteKeyHash(name, key.public), key.sign(text)]);
-    note += `— ${name} ${blob.toString("base64")}\n`;
+  for (const { name, keyHash, key } of signers) {
+    note += `— ${name} ${Buffer.concat([keyHash, key.sign(text)]).toString("base64")}\n`;
   }
   return note;
 }
@@ -146,7 +157,7 @@ export function parseNote(note: string): SignedNote | undefined {
 }
 
 /** Checks that the note carries a good signature of this key under this name. A second one by that name must be good too. */
-export function isSignedBy(note: SignedNote, { name, key }: NamedKey<VerifyingKey>): boolean {
+export function isSignedBy(note: SignedNote, { name, key }: NamedKey): boolean {
   const keyHash = noteKeyHash(name, key);
   const own = note.signatures.filter((each) => each.name === name && each.keyHash.equals(keyHash));
   return own.length > 0 && own.every(({ signature }) => key.verify(note.text, signature));

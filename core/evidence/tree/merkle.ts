@@ -190,3 +190,93 @@ function perfectSubtrees(size: number): number {
 
 /** A stored tree has a hole: a tile or record is missing, or is not what it should be. */
 export class TreeFault extends Error {}
+
+/** Hashes in a tile: a tile at level L holds nodes of the tree's level 8 L. */
+export const tileWidth = 256;
+/** Levels of the tree between one level of tiles and the next. */
+export const tileHeight = 8;
+
+/** 256 neighbouring nodes that will not change any more. */
+export interface FullTile {
+  readonly level: number;
+  readonly index: number;
+  readonly hashes: Buffer;
+}
+
+/** The nodes at the right edge of a level of tiles that do not make a full tile yet. */
+export interface PartialTile {
+  readonly index: number;
+  readonly hashes: Buffer;
+}
+
+/** A level of tiles: the one that is not full yet, and how many nodes it has. */
+interface TileLevel {
+  index: number;
+  count: number;
+  hashes: Buffer;
+}
+
+/** The tree over a chain's records as it grows: its root at any moment, and the tiles that become full. */
+export class TileTree {
+  /** The right edge, for size and root. It grows by `append` of the tree alone, or a tile would miss the leaf. */
+  readonly range: CompactRange;
+  readonly #levels: TileLevel[] = [];
+
+  /** `edge` holds the partial tile of each level, the leaves' first: a tree with nothing in it has none. */
+  constructor(edge: readonly PartialTile[] = []) {
+    for (const { index, hashes } of edge) {
+      const level = { index, count: hashes.length / hashBytes, hashes: Buffer.alloc(tileWidth * hashBytes) };
+      level.hashes.set(hashes);
+      this.#levels.push(level);
+    }
+    this.range = rangeOf(edge);
+  }
+
+  /** Adds a record by its leaf hash. Returns the tiles it makes full, lowest level first. */
+  append(leaf: Buffer): FullTile[] {
+    const path = this.range.append(leaf);
+    const full: FullTile[] = [];
+    for (let level = 0; level * tileHeight < path.length; level++) {
+      const tile = this.#levels[level] ?? { index: 0, count: 0, hashes: Buffer.alloc(tileWidth * hashBytes) };
+      tile.hashes.set(path[level * tileHeight] as Buffer, tile.count * hashBytes);
+      tile.count++;
+      this.#levels[level] = tile;
+      if (tile.count < tileWidth) continue;
+      full.push({ level, index: tile.index, hashes: tile.hashes });
+      this.#levels[level] = { index: tile.index + 1, count: 0, hashes: Buffer.alloc(tileWidth * hashBytes) };
+    }
+    return full;
+  }
+}
+
+/** Root of the perfect subtree over a power of two of neighbouring nodes. */
+export function subtreeRoot(nodes: Buffer): Buffer {
+  const range = new CompactRange();
+  for (const node of nodesOf(nodes)) range.append(node);
+  return range.root();
+}
+
+/** The partial tiles of all levels are the whole right edge: their perfect subtrees, from the top level down. */
+function rangeOf(edge: readonly PartialTile[]): CompactRange {
+  const nodes = edge.toReversed().flatMap(({ hashes }) => perfectRoots(hashes));
+  const size = edge.reduce((sum, { hashes }, level) => sum + (hashes.length / hashBytes) * tileWidth ** level, 0);
+  return new CompactRange(size, nodes);
+}
+
+function perfectRoots(hashes: Buffer): Buffer[] {
+  const roots: Buffer[] = [];
+  let start = 0;
+  for (let width = tileWidth / 2; width >= 1; width /= 2) {
+    const end = start + width * hashBytes;
+    if (end > hashes.length) continue;
+    roots.push(subtreeRoot(hashes.subarray(start, end)));
+    start = end;
+  }
+  return roots;
+}
+
+function nodesOf(hashes: Buffer): Buffer[] {
+  return Array.from({ length: hashes.length / hashBytes }, (_, at) =>
+    hashes.subarray(at * hashBytes, (at + 1) * hashBytes),
+  );
+}

@@ -1,7 +1,6 @@
 import { prunedKey, tileKey } from "../record/key-space.ts";
 import type { Reader } from "../record/store-view.ts";
-import { hashBytes, TreeFault } from "./merkle.ts";
-import { tileWidth } from "./tile.ts";
+import { hashBytes, TreeFault, tileWidth } from "./merkle.ts";
 
 const textPattern = /^([1-9]\d{0,15}) ((?:[0-9a-f]{64})*)$/;
 

@@ -8,10 +8,14 @@ import {
   inclusionPath,
   type LeafRange,
   leafHash,
+  type PartialTile,
+  subtreeRoot,
+  TileTree,
   TreeFault,
+  tileHeight,
+  tileWidth,
 } from "./merkle.ts";
 import { type PrunedPrefix, readPruned } from "./pruned-prefix.ts";
-import { type PartialTile, subtreeRoot, TileTree, tileHeight, tileWidth } from "./tile.ts";
 
 /**
  * Reads nodes, roots and proofs of a tenant's tree out of its full tiles, and of its records where no tile is full yet;

@@ -1,6 +1,6 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
 import { forgetOldest } from "../../action/recent-map.ts";
-import { openKey, recordKey, sessionRecordKey } from "../record/key-space.ts";
+import { openKey, recordKey, sessionKey } from "../record/key-space.ts";
 import { type ChainFault, chainFault, type FirstBad, isChainFault } from "../record/reason.ts";
 import { type ActionRecord, type EvidenceRecord, noHash } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
@@ -118,10 +118,10 @@ export class ActionRules {
    */
   async #readSessionEnd(record: ActionRecord): Promise<SessionEnd | undefined> {
     const { id, index } = record.session;
-    const own = await this.#reader.get(sessionRecordKey(this.#tenant, id, index));
+    const own = await this.#reader.get(sessionKey(this.#tenant, id, index));
     if (own !== String(record.seq)) return undefined;
     if (index === 0) return { index: -1, hash: noHash };
-    const seq = Number(await this.#reader.get(sessionRecordKey(this.#tenant, id, index - 1)));
+    const seq = Number(await this.#reader.get(sessionKey(this.#tenant, id, index - 1)));
     if (!Number.isSafeInteger(seq) || seq >= record.seq) return undefined;
     const text = await this.#reader.get(recordKey(this.#tenant, seq));
     if (text === undefined) return this.#readPrunedEnd(record, seq);

@@ -5,8 +5,7 @@ import { type ChainFault, chainFault, type FirstBad } from "../record/reason.ts"
 import type { EvidenceRecord } from "../record/record.ts";
 import type { Reader } from "../record/store-view.ts";
 import { isCheckpointSignedBy, parseCheckpoint } from "../tree/checkpoint.ts";
-import { isLeafOf, leafHash } from "../tree/merkle.ts";
-import { TileTree } from "../tree/tile.ts";
+import { isLeafOf, leafHash, TileTree } from "../tree/merkle.ts";
 
 /** The stored checkpoints that stay, in order. */
 type CheckpointIterator = AbstractIterator<EvidenceStore, string, string>;
@@ -65,7 +64,7 @@ export class TreeRules {
 
   /** After the last record: the latest checkpoint must be over it, and none over more. */
   async checkEnd(): Promise<FirstBad | undefined> {
-    const { size: seq } = this.#tree;
+    const { size: seq } = this.#tree.range;
     const last = this.#last;
     if (this.#next !== undefined) {
       return { seq, reason: "missing_record", detail: "the chain ends before one of its checkpoints" };
@@ -104,7 +103,8 @@ export class TreeRules {
   }
 
   async #checkStored(last: Last): Promise<ChainFault | undefined> {
-    if (this.#next === undefined || this.#next[0] !== checkpointAtKey(this.#tenant, this.#tree.size)) return undefined;
+    if (this.#next === undefined || this.#next[0] !== checkpointAtKey(this.#tenant, this.#tree.range.size))
+      return undefined;
     const [, note] = this.#next;
     this.#next = await this.#stored.next();
     return this.#misfit(note, last);
@@ -115,7 +115,7 @@ export class TreeRules {
     if (checkpoint === undefined) return chainFault("bad_checkpoint", "expected a checkpoint, got another text");
     if (checkpoint.chain !== this.#chain)
       return chainFault("foreign_chain", "expected a checkpoint of this chain, got one of another");
-    const { size } = this.#tree;
+    const { size } = this.#tree.range;
     if (checkpoint.size !== size)
       return chainFault(
         "bad_checkpoint",
@@ -123,7 +123,7 @@ export class TreeRules {
       );
     if (!isLeafOf(leaf, checkpoint.head) || checkpoint.time !== (time ?? checkpoint.time))
       return chainFault("head_mismatch", "the checkpoint is over another last record");
-    if (!checkpoint.root.equals(this.#tree.root()))
+    if (!checkpoint.root.equals(this.#tree.range.root()))
       return chainFault("bad_inclusion", "the checkpoint's root is not that of the records");
     const signed = isCheckpointSignedBy(checkpoint, this.#history.keysAt(size));
     return signed ? undefined : chainFault("bad_signature", "the checkpoint is not signed by the key of its size");

@@ -1,6 +1,6 @@
 import { sha256Hex } from "../../action/canonical-json.ts";
 import type { SigningKey, VerifyingKey } from "../../action/signing-key.ts";
-import { isSignedBy, parseNote, signNote } from "../tree/checkpoint.ts";
+import { isSignedBy, noteSigner, parseNote, signNote } from "../tree/checkpoint.ts";
 import { leafHash, rootOf } from "../tree/merkle.ts";
 
 /** The head of one chain of an installation when it was published. */
@@ -34,7 +34,7 @@ export function tenantIndexRoot(entries: readonly TenantIndexEntry[]): Buffer {
 /** The signed note over an installation's chains. With all of them in it, none can be removed unseen. */
 export function signTenantIndex(installation: string, entries: readonly TenantIndexEntry[], key: SigningKey): string {
   const text = `${originOf(installation)}\n${entries.length}\n${tenantIndexRoot(entries).toString("base64")}\n`;
-  return signNote(text, [{ name: keyNameOf(installation, key.id), key }]);
+  return signNote(text, [noteSigner(keyNameOf(installation, key.id), key)]);
 }
 
 /** Reads a note of this installation; undefined for any other, and for one this key did not sign. */

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { canonicalJson } from "../../../core/action/canonical-json.ts";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
-import { fingerprint, taskFingerprint } from "../../../core/action/fingerprint.ts";
+import { fingerprint } from "../../../core/action/fingerprint.ts";
 import type { Json, JsonObject } from "../../../core/action/json.ts";
 import { makeAction } from "../../support/action.ts";
 import { roundsOf } from "../../support/rounds.ts";
@@ -115,14 +115,14 @@ describe("fingerprint(action), for any action", () => {
   });
 });
 
-describe("taskFingerprint(action), for any action", () => {
+describe('fingerprint(action, "task"), for any action', () => {
   it("changes with each of the eight other inputs, and is never an exact fingerprint", () => {
     fc.assert(
       fc.property(inputs, inputs, (one, other) => {
         const same = { ...other, arguments: one.arguments };
         const isSame = canonicalJson(one as unknown as Json) === canonicalJson(same as unknown as Json);
-        expect(taskFingerprint(actionOf(one)) === taskFingerprint(actionOf(same))).to.equal(isSame);
-        expect(taskFingerprint(actionOf(one))).not.to.equal(fingerprint(actionOf(one)));
+        expect(fingerprint(actionOf(one), "task") === fingerprint(actionOf(same), "task")).to.equal(isSame);
+        expect(fingerprint(actionOf(one), "task")).not.to.equal(fingerprint(actionOf(one)));
       }),
     );
   });
@@ -130,10 +130,10 @@ describe("taskFingerprint(action), for any action", () => {
   it("stays with another value of the same type, and changes with a member more or less", () => {
     fc.assert(
       fc.property(object, key, (args, name) => {
-        const print = taskFingerprint(makeAction({ arguments: args }));
-        expect(taskFingerprint(makeAction({ arguments: blur(args) as JsonObject }))).to.equal(print);
+        const print = fingerprint(makeAction({ arguments: args }), "task");
+        expect(fingerprint(makeAction({ arguments: blur(args) as JsonObject }), "task")).to.equal(print);
         fc.pre(!Object.hasOwn(args, name));
-        expect(taskFingerprint(makeAction({ arguments: { ...args, [name]: null } }))).not.to.equal(print);
+        expect(fingerprint(makeAction({ arguments: { ...args, [name]: null } }), "task")).not.to.equal(print);
       }),
     );
   });

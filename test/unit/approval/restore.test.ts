@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Approval } from "../../../core/action/approval.ts";
 import { canonicalJson } from "../../../core/action/canonical-json.ts";
 import type { Json } from "../../../core/action/json.ts";
-import { heldKey, recordKey } from "../../../core/evidence/record/key-space.ts";
+import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EvidenceRecord } from "../../../core/evidence/record/record.ts";
 import { ApprovalWorld, reviewer } from "../../support/approval-world.ts";
 import { makeEvaluation, newAction, rejection } from "../../support/ledger-world.ts";
@@ -128,7 +128,7 @@ describe("restoreApprovals(approvals, expiry, tenants)", () => {
   it("ends an approval whose held action is damaged, and no other", async () => {
     const id = await world.hold(newAction());
     const other = await world.hold(newAction({ arguments: { path: "other" } }));
-    const key = heldKey("acme", (await world.stored(id)).held_seq);
+    const key = recordKey("acme", (await world.stored(id)).held_seq, "held");
     const sealed = (await world.ledger.store.get(key)) ?? "";
     await world.ledger.store.put(key, `${sealed.slice(0, -8)}AAAAAAAA`);
     await world.restart();
@@ -168,7 +168,7 @@ describe("restoreApprovals(approvals, expiry, tenants)", () => {
   it("ends everything where the start itself wrote a record with the clock set back", async () => {
     const id = await approved();
     const inFlight = newAction({ arguments: { path: "in flight" } });
-    await world.ledger.ledger.recordDecision(inFlight, makeEvaluation(inFlight));
+    await world.ledger.ledger.actions.recordDecision(inFlight, makeEvaluation(inFlight));
     await world.close();
     world.ledger.clock.nowMs -= hourMs;
     await world.open();

@@ -2,7 +2,7 @@ import { link, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionEnvelope } from "../../../core/action/envelope.ts";
-import { dataKeyKey } from "../../../core/evidence/record/key-space.ts";
+import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../core/evidence/record/record.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
@@ -27,7 +27,7 @@ describe("gateway evidence erase", () => {
   }
 
   it("erases a session's fields, leaves no byte of them in the folder, and keeps the chain sound", async () => {
-    const keys = await Promise.all([1, 2].map((seq) => world.store.get(dataKeyKey("acme", seq))));
+    const keys = await Promise.all([1, 2].map((seq) => world.store.get(recordKey("acme", seq, "data-key"))));
     await world.close();
     for (const key of keys) expect(await filesWith(world.dir, key ?? "")).to.have.length(1);
     expect(await erase("--session", anna.session.id, "--field", "arguments.*", "--field", "output.*")).to.deep.equal({
@@ -67,7 +67,7 @@ describe("gateway evidence erase", () => {
   });
 
   it("removes what a killed verification left, for its links keep the old bytes", async () => {
-    const key = (await world.store.get(dataKeyKey("acme", 1))) ?? "";
+    const key = (await world.store.get(recordKey("acme", 1, "data-key"))) ?? "";
     await world.close();
     const left = join(world.dir, ".snapshot-killed");
     await mkdir(left);

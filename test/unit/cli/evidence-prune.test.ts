@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { dataKeyKey } from "../../../core/evidence/record/key-space.ts";
+import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { makeEvaluation, newAction } from "../../support/ledger-world.ts";
@@ -35,7 +35,7 @@ describe("gateway evidence prune", () => {
   }
 
   it("deletes what is older, leaves no byte of its private fields, and the rest verifies", async () => {
-    const key = (await world.store.get(dataKeyKey("acme", 1))) ?? "";
+    const key = (await world.store.get(recordKey("acme", 1, "data-key"))) ?? "";
     await nextDay();
     await world.close();
     expect(await filesWith(world.dir, key)).to.have.length(1);
@@ -75,7 +75,7 @@ describe("gateway evidence prune", () => {
 
   it("says what it had to keep, and why", async () => {
     const late = newAction();
-    await world.ledger.recordDecision(late, makeEvaluation(late)); // record 3
+    await world.ledger.actions.recordDecision(late, makeEvaluation(late)); // record 3
     await world.act(); // 4 and 5
     await nextDay();
     await world.close();

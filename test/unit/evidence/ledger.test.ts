@@ -23,7 +23,7 @@ describe("Ledger", () => {
     it("writes genesis and decision, hash-chained, before it resolves", async () => {
       const action = newAction();
       const evaluation = makeEvaluation(action);
-      const durable = await world.ledger.recordDecision(action, evaluation);
+      const durable = await world.ledger.actions.recordDecision(action, evaluation);
       expect(durable).to.deep.equal({ actionId: action.id, evaluationId: evaluation.id, seq: 1 });
       const [genesis, decision] = await world.texts();
       const record = JSON.parse(decision ?? "") as ActionRecord;
@@ -47,9 +47,9 @@ describe("Ledger", () => {
     for (const decision of ["review", "block"] as const) {
       it(`records ${decision} as not dispatched and owes no outcome`, async () => {
         const action = newAction();
-        await world.ledger.recordDecision(action, makeEvaluation(action, decision));
+        await world.ledger.actions.recordDecision(action, makeEvaluation(action, decision));
         expect((await world.recordsOf())[1]).to.include({ effect: "not_dispatched" });
-        const error = await rejection(world.ledger.recordOutcome(action, { status: "success", output: null }));
+        const error = await rejection(world.ledger.actions.recordOutcome(action, { status: "success", output: null }));
         expect(error).to.be.instanceOf(TypeError);
         expect(error.message).to.equal("evidence: expected an open decision of this action, got none");
         expect(await world.texts()).to.have.length(2);
@@ -58,7 +58,7 @@ describe("Ledger", () => {
 
     it("commits to each argument by itself, and stores none that can be read", async () => {
       const action = newAction({ arguments: { password: "hunter2-canary", user: "ann" } });
-      await world.ledger.recordDecision(action, makeEvaluation(action));
+      await world.ledger.actions.recordDecision(action, makeEvaluation(action));
       const record = (await world.recordsOf())[1] as ActionRecord;
       const { arguments: fields = [] } = await world.ledger.disclosure(record);
       const committed = fields.map(({ salt = "", name = "", value = null }) => fieldCommitment({ salt, name, value }));
@@ -74,9 +74,10 @@ describe("Ledger", () => {
 
     it("shows which actions are the same to those who know one, and to nobody else what they are", async () => {
       const [one, same, other] = [newAction(), newAction(), newAction({ arguments: { path: "/x" } })];
-      for (const action of [one, same, other]) await world.ledger.recordDecision(action, makeEvaluation(action));
+      for (const action of [one, same, other])
+        await world.ledger.actions.recordDecision(action, makeEvaluation(action));
       const elsewhere = newAction({ tenant: "globex" });
-      await world.ledger.recordDecision(elsewhere, makeEvaluation(elsewhere));
+      await world.ledger.actions.recordDecision(elsewhere, makeEvaluation(elsewhere));
       const [first, second, third] = ((await world.recordsOf()).slice(1) as ActionRecord[]).map(fingerprintOf);
       const [foreign] = ((await world.recordsOf("globex")).slice(1) as ActionRecord[]).map(fingerprintOf);
       expect(first).to.match(/^sha256:[0-9a-f]{64}$/);
@@ -85,7 +86,7 @@ describe("Ledger", () => {
     });
 
     it("refuses the evaluation of another action", async () => {
-      const error = await rejection(world.ledger.recordDecision(newAction(), makeEvaluation(newAction())));
+      const error = await rejection(world.ledger.actions.recordDecision(newAction(), makeEvaluation(newAction())));
       expect(error).to.be.instanceOf(TypeError);
       expect(error.message).to.equal("evidence: the evaluation is of another action");
     });
@@ -93,15 +94,17 @@ describe("Ledger", () => {
     it("refuses a second dispatched decision while the first is open", async () => {
       const action = newAction();
       const both = await Promise.allSettled([
-        world.ledger.recordDecision(action, makeEvaluation(action)),
-        world.ledger.recordDecision(action, makeEvaluation(action)),
+        world.ledger.actions.recordDecision(action, makeEvaluation(action)),
+        world.ledger.actions.recordDecision(action, makeEvaluation(action)),
       ]);
       expect(both.map((each) => each.status)).to.deep.equal(["fulfilled", "rejected"]);
     });
 
     it("refuses a fraction in an evaluation and writes nothing", async () => {
       const action = newAction();
-      const error = await rejection(world.ledger.recordDecision(action, { ...makeEvaluation(action), risk: 12.5 }));
+      const error = await rejection(
+        world.ledger.actions.recordDecision(action, { ...makeEvaluation(action), risk: 12.5 }),
+      );
       expect(error.message).to.equal("evidence: expected `risk` to be an integer, got 12.5");
       expect(await world.texts()).to.have.length(0);
     });
@@ -110,9 +113,9 @@ describe("Ledger", () => {
   describe("recordOutcome(action, outcome, judged)", () => {
     it("links to the decision by action, fingerprint and session", async () => {
       const action = newAction();
-      await world.ledger.recordDecision(action, makeEvaluation(action));
+      await world.ledger.actions.recordDecision(action, makeEvaluation(action));
       const answered = withOutput(action, { content: [] });
-      await world.ledger.recordOutcome(
+      await world.ledger.actions.recordOutcome(
         answered,
         { status: "error", output: { content: [] } },
         makeEvaluation(answered, "block"),
@@ -133,8 +136,8 @@ describe("Ledger", () => {
 
     it("records why an outcome is unknown, in at most 1,024 characters", async () => {
       const action = newAction();
-      await world.ledger.recordDecision(action, makeEvaluation(action));
-      await world.ledger.recordOutcome(action, { status: "unknown", reason: "x".repeat(5_000) });
+      await world.ledger.actions.recordDecision(action, makeEvaluation(action));
+      await world.ledger.actions.recordOutcome(action, { status: "unknown", reason: "x".repeat(5_000) });
       const outcome = (await world.recordsOf())[2] as ActionRecord;
       expect(outcome.effect).to.equal("unknown");
       expect(outcome.reason).to.have.length(1_024);
@@ -143,7 +146,7 @@ describe("Ledger", () => {
 
     it("takes one outcome a decision", async () => {
       const action = await world.act();
-      const error = await rejection(world.ledger.recordOutcome(action, { status: "success", output: null }));
+      const error = await rejection(world.ledger.actions.recordOutcome(action, { status: "success", output: null }));
       expect(error).to.be.instanceOf(TypeError);
       expect(await world.texts()).to.have.length(3);
     });
@@ -176,7 +179,7 @@ describe("Ledger", () => {
 
     it("records each dispatched decision without outcome as unknown, once", async () => {
       const lost = newAction();
-      await world.ledger.recordDecision(lost, makeEvaluation(lost));
+      await world.ledger.actions.recordDecision(lost, makeEvaluation(lost));
       await world.close();
       for (let start = 0; start < 3; start++) {
         await world.open();
@@ -265,7 +268,7 @@ describe("Ledger", () => {
 
     it("refuses a tenant whose list of open decisions leads elsewhere; others go on", async () => {
       const [lost, other] = [newAction(), newAction({ tenant: "other" })];
-      for (const action of [lost, other]) await world.ledger.recordDecision(action, makeEvaluation(action));
+      for (const action of [lost, other]) await world.ledger.actions.recordDecision(action, makeEvaluation(action));
       await world.ledger.close();
       await world.store.put(openKey("acme", lost.id), "0");
       await world.open();
@@ -277,7 +280,7 @@ describe("Ledger", () => {
 
     it("refuses a tenant whose open decision has no session to be settled in", async () => {
       const lost = newAction();
-      await world.ledger.recordDecision(lost, makeEvaluation(lost));
+      await world.ledger.actions.recordDecision(lost, makeEvaluation(lost));
       await world.ledger.close();
       await world.store.put(sessionKey("acme", lost.session.id), "{}");
       await world.open();
@@ -310,7 +313,7 @@ describe("Ledger", () => {
   describe("close()", () => {
     it("lets what was taken reach the disk, then takes nothing", async () => {
       const actions = Array.from({ length: 50 }, () => newAction());
-      const recorded = actions.map((action) => world.ledger.recordDecision(action, makeEvaluation(action)));
+      const recorded = actions.map((action) => world.ledger.actions.recordDecision(action, makeEvaluation(action)));
       await new Promise((resolve) => setTimeout(resolve, 5));
       await world.ledger.close();
       await Promise.all(recorded);
@@ -342,15 +345,15 @@ describe("Ledger", () => {
       await world.close();
       await world.open({ queueLimit: 2 });
       const [first, second, third] = [newAction(), newAction(), newAction()];
-      await world.ledger.recordDecision(first, makeEvaluation(first));
-      await world.ledger.recordDecision(second, makeEvaluation(second));
-      const error = await rejection(world.ledger.recordDecision(third, makeEvaluation(third)));
+      await world.ledger.actions.recordDecision(first, makeEvaluation(first));
+      await world.ledger.actions.recordDecision(second, makeEvaluation(second));
+      const error = await rejection(world.ledger.actions.recordDecision(third, makeEvaluation(third)));
       expect(error).to.include({ detail: "more than 2 actions wait for their outcome" });
       await Promise.all([
         world.ledger.recordEvent("acme", "admin", {}),
         world.ledger.recordEvent("acme", "admin", {}),
-        world.ledger.recordOutcome(first, { status: "success", output: null }),
-        world.ledger.recordOutcome(second, { status: "success", output: null }),
+        world.ledger.actions.recordOutcome(first, { status: "success", output: null }),
+        world.ledger.actions.recordOutcome(second, { status: "success", output: null }),
       ]);
     });
   });

@@ -44,13 +44,13 @@ describe("when a write fails", () => {
 
   it("takes the outcome of a decision made before, and settles one whose outcome was refused", async () => {
     const [kept, lost] = [newAction(), newAction()];
-    await world.ledger.recordDecision(kept, makeEvaluation(kept));
-    await world.ledger.recordDecision(lost, makeEvaluation(lost));
+    await world.ledger.actions.recordDecision(kept, makeEvaluation(kept));
+    await world.ledger.actions.recordDecision(lost, makeEvaluation(lost));
     await breakOnce();
-    const error = await rejection(world.ledger.recordOutcome(lost, { status: "success", output: null }));
+    const error = await rejection(world.ledger.actions.recordOutcome(lost, { status: "success", output: null }));
     expect(error).to.include({ code: "EVIDENCE_UNAVAILABLE" });
     await mended();
-    await world.ledger.recordOutcome(kept, { status: "success", output: null });
+    await world.ledger.actions.recordOutcome(kept, { status: "success", output: null });
     const outcomes = (await world.recordsOf()).filter((each) => each.kind === "outcome") as ActionRecord[];
     expect(outcomes.slice(1).map((each) => [each.action.id, each.effect, each.reason])).to.have.deep.members([
       [lost.id, "unknown", "evidence could not be written when the outcome was due"],

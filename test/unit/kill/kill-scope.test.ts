@@ -120,7 +120,7 @@ for (const { target, covered, near, says } of rows) {
       const decided = actions.map(async (action, index) => {
         for (let turn = 0; turn < index % 10; turn++) await new Promise(setImmediate);
         if (index === 55) return world.killSwitch.kill("acme", orderOf(target));
-        await world.ledger.recordDecision(action, makeEvaluation(action), undefined, {
+        await world.ledger.actions.recordDecision(action, makeEvaluation(action), undefined, {
           check: () => check(action),
           operations: () => [],
         });

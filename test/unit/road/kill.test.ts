@@ -60,7 +60,7 @@ for (const target of targets) {
       const road: Road = {
         participants: guards.inTurn ? [killParticipant(world.killSwitch), world.watch] : [world.watch],
         policies: chain,
-        log: world.ledger,
+        log: world.ledger.actions,
         subscribers: [],
         newId: () => "id",
       };

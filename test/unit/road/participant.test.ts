@@ -124,7 +124,7 @@ class Lane {
     const road = {
       participants: this.#participants,
       policies: chain,
-      log: this.#world.ledger,
+      log: this.#world.ledger.actions,
       subscribers: [],
       newId,
     };

@@ -39,7 +39,7 @@ describe("SessionWatch with many more sessions than it may keep in memory", () =
       await Promise.all(
         some.map(async (action) => {
           await world.decide(action);
-          await world.ledger.recordOutcome(action, { status: "success", output: {} });
+          await world.ledger.actions.recordOutcome(action, { status: "success", output: {} });
         }),
       );
     }

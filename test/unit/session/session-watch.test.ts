@@ -181,7 +181,7 @@ describe("SessionWatch", () => {
       const action = newAction();
       await world.decide(action);
       const hook = world.watch.applyOutputVerdict(action, findIn(action, risky));
-      await world.ledger.recordOutcome(action, { status: "success", output: {} }, undefined, hook);
+      await world.ledger.actions.recordOutcome(action, { status: "success", output: {} }, undefined, hook);
       hook?.end();
       expect(seen().risk).to.equal(30);
       await world.restart();

@@ -1,6 +1,6 @@
 import type { BundlePart } from "../../../core/evidence/bundle/bundle-line.ts";
 import type { Reason } from "../../../core/evidence/record/reason.ts";
-import { parseCheckpoint, signCheckpoint, type SignedCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
+import { checkpointSigner, parseCheckpoint, signCheckpoint, type SignedCheckpoint } from "../../../core/evidence/tree/checkpoint.ts";
 import { genesisDetail } from "../../../core/evidence/key/key-history.ts";
 import type { SigningKey } from "../../../core/action/signing-key.ts";
 import type { Json } from "../../../core/action/json.ts";
@@ -338,7 +338,7 @@ function editFields(edit: (fields: string[]) => Json, seq = 3): () => Presented 
 
 function withHead(note: string, head: string): string {
   const checkpoint = parseCheckpoint(note) as SignedCheckpoint;
-  return signCheckpoint({ ...checkpoint, head }, [keys.second]);
+  return signCheckpoint({ ...checkpoint, head }, [checkpointSigner(checkpoint.chain, keys.second)]);
 }
 
 function without<T>(entries: ReadonlyMap<number, T>, seq: number): ReadonlyMap<number, T> {

@@ -3,12 +3,7 @@ import { evidenceRules } from "../../../../core/compose/evidence-rules.ts";
 import { type ExportRequest, SessionExport } from "../../../../core/evidence/bundle/session-export.ts";
 import { type BundleReport, verifyBundle } from "../../../../core/evidence/bundle/verify.ts";
 import { KeyFolder } from "../../../../core/evidence/key/key-folder.ts";
-import {
-  sessionKey,
-  sessionOrderKey,
-  sessionRecordKey,
-  sessionRecordRange,
-} from "../../../../core/evidence/record/key-space.ts";
+import { sessionKey, sessionOrderKey, sessionRecordRange } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
 import { renderMarkdown } from "../../../../core/evidence/report/markdown.ts";
 import { buildReport } from "../../../../core/evidence/report/model.ts";
@@ -119,7 +114,7 @@ describe("the sessions of a pruned chain", () => {
 
   it("may not hide a record after the cut behind it", async () => {
     await world.prune();
-    await world.store.put(sessionRecordKey("acme", sessionOf("long"), 3), "7");
+    await world.store.put(sessionKey("acme", sessionOf("long"), 3), "7");
     expect((await world.ledger.verify("acme")).firstBad).to.deep.equal({
       seq: 9,
       reason: "bad_session_link",

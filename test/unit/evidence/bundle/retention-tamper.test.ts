@@ -196,8 +196,8 @@ async function take(world: PruneWorld, step: string): Promise<void> {
   const [what, label = ""] = step.split(" ");
   const action = newAction({}, label);
   if (what === "act") await world.act({}, label);
-  if (what === "block") await world.ledger.recordDecision(action, makeEvaluation(action, "block"));
-  if (what === "begin") await world.ledger.recordDecision(action, makeEvaluation(action)); // a start ends it
+  if (what === "block") await world.ledger.actions.recordDecision(action, makeEvaluation(action, "block"));
+  if (what === "begin") await world.ledger.actions.recordDecision(action, makeEvaluation(action)); // a start ends it
   if (what === "note") await world.events(1);
   if (what === "configure") await world.ledger.recordEvent("acme", "configuration", { event: "reloaded" });
   if (what === "rotate") await world.ledger.rotateKey("acme");

@@ -39,7 +39,7 @@ describe("SessionExport", () => {
     await world.act();
     await world.act({}, "another");
     const blocked = newAction();
-    await world.ledger.recordDecision(blocked, makeEvaluation(blocked, "block"));
+    await world.ledger.actions.recordDecision(blocked, makeEvaluation(blocked, "block"));
     const bundle = await exporter.bundle("acme", request);
     const report = await verify(bundle);
     expect(report).to.include({ verdict: "self-attested", first_bad: null, records: 5 });
@@ -127,7 +127,7 @@ describe("SessionExport", () => {
 
   it("tells a bundle of a running action incomplete", async () => {
     const action = newAction();
-    await world.ledger.recordDecision(action, makeEvaluation(action));
+    await world.ledger.actions.recordDecision(action, makeEvaluation(action));
     const report = await verify(await exporter.bundle("acme", request));
     expect([report.verdict, report.first_bad?.reason]).to.deep.equal(["incomplete", "open_outcome"]);
   });

@@ -24,7 +24,7 @@ describe("DecisionSearch.find(tenant, id)", () => {
     const id = uuidV7(world.clock.nowMs, random);
     const action = newAction({ tenant, id: `${id.slice(0, -1)}${id.endsWith("f") ? "e" : "f"}` });
     const evaluation = { ...makeEvaluation(action, "block"), id };
-    await world.ledger.recordDecision(action, evaluation);
+    await world.ledger.actions.recordDecision(action, evaluation);
     return { action, evaluation };
   }
 

@@ -6,27 +6,30 @@ import type { BatchOperation } from "../../../../core/action/commit-hook.ts";
 import { SigningKey } from "../../../../core/action/signing-key.ts";
 import type { EvidenceChain } from "../../../../core/evidence/chain/chain-table.ts";
 import { emptyHead } from "../../../../core/evidence/chain/chain-walk.ts";
-import { GroupCommit, type Leaf } from "../../../../core/evidence/chain/group-commit.ts";
+import { GroupCommit } from "../../../../core/evidence/chain/group-commit.ts";
 import { HighWaterMemory, type Mark } from "../../../../core/evidence/chain/high-water.ts";
+import type { Sealed } from "../../../../core/evidence/chain/seal.ts";
 import { WrappingKey } from "../../../../core/evidence/key/wrapping-key.ts";
-import { TileTree } from "../../../../core/evidence/tree/tile.ts";
+import type { EvidenceRecord } from "../../../../core/evidence/record/record.ts";
+import { checkpointSigner } from "../../../../core/evidence/tree/checkpoint.ts";
+import { TileTree } from "../../../../core/evidence/tree/merkle.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
 function newChain(): EvidenceChain {
-  const key = SigningKey.fromSeed(randomBytes(32));
   return {
     tenant: "acme",
     id: "c",
     head: emptyHead,
-    key,
+    signer: checkpointSigner("c", SigningKey.fromSeed(randomBytes(32))),
     tree: new TileTree(),
     wrapping: WrappingKey.generate(randomBytes),
   };
 }
 
-function leafOf(chain: EvidenceChain, seq: number): Leaf {
-  const time = "2026-05-01T10:00:00.000Z";
-  return { chain, seq, hash: sha256Hex(`record ${seq}`), time, signers: [chain.key], keep: false };
+/** As much of a sealed record as the group commit reads. */
+function sealedOf(seq: number): Sealed {
+  const record = { seq, time: "2026-05-01T10:00:00.000Z" } as EvidenceRecord;
+  return { record, text: `record ${seq}`, hash: sha256Hex(`record ${seq}`) };
 }
 
 describe("GroupCommit", () => {
@@ -47,7 +50,7 @@ describe("GroupCommit", () => {
       batches.push(operations.filter((each: BatchOperation) => each.key.startsWith("k")).length),
     );
     const entry = (seq: number): Promise<void> => {
-      return commit.submit({ operations: [{ type: "put", key: `k${seq}`, value: "" }], leaf: leafOf(chain, seq) });
+      return commit.submit(chain, sealedOf(seq), [{ type: "put", key: `k${seq}`, value: "" }]);
     };
     const order: number[] = [];
     await Promise.all(Array.from({ length: 2_500 }, (_, seq) => entry(seq).then(() => order.push(seq))));
@@ -77,14 +80,13 @@ describe("GroupCommit", () => {
       onRefused: () => undefined,
       onFailure: (cause) => failures.push(cause),
     });
-    const leaf = leafOf(newChain(), 0);
-    const first = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf });
+    const first = commit.submit(newChain(), sealedOf(0), [{ type: "put", key: "k0", value: "v" }]);
     expect(await rejection(first)).to.include({ code: "EVIDENCE_UNAVAILABLE", cause: fault });
     expect(seen, "the store comes before the mark").to.equal("v");
     expect(failures).to.deep.equal([fault]);
-    expect(() => commit.admit(true)).to.throw("the last write failed");
+    expect(() => commit.admit("outcome")).to.throw("the last write failed");
     commit.resume();
-    expect(() => commit.admit(false)).to.not.throw();
+    expect(() => commit.admit("bounded")).to.not.throw();
   });
 
   it("tells how long each record waited to be durable, in batches, and of a failure once", async () => {
@@ -109,7 +111,7 @@ describe("GroupCommit", () => {
       },
     });
     const chain = newChain();
-    const submit = (seq: number): Promise<void> => commit.submit({ operations: [], leaf: leafOf(chain, seq) });
+    const submit = (seq: number): Promise<void> => commit.submit(chain, sealedOf(seq), []);
     const first = submit(0);
     nowMs += 5;
     await Promise.all([first, submit(1)]);
@@ -133,7 +135,7 @@ describe("GroupCommit", () => {
       onRefused: () => undefined,
       onFailure: (cause) => failures.push(cause),
     });
-    const entry = commit.submit({ operations: [{ type: "put", key: "k0", value: "v" }], leaf: leafOf(newChain(), 0) });
+    const entry = commit.submit(newChain(), sealedOf(0), [{ type: "put", key: "k0", value: "v" }]);
     expect(await rejection(entry)).to.include({ code: "EVIDENCE_UNAVAILABLE" });
     expect(String(failures[0])).to.contain("the lock of the store is no longer the one that was taken");
   });
@@ -147,7 +149,7 @@ describe("Ledger in memory", () => {
     await world.act();
     expect(await world.ledger.verify("acme")).to.include({ ok: true, records: 3 });
     const action = newAction();
-    await world.ledger.recordDecision(action, makeEvaluation(action));
+    await world.ledger.actions.recordDecision(action, makeEvaluation(action));
     expect((await world.ledger.sessions("acme", { limit: 10 })).items).to.have.length(1);
     await world.remove();
   });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { pruneApprovals } from "../../../../core/approval/history.ts";
-import { heldKey } from "../../../../core/evidence/record/key-space.ts";
+import { recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { Pruned } from "../../../../core/evidence/retention/retention.ts";
 import { compactRange } from "../../../../core/store/open.ts";
 import { ApprovalWorld, reviewer } from "../../../support/approval-world.ts";
@@ -45,7 +45,7 @@ describe("pruning and approvals", () => {
       const cut = nextMinute();
       await world.ledger.act();
       expect(await prune(cut)).to.include({ firstKept: 3, records: 2 });
-      expect(await world.ledger.store.get(heldKey("acme", 3))).to.be.a("string");
+      expect(await world.ledger.store.get(recordKey("acme", 3, "held"))).to.be.a("string");
       await world.restart();
       if (!approveFirst) await world.approve(id);
       expect((await world.attempt(call("a"))).permitted).to.equal(true);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { recordKey, sessionKey, sessionRecordKey } from "../../../../core/evidence/record/key-space.ts";
+import { recordKey, sessionKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
 
@@ -11,7 +11,7 @@ describe("Ledger.sessions(tenant, page)", () => {
     await world.open();
     for (let index = 0; index < 7; index++) await world.act({}, `label-${index}`);
     const blocked = newAction({}, "label-0");
-    await world.ledger.recordDecision(blocked, makeEvaluation(blocked, "block"));
+    await world.ledger.actions.recordDecision(blocked, makeEvaluation(blocked, "block"));
     await world.act({ tenant: "other" });
   });
 
@@ -116,8 +116,8 @@ describe("Ledger.records(tenant, session, page)", () => {
   });
 
   for (const [what, damage] of [
-    ["an index entry is missing", () => world.store.del(sessionRecordKey("acme", session, 3))],
-    ["an index entry leads to another session", () => world.store.put(sessionRecordKey("acme", session, 3), "3")],
+    ["an index entry is missing", () => world.store.del(sessionKey("acme", session, 3))],
+    ["an index entry leads to another session", () => world.store.put(sessionKey("acme", session, 3), "3")],
     ["a record is missing", () => world.store.del(recordKey("acme", 5))],
     ["the summary is nonsense", () => world.store.put(sessionKey("acme", session), "{")],
     [

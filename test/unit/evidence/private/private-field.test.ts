@@ -101,11 +101,11 @@ describe("FieldHider.hide(tool, value)", () => {
   });
 });
 
-describe("FieldHider.withhold(value)", () => {
+describe("FieldHider.hide(tool, value, false)", () => {
   it("keeps one commitment that nobody can open, and the digest is over that", () => {
-    const { digest, fields } = open.withhold({ a: 1, b: "two" });
+    const { digest, fields } = open.hide("t", { a: 1, b: "two" }, false);
     expect(fields.map((field) => Object.keys(field))).to.deep.equal([["commitment"]]);
     expect(digest).to.equal(fieldsDigest(fields.map(({ commitment }) => commitment)));
-    expect(open.withhold({ a: 1, b: "two" }).digest).to.not.equal(digest);
+    expect(open.hide("t", { a: 1, b: "two" }, false).digest).to.not.equal(digest);
   });
 });

@@ -2,7 +2,6 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { MemoryLevel } from "memory-level";
 import {
-  disclosureKey,
   listTenants,
   openKey,
   openRange,
@@ -11,7 +10,6 @@ import {
   sessionKey,
   sessionOrderKey,
   sessionOrderRange,
-  sessionRecordKey,
   sessionRecordRange,
 } from "../../../../core/evidence/record/key-space.ts";
 
@@ -29,11 +27,11 @@ describe("evidence keys", () => {
       fc.property(place, ({ tenant, session, number }) => {
         for (const [identity, key] of [
           [["record", tenant, number], recordKey(tenant, number)],
-          [["disclosure", tenant, number], disclosureKey(tenant, number)],
+          [["disclosure", tenant, number], recordKey(tenant, number, "disclosure")],
           [["open", tenant, session], openKey(tenant, session)],
           [["session", tenant, session], sessionKey(tenant, session)],
           [["order", tenant, number], sessionOrderKey(tenant, number)],
-          [["session-record", tenant, session, number], sessionRecordKey(tenant, session, number)],
+          [["session-record", tenant, session, number], sessionKey(tenant, session, number)],
         ] as const) {
           const text = JSON.stringify(identity);
           expect(seen.get(key) ?? text).to.equal(text);
@@ -51,7 +49,7 @@ describe("evidence keys", () => {
         expect(inside(recordKey(own.tenant, own.number), recordRange(own.tenant))).to.equal(true);
         expect(inside(openKey(own.tenant, own.session), openRange(own.tenant))).to.equal(true);
         expect(inside(sessionOrderKey(own.tenant, own.number), sessionOrderRange(own.tenant))).to.equal(true);
-        const key = sessionRecordKey(own.tenant, own.session, own.number);
+        const key = sessionKey(own.tenant, own.session, own.number);
         expect(inside(key, sessionRecordRange(own.tenant, own.session))).to.equal(true);
         if (own.tenant === other.tenant) return;
         expect(inside(recordKey(own.tenant, own.number), recordRange(other.tenant))).to.equal(false);

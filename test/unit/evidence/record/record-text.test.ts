@@ -6,13 +6,16 @@ import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import type { PolicyVerdict } from "../../../../core/action/evaluation.ts";
 import type { Json, JsonObject } from "../../../../core/action/json.ts";
 import {
+  actionText,
   decisionContent,
   outcomeContent,
+  recordEvaluation,
   sealActionRecord,
   sealEventRecord,
 } from "../../../../core/evidence/chain/seal.ts";
 import { isChainFault } from "../../../../core/evidence/record/reason.ts";
-import { readRecord, recordText } from "../../../../core/evidence/record/record-text.ts";
+import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
+import { readRecord } from "../../../../core/evidence/record/record-text.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
 
 const stamp = {
@@ -42,7 +45,7 @@ const trial: Pick<PolicyVerdict, "findings"> = {
 };
 const redaction = { rule: "p.b", pointer: "/output/a", start: 0, end: 2, replacement: "[r]" };
 
-describe("recordText(record)", () => {
+describe("The text of a sealed record", () => {
   it("is the RFC 8785 text of every decision and outcome", () => {
     fc.assert(
       fc.property(anyAction, fc.constantFrom(...decisions), fc.option(text), text, (drawn, decision, label, reason) => {
@@ -53,7 +56,7 @@ describe("recordText(record)", () => {
         const placed = { ...session, label: label ?? undefined };
         for (const body of [
           decisionContent(action, judged, bound),
-          outcomeContent(action, { status: "success", output: null }, judged, bound, "sha256:33"),
+          outcomeContent(action, { status: "success", output: null }, recordEvaluation(judged), bound, "sha256:33"),
           outcomeContent(action, { status: "unknown", reason }, undefined, bound, undefined),
         ]) {
           const sealed = sealActionRecord(body, chain, placed, stamp);
@@ -122,10 +125,10 @@ describe("recordText(record)", () => {
 describe("readRecord(text)", () => {
   const sound = sealActionRecord(decisionOf(newAction()), chain, session, stamp).text;
 
-  it("reads what recordText wrote", () => {
+  it("reads what was sealed", () => {
     const record = readRecord(sound);
     expect(isChainFault(record)).to.equal(false);
-    expect(recordText(record as Exclude<typeof record, { fault: string }>)).to.equal(sound);
+    expect(actionText(record as ActionRecord)).to.equal(sound);
   });
 
   for (const [what, changed, reason, fault] of [

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionEnvelope } from "../../../../core/action/envelope.ts";
 import { fieldsDigest, type PrivateField } from "../../../../core/evidence/private/private-field.ts";
-import { dataKeyKey, disclosureKey, privateRanges } from "../../../../core/evidence/record/key-space.ts";
+import { privateRanges, recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord, EventRecord } from "../../../../core/evidence/record/record.ts";
 import type { Compact, Erased, ErasureRequest } from "../../../../core/evidence/retention/erasure.ts";
 import { compactRange } from "../../../../core/store/open.ts";
@@ -63,7 +63,9 @@ describe("Ledger.erase(tenant, request, compact)", () => {
   });
 
   it("takes entry and key off the disk", async () => {
-    const old = await Promise.all([disclosureKey, dataKeyKey].map((key) => world.store.get(key("acme", 1))));
+    const old = await Promise.all(
+      (["disclosure", "data-key"] as const).map((part) => world.store.get(recordKey("acme", 1, part))),
+    );
     for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.have.length(1);
     await erase();
     for (const text of old) expect(await filesWith(world.dir, text ?? "")).to.deep.equal([]);
@@ -83,7 +85,7 @@ describe("Ledger.erase(tenant, request, compact)", () => {
   });
 
   it("finishes what an earlier attempt began: erases nothing twice, and clears the disk again", async () => {
-    const old = (await world.store.get(dataKeyKey("acme", 1))) ?? "";
+    const old = (await world.store.get(recordKey("acme", 1, "data-key"))) ?? "";
     let ranges = 0;
     const broken: Compact = (range) =>
       ++ranges > privateRanges("acme", 1, 1).length ? Promise.reject(new Error("disk")) : compact(range);
@@ -119,7 +121,7 @@ describe("Ledger.erase(tenant, request, compact)", () => {
     await world.ledger.close();
     await world.open({ fieldPolicy: { storeValues: false, storeLabels: true, redactFields: [] } });
     const action = newAction({ arguments: annasCall });
-    const { seq } = await world.ledger.recordDecision(action, makeEvaluation(action, "block"));
+    const { seq } = await world.ledger.actions.recordDecision(action, makeEvaluation(action, "block"));
     expect(await erase({ of: { seq }, fields: ["arguments.patient", "arguments.p*"] })).to.include({ fields: 0 });
     expect(await erase({ of: { seq }, fields: ["arguments.*"] })).to.include({ fields: 2 });
   });
@@ -137,7 +139,10 @@ describe("Ledger.erase(tenant, request, compact)", () => {
   }
 
   it("refuses a damaged entry, and erases nothing", async () => {
-    await world.store.put(disclosureKey("acme", 1), (await world.store.get(disclosureKey("acme", 3))) ?? "");
+    await world.store.put(
+      recordKey("acme", 1, "disclosure"),
+      (await world.store.get(recordKey("acme", 3, "disclosure"))) ?? "",
+    );
     expect(await rejection(erase())).to.include({
       code: "EVIDENCE_UNAVAILABLE",
       detail: "the private fields of record 1 of tenant `acme` are damaged",
@@ -166,15 +171,15 @@ describe("Ledger.disclosure(record)", () => {
     expect(Object.keys(await world.ledger.disclosure(decision))).to.deep.equal(["arguments"]);
     expect(Object.keys(await world.ledger.disclosure(outcome))).to.deep.equal(["output"]);
     const lost = newAction();
-    await world.ledger.recordDecision(lost, makeEvaluation(lost));
-    await world.ledger.recordOutcome(lost, { status: "unknown", reason: "timeout" });
+    await world.ledger.actions.recordDecision(lost, makeEvaluation(lost));
+    await world.ledger.actions.recordOutcome(lost, { status: "unknown", reason: "timeout" });
     expect(await world.ledger.disclosure((await world.recordsOf()).at(-1) as ActionRecord)).to.deep.equal({});
   });
 
   for (const [what, damage] of [
-    ["is gone", (at: number) => [disclosureKey("acme", at), dataKeyKey("acme", at)]],
-    ["has lost its key", (at: number) => [dataKeyKey("acme", at)]],
-    ["has lost all but its key", (at: number) => [disclosureKey("acme", at)]],
+    ["is gone", (at: number) => [recordKey("acme", at, "disclosure"), recordKey("acme", at, "data-key")]],
+    ["has lost its key", (at: number) => [recordKey("acme", at, "data-key")]],
+    ["has lost all but its key", (at: number) => [recordKey("acme", at, "disclosure")]],
   ] as const) {
     it(`says that an entry ${what}: it was not erased`, async () => {
       for (const key of damage(1)) await world.store.del(key);
@@ -205,9 +210,9 @@ describe("a start", () => {
   afterEach(() => world.remove());
 
   it("refuses a tenant whose wrapping key does not open its private entries; others go on", async () => {
-    const own = (await world.store.get(dataKeyKey("other", 1))) ?? "";
+    const own = (await world.store.get(recordKey("other", 1, "data-key"))) ?? "";
     await world.ledger.close();
-    await world.store.put(dataKeyKey("acme", 2), own);
+    await world.store.put(recordKey("acme", 2, "data-key"), own);
     await world.open();
     expect(await rejection(world.act())).to.include({
       code: "EVIDENCE_UNAVAILABLE",

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
-import { checkpointKey, dataKeyKey, disclosureKey, recordKey } from "../../../../core/evidence/record/key-space.ts";
+import { checkpointKey, recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { EventRecord } from "../../../../core/evidence/record/record.ts";
 import { parseCheckpoint } from "../../../../core/evidence/tree/checkpoint.ts";
 import { leafHash, rootOf, verifyConsistency, verifyInclusion } from "../../../../core/evidence/tree/merkle.ts";
@@ -111,7 +111,10 @@ describe("Ledger.prune(tenant, request, tools)", () => {
       await world.act({ tenant: "other" });
       world.wakeUp();
       await world.act({}, "another");
-      const secrets = [1, 2].flatMap((seq) => [disclosureKey("acme", seq), dataKeyKey("acme", seq)]);
+      const secrets = [1, 2].flatMap((seq) => [
+        recordKey("acme", seq, "disclosure"),
+        recordKey("acme", seq, "data-key"),
+      ]);
       const gone = (await world.store.getMany(secrets)) as string[];
       // Tables compress records: nobody finds their bytes there.
       if (where === "log") gone.push(...(await world.recordsOf()).slice(1, 3).map(({ salt }) => salt));
@@ -129,10 +132,10 @@ describe("Ledger.prune(tenant, request, tools)", () => {
   it("keeps an action whole whose outcome is younger, and all that came after its decision", async () => {
     await world.act();
     const late = newAction();
-    await world.ledger.recordDecision(late, makeEvaluation(late)); // record 3
+    await world.ledger.actions.recordDecision(late, makeEvaluation(late)); // record 3
     await world.act();
     world.wakeUp();
-    await world.ledger.recordOutcome(late, { status: "success", output: {} });
+    await world.ledger.actions.recordOutcome(late, { status: "success", output: {} });
     expect(await world.prune()).to.deep.equal({ firstKept: 3, records: 2, firstYounger: 6 });
     expect(await world.ledger.verify("acme")).to.include({ ok: true });
   });
@@ -140,7 +143,7 @@ describe("Ledger.prune(tenant, request, tools)", () => {
   it("keeps a decision that is open, and the start that follows settles it", async () => {
     await world.act();
     const open = newAction();
-    await world.ledger.recordDecision(open, makeEvaluation(open)); // record 3
+    await world.ledger.actions.recordDecision(open, makeEvaluation(open)); // record 3
     world.wakeUp();
     await world.events(1);
     expect(await world.prune()).to.include({ firstKept: 3, firstYounger: 4 });

@@ -7,9 +7,12 @@ import { SigningKey, VerifyingKey } from "../../../../core/action/signing-key.ts
 import {
   type Checkpoint,
   checkpointKeyName,
+  checkpointSigner,
   isCheckpointSignedBy,
   isSignedBy,
+  type NoteSigner,
   noteKeyHash,
+  noteSigner,
   parseCheckpoint,
   parseNote,
   type SignedCheckpoint,
@@ -26,6 +29,10 @@ const checkpoint: Checkpoint = {
   head: "cd".repeat(32),
   time: "2026-05-01T10:00:00.000Z",
 };
+
+function signerOf(by: SigningKey): NoteSigner {
+  return checkpointSigner(checkpoint.chain, by);
+}
 
 function parsed(note: string): SignedCheckpoint {
   const read = parseCheckpoint(note);
@@ -60,9 +67,9 @@ describe("VerifyingKey.parse(text)", () => {
   });
 });
 
-describe("signNote(text, keys)", () => {
+describe("signNote(text, signers)", () => {
   it("writes what C2SP describes: key hash over name, newline, 0x01 and key; signature over the text", () => {
-    const note = signNote("one\ntwo\n", [{ name: "example.com/log", key }]);
+    const note = signNote("one\ntwo\n", [noteSigner("example.com/log", key)]);
     const [, line = ""] = note.split("\n\n");
     const blob = Buffer.from(line.trim().split(" ")[2] ?? "", "base64");
     expect(line).to.match(/^— example\.com\/log [A-Za-z0-9+/=]+\n$/);
@@ -73,7 +80,7 @@ describe("signNote(text, keys)", () => {
   it("is checked by openssl and python alike", () => {
     const folder = mkdtempSync(join(tmpdir(), "note-"));
     try {
-      const note = signCheckpoint(checkpoint, [key]);
+      const note = signCheckpoint(checkpoint, [signerOf(key)]);
       const at = (name: string): string => join(folder, name);
       const spki = Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), key.public.raw]);
       writeFileSync(at("key.der"), spki);
@@ -98,16 +105,16 @@ open(sys.argv[3], "wb").write((text + "\\n").encode()); open(sys.argv[4], "wb").
 
   it("refuses texts and names that would make another note", () => {
     for (const text of ["", "no end", "a\0b\n", "a\rb\n", "\ud800\n"]) {
-      expect(() => signNote(text, [{ name: "n", key }]), text).to.throw(TypeError, "expected lines");
+      expect(() => signNote(text, [noteSigner("n", key)]), text).to.throw(TypeError, "expected lines");
     }
     for (const name of ["", "a b", "a+b", "a\nb"]) {
-      expect(() => signNote("a\n", [{ name, key }]), name).to.throw(TypeError, "expected a key name");
+      expect(() => signNote("a\n", [noteSigner(name, key)]), name).to.throw(TypeError, "expected a key name");
     }
   });
 });
 
 describe("isSignedBy(note, key)", () => {
-  const note = signNote("text\n", [{ name: "n", key }]);
+  const note = signNote("text\n", [noteSigner("n", key)]);
 
   it("holds for that key and that name alone", () => {
     const read = parseNote(note);
@@ -118,7 +125,7 @@ describe("isSignedBy(note, key)", () => {
   });
 
   it("does not hold where one of two signatures of the key is bad", () => {
-    const bad = signNote("other\n", [{ name: "n", key }]).split("\n\n")[1] ?? "";
+    const bad = signNote("other\n", [noteSigner("n", key)]).split("\n\n")[1] ?? "";
     const read = parseNote(note + bad);
     if (read === undefined) throw new Error("expected a note");
     expect(isSignedBy(read, { name: "n", key: key.public })).to.equal(false);
@@ -132,7 +139,7 @@ describe("isSignedBy(note, key)", () => {
 
 describe("parseNote(note)", () => {
   it("reads nothing from what is no note", () => {
-    const good = signNote("text\n", [{ name: "n", key }]);
+    const good = signNote("text\n", [noteSigner("n", key)]);
     const bad = ["", "\n\n", "text\n", good.slice(0, -1), `${good}\n`, good.replace("—", "-"), good.replace("=", "")];
     for (const text of [...bad, `text\n\n${"— n AAAA\n".repeat(2)}`]) expect(parseNote(text), text).to.equal(undefined);
   });
@@ -140,7 +147,7 @@ describe("parseNote(note)", () => {
 
 describe("parseCheckpoint(text)", () => {
   it("reads back what was signed", () => {
-    const { note, ...read } = parsed(signCheckpoint(checkpoint, [key]));
+    const { note, ...read } = parsed(signCheckpoint(checkpoint, [signerOf(key)]));
     expect(read).to.deep.equal(checkpoint);
     expect(note.text).to.equal(
       `agent-governance-gateway/evidence/wJzQd0mQ0m0Xq2m3r1T3Lw\n3\n${"q6ur".repeat(10)}q6s=\n` +
@@ -151,7 +158,7 @@ describe("parseCheckpoint(text)", () => {
 
   it("refuses every other form of it", () => {
     const text = (from: string | RegExp, to: string): string =>
-      signNote(parsed(signCheckpoint(checkpoint, [key])).note.text.replace(from, to), [{ name: "n", key }]);
+      signNote(parsed(signCheckpoint(checkpoint, [signerOf(key)])).note.text.replace(from, to), [noteSigner("n", key)]);
     const bad = [
       text("agent-governance", "another"),
       text("\n3\n", "\n0\n"),
@@ -171,8 +178,8 @@ describe("parseCheckpoint(text)", () => {
 
 describe("isCheckpointSignedBy(checkpoint, keys)", () => {
   it("wants every key", () => {
-    const one = parsed(signCheckpoint(checkpoint, [key]));
-    const both = parsed(signCheckpoint(checkpoint, [key, other]));
+    const one = parsed(signCheckpoint(checkpoint, [signerOf(key)]));
+    const both = parsed(signCheckpoint(checkpoint, [signerOf(key), signerOf(other)]));
     expect(isCheckpointSignedBy(one, [key.public])).to.equal(true);
     expect(isCheckpointSignedBy(one, [key.public, other.public])).to.equal(false);
     expect(isCheckpointSignedBy(both, [key.public, other.public])).to.equal(true);

@@ -4,11 +4,11 @@ import { recordKey, tileKey } from "../../../../core/evidence/record/key-space.t
 import {
   leafHash,
   rootOf,
+  TileTree,
   TreeFault,
   verifyConsistency,
   verifyInclusion,
 } from "../../../../core/evidence/tree/merkle.ts";
-import { TileTree } from "../../../../core/evidence/tree/tile.ts";
 import { TileReader } from "../../../../core/evidence/tree/tile-reader.ts";
 import { rejection } from "../../../support/ledger-world.ts";
 
@@ -32,7 +32,7 @@ function inOwnWorld(): void {
         entries.set(tileKey("acme", level, index), hashes.toString("hex"));
         if (level === 0) for (let old = index * 256; old <= seq; old++) entries.delete(recordKey("acme", old));
       }
-      if (watched.includes(seq + 1)) roots.set(seq + 1, tree.root());
+      if (watched.includes(seq + 1)) roots.set(seq + 1, tree.range.root());
     }
   });
 }
@@ -62,8 +62,8 @@ describe("TileReader", () => {
   it("grows a tree that goes on as the first one did", async () => {
     for (const at of watched) {
       const tree = await reader.grow(at);
-      expect(tree.size).to.equal(at);
-      expect(tree.root(), String(at)).to.deep.equal(roots.get(at));
+      expect(tree.range.size).to.equal(at);
+      expect(tree.range.root(), String(at)).to.deep.equal(roots.get(at));
     }
     const grown = await reader.grow(65_300);
     const fresh = new Map<string, string>();
@@ -72,7 +72,7 @@ describe("TileReader", () => {
         fresh.set(tileKey("acme", level, index), hashes.toString("hex"));
       }
     }
-    expect(grown.root()).to.deep.equal(roots.get(size));
+    expect(grown.range.root()).to.deep.equal(roots.get(size));
     expect([...fresh]).to.deep.equal([...fresh.keys()].map((key) => [key, entries.get(key)]));
     expect(fresh.has(tileKey("acme", 1, 0))).to.equal(true);
   });

@@ -12,7 +12,13 @@ import {
   tileKey,
 } from "../../../../core/evidence/record/key-space.ts";
 import type { EventRecord } from "../../../../core/evidence/record/record.ts";
-import { parseCheckpoint, type SignedCheckpoint, signCheckpoint } from "../../../../core/evidence/tree/checkpoint.ts";
+import {
+  type Checkpoint,
+  checkpointSigner,
+  parseCheckpoint,
+  type SignedCheckpoint,
+  signCheckpoint,
+} from "../../../../core/evidence/tree/checkpoint.ts";
 import { LedgerWorld, rejection } from "../../../support/ledger-world.ts";
 
 let world: LedgerWorld;
@@ -48,10 +54,17 @@ async function keyOf(seq: number): Promise<SigningKey> {
   return key;
 }
 
+function signedBy(keys: readonly SigningKey[], checkpoint: Checkpoint): string {
+  return signCheckpoint(
+    checkpoint,
+    keys.map((key) => checkpointSigner(checkpoint.chain, key)),
+  );
+}
+
 /** Signs the latest checkpoint anew, with something changed. */
 async function resign(changed: Partial<SignedCheckpoint>, keys: readonly SigningKey[]): Promise<void> {
   const { note: _, ...checkpoint } = await checkpointAt(checkpointKey("acme"));
-  await world.store.put(checkpointKey("acme"), signCheckpoint({ ...checkpoint, ...changed }, keys));
+  await world.store.put(checkpointKey("acme"), signedBy(keys, { ...checkpoint, ...changed }));
 }
 
 async function firstBad(): Promise<unknown> {
@@ -125,7 +138,7 @@ describe("a chain's keys", () => {
       });
       await resign({}, [successor]);
       const { note: _, ...first } = await checkpointAt(checkpointAtKey("acme", 1));
-      await world.store.put(checkpointAtKey("acme", 1), signCheckpoint(first, [successor]));
+      await world.store.put(checkpointAtKey("acme", 1), signedBy([successor], first));
       expect(await firstBad()).to.deep.equal({
         seq: 0,
         reason: "bad_signature",
@@ -137,7 +150,7 @@ describe("a chain's keys", () => {
       await events(1);
       await world.ledger.rotateKey("acme");
       const { note: _, ...over } = await checkpointAt(checkpointAtKey("acme", 3));
-      await world.store.put(checkpointAtKey("acme", 3), signCheckpoint(over, [await keyOf(2)]));
+      await world.store.put(checkpointAtKey("acme", 3), signedBy([await keyOf(2)], over));
       expect(await firstBad()).to.deep.equal({
         seq: 2,
         reason: "bad_signature",

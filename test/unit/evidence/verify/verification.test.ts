@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { canonicalJson, sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { Json } from "../../../../core/action/json.ts";
-import { openKey, recordKey, sessionRecordKey } from "../../../../core/evidence/record/key-space.ts";
+import { openKey, recordKey, sessionKey } from "../../../../core/evidence/record/key-space.ts";
 import type { Reason } from "../../../../core/evidence/record/reason.ts";
 import type { ActionRecord, EvidenceRecord } from "../../../../core/evidence/record/record.ts";
 import { LedgerWorld, makeEvaluation, newAction, rejection } from "../../../support/ledger-world.ts";
@@ -216,11 +216,11 @@ describe("Ledger.verify(tenant) [S64, R2.3-3]", () => {
     await world.open();
     await world.act();
     const blocked = newAction();
-    await world.ledger.recordDecision(blocked, makeEvaluation(blocked, "block"));
+    await world.ledger.actions.recordDecision(blocked, makeEvaluation(blocked, "block"));
     await world.ledger.recordEvent("acme", "admin", { act: "stop" });
     await world.act();
     const open = newAction();
-    await world.ledger.recordDecision(open, makeEvaluation(open));
+    await world.ledger.actions.recordDecision(open, makeEvaluation(open));
   });
 
   afterEach(() => world.remove());
@@ -269,7 +269,7 @@ describe("Ledger.verify(tenant) [S64, R2.3-3]", () => {
     it(`${isCovered ? "finds" : "passes"} an action that was dispatched while ${what} was stopped`, async () => {
       await world.ledger.recordEvent("acme", "session", { event: "killed", scope, ...named });
       const blocked = newAction();
-      await world.ledger.recordDecision(blocked, makeEvaluation(blocked, "block"));
+      await world.ledger.actions.recordDecision(blocked, makeEvaluation(blocked, "block"));
       expect(await world.ledger.verify("acme")).to.include({ ok: true, records: 10 });
       await world.act();
       const detail = "expected nothing that is stopped to be dispatched";
@@ -312,7 +312,7 @@ describe("Ledger.verify(tenant) [S64, R2.3-3]", () => {
 
   it("finds a session whose index leads elsewhere", async () => {
     const first = (await world.recordsOf())[1] as ActionRecord;
-    await world.store.put(sessionRecordKey("acme", first.session.id, 0), "5");
+    await world.store.put(sessionKey("acme", first.session.id, 0), "5");
     expect((await world.ledger.verify("acme")).firstBad).to.deep.equal({
       seq: 1,
       reason: "bad_session_link",
@@ -353,8 +353,7 @@ describe("Ledger.verify(tenant) [S64, R2.3-3]", () => {
     for (const [seq, text] of texts.entries()) {
       await world.store.put(recordKey("acme", seq), text);
       const session = sessionOf(text);
-      if (session !== undefined)
-        await world.store.put(sessionRecordKey("acme", session.id, session.index), String(seq));
+      if (session !== undefined) await world.store.put(sessionKey("acme", session.id, session.index), String(seq));
     }
   }
 });

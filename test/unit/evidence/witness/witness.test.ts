@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { SigningKey } from "../../../../core/action/signing-key.ts";
-import { signNote } from "../../../../core/evidence/tree/checkpoint.ts";
+import { noteSigner, signNote } from "../../../../core/evidence/tree/checkpoint.ts";
 import type { Witness } from "../../../../core/evidence/witness/witness.ts";
 import { FileWitness } from "../../../../core/evidence/witness/witness-file.ts";
 import { GitWitness } from "../../../../core/evidence/witness/witness-git.ts";
@@ -16,7 +16,7 @@ import { rejection } from "../../../support/ledger-world.ts";
 
 const key = SigningKey.fromSeed(Buffer.alloc(32, 3));
 const time = "2026-05-01T10:00:00.000Z";
-const note = (words: string): string => signNote(`${words}\n`, [{ name: "n", key }]);
+const note = (words: string): string => signNote(`${words}\n`, [noteSigner("n", key)]);
 
 /** Notes in memory behind real HTTP; `answer` replaces what it would say. */
 class NoteServer {
