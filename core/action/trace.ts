@@ -7,9 +7,13 @@ import type { ModelApi, TokenUsage } from "./model-api.ts";
 export type SpanStep = "evaluate" | "record_decision" | "dispatch" | "judge_output" | "record_outcome";
 
 /** The kind of a request, from a closed set. */
-export type TracedRequest =
+export type TracedRequest = (
   | { readonly protocol: "mcp"; readonly method: string }
-  | { readonly protocol: "model"; readonly api: ModelApi };
+  | { readonly protocol: "model"; readonly api: ModelApi }
+) & {
+  /** The trace context that the caller sent. */
+  readonly parent: TraceContext | undefined;
+};
 
 /** The end of a request: `refused` before it was dispatched, `withheld` after. */
 type Passed = "answered" | "refused" | "withheld";
@@ -40,18 +44,20 @@ export interface Span {
   end(): void;
 }
 
-/** Creates the spans of requests below the `parent` that their callers send. */
+/** Creates the spans of requests. */
 export interface Tracer {
-  begin(request: TracedRequest, parent: TraceContext | undefined): Span;
+  /** Runs `work` in the span of a request, which ends when it settles. */
+  run<T>(request: TracedRequest, work: (span: Span) => Promise<T>): Promise<T>;
 }
 
 const ignore = (): undefined => undefined;
+const runUntraced: Tracer["run"] & Span["run"] = (_, work) => work(noSpan);
 
 /** The span of a request that is not traced. */
 export const noSpan: Span = {
   context: undefined,
   begin: () => noSpan,
-  run: (_, work) => work(noSpan),
+  run: runUntraced,
   setAttributes: ignore,
   end: ignore,
 };
@@ -72,7 +78,7 @@ export async function inSpan<T>(span: Span, work: (span: Span) => Promise<T>): P
 }
 
 /** Traces nothing. */
-export const noTracer: Tracer = { begin: () => noSpan };
+export const noTracer: Tracer = { run: runUntraced };
 
 /** The position of a request in a distributed trace (W3C Trace Context). */
 export interface TraceContext {

@@ -3,7 +3,7 @@ import { consoleHandlers, consoleRoutes } from "../admin/console/page.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { LiveEndpoint } from "../gateway/live/endpoint.ts";
-import { renderMcpError } from "../gateway/mcp/refusal.ts";
+import { renderMcpError } from "../gateway/mcp/answer.ts";
 import { renderModelError } from "../gateway/model/error.ts";
 import { gatewayHandlers, gatewayRoutes } from "../gateway/route.ts";
 import { AccessRule } from "../http/access.ts";

@@ -1,7 +1,10 @@
+import type { IncomingMessage } from "node:http";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import { isJsonObject, type Json } from "../action/json.ts";
 import type { Principal, SessionScope } from "../action/principal.ts";
 import { RecentMap } from "../action/recent-map.ts";
+import { singleHeader } from "../identity/key-ring.ts";
 import { tenantPrefix } from "../store/key-range.ts";
 import type { Store } from "../store/open.ts";
 import type { ManifestLog, ManifestStore } from "./manifest-store.ts";
@@ -94,6 +97,32 @@ export class TaskBinding {
     this.#cached.set(key, task);
     this.#cached.forgetOldest(maxCached);
   }
+}
+
+/** The member of `_meta` that carries a task reference, as the header `X-Gateway-Task` does. It is not forwarded. */
+const taskMetaKey = "io.agent-governance-gateway/task";
+
+/**
+ * Binds a session to the task that a request refers to, if any. `meta`: `params._meta` of an MCP request. Rejects as
+ * `TaskBinding.bind` does, and with TASK_REFERENCE for two references that differ.
+ */
+export async function bindTask(
+  tasks: TaskBinding,
+  { rawHeaders }: IncomingMessage,
+  principal: Principal,
+  scope: SessionScope,
+  meta?: Json,
+): Promise<void> {
+  const inHeader = singleHeader(rawHeaders, "x-gateway-task");
+  const inMeta = isJsonObject(meta) && Object.hasOwn(meta, taskMetaKey) ? meta[taskMetaKey] : undefined;
+  if (inMeta !== undefined && typeof inMeta !== "string") {
+    throw new GatewayError("TASK_REFERENCE", `expected \`${taskMetaKey}\` to be a string`);
+  }
+  if (inHeader !== undefined && inMeta !== undefined && inHeader !== inMeta) {
+    throw new GatewayError("TASK_REFERENCE", `expected the header and \`${taskMetaKey}\` to be equal`);
+  }
+  const token = inHeader ?? inMeta;
+  if (token !== undefined) await tasks.bind(principal, scope, token);
 }
 
 function bindingKey(tenant: string, session: string): string {

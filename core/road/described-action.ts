@@ -1,13 +1,10 @@
-import type { IncomingMessage } from "node:http";
 import { type Static, Type } from "@sinclair/typebox";
 import { capabilities } from "../action/capability.ts";
 import { type ActionEnvelope, phases, protocols, withOutput } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
-import { isJsonObject, type Json, type JsonObject } from "../action/json.ts";
-import { type Principal, type SessionScope, sessionScope } from "../action/principal.ts";
-import { singleHeader } from "../identity/key-ring.ts";
-import type { TaskBinding } from "../manifest/task-binding.ts";
+import type { Json, JsonObject } from "../action/json.ts";
+import { type Principal, sessionScope } from "../action/principal.ts";
 import { closed, enumOf, matching } from "../operation/shape.ts";
 import { ActionFactory, type Actor, type TaskSource, UntrustedSources } from "./action-factory.ts";
 
@@ -58,33 +55,4 @@ export function actionOf(
   const factory = new ActionFactory(protocol, clock, newId, sources);
   const action = factory.make({ principal: caller, scope, client }, attempt, phase === "list" ? "list" : "input");
   return phase === "output" ? withOutput(action, output) : action;
-}
-
-/** The member of `_meta` that carries a task reference, as the header `X-Gateway-Task` does. It is not forwarded. */
-const taskMetaKey = "io.agent-governance-gateway/task";
-
-/**
- * Binds a session to the task that a request refers to, if any. `params`: of an MCP request. Rejects as
- * `TaskBinding.bind` does, and with TASK_REFERENCE for two references that differ.
- */
-export async function bindTask(
-  tasks: TaskBinding,
-  { rawHeaders }: IncomingMessage,
-  principal: Principal,
-  scope: SessionScope,
-  params?: JsonObject,
-): Promise<void> {
-  const inHeader = singleHeader(rawHeaders, "x-gateway-task");
-  const inMeta = metaReference(params?._meta);
-  if (inHeader !== undefined && inMeta !== undefined && inHeader !== inMeta) {
-    throw new GatewayError("TASK_REFERENCE", `expected the header and \`${taskMetaKey}\` to be equal`);
-  }
-  const token = inHeader ?? inMeta;
-  if (token !== undefined) await tasks.bind(principal, scope, token);
-}
-
-function metaReference(meta: Json | undefined): string | undefined {
-  const value = isJsonObject(meta) && Object.hasOwn(meta, taskMetaKey) ? meta[taskMetaKey] : undefined;
-  if (value === undefined || typeof value === "string") return value;
-  throw new GatewayError("TASK_REFERENCE", `expected \`${taskMetaKey}\` to be a string`);
 }

@@ -1,8 +1,15 @@
-import { isCovered, type PresentedTicket, type TicketObserver, type TicketUse } from "../action/capability-ticket.ts";
+import {
+  isCovered,
+  type PresentedTicket,
+  type TicketObserver,
+  type TicketUse,
+  ticketMetaKey,
+} from "../action/capability-ticket.ts";
 import type { BatchOperation } from "../action/commit-hook.ts";
 import type { ActionContext, ActionEnvelope } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import type { Json } from "../action/json.ts";
 import type { Participant, Participation, PendingDecision } from "../action/participant.ts";
 import type { Principal } from "../action/principal.ts";
 import { standingOfClaims } from "./claims.ts";
@@ -125,4 +132,29 @@ class TicketParticipation implements Participation {
   #entry(): TicketEntry | undefined {
     return this.#needed === undefined ? undefined : this.#options.tickets.read(this.#attempted.tenant, this.#needed);
   }
+}
+
+/** The header that carries a ticket. */
+export const ticketHeader = "x-gateway-ticket";
+
+export interface TicketReader {
+  present(token: string, principal: Pick<Principal, "id" | "tenant">): PresentedTicket;
+}
+
+/**
+ * Verifies the ticket of a request, in a header or in its `_meta`. A malformed token counts as forged. Throws
+ * INVALID_HEADER for two of them. The token itself is not kept.
+ */
+export function presentTicket(
+  tickets: TicketReader,
+  principal: Principal,
+  header: string | undefined,
+  meta: Json | undefined,
+): PresentedTicket | undefined {
+  if (header !== undefined && meta !== undefined) {
+    throw new GatewayError("INVALID_HEADER", `expected one ticket, in \`x-gateway-ticket\` or in \`${ticketMetaKey}\``);
+  }
+  const token = header ?? meta;
+  if (token === undefined) return undefined;
+  return tickets.present(typeof token === "string" ? token : "", principal);
 }

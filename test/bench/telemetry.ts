@@ -79,7 +79,7 @@ async function makeSpans(): Promise<number> {
   const steps: readonly SpanStep[] = ["evaluate", "record_decision", "dispatch", "judge_output", "record_outcome"];
   const before = process.cpuUsage();
   for (let call = 0; call < calls; call++) {
-    const request = tracer.begin({ protocol: "mcp", method: "tools/call" }, undefined);
+    const request = tracer.begin({ protocol: "mcp", method: "tools/call", parent: undefined });
     request.setAttributes({ action, evaluation });
     for (const name of steps) {
       const step = request.begin(name);

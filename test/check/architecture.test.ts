@@ -82,7 +82,7 @@ describe("the architecture", () => {
       const files = {
         "core/compose/gateway.ts":
           'import { openStore } from "../store/open.ts";\nimport { buildApp } from "../http/app.ts";',
-        "core/gateway/mcp/call.ts": 'import type { Road } from "../../road/run.ts";\nimport Koa from "koa";',
+        "core/gateway/mcp/service.ts": 'import type { Road } from "../../road/run.ts";\nimport Koa from "koa";',
         "core/plugin/load.ts": 'import { abi } from "../../sdk/abi.ts";\nimport { row } from "./row.ts";',
       };
       expect(layerFaults(tree(files))).to.deep.equal([]);

@@ -1,6 +1,6 @@
 import type { ClientIdentity } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
-import type { Json } from "../../action/json.ts";
+import type { Json, JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { Principal, SessionScope } from "../../action/principal.ts";
 import type { UpstreamGroup } from "../../upstream/group.ts";
@@ -29,6 +29,8 @@ export interface Caller {
 export interface OpenRequest {
   readonly caller: Caller;
   readonly request: JsonRpcRequest;
+  /** `params._meta`; empty where there is none. */
+  readonly meta: JsonObject;
   /** Receives the response, and the messages before it. */
   readonly reply: Reply;
   /** Aborts when the client no longer wants a response. */

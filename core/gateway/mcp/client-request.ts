@@ -5,9 +5,8 @@ import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ActionFactory } from "../../road/action-factory.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import { judgeNotification, type Road, runAction } from "../../road/run.ts";
-import { answerOf, answerOfFault, type ResponseBody } from "./call.ts";
+import { answerOf, answerOfFault, mcpErrorBody, type ResponseBody, replyOf } from "./answer.ts";
 import type { Caller } from "./caller.ts";
-import { mcpErrorBody, replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
 
 /** The requests that an upstream may send to a client. Any other method is unknown. */

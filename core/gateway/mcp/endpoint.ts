@@ -4,16 +4,15 @@ import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJso
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
-import { sessionLabel } from "../../identity/key-ring.ts";
-import type { TaskBinding } from "../../manifest/task-binding.ts";
+import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
+import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
-import { bindTask } from "../../road/described-action.ts";
 import type { InFlight } from "../../road/in-flight.ts";
-import { ticketHeader } from "../../ticket/presented-ticket.ts";
+import { ticketHeader } from "../../ticket/ticket-verifier.ts";
+import { mcpErrorBody, mcpStatus } from "./answer.ts";
 import { type Caller, receiveAnswer, receiveNotification } from "./caller.ts";
 import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
 import { type HandshakeParts, openSession } from "./handshake.ts";
-import { mcpErrorBody, mcpStatus } from "./refusal.ts";
 import { Reply } from "./reply.ts";
 import { type McpServiceParts, serveRequest } from "./service.ts";
 import { McpSession } from "./session.ts";
@@ -47,7 +46,7 @@ export class McpEndpoint {
     const reply = new Reply(ctx.res, stream);
     try {
       const era = classifyEra(request, ctx.req.headers);
-      await bindTask(this.#parts.tasks, ctx.req, principal, scope, request.params);
+      await bindTask(this.#parts.tasks, ctx.req, principal, scope, request.params?._meta);
       const response = await this.#answer(ctx, principal, scope, request, era, reply);
       // The stateless revision streams only where messages precede the result.
       if (streamFirst && era.era === "legacy") reply.startStream();
@@ -126,18 +125,23 @@ export class McpEndpoint {
     reply: Reply,
   ): Promise<JsonRpcResponse> {
     if (era.era === "legacy" && request.method === "initialize") {
-      const { session, response } = await openSession(
-        this.#parts,
-        this.#parts.sessions,
-        { principal, scope, address: addressOf(ctx.req) },
-        request,
-      );
-      reply.setHeader("mcp-session-id", session.id);
-      return response;
+      return this.#initialize(ctx, principal, scope, request, reply);
     }
-    const caller = this.#callerOf(ctx, principal, scope, era);
+    const { headers, rawHeaders } = ctx.req;
+    const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
+    const info = era.era === "modern" ? era.clientInfo : {};
+    const caller: Caller = {
+      principal,
+      scope,
+      client: session?.owner.client ?? clientIdentity(info, addressOf(ctx.req)),
+      era,
+      group: session?.group ?? this.#parts.fleet.shared(era.era),
+      session,
+      ticket: singleHeader(rawHeaders, ticketHeader),
+      traceparent: headerText(headers, "traceparent"),
+    };
     const abort = new AbortController();
-    caller.session?.begin(request.id, reply, abort);
+    session?.begin(request.id, reply, abort);
     this.#parts.inFlight.begin(principal, scope.id, abort);
     if (era.era === "modern") reply.onGone(() => abort.abort(new GatewayError("CANCELLED")));
     try {
@@ -146,7 +150,7 @@ export class McpEndpoint {
     } finally {
       this.#subscriptions.delete(abort);
       this.#parts.inFlight.finish(scope.id, abort);
-      caller.session?.finish(request.id);
+      session?.finish(request.id);
     }
   }
 
@@ -155,13 +159,18 @@ export class McpEndpoint {
     this.#subscriptions.set(subscription, principal);
   }
 
-  #callerOf(ctx: Context, principal: Principal, scope: SessionScope, era: Era): Caller {
-    const session = era.era === "legacy" ? this.#sessionOf(ctx, principal) : null;
-    const beside = { ticket: ticketHeader(ctx.req), traceparent: headerText(ctx.req.headers, "traceparent") };
-    if (session !== null)
-      return { principal, scope, client: session.owner.client, era, group: session.group, session, ...beside };
-    const client = clientIdentity(era.era === "modern" ? era.clientInfo : {}, addressOf(ctx.req));
-    return { principal, scope, client, era, group: this.#parts.fleet.shared(era.era), session: null, ...beside };
+  /** Opens a session, whose id the client sends with its further requests. */
+  async #initialize(
+    ctx: Context,
+    principal: Principal,
+    scope: SessionScope,
+    request: JsonRpcRequest,
+    reply: Reply,
+  ): Promise<JsonRpcResponse> {
+    const opener = { principal, scope, address: addressOf(ctx.req) };
+    const { session, response } = await openSession(this.#parts, this.#parts.sessions, opener, request);
+    reply.setHeader("mcp-session-id", session.id);
+    return response;
   }
 
   #sessionOf(ctx: Context, principal: Principal): McpSession | null {

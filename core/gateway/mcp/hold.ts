@@ -5,7 +5,7 @@ import type { Principal } from "../../action/principal.ts";
 import type { ReviewState } from "../../road/authorize.ts";
 import type { RunResult } from "../../road/run.ts";
 import type { OpenRequest } from "./caller.ts";
-import { steeringMeta } from "./request-meta.ts";
+import { steeringMeta } from "./method.ts";
 import { ReviewPage, type ReviewPageParts } from "./review-page.ts";
 
 const maxHeld = 1_000;
@@ -100,7 +100,7 @@ export class Hold {
 
 /** Sends progress notifications while a call waits, where its client asked for them. Returns what ends that. */
 function reportProgress(open: OpenRequest, id: string, holdMs: number): () => void {
-  const { progressToken } = steeringMeta(open.request);
+  const { progressToken } = steeringMeta(open.meta);
   if (progressToken === undefined) return () => undefined;
   const begin = performance.now();
   const report = (): void => {

@@ -8,9 +8,8 @@ import type { Answer } from "../../road/dispatch.ts";
 import { evaluateAction, type Road, runAction } from "../../road/run.ts";
 import type { ListedItem } from "../../upstream/catalog.ts";
 import type { ListedTool } from "../../upstream/tool-reader.ts";
-import { answerOfResult } from "./call.ts";
+import { answerOfResult, replyOf } from "./answer.ts";
 import type { Caller } from "./caller.ts";
-import { replyOf } from "./refusal.ts";
 
 export interface ListParts {
   readonly road: Road;

@@ -1,20 +1,18 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
 import { everyUpstream } from "../../action/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
-import { type JsonRpcNotification, type JsonRpcRequest, type JsonRpcResponse, metaKey } from "../../action/json-rpc.ts";
+import { type JsonRpcNotification, type JsonRpcResponse, metaKey } from "../../action/json-rpc.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import { runAction } from "../../road/run.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { UpstreamFleet } from "../../upstream/fleet.ts";
 import type { NotificationHandler, UpstreamGroup } from "../../upstream/group.ts";
-import { answerOfResult } from "./call.ts";
-import type { Caller, OpenRequest } from "./caller.ts";
+import { answerOfResult, replyOf } from "./answer.ts";
+import type { OpenRequest } from "./caller.ts";
 import { mergeCapabilities } from "./handshake.ts";
 import type { ListParts } from "./list.ts";
 import { type McpMethod, pickParams } from "./method.ts";
 import { LaneTable, type RelayParts, relayNotification, unsolicited } from "./notification.ts";
-import { replyOf } from "./refusal.ts";
-import type { Reply } from "./reply.ts";
 
 const maxWatchedUris = 1_000;
 
@@ -38,14 +36,8 @@ const changeOf: Readonly<Record<string, keyof Filter>> = {
 };
 
 /** Serves one `subscriptions/listen` stream: an acknowledgement, then notifications until the client disconnects. */
-export async function serveListen(
-  parts: ListenParts,
-  caller: Caller,
-  row: McpMethod,
-  request: JsonRpcRequest,
-  reply: Reply,
-  signal: AbortSignal,
-): Promise<JsonRpcResponse> {
+export async function serveListen(parts: ListenParts, open: OpenRequest, row: McpMethod): Promise<JsonRpcResponse> {
+  const { caller, request } = open;
   const action = parts.actions.make(caller, {
     tool: request.method,
     target: everyUpstream,
@@ -53,9 +45,9 @@ export async function serveListen(
     arguments: pickParams(row, request.params),
   });
   const group = parts.fleet.join("modern");
-  const result = await runAction(parts.road, action, (permission) =>
-    listen(parts, permission, group, { caller, request, reply, signal }),
-  ).finally(() => group.close());
+  const result = await runAction(parts.road, action, (permission) => listen(parts, permission, group, open)).finally(
+    () => group.close(),
+  );
   return { jsonrpc: "2.0", id: request.id, ...replyOf(result) };
 }
 

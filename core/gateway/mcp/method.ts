@@ -1,7 +1,9 @@
 import type { Capability } from "../../action/capability.ts";
+import { ticketMetaKey } from "../../action/capability-ticket.ts";
 import { GatewayError } from "../../action/error.ts";
-import { isJsonObject, type JsonObject } from "../../action/json.ts";
-import { type McpEra, typeName } from "../../action/json-rpc.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { type McpEra, metaKey, typeName } from "../../action/json-rpc.ts";
+import { type TraceContext, traceparentOf } from "../../action/trace.ts";
 
 /** The target of a request: the owner of a tool, prompt, resource or reference, every upstream, or the gateway itself. */
 type Routing = "tool" | "prompt" | "resource" | "reference" | "every" | "list" | "listen";
@@ -68,13 +70,6 @@ export const mcpMethods: Readonly<Record<string, McpMethod>> = {
   },
 };
 
-/** The row of a method in an era. Throws METHOD_UNKNOWN. */
-export function findMethod(method: string, era: McpEra): McpMethod {
-  const row = Object.hasOwn(mcpMethods, method) ? mcpMethods[method] : undefined;
-  if (row?.eras.includes(era)) return row;
-  throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
-}
-
 /** Returns the members of `params` that this method keeps. Throws INVALID_PARAMS for one of a wrong type. */
 export function pickParams(row: McpMethod, params: JsonObject | undefined): JsonObject {
   const picked: Record<string, JsonObject | string> = {};
@@ -91,4 +86,69 @@ export function pickParams(row: McpMethod, params: JsonObject | undefined): Json
     picked[name] = value as JsonObject | string;
   }
   return picked;
+}
+
+/** `_meta` keys that control the protocol, not the action; they are relayed and never evaluated. */
+const steering: readonly string[] = [
+  "progressToken",
+  "traceparent",
+  "tracestate",
+  metaKey.logLevel,
+  metaKey.clientCapabilities,
+];
+/** `_meta` keys that no setting forwards with the action. A ticket is for the gateway only. */
+const unpassable: readonly string[] = [...steering, ticketMetaKey];
+const maxSteeringText = 512;
+
+/** The prefix of the gateway's own input requests; responses to them are not forwarded. */
+export const ownQuestion = "io.agent-governance-gateway/review/";
+
+/** The part of a request's `_meta` that is relayed with the action; `trace`, where given, replaces the client's own. */
+export function steeringMeta(meta: JsonObject, trace?: TraceContext): JsonObject {
+  const kept: Record<string, Json> = {};
+  for (const key of steering) {
+    const value = Object.hasOwn(meta, key) ? meta[key] : undefined;
+    if (trace !== undefined && key === "tracestate") continue;
+    if (value !== undefined && isSteering(key, value)) kept[key] = value;
+  }
+  if (trace === undefined) return kept;
+  kept.traceparent = traceparentOf(trace);
+  if (trace.state !== undefined) kept.tracestate = trace.state;
+  return kept;
+}
+
+/**
+ * The members that a request carries to the upstream beyond its arguments: responses to an interrupted request (stateless
+ * revision only), and forwarded `_meta` keys. All of them are evaluated. Undefined where there are none.
+ */
+export function continuationOf(
+  era: McpEra,
+  params: JsonObject = {},
+  passthrough: readonly string[] = [],
+): JsonObject | undefined {
+  const carried: Record<string, Json> = {};
+  if (era === "modern") {
+    const responses = withoutOwn(params.inputResponses);
+    if (responses !== undefined) carried.inputResponses = responses;
+    if (params.requestState !== undefined) carried.requestState = params.requestState;
+  }
+  const meta = isJsonObject(params._meta) ? params._meta : {};
+  const keys = passthrough.filter((key) => !unpassable.includes(key) && Object.hasOwn(meta, key));
+  if (keys.length > 0) carried._meta = Object.fromEntries(keys.map((key) => [key, meta[key] as Json]));
+  return Object.keys(carried).length === 0 ? undefined : carried;
+}
+
+/** Removes responses to the gateway; where no others are left, the request equals the interrupted one. */
+function withoutOwn(responses: Json | undefined): Json | undefined {
+  if (!isJsonObject(responses)) return responses;
+  const entries = Object.entries(responses);
+  const others = entries.filter(([key]) => !key.startsWith(ownQuestion));
+  if (others.length === entries.length) return responses;
+  return others.length === 0 ? undefined : Object.fromEntries(others);
+}
+
+function isSteering(key: string, value: Json): boolean {
+  if (key === metaKey.clientCapabilities) return isJsonObject(value);
+  if (typeof value === "string") return value.length <= maxSteeringText;
+  return key === "progressToken" && Number.isInteger(value);
 }

@@ -4,7 +4,7 @@ import type { JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import type { ApprovalStore } from "../../approval/approval-store.ts";
 import { type Refusal, refusalMeta } from "../../http/refusal.ts";
 import type { OpenRequest } from "./caller.ts";
-import { continuationOf, ownQuestion } from "./request-meta.ts";
+import { continuationOf, ownQuestion } from "./method.ts";
 import type { McpSession } from "./session.ts";
 
 /** Pages shown at once in a session: the questions of its upstreams need places too. */
@@ -104,9 +104,9 @@ function answersAtOnce(open: OpenRequest, id: string): boolean {
  * True where the response may ask the client. A call that continues an interrupted one must not be interrupted again: the
  * client would repeat it with the response to us alone, and what the upstream had asked for would be lost.
  */
-function canAsk({ caller, request }: OpenRequest): boolean {
-  const { era } = caller;
-  return era.era === "modern" && opensUrls(era.clientCapabilities) && continuationOf(caller, request, []) === undefined;
+function canAsk({ caller: { era }, request }: OpenRequest): boolean {
+  if (era.era !== "modern" || !opensUrls(era.clientCapabilities)) return false;
+  return continuationOf(era.era, request.params) === undefined;
 }
 
 function responseTo(request: JsonRpcRequest, id: string): Json | undefined {

@@ -1,26 +1,37 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
-import { type ActionEnvelope, everyUpstream } from "../../action/envelope.ts";
+import { ticketMetaKey } from "../../action/capability-ticket.ts";
+import { everyUpstream } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
+import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
-import { type TraceContext, traceparentOf } from "../../action/trace.ts";
-import type { Answer } from "../../road/dispatch.ts";
-import { runAction } from "../../road/run.ts";
+import { readTraceContext, type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
+import type { Attempt } from "../../road/action-factory.ts";
+import type { Answer, DispatchTimer } from "../../road/dispatch.ts";
+import { type RunResult, runAction } from "../../road/run.ts";
+import { presentTicket, type TicketReader } from "../../ticket/ticket-verifier.ts";
 import type { Exchange, UpstreamConnection } from "../../upstream/connection.ts";
 import { dispatchAction, requestOf } from "../../upstream/dispatch.ts";
-import { answerOf, answerOfResult, type CallParts, type ResponseBody, serveCall } from "./call.ts";
+import { mirroredParams } from "../../upstream/mcp-header.ts";
+import { answerOf, answerOfFault, answerOfResult, type ResponseBody, refusedToolResult, replyOf } from "./answer.ts";
 import type { Caller, OpenRequest } from "./caller.ts";
 import { type ClientRequestParts, relayToClient } from "./client-request.ts";
+import { checkParamHeaders } from "./era.ts";
 import { discoverResult, type GatewayIdentity, mergeCapabilities } from "./handshake.ts";
+import type { Hold } from "./hold.ts";
 import { type ListParts, serveList } from "./list.ts";
 import { type ListenParts, serveListen } from "./listen.ts";
-import { findMethod, type McpMethod, pickParams } from "./method.ts";
+import { continuationOf, type McpMethod, mcpMethods, pickParams, steeringMeta } from "./method.ts";
 import { NotificationLane, type RelayParts, relayNotification } from "./notification.ts";
-import { replyOf } from "./refusal.ts";
 import type { Reply } from "./reply.ts";
-import { steeringMeta } from "./request-meta.ts";
 
-export interface McpServiceParts extends CallParts, ListenParts, ClientRequestParts, RelayParts {
+export interface McpServiceParts extends ListenParts, ClientRequestParts, RelayParts {
   readonly identity: GatewayIdentity;
+  readonly hold: Hold;
+  readonly tickets: TicketReader;
+  /** `_meta` keys beyond the protocol's own that are forwarded; policies see them with the arguments. */
+  readonly metaPassthrough: readonly string[];
+  readonly metrics: DispatchTimer;
+  readonly tracer: Tracer;
 }
 
 /** Serves one request of an identified caller. Rejects with the GatewayError to respond with. */
@@ -31,15 +42,175 @@ export async function serveRequest(
   reply: Reply,
   signal: AbortSignal,
 ): Promise<JsonRpcResponse> {
-  if (caller.era.era === "modern" && request.method === "server/discover") return discover(parts, caller, request);
-  if (caller.era.era === "legacy" && request.method === "ping") return { jsonrpc: "2.0", id: request.id, result: {} };
-  const row = findMethod(request.method, caller.era.era);
-  if (row.routing === "list" || row.routing === "every") await requireCapability(caller, row, request.method);
+  const { id, method, params } = request;
+  const { era } = caller.era;
+  if (era === "modern" && method === "server/discover") return discover(parts, caller, request);
+  if (era === "legacy" && method === "ping") return { jsonrpc: "2.0", id, result: {} };
+  const row = Object.hasOwn(mcpMethods, method) ? mcpMethods[method] : undefined;
+  if (row?.eras.includes(era) !== true) throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
+  if (row.routing === "list" || row.routing === "every") await requireCapability(caller, row, method);
   if (row.routing === "list") return serveList(parts, caller, request);
   if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
-  if (row.routing === "listen") return serveListen(parts, caller, row, request, reply, signal);
-  const open = { caller, request, reply, signal };
-  return serveCall(parts, open, row, (...sent) => send(parts, open, ...sent));
+  const meta = isJsonObject(params?._meta) ? params._meta : {};
+  const open = { caller, request, meta, reply, signal };
+  return row.routing === "listen" ? serveListen(parts, open, row) : serveCall(parts, open, row);
+}
+
+/** Serves one request by the upstream that owns the named tool, prompt or resource. */
+function serveCall(parts: McpServiceParts, open: OpenRequest, row: McpMethod): Promise<JsonRpcResponse> {
+  const { caller, request, meta } = open;
+  // As in MCP, `_meta` precedes the header. A `tracestate` header is not read: headers of clients reach no upstream.
+  const parent = readTraceContext(meta.traceparent, meta.tracestate) ?? readTraceContext(caller.traceparent);
+  return parts.tracer.run({ protocol: "mcp", method: request.method, parent }, async (span) => {
+    const result = await runUntilReviewed(parts, open, row, span);
+    if (result.kind === "answered" || row.routing !== "tool") {
+      return { jsonrpc: "2.0", id: request.id, ...replyOf<ResponseBody>(result) };
+    }
+    return parts.hold.page.ask(open, result) ?? refusedToolResult(request.id, caller.era.era, result);
+  });
+}
+
+/**
+ * Runs the action. A held tool call waits for its review and, once approved, runs anew from the beginning: nothing known
+ * before the wait is reused after it. A call that is held again does not wait again.
+ */
+async function runUntilReviewed(
+  parts: McpServiceParts,
+  open: OpenRequest,
+  row: McpMethod,
+  span: Span,
+): Promise<RunResult<ResponseBody | GatewayError>> {
+  const { caller } = open;
+  for (let hasWaited = false; ; hasWaited = true) {
+    const attempted = parts.actions.make(caller, await attemptOf(parts, open, row));
+    const result = await runAction(
+      parts.road,
+      attempted,
+      (permission, { context }) =>
+        parts.metrics.timeDispatch("mcp", dispatch(parts, open, permission, context), context),
+      span,
+    );
+    span.setAttributes({ passed: result.kind });
+    if (hasWaited || row.routing !== "tool" || result.kind !== "refused" || result.review?.kind !== "held")
+      return result;
+    const refusal = await parts.hold.waitForApproval(open, result, result.review);
+    if (refusal !== "approved") return refusal;
+  }
+}
+
+async function attemptOf(
+  parts: McpServiceParts,
+  { caller, request, meta }: OpenRequest,
+  row: McpMethod,
+): Promise<Attempt> {
+  const params = pickParams(row, request.params);
+  const attempt: Attempt =
+    row.routing === "tool"
+      ? await findTool(caller, params)
+      : {
+          tool: request.method,
+          target: await ownerOf(caller, row, params),
+          capability: row.capability ?? "execute",
+          arguments: params,
+        };
+  return {
+    ...attempt,
+    continuation: continuationOf(caller.era.era, request.params, parts.metaPassthrough),
+    ticket: presentTicket(parts.tickets, caller.principal, caller.ticket, meta[ticketMetaKey]),
+  };
+}
+
+async function findTool(caller: Caller, params: JsonObject): Promise<Attempt> {
+  const name = params.name as string;
+  const tool = await caller.group.tool(name);
+  if (tool === undefined) throw new GatewayError("TOOL_UNKNOWN", `\`${name.slice(0, 128)}\``);
+  const args = (params.arguments as JsonObject | undefined) ?? {};
+  if (caller.era.era === "modern") checkParamHeaders(caller.era.paramHeaders, mirroredParams(args, tool.paramHeaders));
+  return {
+    tool: tool.name,
+    target: tool.upstream,
+    capability: tool.capability,
+    arguments: args,
+    definition: { digest: tool.digest, annotations: tool.annotations },
+  };
+}
+
+async function ownerOf(caller: Caller, row: McpMethod, params: JsonObject): Promise<string> {
+  if (row.routing === "reference") return ownerOfReference(caller, params.ref as JsonObject);
+  return row.routing === "prompt" ? ownerOfPrompt(caller, params.name) : ownerOfResource(caller, params.uri);
+}
+
+function ownerOfReference(caller: Caller, ref: JsonObject): Promise<string> {
+  if (ref.type === "ref/prompt") return ownerOfPrompt(caller, ref.name);
+  if (ref.type === "ref/resource") return ownerOfResource(caller, ref.uri);
+  throw new GatewayError("INVALID_PARAMS", "expected `ref.type` to be `ref/prompt` or `ref/resource`");
+}
+
+async function ownerOfPrompt(caller: Caller, name: unknown): Promise<string> {
+  const owner = typeof name === "string" ? await caller.group.promptOwner(name) : undefined;
+  if (owner === undefined) throw new GatewayError("PROMPT_UNKNOWN", `\`${String(name).slice(0, 128)}\``);
+  return owner;
+}
+
+async function ownerOfResource(caller: Caller, uri: unknown): Promise<string> {
+  const owner = typeof uri === "string" ? await caller.group.resourceOwner(uri) : undefined;
+  if (owner === undefined) {
+    throw new GatewayError("RESOURCE_UNKNOWN", undefined, { data: { uri: String(uri).slice(0, 512) } });
+  }
+  return owner;
+}
+
+/** Returns the output of the upstream, or the error that prevented sending: then the outcome is known. */
+async function dispatch(
+  parts: McpServiceParts,
+  open: OpenRequest,
+  permission: AuthorizedAction,
+  trace: TraceContext | undefined,
+): Promise<Answer<ResponseBody | GatewayError>> {
+  let connection: UpstreamConnection;
+  try {
+    connection = await open.caller.group.connection(permission.action.target);
+  } catch (cause) {
+    return answerOfFault(GatewayError.from(cause));
+  }
+  return answerOf(await send(parts, open, connection, permission, trace));
+}
+
+/**
+ * Sends an authorized action with its `_meta`, its cancellation and the handlers of what the upstream sends before its
+ * response. Resolves with the response after every notification that preceded it was relayed.
+ */
+async function send(
+  parts: McpServiceParts,
+  { caller, meta, reply, signal }: OpenRequest,
+  connection: UpstreamConnection,
+  permission: AuthorizedAction,
+  trace: TraceContext | undefined,
+): Promise<JsonRpcResponse> {
+  const { session } = caller;
+  const { action } = permission;
+  const { target: upstream, untrusted = false } = action;
+  if (untrusted) session?.untrusted.add(upstream);
+  let lane = session?.lanes.of(upstream);
+  const deliver = (note: JsonRpcNotification): void => {
+    if (session === null) reply.send(note);
+    else session.deliver(note, reply);
+  };
+  const exchange: Exchange = {
+    meta: steeringMeta(meta, trace),
+    ...(trace === undefined ? {} : { traceparent: traceparentOf(trace) }),
+    signal,
+    onNotification: (note) => {
+      lane ??= new NotificationLane();
+      relayNotification(parts, lane, { upstream, note, untrusted, action: () => action, deliver, signal });
+    },
+    onRequest: (question, abort) => relayToClient(parts, caller, { upstream, request: question }, abort, reply),
+  };
+  try {
+    return await dispatchAction(connection, permission, exchange);
+  } finally {
+    await lane?.settled;
+  }
 }
 
 async function discover(parts: McpServiceParts, caller: Caller, request: JsonRpcRequest): Promise<JsonRpcResponse> {
@@ -51,48 +222,6 @@ async function discover(parts: McpServiceParts, caller: Caller, request: JsonRpc
 async function requireCapability(caller: Caller, row: McpMethod, method: string): Promise<void> {
   const able = mergeCapabilities((await caller.group.open()).map(({ server }) => server));
   if (row.needs !== null && !Object.hasOwn(able, row.needs)) throw new GatewayError("METHOD_UNKNOWN", `\`${method}\``);
-}
-
-/** Resolves with the upstream's response after every notification that preceded it was relayed. */
-async function send(
-  parts: McpServiceParts,
-  open: OpenRequest,
-  connection: UpstreamConnection,
-  permission: AuthorizedAction,
-  trace: TraceContext | undefined,
-): Promise<JsonRpcResponse> {
-  if (permission.action.untrusted) open.caller.session?.untrusted.add(connection.upstream);
-  const lane = open.caller.session?.lanes.of(connection.upstream) ?? new NotificationLane();
-  const exchange = exchangeOf(parts, open, permission.action, lane, trace);
-  try {
-    return await dispatchAction(connection, permission, exchange);
-  } finally {
-    await lane.settled;
-  }
-}
-
-/** The `_meta` of a call, its cancellation, and the handlers of what the upstream sends before its response. */
-function exchangeOf(
-  parts: McpServiceParts,
-  { caller, request, reply, signal }: OpenRequest,
-  action: ActionEnvelope,
-  lane: NotificationLane,
-  trace: TraceContext | undefined,
-): Exchange {
-  const { target: upstream, untrusted = false } = action;
-  const { session } = caller;
-  const deliver = (note: JsonRpcNotification): void => {
-    if (session === null) reply.send(note);
-    else session.deliver(note, reply);
-  };
-  return {
-    meta: steeringMeta(request, trace),
-    ...(trace === undefined ? {} : { traceparent: traceparentOf(trace) }),
-    signal,
-    onNotification: (note) =>
-      relayNotification(parts, lane, { upstream, note, untrusted, action: () => action, deliver, signal }),
-    onRequest: (question, abort) => relayToClient(parts, caller, { upstream, request: question }, abort, reply),
-  };
 }
 
 /** Sends a request to every upstream that can serve it; responds with the first error, if any. */

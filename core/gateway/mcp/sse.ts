@@ -12,13 +12,14 @@ import {
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
 import { addressOf } from "../../http/access.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
-import { bindTask } from "../../road/described-action.ts";
-import { ticketHeader } from "../../ticket/presented-ticket.ts";
+import { singleHeader } from "../../identity/key-ring.ts";
+import { bindTask } from "../../manifest/task-binding.ts";
+import { ticketHeader } from "../../ticket/ticket-verifier.ts";
+import { mcpErrorBody } from "./answer.ts";
 import { receiveAnswer, receiveNotification } from "./caller.ts";
 import type { McpEndpointParts } from "./endpoint.ts";
 import { checkRevisionHeader, classifyEra } from "./era.ts";
 import { openSession } from "./handshake.ts";
-import { mcpErrorBody } from "./refusal.ts";
 import { Reply } from "./reply.ts";
 import { serveRequest } from "./service.ts";
 import type { McpSession } from "./session.ts";
@@ -68,7 +69,7 @@ export class SseEndpoint {
     const read = async (): Promise<JsonRpcMessage> => readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
     await connection.receive(read, async ({ kind, message }) => {
       if (kind === "request") {
-        await bindTask(this.#parts.tasks, ctx.req, principal, connection.scope, message.params);
+        await bindTask(this.#parts.tasks, ctx.req, principal, connection.scope, message.params?._meta);
         return this.#accept(ctx, connection, message, requestId);
       }
       checkRevisionHeader(ctx.req.headers);
@@ -93,7 +94,8 @@ export class SseEndpoint {
     }
     connection.accept(request);
     const traceparent = headerText(ctx.req.headers, "traceparent");
-    const origin = { address: addressOf(ctx.req), ticket: ticketHeader(ctx.req), traceparent };
+    const ticket = singleHeader(ctx.req.rawHeaders, ticketHeader);
+    const origin = { address: addressOf(ctx.req), ticket, traceparent };
     void this.#serve(connection, request, origin, requestId);
   }
 

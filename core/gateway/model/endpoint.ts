@@ -3,17 +3,16 @@ import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
 import { type Principal, sessionScope } from "../../action/principal.ts";
-import { inSpan, readTraceContext } from "../../action/trace.ts";
+import { readTraceContext } from "../../action/trace.ts";
 import { agentIdentity } from "../../http/access.ts";
 import type { ConcurrencyLimit } from "../../http/rate.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
-import type { TaskBinding } from "../../manifest/task-binding.ts";
+import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
 import type { BodyLimits } from "../../operation/operation.ts";
 import type { Actor } from "../../road/action-factory.ts";
-import { bindTask } from "../../road/described-action.ts";
 import type { InFlight } from "../../road/in-flight.ts";
-import { presentTicket, type TicketReader, ticketHeader } from "../../ticket/presented-ticket.ts";
+import { presentTicket, type TicketReader, ticketHeader } from "../../ticket/ticket-verifier.ts";
 import { contentOf } from "../../usage/request-content.ts";
 import { modelErrorEvent } from "./error.ts";
 import { EventSink } from "./reply.ts";
@@ -87,10 +86,11 @@ export class ModelEndpoint {
     continuation: Continuation,
     requestId: string,
   ): Promise<void> {
-    const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
+    const { headers, rawHeaders } = ctx.req;
+    const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(rawHeaders));
     await bindTask(this.#parts.tasks, ctx.req, principal, scope);
     const actor: Actor = { principal, scope, client: agentIdentity(ctx.req) };
-    const ticket = presentTicket(this.#parts.tickets, principal, ticketHeader(ctx.req), undefined);
+    const ticket = presentTicket(this.#parts.tickets, principal, singleHeader(rawHeaders, ticketHeader), undefined);
     const abort = new AbortController();
     const sink = new EventSink(ctx, abort.signal);
     const { inFlight } = this.#parts;
@@ -100,11 +100,12 @@ export class ModelEndpoint {
     });
     const bill = this.#bill(ctx, principal, request);
     inFlight.begin(principal, scope.id, abort);
-    const said = readTraceContext(headerText(ctx.req.headers, "traceparent"));
-    const span = this.#parts.tracer.begin({ protocol: "model", api: request.api }, said);
+    const parent = readTraceContext(headerText(headers, "traceparent"));
     try {
-      const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal, span };
-      const reply = await inSpan(span, () => serveModel(this.#parts, open));
+      const open = { actor, bill, request, requestId, continuation, ticket, sink, signal: abort.signal };
+      const reply = await this.#parts.tracer.run({ protocol: "model", api: request.api, parent }, (span) =>
+        serveModel(this.#parts, { ...open, span }),
+      );
       if (reply.kind === "streamed") return sink.end();
       ctx.status = reply.status;
       ctx.type = "application/json";

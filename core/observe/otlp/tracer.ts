@@ -60,7 +60,12 @@ export class RoadTracer implements Tracer {
     this.#ports = { ...ports, tracer: this.#tracer };
   }
 
-  begin(request: TracedRequest, parent: TraceContext | undefined): Span {
+  run<T>(request: TracedRequest, work: (span: Span) => Promise<T>): Promise<T> {
+    return inSpan(this.begin(request), work);
+  }
+
+  begin(request: TracedRequest): Span {
+    const { parent } = request;
     const method = request.protocol === "mcp" ? request.method : "chat";
     const attributes = request.protocol === "mcp" ? { "mcp.method.name": method } : { "gen_ai.operation.name": method };
     const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent));

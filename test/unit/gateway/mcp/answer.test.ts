@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { GatewayError } from "../../../../core/action/error.ts";
 import type { JsonRpcResponse } from "../../../../core/action/json-rpc.ts";
-import { answerOf, answerOfFault } from "../../../../core/gateway/mcp/call.ts";
+import { answerOf, answerOfFault } from "../../../../core/gateway/mcp/answer.ts";
 
 describe("answerOf(response)", () => {
   const rows: readonly (readonly [name: string, response: JsonRpcResponse, status: string, output: object])[] = [

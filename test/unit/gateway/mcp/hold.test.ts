@@ -6,9 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { uuidV7 } from "../../../../core/action/id.ts";
 import { sessionScope } from "../../../../core/action/principal.ts";
+import { refusedToolResult } from "../../../../core/gateway/mcp/answer.ts";
 import type { OpenRequest } from "../../../../core/gateway/mcp/caller.ts";
 import { Hold } from "../../../../core/gateway/mcp/hold.ts";
-import { refusedToolResult } from "../../../../core/gateway/mcp/refusal.ts";
 import { Reply } from "../../../../core/gateway/mcp/reply.ts";
 import type { Refusal } from "../../../../core/http/refusal.ts";
 import { type Road, type RunResult, runAction } from "../../../../core/road/run.ts";
@@ -90,6 +90,7 @@ describe("Hold", () => {
         traceparent: undefined,
       },
       request: { jsonrpc: "2.0", id: 1, method: "tools/call", params: {} },
+      meta: {},
       reply,
       signal: new AbortController().signal,
     };

@@ -33,10 +33,10 @@ function rig(samplePercent: number = 100): Rig {
     onModelAsked: (one) => void asked.push(one),
   });
   const requests = {
-    mcp: { protocol: "mcp", method: "tools/call" },
-    model: { protocol: "model", api: "chat" },
+    mcp: { protocol: "mcp", method: "tools/call", parent: undefined },
+    model: { protocol: "model", api: "chat", parent: undefined },
   } as const;
-  return { ended, asked, begin: (protocol) => tracer.begin(requests[protocol], undefined) };
+  return { ended, asked, begin: (protocol) => tracer.begin(requests[protocol]) };
 }
 
 function evaluationOf(rules: readonly string[]): Evaluation {

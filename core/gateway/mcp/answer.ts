@@ -1,9 +1,52 @@
 import type { Context } from "koa";
 import { type ErrorCode, GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
-import type { JsonRpcResponse, McpEra, RequestId } from "../../action/json-rpc.ts";
+import type { JsonRpcErrorBody, JsonRpcResponse, McpEra, RequestId } from "../../action/json-rpc.ts";
 import { decisiveReason, type Refusal, refusalDetail, refusalError, refusalMeta } from "../../http/refusal.ts";
+import type { Answer } from "../../road/dispatch.ts";
 import { type RunResult, withUsedApproval } from "../../road/run.ts";
+
+/** A response without its id, which belongs to the request. */
+export type ResponseBody = { readonly result: JsonObject } | { readonly error: JsonRpcErrorBody };
+
+/** The output of a response. A result with `isError` is an error too. */
+export function answerOf(response: JsonRpcResponse): Answer<ResponseBody> {
+  if (!("result" in response)) return { status: "error", output: { ...response.error }, makeReply: errorBody };
+  const status = response.result.isError === true ? "error" : "success";
+  return { status, output: response.result, makeReply: resultBody };
+}
+
+/** The output of a result that the gateway makes itself. */
+export function answerOfResult(result: JsonObject): Answer<{ readonly result: JsonObject }> {
+  return { status: "success", output: result, makeReply: resultBody };
+}
+
+/** The output of an error. Where policy redacts its text, the constant part is left. */
+export function answerOfFault(fault: GatewayError): Answer<GatewayError> {
+  const output = { code: fault.row.jsonRpc, message: fault.publicMessage };
+  const makeReply = (judged: Json): GatewayError => (judged === output ? fault : new GatewayError(fault.code));
+  return { status: "error", output, makeReply };
+}
+
+/**
+ * Returns the reply of an answered action. Throws POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL where it was
+ * refused: a request that is not a tool call has no result shape for it. An error that used up an approval says so.
+ */
+export function replyOf<Reply>(result: RunResult<Reply | GatewayError>): Reply {
+  if (result.kind !== "answered") throw refusalError(result);
+  const { reply, approvalId } = result;
+  if (!(reply instanceof GatewayError)) return reply;
+  throw approvalId === undefined ? reply : withUsedApproval(reply, approvalId);
+}
+
+/** Redaction changes strings only: an output keeps its shape. */
+function resultBody(output: Json): { readonly result: JsonObject } {
+  return { result: output as JsonObject };
+}
+
+function errorBody(output: Json): { readonly error: JsonRpcErrorBody } {
+  return { error: output as unknown as JsonRpcErrorBody };
+}
 
 /**
  * A refused tool call as clients keep it intact: a tool result with `isError`, words for the model, data for machines.
@@ -17,17 +60,6 @@ export function refusedToolResult(id: RequestId, era: McpEra, refusal: Refusal):
     ...(era === "modern" ? { resultType: "complete" } : {}),
   };
   return { jsonrpc: "2.0", id, result };
-}
-
-/**
- * Returns the reply of an answered action. Throws POLICY_BLOCKED, REVIEW_REQUIRED, APPROVAL_DENIED or APPROVAL_QUEUE_FULL where it was
- * refused: a request that is not a tool call has no result shape for it. An error that used up an approval says so.
- */
-export function replyOf<Reply>(result: RunResult<Reply | GatewayError>): Reply {
-  if (result.kind !== "answered") throw refusalError(result);
-  const { reply, approvalId } = result;
-  if (!(reply instanceof GatewayError)) return reply;
-  throw approvalId === undefined ? reply : withUsedApproval(reply, approvalId);
 }
 
 function refusalText(refusal: Refusal): string {
