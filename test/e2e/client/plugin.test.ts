@@ -31,27 +31,29 @@ describe("plugins of a running gateway", () => {
   let world: World;
   let client: McpClient;
 
-  before(async () => {
-    sample = await folders.write(pluginFiles(abstain));
-    const onTrial = await folders.write({
-      ...pluginFiles(blocking.replaceAll("sample", "on-trial")),
-      "plugin.yaml": pluginFiles(blocking.replaceAll("sample", "on-trial"))["plugin.yaml"].replace(
-        "sample",
-        "on-trial",
-      ),
+  /** Starts a gateway with a plugin that tests swap, one on trial, and others before them, as YAML flow. */
+  function openWith(others: string): void {
+    before(async () => {
+      sample = await folders.write(pluginFiles(abstain));
+      const verdict = blocking.replaceAll("sample", "on-trial");
+      const files = pluginFiles(verdict);
+      const onTrial = await folders.write({
+        ...files,
+        "plugin.yaml": files["plugin.yaml"].replace("sample", "on-trial"),
+      });
+      world = await openWorld({
+        servers: () => ({ every: everythingServer() }),
+        rules,
+        policy: `plugins: [${others}{ path: "${sample}" }, { path: "${onTrial}", mode: shadow }], plugin_workers: 3`,
+      });
+      client = await world.connect("v2 modern");
     });
-    world = await openWorld({
-      servers: () => ({ every: everythingServer() }),
-      rules,
-      policy: `plugins: [{ path: "${secretEgress}", phases: [input] }, { path: "${sample}" }, { path: "${onTrial}", mode: shadow }], plugin_workers: 3`,
-    });
-    client = await world.connect("v2 modern");
-  });
 
-  after(async () => {
-    await world?.stop();
-    await folders.remove();
-  });
+    after(async () => {
+      await world?.stop();
+      await folders.remove();
+    });
+  }
 
   async function plugins(): Promise<readonly ListedPolicy[]> {
     const response = await fetch(`${world.gateway.adminUrl}/admin/v1/plugins`, {
@@ -75,123 +77,133 @@ describe("plugins of a running gateway", () => {
     throw new Error(`expected the gateway to say \`${said}\`, got ${world.gateway.stderr().slice(before)}`);
   }
 
-  it("block a call whose arguments hold a credential, before the upstream hears of it", async () => {
-    expect(await echo("hello")).to.equal("allowed");
-    expect(await echo(`my key is ${token}`)).to.equal("blocked");
-    const told = world.calls("every").map(({ params }) => JSON.stringify(params?.arguments));
-    expect(told).to.deep.equal(['{"message":"hello"}']);
-  });
+  describe("with one of ours", () => {
+    openWith(`{ path: "${secretEgress}", phases: [input] }, `);
 
-  it("are listed alone, each with its mode", async () => {
-    const listed = (await plugins()).map(({ kind, mode }) => [kind, mode]);
-    expect(listed).to.deep.equal([
-      ["plugin", "enforce"],
-      ["plugin", "enforce"],
-      ["plugin", "shadow"],
-    ]);
-  });
+    it("block a call whose arguments hold a credential, before the upstream hears of it", async () => {
+      expect(await echo("hello")).to.equal("allowed");
+      expect(await echo(`my key is ${token}`)).to.equal("blocked");
+      const told = world.calls("every").map(({ params }) => JSON.stringify(params?.arguments));
+      expect(told).to.deep.equal(['{"message":"hello"}']);
+    });
 
-  it("are named in the evidence by version and digest, with their finding, and without the credential", async () => {
-    const [shipped] = await plugins();
-    const records = await world.evidence.recordsOf(() => true);
-    const blocked = records.find(
-      ({ effect, evaluation }) => effect === "not_dispatched" && evaluation?.decision === "block",
-    );
-    const named = blocked?.evaluation?.policies.find(({ kind }) => kind === "plugin");
-    expect(named).to.include({ kind: "plugin", name: "secret-egress", version: "1.0.0", digest: shipped?.digest });
-    const said = JSON.stringify(blocked?.evaluation);
-    expect(said).to.include("secret-egress.github-token");
-    expect(said).not.to.include(token);
-  });
+    it("are listed alone, each with its mode", async () => {
+      const listed = (await plugins()).map(({ kind, mode }) => [kind, mode]);
+      expect(listed).to.deep.equal([
+        ["plugin", "enforce"],
+        ["plugin", "enforce"],
+        ["plugin", "shadow"],
+      ]);
+    });
 
-  it("are only recorded where they are in shadow mode", async () => {
-    const records = await world.evidence.recordsOf(() => true);
-    const allowed = records.find(
-      ({ effect, evaluation }) => effect === "dispatched" && evaluation?.decision === "allow",
-    );
-    const trial = allowed?.evaluation?.shadow.find(({ name }) => name === "on-trial");
-    expect(trial).to.include({ kind: "plugin", verdict: "block" });
-  });
+    it("are named in the evidence by version and digest, with their finding, and without the credential", async () => {
+      const [shipped] = await plugins();
+      const records = await world.evidence.recordsOf(() => true);
+      const blocked = records.find(
+        ({ effect, evaluation }) => effect === "not_dispatched" && evaluation?.decision === "block",
+      );
+      const named = blocked?.evaluation?.policies.find(({ kind }) => kind === "plugin");
+      expect(named).to.include({ kind: "plugin", name: "secret-egress", version: "1.0.0", digest: shipped?.digest });
+      const said = JSON.stringify(blocked?.evaluation);
+      expect(said).to.include("secret-egress.github-token");
+      expect(said).not.to.include(token);
+    });
 
-  it("are swapped by a reload, whole", async () => {
-    const [, old] = await plugins();
-    await change(pluginFiles(blocking), "configuration_reloaded");
-    expect((await plugins())[1]?.digest)
-      .to.match(/^sha256:/)
-      .and.not.equal(old?.digest);
-    expect(await echo("hello again")).to.equal("blocked");
-    await change(pluginFiles(abstain), "configuration_reloaded");
-    expect((await plugins())[1]?.digest).to.equal(old?.digest);
-    expect(await echo("hello again")).to.equal("allowed");
-  });
+    it("are only recorded where they are in shadow mode", async () => {
+      const records = await world.evidence.recordsOf(() => true);
+      const allowed = records.find(
+        ({ effect, evaluation }) => effect === "dispatched" && evaluation?.decision === "allow",
+      );
+      const trial = allowed?.evaluation?.shadow.find(({ name }) => name === "on-trial");
+      expect(trial).to.include({ kind: "plugin", verdict: "block" });
+    });
 
-  it("[S33] stay as they were where the new one is broken", async () => {
-    const old = await plugins();
-    const refused = "reload_refused";
-    const spinning = Buffer.from(
-      assemble('(module (func $s (loop $l (br $l))) (start $s) (func (export "evaluate") (result i32) (i32.const 0)))'),
-    );
-    const broken: readonly Readonly<Record<string, string | Buffer>>[] = [
-      { "plugin.wasm": Buffer.from("not a module") },
-      { "plugin.yaml": pluginFiles(abstain)["plugin.yaml"].replace("gateway-plugin/1", "gateway-plugin/9") },
-      { "plugin.yaml": `${pluginFiles(abstain)["plugin.yaml"]}capabilities: [network]\n` },
-      {
-        "plugin.yaml": pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(spinning)),
-        "plugin.wasm": spinning,
-      },
-    ];
-    for (const files of broken) {
-      await change(files, refused);
-      expect(await plugins()).to.deep.equal(old);
-      expect(await echo("still here")).to.equal("allowed");
+    it("are swapped by a reload, whole", async () => {
+      const [, old] = await plugins();
+      await change(pluginFiles(blocking), "configuration_reloaded");
+      expect((await plugins())[1]?.digest)
+        .to.match(/^sha256:/)
+        .and.not.equal(old?.digest);
+      expect(await echo("hello again")).to.equal("blocked");
       await change(pluginFiles(abstain), "configuration_reloaded");
-    }
+      expect((await plugins())[1]?.digest).to.equal(old?.digest);
+      expect(await echo("hello again")).to.equal("allowed");
+    });
+
+    it("[S35] that never end are stopped in their budget; the call is blocked, the evidence says why, the metric counts", async () => {
+      await change(pluginFiles(abstain, "(loop $l (br $l))"), "configuration_reloaded");
+      const calls = world.calls("every").length;
+      for (let round = 0; round < 7; round++) expect(await echo("spin")).to.equal("blocked");
+      expect(world.calls("every")).to.have.length(calls);
+      const records = await world.evidence.recordsOf(() => true);
+      const said = records.map(({ evaluation }) => JSON.stringify(evaluation ?? null));
+      expect(said.filter((each) => each.includes("policy_error"))).to.have.length.of.at.least(7);
+      const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
+      expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="fuel_exhausted"\} [5-9]/);
+      expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="circuit_open"\} \d/);
+      expect(metrics).to.match(/gateway_plugin_circuit_opened_total 1$/m);
+      expect(world.gateway.stderr()).to.include("plugin_circuit_opened");
+      await change(pluginFiles(abstain), "configuration_reloaded");
+      expect(await echo("rested")).to.equal("allowed");
+    });
+
+    it("have as many threads for long calls as the configuration says, and a metric of what they spend", async () => {
+      const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
+      expect(metrics).to.match(/^gateway_plugin_threads 3$/m);
+      expect(metrics).to.match(/^gateway_plugin_calls_waiting 0$/m);
+      const [, within = "", all = ""] =
+        /^gateway_plugin_fuel_ratio_bucket\{le="0.9"\} (\d+)\n.*\n.*_bucket\{le="\+Inf"\} (\d+)$/m.exec(metrics) ?? [];
+      // The calls that never ended took all of theirs.
+      expect(Number(all) - Number(within)).to.be.within(5, Number(within));
+    });
+
+    it("[S33] leave the others in force when their folder goes away", async () => {
+      const old = await plugins();
+      await rm(join(sample, "plugin.wasm"));
+      await change({}, "reload_refused");
+      expect(await plugins()).to.deep.equal(old);
+      expect(await echo(token)).to.equal("blocked");
+    });
   });
 
-  it("[S35] that never end are stopped in their budget; the call is blocked, the evidence says why, the metric counts", async () => {
-    await change(pluginFiles(abstain, "(loop $l (br $l))"), "configuration_reloaded");
-    const calls = world.calls("every").length;
-    for (let round = 0; round < 7; round++) expect(await echo("spin")).to.equal("blocked");
-    expect(world.calls("every")).to.have.length(calls);
-    const records = await world.evidence.recordsOf(() => true);
-    const said = records.map(({ evaluation }) => JSON.stringify(evaluation ?? null));
-    expect(said.filter((each) => each.includes("policy_error"))).to.have.length.of.at.least(7);
-    const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
-    expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="fuel_exhausted"\} [5-9]/);
-    expect(metrics).to.match(/gateway_plugin_breaches_total\{reason="circuit_open"\} \d/);
-    expect(metrics).to.match(/gateway_plugin_circuit_opened_total 1$/m);
-    expect(world.gateway.stderr()).to.include("plugin_circuit_opened");
-    await change(pluginFiles(abstain), "configuration_reloaded");
-    expect(await echo("rested")).to.equal("allowed");
-  });
+  describe("that change often", () => {
+    openWith("");
 
-  it("have as many threads for long calls as the configuration says, and a metric of what they spend", async () => {
-    const metrics = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
-    expect(metrics).to.match(/^gateway_plugin_threads 3$/m);
-    expect(metrics).to.match(/^gateway_plugin_calls_waiting 0$/m);
-    const [, within = "", all = ""] =
-      /^gateway_plugin_fuel_ratio_bucket\{le="0.9"\} (\d+)\n.*\n.*_bucket\{le="\+Inf"\} (\d+)$/m.exec(metrics) ?? [];
-    // The calls that never ended took all of theirs.
-    expect(Number(all) - Number(within)).to.be.within(5, Number(within));
-  });
+    it("[S33] stay as they were where the new one is broken", async () => {
+      const old = await plugins();
+      const refused = "reload_refused";
+      const spinning = Buffer.from(
+        assemble(
+          '(module (func $s (loop $l (br $l))) (start $s) (func (export "evaluate") (result i32) (i32.const 0)))',
+        ),
+      );
+      const broken: readonly Readonly<Record<string, string | Buffer>>[] = [
+        { "plugin.wasm": Buffer.from("not a module") },
+        { "plugin.yaml": pluginFiles(abstain)["plugin.yaml"].replace("gateway-plugin/1", "gateway-plugin/9") },
+        { "plugin.yaml": `${pluginFiles(abstain)["plugin.yaml"]}capabilities: [network]\n` },
+        {
+          "plugin.yaml": pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(spinning)),
+          "plugin.wasm": spinning,
+        },
+      ];
+      for (const files of broken) {
+        await change(files, refused);
+        expect(await plugins()).to.deep.equal(old);
+        expect(await echo("still here")).to.equal("allowed");
+        await change(pluginFiles(abstain), "configuration_reloaded");
+      }
+    });
 
-  it("[S35] are not loaded where they are hostile; what is in force goes on answering", async () => {
-    for (const [, , module] of hostileModules) {
-      const binary = Buffer.from(typeof module === "string" ? assemble(module) : module);
-      const manifest = pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(binary));
-      const limits = "limits: { memory_pages: 16 }\n";
-      const answered = echo("beside it");
-      await change({ "plugin.yaml": manifest + limits, "plugin.wasm": binary }, "reload_refused");
-      expect(await answered).to.equal("allowed");
-    }
-    await change(pluginFiles(abstain), "configuration_reloaded");
-  });
-
-  it("[S33] leave the others in force when their folder goes away", async () => {
-    const old = await plugins();
-    await rm(join(sample, "plugin.wasm"));
-    await change({}, "reload_refused");
-    expect(await plugins()).to.deep.equal(old);
-    expect(await echo(token)).to.equal("blocked");
+    it("[S35] are not loaded where they are hostile; what is in force goes on answering", async () => {
+      for (const [, , module] of hostileModules) {
+        const binary = Buffer.from(typeof module === "string" ? assemble(module) : module);
+        const manifest = pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(binary));
+        const limits = "limits: { memory_pages: 16 }\n";
+        const answered = echo("beside it");
+        await change({ "plugin.yaml": manifest + limits, "plugin.wasm": binary }, "reload_refused");
+        expect(await answered).to.equal("allowed");
+      }
+      await change(pluginFiles(abstain), "configuration_reloaded");
+    });
   });
 });

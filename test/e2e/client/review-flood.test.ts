@@ -22,72 +22,96 @@ const rules = `rules:
     message: sums are reviewed
 `;
 
-for (const kind of clientKinds) {
-  describe(`reviews that a session asks for with the client ${kind}`, () => {
-    let world: World;
-    let client: McpClient;
+describe("reviews that a session asks for", () => {
+  let world: World;
 
-    afterEach(() => world?.stop());
+  /** Calls of one client. */
+  interface Asking {
+    /** Sessions that other clients have had of this gateway. */
+    readonly earlier: number;
+    readonly client: McpClient;
+    /** Asks for that many sums, none like another, none like another client's, and says what came of each. */
+    ask(count: number, first?: number): Promise<readonly string[]>;
+  }
 
-    async function open(sessions: string): Promise<void> {
-      world = await openWorld({ servers: () => ({ every: everythingServer() }), rules, more: `sessions: ${sessions}` });
-      client = await world.connect(kind);
-    }
+  /** One gateway, and a session of each client in turn. */
+  function withEach(sessions: string, title: string, work: (asking: Asking) => Promise<void>): void {
+    describe(title, () => {
+      before(async () => {
+        world = await openWorld({
+          servers: () => ({ every: everythingServer() }),
+          rules,
+          more: `sessions: ${sessions}`,
+        });
+      });
 
-    /** Asks for that many sums, none like another, and says what came of each. */
-    async function ask(count: number, first = 0): Promise<readonly string[]> {
-      const said: string[] = [];
-      for (let a = first; a < first + count; a++) said.push(answerOf(await client.callTool("get-sum", { a, b: 1 })));
-      return said;
-    }
+      after(() => world?.stop());
 
-    it("stop it where they are too many: with the one that is too many, and for good [R3.2-11, S57]", async () => {
-      await open("{ review_flood: { reviews: 3 } }");
+      for (const [earlier, kind] of clientKinds.entries()) {
+        it(`with the client ${kind}`, async () => {
+          const client = await world.connect(kind, {}, kind === "v1 sse" ? undefined : kind.replace(" ", "-"));
+          const ask = async (count: number, first = 0): Promise<readonly string[]> => {
+            const said: string[] = [];
+            for (let a = first; a < first + count; a++)
+              said.push(answerOf(await client.callTool("get-sum", { a, b: earlier })));
+            return said;
+          };
+          await work({ earlier, client, ask });
+        });
+      }
+    });
+  }
+
+  withEach(
+    "{ review_flood: { reviews: 3 } }",
+    "stop it where they are too many: with the one that is too many, and for good [R3.2-11, S57]",
+    async ({ earlier, client, ask }) => {
       expect(await ask(5)).to.deep.equal(["Held", "Held", "Held", "Blocked", "Blocked"]);
       const refused = await client.callTool("echo", { message: "allowed until then" });
       expect(refused.content[0]?.text).to.match(/is stopped until an operator or admin .* \(rule session\.killed\)/);
       expect(world.calls("every")).to.deep.equal([]);
-      const [session] = await new EvidenceReader(world.gateway.adminUrl, world.key).sessions();
-      expect([session?.review, session?.block]).to.deep.equal([3, 3]);
+      const sessions = await new EvidenceReader(world.gateway.adminUrl, world.key).sessions();
+      expect(sessions).to.have.length(earlier + 1);
+      for (const { review, block } of sessions) expect([review, block]).to.deep.equal([3, 3]);
       expect(await world.evidence.verify()).to.include({ ok: true });
-      expect(await kills()).to.include('gateway_kills_total{scope="session",reason="review_flood"} 1');
-    });
+      expect(await kills()).to.include(`gateway_kills_total{scope="session",reason="review_flood"} ${earlier + 1}`);
+    },
+  );
 
-    it("count once where they are for the same call", async () => {
-      await open("{ review_flood: { reviews: 1 } }");
-      for (let time = 0; time < 4; time++) expect(await ask(1)).to.deep.equal(["Held"]);
-      expect(await ask(1, 9)).to.deep.equal(["Blocked"]);
-    });
+  withEach("{ review_flood: { reviews: 1 } }", "count once where they are for the same call", async ({ ask }) => {
+    for (let time = 0; time < 4; time++) expect(await ask(1)).to.deep.equal(["Held"]);
+    expect(await ask(1, 9)).to.deep.equal(["Blocked"]);
+  });
 
-    it("stop it at the sixth within five minutes, where nothing is configured", async () => {
-      await open("{}");
-      expect(await ask(6)).to.deep.equal([...Array<string>(5).fill("Held"), "Blocked"]);
-    });
+  withEach("{}", "stop it at the sixth within five minutes, where nothing is configured", async ({ ask }) => {
+    expect(await ask(6)).to.deep.equal([...Array<string>(5).fill("Held"), "Blocked"]);
+  });
 
-    it("count for as long as the window says", async () => {
-      await open("{ review_flood: { reviews: 1, window_seconds: 1 } }");
+  withEach(
+    "{ review_flood: { reviews: 1, window_seconds: 1 } }",
+    "count for as long as the window says",
+    async ({ ask }) => {
       expect(await ask(1)).to.deep.equal(["Held"]);
       await sleep(1_100);
       expect(await ask(2, 1)).to.deep.equal(["Held", "Blocked"]);
-    });
+    },
+  );
 
-    it("stop nobody where that is off", async () => {
-      await open("{ review_flood: { reviews: 0 } }");
-      expect(await ask(12)).to.deep.equal(Array<string>(12).fill("Held"));
-      const { isError } = await client.callTool("echo", { message: "goes on" });
-      expect(isError ?? false).to.equal(false);
-      expect(await kills()).to.include('{scope="session",reason="review_flood"} 0');
-    });
-
-    async function kills(): Promise<string> {
-      const text = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
-      return text
-        .split("\n")
-        .filter((line) => line.startsWith("gateway_kills_total"))
-        .join("\n");
-    }
+  withEach("{ review_flood: { reviews: 0 } }", "stop nobody where that is off", async ({ client, ask }) => {
+    expect(await ask(12)).to.deep.equal(Array<string>(12).fill("Held"));
+    const { isError } = await client.callTool("echo", { message: "goes on" });
+    expect(isError ?? false).to.equal(false);
+    expect(await kills()).to.include('{scope="session",reason="review_flood"} 0');
   });
-}
+
+  async function kills(): Promise<string> {
+    const text = await (await fetch(`${world.gateway.metricsUrl}/metrics`)).text();
+    return text
+      .split("\n")
+      .filter((line) => line.startsWith("gateway_kills_total"))
+      .join("\n");
+  }
+});
 
 /** The first word of a refusal; what an upstream said is none. */
 function answerOf({ isError, content }: ToolResult): string {

@@ -58,7 +58,8 @@ export interface World {
   readonly key: string;
   /** Of an operator of the same tenant, who may review what `key` asks for. */
   readonly reviewerKey: string;
-  connect(kind: ClientKind, side?: ClientSide): Promise<McpClient>;
+  /** `label`: of its session; those of one key without a label share one. */
+  connect(kind: ClientKind, side?: ClientSide, label?: string): Promise<McpClient>;
   /** Every message that reached the server so far, of all its processes. */
   received(server: string): readonly Logged[];
   /** Those of them that call a tool. */
@@ -90,8 +91,9 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     folder,
     key,
     reviewerKey,
-    connect: async (kind, side) => {
-      const client = await connectClient(kind, endpoint, side);
+    connect: async (kind, side, label) => {
+      const session = label === undefined ? {} : { "x-gateway-session-id": label };
+      const client = await connectClient(kind, { ...endpoint, headers: { ...endpoint.headers, ...session } }, side);
       clients.push(client);
       return client;
     },

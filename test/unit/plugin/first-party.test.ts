@@ -2,18 +2,13 @@ import { expect } from "chai";
 import { withOutput } from "../../../core/action/envelope.ts";
 import { openPlugin } from "../../../core/cli/plugin-folder.ts";
 import { makeAction } from "../../support/action.ts";
-import { buildAssembly } from "../../support/assembly.ts";
-import { firstParty, folderOf, moduleOfFirstParty, openFirstParty } from "../../support/first-party.ts";
+import { firstParty, folderOf, openFirstParty } from "../../support/first-party.ts";
 import { hostileTexts } from "../../support/hostile-text.ts";
 import type { ImmediatePolicy } from "../../support/plugin-port.ts";
 
+/** That each is built from its source to the byte: `test/unit/cli/plugin-build.test.ts`. */
 describe("plugins of ours", () => {
   for (const name of firstParty) {
-    it(`${name} is built from its source to the byte`, async () => {
-      const built = await buildAssembly(`plugins/${name}`);
-      expect(built.equals(moduleOfFirstParty(name))).to.equal(true);
-    });
-
     it(`${name} has tests in its folder, which run at each load`, async () => {
       expect((await openPlugin(folderOf(name))).tests).not.to.have.length(0);
     });

@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DoctorFinding, DoctorTarget, Status } from "../../../../core/cli/doctor/finding.ts";
@@ -16,9 +17,20 @@ export interface DoctorWorld {
   remove(): Promise<void>;
 }
 
-export async function openDoctorWorld(): Promise<DoctorWorld> {
-  const folder = await mkdtemp(join(tmpdir(), "doctor-"));
+let made: Promise<string> | undefined;
+
+/** Made once in each process: signing and loading the packs takes a second. */
+async function madeInstallation(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "doctor-made-"));
+  process.once("exit", () => rmSync(folder, { recursive: true }));
   await makeInstallation(folder, { tenant: "acme", firstPort: 0, upstream: null, writesKeys: true });
+  return folder;
+}
+
+export async function openDoctorWorld(): Promise<DoctorWorld> {
+  made ??= madeInstallation();
+  const folder = await mkdtemp(join(tmpdir(), "doctor-"));
+  await cp(await made, folder, { recursive: true });
   const configPath = join(folder, "gateway.yaml");
   return {
     folder,
