@@ -2,93 +2,42 @@
 export const roles = ["admin", "operator", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
-export type Permission =
-  | "evidence.read"
-  | "evidence.disclose"
-  | "evidence.verify"
-  | "evidence.rotate"
-  | "approval.read"
-  | "approval.review"
-  | "approval.break_glass"
-  | "upstream.read"
-  | "provider.read"
-  | "policy.read"
-  | "policy.test"
-  | "usage.read"
-  | "metrics.read"
-  | "webhook.read"
-  | "webhook.redeliver"
-  | "session.read"
-  | "session.kill"
-  | "gateway.kill"
-  | "ticket.read"
-  | "ticket.issue"
-  | "backup.read"
-  | "backup.create"
-  | "manifest.read"
-  | "manifest.write";
+const viewer = [
+  "evidence.read",
+  "approval.read",
+  "upstream.read",
+  "provider.read",
+  "policy.read",
+  "usage.read",
+  "metrics.read",
+  "session.read",
+  "ticket.read",
+  "manifest.read",
+] as const;
+const operator = [
+  ...viewer,
+  "evidence.disclose",
+  "evidence.verify",
+  "approval.review",
+  "policy.test",
+  "webhook.read",
+  "session.kill",
+  "ticket.issue",
+  "backup.read",
+  "manifest.write",
+] as const;
+const admin = [
+  ...operator,
+  "evidence.rotate",
+  "approval.break_glass",
+  "webhook.redeliver",
+  "gateway.kill",
+  "backup.create",
+] as const;
 
-const granted: Readonly<Record<Role, readonly Permission[]>> = {
-  admin: [
-    "evidence.read",
-    "evidence.disclose",
-    "evidence.verify",
-    "evidence.rotate",
-    "approval.read",
-    "approval.review",
-    "approval.break_glass",
-    "upstream.read",
-    "provider.read",
-    "policy.read",
-    "policy.test",
-    "usage.read",
-    "metrics.read",
-    "webhook.read",
-    "webhook.redeliver",
-    "session.read",
-    "session.kill",
-    "gateway.kill",
-    "ticket.read",
-    "ticket.issue",
-    "backup.read",
-    "backup.create",
-    "manifest.read",
-    "manifest.write",
-  ],
-  operator: [
-    "evidence.read",
-    "evidence.disclose",
-    "evidence.verify",
-    "approval.read",
-    "approval.review",
-    "upstream.read",
-    "provider.read",
-    "policy.read",
-    "policy.test",
-    "usage.read",
-    "metrics.read",
-    "webhook.read",
-    "session.read",
-    "session.kill",
-    "ticket.read",
-    "ticket.issue",
-    "backup.read",
-    "manifest.read",
-    "manifest.write",
-  ],
-  viewer: [
-    "evidence.read",
-    "approval.read",
-    "upstream.read",
-    "provider.read",
-    "policy.read",
-    "usage.read",
-    "metrics.read",
-    "session.read",
-    "ticket.read",
-    "manifest.read",
-  ],
-};
+export type Permission = (typeof admin)[number];
+
+const granted: Readonly<Record<Role, readonly Permission[]>> = { admin, operator, viewer };
 
 /** Returns whether `role` has `permission`: `can("viewer", "evidence.read")`. */
 export function can(role: Role, permission: Permission): boolean {

@@ -1,5 +1,6 @@
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Counter, Gauge, Histogram } from "prom-client";
 import { type TicketEvent, ticketEvents } from "../action/capability-ticket.ts";
+import type { MetricRegistry } from "./metric-registry.ts";
 
 const appendSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
 const batchRecords = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -12,25 +13,17 @@ export class EvidenceMetrics {
   readonly #batch: Histogram;
   readonly #failures: Counter;
 
-  constructor(registry: Registry) {
-    const registers = [registry];
-    this.#append = new Histogram({
-      name: "gateway_evidence_append_duration_seconds",
-      help: "Time from a record's sequence number being assigned to the record being durable",
-      buckets: appendSeconds,
-      registers,
-    });
-    this.#batch = new Histogram({
-      name: "gateway_evidence_batch_records",
-      help: "Records per synced write",
-      buckets: batchRecords,
-      registers,
-    });
-    this.#failures = new Counter({
-      name: "gateway_evidence_write_failures_total",
-      help: "Failed evidence writes; their records are not acknowledged",
-      registers,
-    });
+  constructor(registry: MetricRegistry) {
+    this.#append = registry.histogram(
+      "gateway_evidence_append_duration_seconds",
+      "Time from a record's sequence number being assigned to the record being durable",
+      appendSeconds,
+    );
+    this.#batch = registry.histogram("gateway_evidence_batch_records", "Records per synced write", batchRecords);
+    this.#failures = registry.counter(
+      "gateway_evidence_write_failures_total",
+      "Failed evidence writes; their records are not acknowledged",
+    );
   }
 
   /** Records a durable write; `waitedMs` holds the waiting time of each of its records. */
@@ -54,35 +47,23 @@ export class PluginMetrics {
   readonly #threads: Gauge;
   readonly #waiting: Gauge;
 
-  constructor(registry: Registry) {
-    const registers = [registry];
-    this.#breaches = new Counter({
-      name: "gateway_plugin_breaches_total",
-      help: "Plugin calls that exceeded a bound and blocked the action, by reason",
-      labelNames: ["reason"],
-      registers,
-    });
-    this.#circuitOpened = new Counter({
-      name: "gateway_plugin_circuit_opened_total",
-      help: "Circuits opened for a plugin and tenant after repeated failures; until one closes, the plugin blocks without being called",
-      registers,
-    });
-    this.#fuel = new Histogram({
-      name: "gateway_plugin_fuel_ratio",
-      help: "Share of its fuel that a plugin call used; 1 where it ran out",
-      buckets: fuelShares,
-      registers,
-    });
-    this.#threads = new Gauge({
-      name: "gateway_plugin_threads",
-      help: "Threads for long plugin calls, idle or busy",
-      registers,
-    });
-    this.#waiting = new Gauge({
-      name: "gateway_plugin_calls_waiting",
-      help: "Long plugin calls waiting for a thread",
-      registers,
-    });
+  constructor(registry: MetricRegistry) {
+    this.#breaches = registry.counter(
+      "gateway_plugin_breaches_total",
+      "Plugin calls that exceeded a bound and blocked the action, by reason",
+      "reason",
+    );
+    this.#circuitOpened = registry.counter(
+      "gateway_plugin_circuit_opened_total",
+      "Circuits opened for a plugin and tenant after repeated failures; until one closes, the plugin blocks without being called",
+    );
+    this.#fuel = registry.histogram(
+      "gateway_plugin_fuel_ratio",
+      "Share of its fuel that a plugin call used; 1 where it ran out",
+      fuelShares,
+    );
+    this.#threads = registry.gauge("gateway_plugin_threads", "Threads for long plugin calls, idle or busy");
+    this.#waiting = registry.gauge("gateway_plugin_calls_waiting", "Long plugin calls waiting for a thread");
   }
 
   /** `reason` is of the closed list of a plugin's breaches. */
@@ -128,30 +109,15 @@ export class SessionMetrics {
   readonly #taints: Counter;
   readonly #watched: Gauge;
 
-  constructor(registry: Registry) {
-    const registers = [registry];
-    this.#kills = new Counter({
-      name: "gateway_kills_total",
-      help: "Kills by scope and reason",
-      labelNames: ["scope", "reason"],
-      registers,
-    });
+  constructor(registry: MetricRegistry) {
+    this.#kills = registry.counter("gateway_kills_total", "Kills by scope and reason", "scope", "reason");
     for (const [scope, reason] of possibleKills) this.#kills.inc({ scope, reason }, 0);
-    this.#wouldKill = new Counter({
-      name: "gateway_session_would_kill_total",
-      help: "Sessions that would have been killed (shadow mode)",
-      registers,
-    });
-    this.#taints = new Counter({
-      name: "gateway_session_taints_total",
-      help: "Taints newly added to sessions",
-      registers,
-    });
-    this.#watched = new Gauge({
-      name: "gateway_watched_sessions",
-      help: "Sessions whose latest actions are in memory",
-      registers,
-    });
+    this.#wouldKill = registry.counter(
+      "gateway_session_would_kill_total",
+      "Sessions that would have been killed (shadow mode)",
+    );
+    this.#taints = registry.counter("gateway_session_taints_total", "Taints newly added to sessions");
+    this.#watched = registry.gauge("gateway_watched_sessions", "Sessions whose latest actions are in memory");
   }
 
   killed(scope: KillScope, reason: KillReason): void {
@@ -175,13 +141,12 @@ export class SessionMetrics {
 export class TicketMetrics {
   readonly #events: Counter<"event">;
 
-  constructor(registry: Registry) {
-    this.#events = new Counter({
-      name: "gateway_tickets_total",
-      help: "Capability ticket events: issued, used, refused, revoked or expired",
-      labelNames: ["event"],
-      registers: [registry],
-    });
+  constructor(registry: MetricRegistry) {
+    this.#events = registry.counter(
+      "gateway_tickets_total",
+      "Capability ticket events: issued, used, refused, revoked or expired",
+      "event",
+    );
     for (const event of ticketEvents) this.#events.inc({ event }, 0);
   }
 
@@ -199,13 +164,13 @@ export type ExportResult = "sent" | "failed" | "dropped";
 export class TelemetryMetrics {
   readonly #exports: Counter<"signal" | "result">;
 
-  constructor(registry: Registry) {
-    this.#exports = new Counter({
-      name: "gateway_telemetry_total",
-      help: "Spans and metric exports sent to the collector, by result",
-      labelNames: ["signal", "result"],
-      registers: [registry],
-    });
+  constructor(registry: MetricRegistry) {
+    this.#exports = registry.counter(
+      "gateway_telemetry_total",
+      "Spans and metric exports sent to the collector, by result",
+      "signal",
+      "result",
+    );
   }
 
   exported(signal: Signal, result: ExportResult, count: number): void {

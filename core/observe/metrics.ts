@@ -1,10 +1,11 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, type HistogramConfiguration, Registry } from "prom-client";
+import { type Counter, collectDefaultMetrics, type Gauge, type Histogram, Registry } from "prom-client";
 import type { ApprovalState } from "../action/approval.ts";
 import type { ActionEnvelope, Outcome, Protocol } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import type { TraceContext } from "../action/trace.ts";
 import { EvidenceMetrics, PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
+import { MetricRegistry } from "./metric-registry.ts";
 import {
   type Exemplar,
   openMetricsText,
@@ -28,7 +29,7 @@ const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 
 /** The metrics of the service. Every label comes from a closed set in the source, never from input. */
 export class Metrics implements Subscriber {
-  readonly #registry = new Registry();
+  readonly #registry = new MetricRegistry();
   readonly sessions: SessionMetrics = new SessionMetrics(this.#registry);
   readonly evidence: EvidenceMetrics = new EvidenceMetrics(this.#registry);
   readonly plugins: PluginMetrics = new PluginMetrics(this.#registry);
@@ -58,112 +59,90 @@ export class Metrics implements Subscriber {
   /** `version` is that of this program; `exemplars` attaches trace ids to the buckets of durations. */
   constructor(version: string, exemplars: boolean = false) {
     this.#exemplars = exemplars;
-    const registers = [this.#registry];
-    const policy = {
-      name: "gateway_policy_duration_seconds",
-      help: "Duration of one evaluation by the policy chain",
-      labelNames: ["phase"] as const,
-      buckets: policySeconds,
-      registers,
-    };
-    this.#policySeconds = new LatencyHistogram(policy, exemplars);
-    const dispatch = {
-      name: "gateway_dispatch_duration_seconds",
-      help: "Duration of dispatches by protocol; for streamed model responses, until the stream begins",
-      labelNames: ["protocol"] as const,
-      buckets: requestSeconds,
-      registers,
-    };
-    this.#dispatchSeconds = new LatencyHistogram(dispatch, exemplars);
-    collectDefaultMetrics({ register: this.#registry });
-    for (const name of misnamed) this.#registry.removeSingleMetric(name);
-    new Gauge({ name: "gateway_build_info", help: "1, with the version", labelNames: ["version"], registers }).set(
-      { version },
-      1,
+    const registry = this.#registry;
+    const policy = { name: "gateway_policy_duration_seconds", label: "phase", buckets: policySeconds } as const;
+    this.#policySeconds = new LatencyHistogram(
+      registry,
+      { ...policy, help: "Duration of one evaluation by the policy chain" },
+      exemplars,
     );
-    this.#requests = new Counter({
-      name: "gateway_requests_total",
-      help: "HTTP requests answered, by port, route of the route table and status class",
-      labelNames: ["port", "route", "status"],
-      registers,
-    });
-    this.#seconds = new Histogram({
-      name: "gateway_request_duration_seconds",
-      help: "Time from the request's headers to the end of the response",
-      labelNames: ["port", "route"],
-      buckets: requestSeconds,
-      registers,
-    });
-    this.#decisions = new Counter({
-      name: "gateway_decisions_total",
-      help: "Evaluations by protocol, phase and decision",
-      labelNames: ["protocol", "phase", "decision"],
-      registers,
-    });
-    this.#outcomes = new Counter({
-      name: "gateway_outcomes_total",
-      help: "Dispatched actions by protocol and outcome",
-      labelNames: ["protocol", "status"],
-      registers,
-    });
-    this.#redactions = new Counter({
-      name: "gateway_redactions_total",
-      help: "Redactions in outputs and notifications, by protocol",
-      labelNames: ["protocol"],
-      registers,
-    });
-    this.#droppedNotifications = new Counter({
-      name: "gateway_notifications_dropped_total",
-      help: "Upstream notifications that were not forwarded: blocked by policy, too late, or too many at once",
-      labelNames: ["reason"],
-      registers,
-    });
-    this.#approvals = new Counter({
-      name: "gateway_approvals_total",
-      help: "Approvals by the state they entered",
-      labelNames: ["state"],
-      registers,
-    });
-    this.#sessions = new Gauge({
-      name: "gateway_mcp_sessions",
-      help: "Open MCP sessions and SSE connections",
-      registers,
-    });
-    this.#held = new Gauge({
-      name: "gateway_held_calls",
-      help: "Tool calls held open while waiting for their review",
-      registers,
-    });
-    this.#witnessed = new Counter({
-      name: "gateway_witness_pushes_total",
-      help: "Chain heads published to witnesses, by result",
-      labelNames: ["result"],
-      registers,
-    });
-    this.#webhooks = new Counter({
-      name: "gateway_webhook_deliveries_total",
-      help: "Webhook deliveries by result: delivered, failed attempts, dead letters, or lost beyond a bound",
-      labelNames: ["result"],
-      registers,
-    });
-    this.#tokens = new Counter({
-      name: "gateway_model_tokens_total",
-      help: "Tokens of model requests, by direction",
-      labelNames: ["direction"],
-      registers,
-    });
-    this.#usageRefusals = new Counter({
-      name: "gateway_model_usage_refusals_total",
-      help: "Model requests refused by a limit or a budget, by reason",
-      labelNames: ["reason"],
-      registers,
-    });
-    this.#adminLimited = new Counter({
-      name: "gateway_admin_rate_limited_total",
-      help: "Requests to the admin port refused by the rate limit of a key, or of an address without a valid key",
-      labelNames: ["by"],
-      registers,
-    });
+    const dispatch = { name: "gateway_dispatch_duration_seconds", label: "protocol", buckets: requestSeconds } as const;
+    this.#dispatchSeconds = new LatencyHistogram(
+      registry,
+      {
+        ...dispatch,
+        help: "Duration of dispatches by protocol; for streamed model responses, until the stream begins",
+      },
+      exemplars,
+    );
+    collectDefaultMetrics({ register: registry });
+    for (const name of misnamed) registry.removeSingleMetric(name);
+    registry.gauge("gateway_build_info", "1, with the version", "version").set({ version }, 1);
+    this.#requests = registry.counter(
+      "gateway_requests_total",
+      "HTTP requests answered, by port, route of the route table and status class",
+      "port",
+      "route",
+      "status",
+    );
+    this.#seconds = registry.histogram(
+      "gateway_request_duration_seconds",
+      "Time from the request's headers to the end of the response",
+      requestSeconds,
+      "port",
+      "route",
+    );
+    this.#decisions = registry.counter(
+      "gateway_decisions_total",
+      "Evaluations by protocol, phase and decision",
+      "protocol",
+      "phase",
+      "decision",
+    );
+    this.#outcomes = registry.counter(
+      "gateway_outcomes_total",
+      "Dispatched actions by protocol and outcome",
+      "protocol",
+      "status",
+    );
+    this.#redactions = registry.counter(
+      "gateway_redactions_total",
+      "Redactions in outputs and notifications, by protocol",
+      "protocol",
+    );
+    this.#droppedNotifications = registry.counter(
+      "gateway_notifications_dropped_total",
+      "Upstream notifications that were not forwarded: blocked by policy, too late, or too many at once",
+      "reason",
+    );
+    this.#approvals = registry.counter("gateway_approvals_total", "Approvals by the state they entered", "state");
+    this.#sessions = registry.gauge("gateway_mcp_sessions", "Open MCP sessions and SSE connections");
+    this.#held = registry.gauge("gateway_held_calls", "Tool calls held open while waiting for their review");
+    this.#witnessed = registry.counter(
+      "gateway_witness_pushes_total",
+      "Chain heads published to witnesses, by result",
+      "result",
+    );
+    this.#webhooks = registry.counter(
+      "gateway_webhook_deliveries_total",
+      "Webhook deliveries by result: delivered, failed attempts, dead letters, or lost beyond a bound",
+      "result",
+    );
+    this.#tokens = registry.counter(
+      "gateway_model_tokens_total",
+      "Tokens of model requests, by direction",
+      "direction",
+    );
+    this.#usageRefusals = registry.counter(
+      "gateway_model_usage_refusals_total",
+      "Model requests refused by a limit or a budget, by reason",
+      "reason",
+    );
+    this.#adminLimited = registry.counter(
+      "gateway_admin_rate_limited_total",
+      "Requests to the admin port refused by the rate limit of a key, or of an address without a valid key",
+      "by",
+    );
     this.#countFromZero();
   }
 
@@ -269,6 +248,13 @@ export class Metrics implements Subscriber {
   }
 }
 
+interface LatencyConfig<Label> {
+  readonly name: string;
+  readonly help: string;
+  readonly buckets: number[];
+  readonly label: Label;
+}
+
 /** A histogram of durations with optional exemplars, which prom-client supports only in its OpenMetrics registry. */
 class LatencyHistogram<Label extends string> {
   readonly name: string;
@@ -277,10 +263,10 @@ class LatencyHistogram<Label extends string> {
   /** One per bucket of a series; null where exemplars are off. */
   readonly #exemplars: Map<string, Exemplar> | null;
 
-  constructor(config: HistogramConfiguration<Label> & { readonly buckets: number[] }, exemplars: boolean) {
-    this.name = config.name;
-    this.#histogram = new Histogram<string>(config as HistogramConfiguration<string>);
-    this.#bounds = config.buckets;
+  constructor(registry: MetricRegistry, { name, help, buckets, label }: LatencyConfig<Label>, exemplars: boolean) {
+    this.name = name;
+    this.#histogram = registry.histogram(name, help, buckets, label as string);
+    this.#bounds = buckets;
     this.#exemplars = exemplars ? new Map() : null;
   }
 

@@ -1,8 +1,9 @@
-import { Counter, type Registry } from "prom-client";
+import type { Counter } from "prom-client";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import { type Evaluation, type ShadowDecision, shadowDecisions } from "../action/evaluation.ts";
 import { forgetOldest } from "../action/recent-map.ts";
 import type { Subscriber } from "../action/subscriber.ts";
+import type { MetricRegistry } from "./metric-registry.ts";
 
 /** The decisions of one rule in shadow mode for one tenant since this process started. */
 export interface ShadowLogEntry extends ShadowDecision {
@@ -26,13 +27,13 @@ export class ShadowLog implements Subscriber {
   readonly #counter: Counter<"kind" | "decision">;
   readonly #tenants = new Map<string, Map<string, ShadowLogEntry>>();
 
-  constructor(registry: Registry) {
-    this.#counter = new Counter({
-      name: "gateway_shadow_decisions_total",
-      help: "Reviews and blocks by rules and policies in shadow mode, by kind of policy",
-      labelNames: ["kind", "decision"],
-      registers: [registry],
-    });
+  constructor(registry: MetricRegistry) {
+    this.#counter = registry.counter(
+      "gateway_shadow_decisions_total",
+      "Reviews and blocks by rules and policies in shadow mode, by kind of policy",
+      "kind",
+      "decision",
+    );
   }
 
   /** Counts the shadow decisions of one evaluation. */

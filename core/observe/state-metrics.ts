@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from "prom-client";
+import type { Gauge } from "prom-client";
+import type { MetricRegistry } from "./metric-registry.ts";
 
 const chainStates = ["ready", "failed", "refused"] as const;
 const upstreamStates = ["idle", "up", "down"] as const;
@@ -34,24 +35,31 @@ export class StateMetrics {
   readonly #capacity: Gauge;
   #source: StateSource | undefined;
 
-  constructor(registry: Registry) {
-    const gauge = (name: string, help: string): Gauge => new Gauge({ name, help, registers: [registry] });
-    const counts = <Label extends string>(name: string, help: string, label: Label): Gauge<Label> =>
-      new Gauge({ name, help, labelNames: [label], registers: [registry] });
-    this.#writable = gauge("gateway_evidence_writable", "1 while evidence can be written; at 0 no action is served");
-    this.#chains = counts(
+  constructor(registry: MetricRegistry) {
+    this.#writable = registry.gauge(
+      "gateway_evidence_writable",
+      "1 while evidence can be written; at 0 no action is served",
+    );
+    this.#chains = registry.gauge(
       "gateway_evidence_chains",
       "Chains, one a tenant, by state; a tenant whose chain is refused is not served",
       "state",
     );
-    this.#records = gauge("gateway_evidence_records", "Records written to all chains");
-    this.#longest = gauge("gateway_evidence_longest_chain_records", "Records written to the longest chain");
-    this.#approvals = counts("gateway_live_approvals", "Pending and approved approvals", "state");
-    this.#room = gauge("gateway_approval_room_ratio", "Used share of the approval limit of the fullest tenant");
-    this.#upstreams = counts("gateway_upstreams", "Upstreams by their last known state", "state");
-    this.#providers = counts("gateway_providers", "Enabled providers by the state of their circuit breaker", "breaker");
-    this.#free = gauge("gateway_data_free_bytes", "Free space of the disk that holds the state");
-    this.#capacity = gauge("gateway_data_capacity_bytes", "Size of the disk that holds the state");
+    this.#records = registry.gauge("gateway_evidence_records", "Records written to all chains");
+    this.#longest = registry.gauge("gateway_evidence_longest_chain_records", "Records written to the longest chain");
+    this.#approvals = registry.gauge("gateway_live_approvals", "Pending and approved approvals", "state");
+    this.#room = registry.gauge(
+      "gateway_approval_room_ratio",
+      "Used share of the approval limit of the fullest tenant",
+    );
+    this.#upstreams = registry.gauge("gateway_upstreams", "Upstreams by their last known state", "state");
+    this.#providers = registry.gauge(
+      "gateway_providers",
+      "Enabled providers by the state of their circuit breaker",
+      "breaker",
+    );
+    this.#free = registry.gauge("gateway_data_free_bytes", "Free space of the disk that holds the state");
+    this.#capacity = registry.gauge("gateway_data_capacity_bytes", "Size of the disk that holds the state");
   }
 
   /** Sets the source that is read at each scrape. */

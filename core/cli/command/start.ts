@@ -135,7 +135,7 @@ gateway config reference | less`,
     arguments: [new Argument("<shell>", "shell to complete in").choices(["bash", "zsh", "fish"])],
     options: [new Option("--json", "print JSON, with the script in it")],
     examples: `
-# in this shell, for now
+# in this shell
 source <(gateway completion bash)
 # from the next start of each shell
 gateway completion bash > ~/.local/share/bash-completion/completions/gateway

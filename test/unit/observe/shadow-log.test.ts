@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { Registry } from "prom-client";
 import { type Evaluation, type PolicyVerdict, shadowDecisions } from "../../../core/action/evaluation.ts";
 import type { Finding, Mode } from "../../../core/action/policy.ts";
+import { MetricRegistry } from "../../../core/observe/metric-registry.ts";
 import { ShadowLog } from "../../../core/observe/shadow-log.ts";
 import { makeAction } from "../../support/action.ts";
 import { makeEvaluation } from "../../support/ledger-world.ts";
@@ -54,7 +54,7 @@ describe("ShadowLog.recorded(action, evaluation)", () => {
   const said = (rule: string) => evaluationOf([verdictOf([[rule, "review", "shadow"]])]);
 
   it("counts a rule, and keeps the last decision it was about", () => {
-    const log = new ShadowLog(new Registry());
+    const log = new ShadowLog(new MetricRegistry());
     log.recorded(action, said("p.a"));
     const last = said("p.a");
     log.recorded({ ...action, time: "2026-01-02T00:00:00.000Z" }, last);
@@ -72,7 +72,7 @@ describe("ShadowLog.recorded(action, evaluation)", () => {
   });
 
   it("remembers the thousand rules that spoke last, however many names a policy has for them [S68]", () => {
-    const log = new ShadowLog(new Registry());
+    const log = new ShadowLog(new MetricRegistry());
     log.recorded(action, said("p.first"));
     for (let index = 0; index < 999; index++) log.recorded(action, said(`p.r${index}`));
     log.recorded(action, said("p.first"));

@@ -15,7 +15,7 @@ function make(tag, className, ...inside) {
   return element;
 }
 
-/** What is not seen as itself: the same characters as in `core/action/visible-text.ts`. */
+/** Characters that do not show as themselves: the same as in `core/action/visible-text.ts`. */
 const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|[^\P{Zs} ]|\\(?=u\{)/gu;
 
 /** Characters that show as nothing, or turn others around, as their code points. */
