@@ -72,7 +72,7 @@ export class KillSwitch implements Policy {
 
   /** Returns whether this very target is stopped; a wider one may be. Throws where the store cannot be read. */
   isKilled(tenant: string, target: KillTarget): boolean {
-    return target.scope === "gateway" ? this.#gateway.order !== null : this.#kills.has(tenant, target);
+    return target.scope === "gateway" ? this.#gateway.inForce !== null : this.#kills.has(tenant, target);
   }
 
   /**
@@ -124,7 +124,7 @@ export class KillSwitch implements Policy {
 
   /** Finds the widest kill that covers an action. Runs for every action. */
   #findKill({ tenant, principal, session }: ActionEnvelope): KillTarget | null {
-    if (this.#gateway.order !== null) return wholeGateway;
+    if (this.#gateway.inForce !== null) return wholeGateway;
     if (this.#kills.everKilled.get(tenant) === false) return null;
     if (this.#kills.has(tenant, wholeTenant)) return wholeTenant;
     const byPrincipal = { scope: "principal", subject: principal.id } as const;
@@ -167,7 +167,7 @@ class GatewayStop {
   /** The tenants whose evidence can be written: others cannot act anyway. */
   readonly #tenants: () => readonly string[];
   /** The kill in force; null while the gateway is not stopped. */
-  order: Kill | null = null;
+  inForce: Kill | null = null;
   #isReleasing = false;
 
   constructor(kills: KillStore, tenants: () => readonly string[]) {
@@ -180,8 +180,8 @@ class GatewayStop {
    * with EVIDENCE_UNAVAILABLE where it is not: it is in force nonetheless. Throws SESSION_STATE where it is in force.
    */
   kill(kill: Kill): Promise<void> {
-    if (this.order !== null && !this.#isReleasing) throw stateConflict("killed", alreadyStopped);
-    this.order = kill;
+    if (this.inForce !== null && !this.#isReleasing) throw stateConflict("killed", alreadyStopped);
+    this.inForce = kill;
     this.#isReleasing = false;
     return this.#changeAll(this.#tenants(), (tenant) => this.#kills.enforce(tenant, kill));
   }
@@ -191,7 +191,7 @@ class GatewayStop {
    * recorded; all stay stopped then. Rejects with SESSION_STATE as the release of any other target does.
    */
   async release(by: string, reason: string): Promise<void> {
-    const kill = this.order;
+    const kill = this.inForce;
     if (kill === null) throw stateConflict("active", notStopped);
     const tenants = this.#tenants().filter((tenant) => this.#kills.has(tenant, wholeGateway));
     if (this.#isReleasing || tenants.some((tenant) => this.#kills.isPending(tenant, wholeGateway))) {
@@ -201,23 +201,23 @@ class GatewayStop {
     try {
       await this.#changeAll(tenants, (tenant) => this.#kills.release(tenant, wholeGateway, by, reason));
     } catch (error) {
-      if (this.order === kill) this.#resume();
+      if (this.inForce === kill) this.#resume();
       throw error;
     }
     // COMMIT POINT: it is released on every record. A newer kill stays in force.
-    if (this.order !== kill) return;
-    this.order = null;
+    if (this.inForce !== kill) return;
+    this.inForce = null;
     this.#isReleasing = false;
   }
 
   /** Restores the stop of an earlier process. Of several, the first names who ordered it and why. */
   restore(kill: Kill): void {
-    this.order ??= kill;
+    this.inForce ??= kill;
   }
 
   /** Records a stop in force for the tenants that do not have it: new ones, and those released by half. */
   cover(): void {
-    const kill = this.order;
+    const kill = this.inForce;
     if (kill === null) return;
     for (const tenant of this.#tenants()) {
       if (!this.#kills.has(tenant, wholeGateway)) this.#kills.enforce(tenant, kill).catch(() => undefined);

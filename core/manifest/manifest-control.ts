@@ -3,6 +3,7 @@ import { strictest } from "../action/decision.ts";
 import { type ActionEnvelope, everyUpstream } from "../action/envelope.ts";
 import { GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
+import type { Participant } from "../action/participant.ts";
 import type { Finding, Mode, Policy, PolicyRef, Severity, Verdict } from "../action/policy.ts";
 import { readPublicKey } from "../action/signing-key.ts";
 import type { Store } from "../store/open.ts";
@@ -137,6 +138,11 @@ export class DriftPolicy implements Policy {
       session_risk: sessionRisk,
     };
   }
+}
+
+/** Holds or blocks actions that depart from the manifest of their task. */
+export function manifestParticipant(driftPolicy: DriftPolicy): Participant {
+  return { name: "manifest", policy: driftPolicy };
 }
 
 const withdrawn: Departure = { kind: "expired", text: "the manifest was withdrawn" };

@@ -1,6 +1,5 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
-import { RecentMap } from "../action/recent-map.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 
 /** An action and what was decided about it. */
@@ -54,9 +53,9 @@ export class RecentActions implements Subscriber {
       if (findings.length > 0) parts.push(findings);
     const bytes = frameBytes + estimateBytes(parts, max);
     if (bytes > max) return;
-    const own = this.#tenants.get(action.tenant) ?? { kept: new RecentMap<Kept>(), bytes: 0 };
+    const own = this.#tenants.get(action.tenant) ?? { kept: new Map<string, Kept>(), bytes: 0 };
     this.#tenants.set(action.tenant, own);
-    if (own.kept.peek(evaluation.id) !== undefined) return;
+    if (own.kept.has(evaluation.id)) return;
     own.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
     own.bytes += bytes;
     this.#bytes += bytes;
@@ -68,9 +67,9 @@ export class RecentActions implements Subscriber {
   find(tenant: string, id: string): RecentDecision | undefined {
     const kept = this.#tenants.get(tenant)?.kept;
     if (kept === undefined) return undefined;
-    const known = kept.peek(id);
+    const known = kept.get(id);
     if (known !== undefined) return known.decided;
-    for (const [, { decided }] of kept.entries())
+    for (const [, { decided }] of kept)
       if (decided.action.id === id && decided.evaluation.phase === "input") return decided;
     return undefined;
   }
@@ -79,7 +78,7 @@ export class RecentActions implements Subscriber {
   #forgetOne(latest: TenantDecisions): void {
     const share = this.#bytes / this.#tenants.size;
     const own = latest.bytes >= share ? latest : this.#largest();
-    for (const [id, { bytes }] of own.kept.entries()) {
+    for (const [id, { bytes }] of own.kept) {
       own.kept.delete(id);
       own.bytes -= bytes;
       this.#bytes -= bytes;
@@ -99,7 +98,8 @@ interface Kept {
 }
 
 interface TenantDecisions {
-  readonly kept: RecentMap<Kept>;
+  /** In the order in which they came. */
+  readonly kept: Map<string, Kept>;
   bytes: number;
 }
 
