@@ -5,7 +5,7 @@ import { GatewayError } from "../action/error.ts";
 import type { Finding } from "../action/policy.ts";
 import type { Principal } from "../action/principal.ts";
 import { can } from "../action/role.ts";
-import type { SessionSummary } from "../evidence/chain/session-head.ts";
+import type { SessionSummary } from "../evidence/chain/session-record.ts";
 import type { Ledger } from "../evidence/ledger.ts";
 import type { ActionRecord, Effect, RecordedAction, RecordedApproval } from "../evidence/record/record.ts";
 import type { Notice } from "../notify/webhook-notifier.ts";

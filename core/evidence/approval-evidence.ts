@@ -7,7 +7,7 @@ import type { JsonObject } from "../action/json.ts";
 import type { ChainTable } from "./chain/chain-table.ts";
 import { ChainWalk } from "./chain/chain-walk.ts";
 import type { Mark } from "./chain/high-water.ts";
-import { parseSessionSummary, type SessionSummary } from "./chain/session-head.ts";
+import { parseSessionSummary, type SessionSummary } from "./chain/session-record.ts";
 import type { WrappingKey } from "./key/wrapping-key.ts";
 import { openHeld, releaseHeld } from "./private/held-action.ts";
 import { type DisclosurePlace, discloseRecord } from "./private/private-field.ts";

@@ -9,8 +9,7 @@ import { type HighWater, HighWaterFile, HighWaterMemory } from "./chain/high-wat
 import { rotateSigningKey } from "./chain/key-rotation.ts";
 import { Recovery } from "./chain/recovery.ts";
 import { advanceEpoch, checkIntegers } from "./chain/seal.ts";
-import type { SessionSummary } from "./chain/session-head.ts";
-import { listRecords, listSessions, type Page, type PageRequest } from "./chain/session-record.ts";
+import { listRecords, listSessions, type Page, type PageRequest, type SessionSummary } from "./chain/session-record.ts";
 import { Writer } from "./chain/writer.ts";
 import type { KeyStore } from "./key/key-folder.ts";
 import type { WrappingKeyStore } from "./key/wrapping-key.ts";

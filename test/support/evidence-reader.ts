@@ -1,4 +1,4 @@
-import type { SessionSummary } from "../../core/evidence/chain/session-head.ts";
+import type { SessionSummary } from "../../core/evidence/chain/session-record.ts";
 import type { ActionRecord } from "../../core/evidence/record/record.ts";
 import type { VerifyReport } from "../../core/evidence/verify/verification.ts";
 

@@ -1,5 +1,6 @@
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject, parseKept } from "../../action/json.ts";
+import type { SessionScope } from "../../action/principal.ts";
 import {
   type EvidenceStore,
   eventRange,
@@ -16,7 +17,23 @@ import type { EventKind, EvidenceRecord } from "../record/record.ts";
 import { isAction, readRecord } from "../record/record-text.ts";
 import type { StoreView } from "../record/store-view.ts";
 import { readFirstKept } from "../tree/pruned-prefix.ts";
-import { parseSessionSummary, type SessionSummary } from "./session-head.ts";
+
+/** One session in a list of sessions. */
+export interface SessionSummary {
+  readonly id: string;
+  readonly transport: SessionScope["transport"];
+  readonly label?: string;
+  readonly principal: string;
+  readonly started_at: string;
+  readonly last_at: string;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly records: number;
+  /** Decisions by their answer. */
+  readonly allow: number;
+  readonly review: number;
+  readonly block: number;
+}
 
 export interface PageRequest {
   /** 1 to 1,000. */
@@ -205,4 +222,18 @@ function readEvent(text: string, tenant: string, kind: EventKind): EventEntry {
     return { time: record.time, detail: record.detail };
   }
   throw new GatewayError("EVIDENCE_UNAVAILABLE", `events of tenant \`${tenant}\` do not match its chain`);
+}
+
+/** Parses a summary; undefined for a text that this ledger has not written. */
+export function parseSessionSummary(text: string): SessionSummary | undefined {
+  try {
+    const summary = JSON.parse(text) as SessionSummary;
+    return [summary.records, summary.first_seq, summary.last_seq].every(isCount) ? summary : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

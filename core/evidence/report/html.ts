@@ -2,16 +2,7 @@ import { hash } from "node:crypto";
 import { escapeHidden } from "../../action/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
-import {
-  describeApproval,
-  describeDecision,
-  describeName,
-  describeOutcome,
-  describePolicy,
-  describeShadowDecisions,
-  describeSummary,
-  describeValue,
-} from "./wording.ts";
+import { describeAction, describeField, describePolicy, describeSummary } from "./wording.ts";
 
 const style = `
 :root { color-scheme: light dark; --line: color-mix(in srgb, CanvasText 18%, Canvas); --soft: color-mix(in srgb, CanvasText 62%, Canvas);
@@ -83,17 +74,17 @@ ${events.map(({ seq, time, kind, detail }) => `<tr><td>${seq}</td><td>${escapeHt
 
 function renderAction(action: ReportedAction, at: number): string {
   const { judged, outcome, time, key_id: keyId, role, client, capability } = action;
-  const approval = describeApproval(action);
+  const { decision, approval, outcome: ended, shadow } = describeAction(action);
   const seqs = [action.seq, ...(outcome === null ? [] : [outcome.seq])].join(", ");
   return [
     `<article${judged === null ? "" : ` class="${escapeHtml(judged.decision)}"`}>`,
     `<h3>${at + 1}. ${escapeHtml(action.tool)} <span class="soft">on</span> ${escapeHtml(action.target)}</h3>`,
     `<p class="soft">${escapeHtml(time)} · ${escapeHtml(keyId)} (${escapeHtml(role)}) through ${escapeHtml(client)} · ${escapeHtml(capability)} · records ${seqs}</p>`,
     renderFields(action.arguments),
-    ...(judged === null ? [] : [`<p class="verdict">${escapeHtml(describeDecision(judged))}</p>`]),
+    ...(decision === null ? [] : [`<p class="verdict">${escapeHtml(decision)}</p>`]),
     ...(approval.length === 0 ? [] : [`<ul>${approval.map((line) => `<li>${escapeHtml(line)}</li>`).join("")}</ul>`]),
-    `<p>${escapeHtml(describeOutcome(action))}</p>`,
-    ...describeShadowDecisions(action).map((line) => `<p class="soft">${escapeHtml(line)}</p>`),
+    `<p>${escapeHtml(ended)}</p>`,
+    ...shadow.map((line) => `<p class="soft">${escapeHtml(line)}</p>`),
     renderFields(outcome?.fields ?? []),
     "</article>",
   ]
@@ -104,8 +95,8 @@ function renderAction(action: ReportedAction, at: number): string {
 function renderFields(fields: readonly ShownField[]): string {
   if (fields.length === 0) return "";
   const entries = fields.map((field) => {
-    const value = escapeHtml(describeValue(field));
-    return `<dt>${escapeHtml(describeName(field))}</dt><dd>${"value" in field ? `<code>${value}</code>` : value}</dd>`;
+    const [name, value] = describeField(field).map(escapeHtml);
+    return `<dt>${name}</dt><dd>${"value" in field ? `<code>${value}</code>` : value}</dd>`;
   });
   return `<dl>${entries.join("")}</dl>`;
 }

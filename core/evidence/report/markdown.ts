@@ -1,16 +1,7 @@
 import { escapeHidden } from "../../action/visible-text.ts";
 import type { ShownField } from "../bundle/build.ts";
 import type { ReportedAction, SessionReport } from "./model.ts";
-import {
-  describeApproval,
-  describeDecision,
-  describeName,
-  describeOutcome,
-  describePolicy,
-  describeShadowDecisions,
-  describeSummary,
-  describeValue,
-} from "./wording.ts";
+import { describeAction, describeField, describePolicy, describeSummary } from "./wording.ts";
 
 /** The report as Markdown. Nothing from the records can begin a heading, a link or a tag. */
 export function renderMarkdown(report: SessionReport): string {
@@ -49,18 +40,16 @@ export function renderMarkdown(report: SessionReport): string {
 }
 
 function renderAction(action: ReportedAction, at: number): string[] {
-  const approval = describeApproval(action);
+  const { decision, approval, outcome, shadow } = describeAction(action);
   return [
     `### ${at + 1}. ${escapeMarkdown(action.tool)} on ${escapeMarkdown(action.target)}`,
     "",
     `- ${action.time}, asked by ${escapeMarkdown(action.key_id)} (${escapeMarkdown(action.role)}) through ${escapeMarkdown(action.client)}; a \`${action.capability}\``,
     ...renderFields("Asked", action.arguments),
-    ...(action.judged === null
-      ? []
-      : [`- **${escapeMarkdown(describeDecision(action.judged))}** (risk ${action.judged.risk})`]),
+    ...(decision === null ? [] : [`- **${escapeMarkdown(decision)}** (risk ${action.judged?.risk})`]),
     ...(approval.length === 0 ? [] : ["- Approval", ...approval.map((line) => `  - ${escapeMarkdown(line)}`)]),
-    `- **${escapeMarkdown(describeOutcome(action))}**`,
-    ...describeShadowDecisions(action).map((line) => `- ${escapeMarkdown(line)}`),
+    `- **${escapeMarkdown(outcome)}**`,
+    ...shadow.map((line) => `- ${escapeMarkdown(line)}`),
     ...renderFields("Answered", action.outcome?.fields ?? []),
     `- Records ${[action.seq, ...(action.outcome === null ? [] : [action.outcome.seq])].join(", ")}`,
     "",
@@ -69,10 +58,7 @@ function renderAction(action: ReportedAction, at: number): string[] {
 
 function renderFields(title: string, fields: readonly ShownField[]): string[] {
   if (fields.length === 0) return [];
-  return [
-    `- ${title}`,
-    ...fields.map((field) => `  - ${escapeMarkdown(describeName(field))}: ${escapeMarkdown(describeValue(field))}`),
-  ];
+  return [`- ${title}`, ...fields.map((field) => `  - ${describeField(field).map(escapeMarkdown).join(": ")}`)];
 }
 
 function row(name: string, value: string): string {

@@ -8,12 +8,28 @@ import type {
   SessionReport,
 } from "./model.ts";
 
-/** The sentences of a report. Both renderers escape each as a whole. */
+/** The sentences about one action. Both renderers escape each as a whole. */
+interface ActionWording {
+  /** Null where no decision was recorded. */
+  readonly decision: string | null;
+  readonly approval: readonly string[];
+  readonly outcome: string;
+  readonly shadow: readonly string[];
+}
+
+export function describeAction(action: ReportedAction): ActionWording {
+  return {
+    decision: action.judged && describeDecision(action.judged),
+    approval: describeApproval(action),
+    outcome: describeOutcome(action),
+    shadow: describeShadowDecisions(action),
+  };
+}
 
 const decided: Readonly<Record<string, string>> = { allow: "Allowed", review: "Held for review", block: "Blocked" };
 
 /** "Blocked by rule `x` of pack baseline 1.0.0, unsigned". */
-export function describeDecision(judged: ReportedDecision): string {
+function describeDecision(judged: ReportedDecision): string {
   const word = decided[judged.decision] ?? judged.decision;
   if (judged.by_default) return `${word} by default: no rule is about this action`;
   const rules = judged.rules.length === 0 ? "no rule" : plural(judged.rules, "rule");
@@ -25,7 +41,7 @@ export function describeDecision(judged: ReportedDecision): string {
 const shadowVerb: Readonly<Record<string, string>> = { review: "held for review", block: "blocked" };
 
 /** "Would have been blocked by rule x in shadow mode": a line for each decision, of the action and of its answer. */
-export function describeShadowDecisions({ judged, outcome }: ReportedAction): readonly string[] {
+function describeShadowDecisions({ judged, outcome }: ReportedAction): readonly string[] {
   const answer = outcome?.judged?.would_have ?? [];
   return [
     ...describeShadowRules("Would have been", judged?.would_have ?? []),
@@ -63,7 +79,7 @@ const scopes: Readonly<Record<string, string>> = {
 };
 
 /** The history of the approval, a line for each step; empty where no approval was needed. */
-export function describeApproval({ approval }: ReportedAction): readonly string[] {
+function describeApproval({ approval }: ReportedAction): readonly string[] {
   if (approval === null) return [];
   const { break_glass: glass, held, id, steps, used } = approval;
   return [
@@ -82,7 +98,7 @@ function describeApprovalStep({ by, event, scope, seq, text, time }: ReportedApp
 }
 
 /** The outcome: "Succeeded", "Not carried out", "Still on its way". */
-export function describeOutcome({ dispatched, outcome }: ReportedAction): string {
+function describeOutcome({ dispatched, outcome }: ReportedAction): string {
   if (outcome === null) return dispatched ? "Still on its way when this was written" : "Not carried out";
   if (outcome.status === "unknown")
     return `Sent, outcome unknown${outcome.reason === null ? "" : `: ${outcome.reason}`}`;
@@ -97,14 +113,10 @@ function describeRedactions(redactions: ReportedOutcome["redactions"]): string {
   return `; redacted by ${redactions.map(({ count, rule }) => `${rule} (${count})`).join(", ")}`;
 }
 
-/** A field's value as JSON, or the beginning of its commitment where it is withheld. */
-export function describeValue(field: ShownField): string {
-  return "value" in field ? JSON.stringify(field.value) : `withheld (commitment ${field.commitment.slice(0, 16)}…)`;
-}
-
-export function describeName(field: ShownField): string {
-  if (!("name" in field)) return "a field";
-  return field.name === "" ? "(the whole value)" : field.name;
+/** A field's name, and its value as JSON or the beginning of its commitment where it is withheld. */
+export function describeField(field: ShownField): readonly [name: string, value: string] {
+  if (!("value" in field)) return ["a field", `withheld (commitment ${field.commitment.slice(0, 16)}…)`];
+  return [field.name === "" ? "(the whole value)" : field.name, JSON.stringify(field.value)];
 }
 
 /**

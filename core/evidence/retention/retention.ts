@@ -1,7 +1,7 @@
 import type { BatchOperation } from "../../action/commit-hook.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { ChainTable, EvidenceChain } from "../chain/chain-table.ts";
-import { parseSessionSummary } from "../chain/session-head.ts";
+import { parseSessionSummary } from "../chain/session-record.ts";
 import type { Writer } from "../chain/writer.ts";
 import {
   durably,

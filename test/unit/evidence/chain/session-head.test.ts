@@ -3,7 +3,7 @@ import { MemoryLevel } from "memory-level";
 import { sha256Hex } from "../../../../core/action/canonical-json.ts";
 import type { SessionScope } from "../../../../core/action/principal.ts";
 import { decisionContent, type Sealed, sealActionRecord } from "../../../../core/evidence/chain/seal.ts";
-import { SessionHeads } from "../../../../core/evidence/chain/session-head.ts";
+import { SessionHeads } from "../../../../core/evidence/chain/writer.ts";
 import { recordKey } from "../../../../core/evidence/record/key-space.ts";
 import type { ActionRecord } from "../../../../core/evidence/record/record.ts";
 import { makeEvaluation, newAction } from "../../../support/ledger-world.ts";
