@@ -9,11 +9,10 @@ import type { BackupView } from "../backup/backups.ts";
 import { refuse } from "../backup/content.ts";
 import { backupOperations } from "../backup/operation.ts";
 import { readBackup, type SoundBackup } from "../backup/read.ts";
-import { evidenceRules } from "../compose/evidence-rules.ts";
 import { type AdminOptions, callAdmin, type ListPage } from "./admin-client.ts";
-import { type FolderReport, judgeFolder, openWitness, printReport } from "./evidence-folder.ts";
+import { type FolderReport, printReport } from "./evidence-folder.ts";
 import { print, sayProgress } from "./print.ts";
-import { stageBackup } from "./restore.ts";
+import { judgeStaged, stageBackup } from "./restore.ts";
 
 interface Options extends AdminOptions {
   readonly json?: true;
@@ -70,14 +69,7 @@ async function judgeBackup(path: string, sound: SoundBackup, witness: readonly s
   const dir = await mkdtemp(join(tmpdir(), "gateway-backup-"));
   try {
     const staged = await stageBackup(path, sound, dir);
-    const trust = {
-      keys: [],
-      rules: evidenceRules,
-      witnesses: witness.map(openWitness),
-      nowMs: Date.now(),
-      maxAgeMs: undefined,
-    };
-    return await judgeFolder(staged, trust).finally(() => staged.close());
+    return await judgeStaged(staged, witness).finally(() => staged.close());
   } finally {
     await rm(dir, { recursive: true });
   }

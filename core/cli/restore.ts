@@ -75,14 +75,7 @@ async function checkOwn({ key }: SoundBackup, data: string): Promise<void> {
 /** Throws BACKUP_REFUSED for faults, and for a backup that is older than other notes where `--accept-rollback` is missing. */
 async function checkAge(staged: StagedBackup, target: RestoreTarget, options: RestoreOptions): Promise<void> {
   const { witness, acceptRollback } = options;
-  const trust = {
-    keys: [],
-    rules: evidenceRules,
-    witnesses: witness.map(openWitness),
-    nowMs: Date.now(),
-    maxAgeMs: undefined,
-  };
-  const report = await judgeFolder(staged, trust);
+  const report = await judgeStaged(staged, witness);
   const objections = await findObjections(staged, report, await target.formerMarks());
   const faults = objections.filter(({ isAge }) => !isAge);
   if (faults.length > 0) throw refuse(faults.map(({ text }) => text).join("; "));
@@ -332,4 +325,10 @@ class StoreSink implements BackupSink {
     await this.#batch.write();
     this.#batch = this.store.batch();
   }
+}
+
+/** Verifies the chains of a staged backup, and compares them with the notes of witnesses. */
+export function judgeStaged(staged: StagedBackup, witness: readonly string[]): Promise<FolderReport> {
+  const witnesses = witness.map(openWitness);
+  return judgeFolder(staged, { keys: [], rules: evidenceRules, witnesses, nowMs: Date.now(), maxAgeMs: undefined });
 }

@@ -156,7 +156,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     defaultDecision: config.policy.defaultDecision,
     deadlineMs: config.policy.deadlineMs,
     newId,
-    elapsedUs: () => performance.now() * 1000,
+    elapsedMs,
   });
   const collector = await openCollector(config, log, metrics);
   const recent = new RecentActions(recentLimits(config.evidence));

@@ -12,8 +12,8 @@ export interface PolicyChainOptions {
   /** The deadline of an asynchronous policy. */
   readonly deadlineMs: number;
   readonly newId: () => string;
-  /** Monotonic clock in microseconds. */
-  readonly elapsedUs: () => number;
+  /** Monotonic clock in milliseconds. */
+  readonly elapsedMs: () => number;
 }
 
 /** The rule named by the finding of a policy that failed. */
@@ -66,12 +66,12 @@ export class PolicyChain {
   }
 
   evaluate(action: ActionEnvelope): Evaluation | Promise<Evaluation> {
-    const { elapsedUs } = this.#options;
-    const [started, policies] = [elapsedUs(), this.#policies];
+    const { elapsedMs } = this.#options;
+    const [started, policies] = [elapsedMs(), this.#policies];
     const answers: (PolicyVerdict | Promise<PolicyVerdict>)[] = [];
     let isPending = false;
     for (const policy of policies) {
-      const asked = elapsedUs();
+      const asked = elapsedMs();
       try {
         const answer: unknown = policy.evaluate(action);
         const isThenable = typeof answer === "object" && answer !== null && "then" in answer;
@@ -108,7 +108,7 @@ export class PolicyChain {
     // Listing a tool never taints. A failed policy taints as if it had found what it looks for.
     const isTainting = taints !== undefined && taints.length > 0 && phase !== "list";
     const findings = isTainting ? addTaints(verdict.findings, taints) : verdict.findings;
-    const durationUs = Math.max(0, Math.round(this.#options.elapsedUs() - started));
+    const durationUs = Math.max(0, Math.round((this.#options.elapsedMs() - started) * 1000));
     return Object.freeze({ ...verdict, findings, policy: ref, durationUs });
   }
 
@@ -118,7 +118,7 @@ export class PolicyChain {
     answers: readonly PolicyVerdict[],
     started: number,
   ): Evaluation {
-    const { newId, defaultDecision, elapsedUs } = this.#options;
+    const { newId, defaultDecision, elapsedMs } = this.#options;
     const [verdicts, shadow]: [PolicyVerdict[], PolicyVerdict[]] = [[], []];
     const findings: Finding[] = [];
     const redactions: Redaction[] = [];
@@ -150,7 +150,7 @@ export class PolicyChain {
       approvals,
       risk,
       redactions: mergeRedactions(redactions),
-      durationUs: Math.max(0, Math.round(elapsedUs() - started)),
+      durationUs: Math.max(0, Math.round((elapsedMs() - started) * 1000)),
     });
   }
 }

@@ -47,59 +47,40 @@ export function parseText(text: string): string {
 
 const maxText = 1_024;
 
-export function parseSessionId(text: string): string {
-  if (/^[A-Za-z0-9_-]{1,256}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected a session's id, like `session-v1-…`");
+/** Returns the parser of a text that must match `pattern`. */
+function matching(pattern: RegExp, expected: string): (text: string) => string {
+  return (text) => {
+    if (pattern.test(text)) return text;
+    throw new InvalidArgumentError(`expected ${expected}`);
+  };
 }
 
-export function parseApprovalId(text: string): string {
-  if (/^apr_[0-9a-f]{32}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected an approval's id, like `apr_…`");
-}
-
-export function parseTicketId(text: string): string {
-  if (/^tkt_[0-9a-f]{32}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected a ticket's id, like `tkt_…`");
-}
-
-export function parseMessageId(text: string): string {
-  if (/^msg_[0-9a-f-]{36}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected a webhook's message id, like `msg_…`");
-}
-
-export function parsePrincipal(text: string): string {
-  if (/^principal-v1-[0-9a-f]{64}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected a principal's id, like `principal-v1-…`");
-}
+export const parseSessionId = matching(/^[A-Za-z0-9_-]{1,256}$/, "a session's id, like `session-v1-…`");
+export const parseApprovalId = matching(/^apr_[0-9a-f]{32}$/, "an approval's id, like `apr_…`");
+export const parseTicketId = matching(/^tkt_[0-9a-f]{32}$/, "a ticket's id, like `tkt_…`");
+export const parseMessageId = matching(/^msg_[0-9a-f-]{36}$/, "a webhook's message id, like `msg_…`");
+export const parsePrincipal = matching(/^principal-v1-[0-9a-f]{64}$/, "a principal's id, like `principal-v1-…`");
 
 /** That of names in the configuration. */
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
-export function parseTask(text: string): string {
-  if (namePattern.test(text)) return text;
-  throw new InvalidArgumentError("expected the name of a task: 1 to 64 of `a-z 0-9 . _ -`");
-}
-
+export const parseTask = matching(namePattern, "the name of a task: 1 to 64 of `a-z 0-9 . _ -`");
 /** A name of the configuration: of a key or a tenant. */
-export function parseName(text: string): string {
-  if (namePattern.test(text)) return text;
-  throw new InvalidArgumentError("expected 1 to 64 of `a-z 0-9 . _ -`, a letter or digit first");
+export const parseName = matching(namePattern, "1 to 64 of `a-z 0-9 . _ -`, a letter or digit first");
+
+/** Returns the parser of a number from 1. */
+function wholeNumber(max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= 1 && value <= max) return value;
+    throw new InvalidArgumentError(`expected a whole number from 1 to ${max}`);
+  };
 }
 
-export function parseCount(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= 1 && count <= 1_000_000) return count;
-  throw new InvalidArgumentError("expected a whole number from 1 to 1000000");
-}
+export const parseCount = wholeNumber(1_000_000);
 
-/** Seconds until something expires. */
-export function parseLifetime(text: string): number {
-  const seconds = Number(text);
-  if (Number.isInteger(seconds) && seconds >= 1 && seconds <= maxLifetime) return seconds;
-  throw new InvalidArgumentError(`expected a whole number from 1 to ${maxLifetime}`);
-}
-
-const maxLifetime = 31 * 86_400;
+/** Seconds until something expires: 31 days at most. */
+export const parseLifetime = wholeNumber(31 * 86_400);
 
 export function parseSeconds(text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text);

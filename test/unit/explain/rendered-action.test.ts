@@ -25,7 +25,7 @@ function show(
   never: readonly string[] = [],
 ): Promise<RenderedAction | null> {
   const newId = (): string => "id";
-  const chain = new PolicyChain({ policies, defaultDecision: "allow", deadlineMs: 1_000, newId, elapsedUs: () => 0 });
+  const chain = new PolicyChain({ policies, defaultDecision: "allow", deadlineMs: 1_000, newId, elapsedMs: () => 0 });
   return renderAction({ chain, hide: memberHider(never), newId }, makeAction(changed));
 }
 

@@ -136,7 +136,7 @@ describe("a plugin whose calls may run in the pool", () => {
       defaultDecision: "allow",
       deadlineMs: 300,
       newId: () => "1",
-      elapsedUs: () => performance.now() * 1_000,
+      elapsedMs: () => performance.now(),
     });
     const { decision, verdicts } = await chain.evaluate(long);
     await hurried.close();

@@ -20,13 +20,13 @@ function saying(decision: Verdict["decision"], risk = 10): Policy {
 
 function chainOf(policies: readonly Policy[], options: Partial<PolicyChainOptions> = {}): PolicyChain {
   let now = 0;
-  const elapsedUs = (): number => (now += 2.4);
+  const elapsedMs = (): number => (now += 0.0024);
   return new PolicyChain({
     policies,
     defaultDecision: "block",
     deadlineMs: 20,
     newId: () => "id-1",
-    elapsedUs,
+    elapsedMs,
     ...options,
   });
 }

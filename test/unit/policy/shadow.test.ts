@@ -53,7 +53,7 @@ async function judge(policies: readonly Policy[]): Promise<Partial<Evaluation>> 
     defaultDecision: "review",
     deadlineMs: 2,
     newId: () => "id",
-    elapsedUs: () => 0,
+    elapsedMs: () => 0,
   });
   const { shadow: _, ...counted } = await chain.evaluate(action);
   return counted;

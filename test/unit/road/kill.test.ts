@@ -54,7 +54,7 @@ for (const target of targets) {
         defaultDecision: "block",
         deadlineMs: 1_000,
         newId: () => "id",
-        elapsedUs: () => 0,
+        elapsedMs: () => 0,
       });
       // The kill participant without its policy is its check in the turn of the commit alone.
       const road: Road = {

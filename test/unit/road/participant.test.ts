@@ -118,7 +118,7 @@ class Lane {
       defaultDecision: "block",
       deadlineMs: 1_000,
       newId,
-      elapsedUs: () => 0,
+      elapsedMs: () => 0,
     });
     const road = {
       participants: this.#participants,

@@ -100,7 +100,7 @@ describe("a taint on its way to the disk", () => {
       defaultDecision: "block",
       deadlineMs: 1_000,
       newId,
-      elapsedUs: () => performance.now() * 1_000,
+      elapsedMs: () => performance.now(),
     });
     return roadOf(world, chain, newId, sessions);
   }

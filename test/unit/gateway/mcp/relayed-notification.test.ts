@@ -52,7 +52,7 @@ describe("relayNotification(parts, lane, told)", () => {
         defaultDecision: "block",
         deadlineMs: 50,
         newId,
-        elapsedUs: () => performance.now() * 1000,
+        elapsedMs: () => performance.now(),
       }),
       newId,
     );
