@@ -18,9 +18,9 @@ import {
   recordedSubject,
   subjectOf,
 } from "./explained-decision.ts";
-import { renderAction } from "./rendered-action.ts";
+import { renderAction, type ShowParts } from "./rendered-action.ts";
 
-interface ExplainerParts {
+interface ExplainerParts extends ShowParts {
   readonly chain: Evaluator & { find(ref: Pick<PolicyRef, "kind" | "name">): Policy | undefined };
   /** The recent decisions. */
   readonly recent: { find(tenant: string, id: string): RecentDecision | undefined };
@@ -31,9 +31,6 @@ interface ExplainerParts {
    * whole.
    */
   readonly held: (tenant: string, approval: string, evaluation: string) => Promise<ActionEnvelope | undefined>;
-  /** Returns the action without the members that are never kept; the same object where there are none. */
-  readonly hide: (action: ActionEnvelope) => ActionEnvelope;
-  readonly newId: () => string;
 }
 
 interface RecentDecision {

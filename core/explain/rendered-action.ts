@@ -19,7 +19,7 @@ export interface RenderedAction {
   readonly isRedacted: boolean;
 }
 
-interface ShowParts {
+export interface ShowParts {
   readonly chain: Evaluator;
   /** Returns the action without the members that are never kept; the same object where there are none. */
   readonly hide: (action: ActionEnvelope) => ActionEnvelope;

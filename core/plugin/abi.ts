@@ -12,25 +12,6 @@ interface AbiFunction {
   readonly results: readonly ValueName[];
 }
 
-/** The names of the functions that the host implements. */
-export type AbiName =
-  | "input_length"
-  | "input_load_u8"
-  | "input_load_u64"
-  | "output_set"
-  | "error_set"
-  | "alloc"
-  | "free"
-  | "length"
-  | "load_u8"
-  | "load_u64"
-  | "store_u8"
-  | "store_u64"
-  | "log_debug"
-  | "log_info"
-  | "log_warn"
-  | "log_error";
-
 const offset = ["i64"] as const;
 const none = [] as const;
 
@@ -38,7 +19,7 @@ const none = [] as const;
  * The functions that a plugin may import: input, output and memory of the host for one call. No clock, no randomness,
  * no state across calls, no network.
  */
-export const abiFunctions: Readonly<Record<AbiName, AbiFunction>> = {
+export const abiFunctions = {
   input_length: { params: none, results: offset },
   input_load_u8: { params: offset, results: ["i32"] },
   input_load_u64: { params: offset, results: offset },
@@ -55,7 +36,9 @@ export const abiFunctions: Readonly<Record<AbiName, AbiFunction>> = {
   log_info: { params: offset, results: none },
   log_warn: { params: offset, results: none },
   log_error: { params: offset, results: none },
-};
+} as const satisfies Readonly<Record<string, AbiFunction>>;
+/** The names of the functions that the host implements. */
+export type AbiName = keyof typeof abiFunctions;
 
 /** Returns the ABI function of this name; undefined for unknown names. */
 export function abiFunction(name: string): AbiFunction | undefined {

@@ -13,6 +13,8 @@ export interface CompiledModule extends Pick<MeteredModule, "state"> {
 
 /** Runs calls of one plugin, one at a time. Every call starts from the same state, whatever the previous one did. */
 export class PluginMachine {
+  /** Fuel used by the last call; more than its limit where that ran out. */
+  fuelUsed = 0;
   readonly #compiled: CompiledModule;
   readonly #snapshot: Snapshot;
   #instance: PluginInstance | undefined;
@@ -38,16 +40,10 @@ export class PluginMachine {
       }
       return instance.host.answer();
     } finally {
-      this.#fuelUsed = instance.fuelUsed;
+      this.fuelUsed = instance.fuelUsed;
       this.#reset(instance);
     }
   }
-
-  /** Fuel used by the last call; more than its limit where that ran out. */
-  get fuelUsed(): number {
-    return this.#fuelUsed;
-  }
-  #fuelUsed = 0;
 
   #reset(instance: PluginInstance): void {
     instance.host.end();

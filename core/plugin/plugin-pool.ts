@@ -1,6 +1,21 @@
 import { Worker } from "node:worker_threads";
-import { PluginBreach } from "./breach.ts";
-import type { PoolOrder, PoolReply } from "./pool-order.ts";
+import { type BreachReason, PluginBreach } from "./breach.ts";
+import type { CompiledModule } from "./plugin-machine.ts";
+
+/** The order to a pool thread to run one call. */
+export interface PoolOrder {
+  readonly compiled: CompiledModule;
+  /** The id of the compiled module, for reusing its machine. */
+  readonly machine: number;
+  readonly fuel: number;
+  /** Transferred: the sender can no longer read it. */
+  readonly input: Uint8Array;
+}
+
+/** The thread's reply to an order. */
+export type PoolReply = {
+  readonly fuelUsed: number;
+} & ({ readonly answer: Uint8Array } | { readonly reason: BreachReason; readonly detail: string });
 
 interface PluginPoolOptions {
   /** The number of threads, all started in advance. */
@@ -22,8 +37,10 @@ interface Job extends Claim {
   readonly settle: (result: PoolReply | PluginBreach) => void;
 }
 
+const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 } as const;
+
 interface Slot {
-  readonly thread: PoolThread;
+  readonly worker: Worker;
   isReady: boolean;
   /** Set while the thread is being stopped: replies still count, but no order is sent. */
   isStopping: boolean;
@@ -73,7 +90,7 @@ export class PluginPool {
   /** Stops every thread; running and queued calls fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const stopped = [...this.#slots].map(({ thread }) => thread.stop());
+    const stopped = [...this.#slots].map(({ worker }) => worker.terminate());
     for (let job = this.#queue.take(() => true); job !== undefined; job = this.#queue.take(() => true)) {
       job.settle(new PluginBreach("thread_lost", "the gateway is stopping"));
     }
@@ -87,7 +104,7 @@ export class PluginPool {
       if (job === undefined) break;
       slot.job = job;
       slot.backstop = setTimeout(() => stop(slot), this.#options.deadlineMs).unref();
-      slot.thread.send(job.order);
+      slot.worker.postMessage(job.order, [job.order.input.buffer as ArrayBuffer]);
     }
     this.#options.observer.waiting(this.#queue.length);
   }
@@ -110,27 +127,30 @@ export class PluginPool {
     else job.settle(overloaded(`no thread was free within ${deadlineMs} ms`));
   }
 
+  /** Starts a thread that runs one call at a time and does not keep the process alive. */
   #startThread(): void {
-    const thread = new PoolThread({
-      ready: () => {
-        slot.isReady = true;
-        this.#reportThreads();
-        this.#runNext();
-      },
-      replied: (reply) => {
-        this.#end(slot, reply);
-        this.#runNext();
-      },
-      gone: () => {
-        this.#slots.delete(slot);
-        this.#reportThreads();
-        this.#end(slot, new PluginBreach("thread_lost", "the thread that ran the plugin ended"));
-        // A thread that never started is retried with the next call, not at once.
-        if (slot.isReady) this.warm();
-      },
-    });
-    const slot: Slot = { thread, isReady: false, isStopping: false, job: undefined, backstop: undefined };
+    const worker = new Worker(new URL("./pool-worker.js", import.meta.url), { env: {}, resourceLimits });
+    const slot: Slot = { worker, isReady: false, isStopping: false, job: undefined, backstop: undefined };
     this.#slots.add(slot);
+    worker.unref();
+    worker.once("online", () => {
+      slot.isReady = true;
+      this.#reportThreads();
+      this.#runNext();
+    });
+    worker.on("message", (reply: PoolReply) => {
+      this.#end(slot, reply);
+      this.#runNext();
+    });
+    // `exit` follows every `error`.
+    worker.once("error", () => undefined);
+    worker.once("exit", () => {
+      this.#slots.delete(slot);
+      this.#reportThreads();
+      this.#end(slot, new PluginBreach("thread_lost", "the thread that ran the plugin ended"));
+      // A thread that never started is retried with the next call, not at once.
+      if (slot.isReady) this.warm();
+    });
   }
 
   #end(slot: Slot, result: PoolReply | PluginBreach): void {
@@ -146,7 +166,7 @@ export class PluginPool {
 
 function stop(slot: Slot): void {
   slot.isStopping = true;
-  void slot.thread.stop();
+  void slot.worker.terminate();
 }
 
 function overloaded(detail: string): PluginBreach {
@@ -251,38 +271,4 @@ const none: Held = { claims: 0, bytes: 0 };
 
 function add({ claims, bytes }: Held, more: number): Held {
   return { claims: claims + 1, bytes: bytes + more };
-}
-
-const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 } as const;
-
-interface PoolThreadListener {
-  /** Called once the thread accepts orders. */
-  readonly ready: () => void;
-  readonly replied: (reply: PoolReply) => void;
-  /** Called once the thread has ended; the last event. */
-  readonly gone: () => void;
-}
-
-/** A thread that runs one call at a time. Does not keep the process alive. */
-class PoolThread {
-  readonly #worker: Worker;
-
-  constructor(listener: PoolThreadListener) {
-    this.#worker = new Worker(new URL("./pool-worker.js", import.meta.url), { env: {}, resourceLimits });
-    this.#worker.unref();
-    this.#worker.once("online", listener.ready);
-    this.#worker.on("message", listener.replied);
-    // `exit` follows every `error`.
-    this.#worker.once("error", () => undefined);
-    this.#worker.once("exit", listener.gone);
-  }
-
-  send(order: PoolOrder): void {
-    this.#worker.postMessage(order, [order.input.buffer as ArrayBuffer]);
-  }
-
-  /** Terminates the thread, also during a call. */
-  async stop(): Promise<void> {
-    await this.#worker.terminate();
-  }
 }

@@ -1,7 +1,6 @@
 import { PluginBreach } from "./breach.ts";
 import { type CompiledModule, PluginMachine } from "./plugin-machine.ts";
-import type { PluginPool } from "./plugin-pool.ts";
-import type { PoolReply } from "./pool-order.ts";
+import type { PluginPool, PoolReply } from "./plugin-pool.ts";
 
 export interface PluginRunnerOptions {
   readonly plugin: string;

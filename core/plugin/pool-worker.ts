@@ -2,7 +2,7 @@ import { getPriority, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { PluginBreach } from "./breach.ts";
 import { PluginMachine } from "./plugin-machine.ts";
-import type { PoolOrder, PoolReply } from "./pool-order.ts";
+import type { PoolOrder, PoolReply } from "./plugin-pool.ts";
 
 const maxMachines = 8;
 

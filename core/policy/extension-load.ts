@@ -2,7 +2,7 @@ import { contentDigest } from "../action/canonical-json.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Clock } from "../action/id.ts";
 import type { JsonObject } from "../action/json.ts";
-import type { Mode, Policy, PolicyRef } from "../action/policy.ts";
+import type { Mode, Policy } from "../action/policy.ts";
 import type { TrustPolicy } from "../config/trust-policy.ts";
 import type { SharedEvent } from "../evidence/tenant-record.ts";
 import { type ExtensionFolder, readExtensionFolder } from "../trust/folder.ts";
@@ -16,7 +16,7 @@ import {
 } from "../trust/verified-extension.ts";
 import { isRefused, readSigned, type SeenLookup, verifyExtension } from "../trust/verifier.ts";
 import { type LoadedPack, loadPack, refuseDuplicatePacks } from "./pack.ts";
-import { loadPluginPolicy, type PluginPlace, type PluginPorts } from "./plugin-load.ts";
+import { type LoadedPolicy, loadPluginPolicy, type PluginPlace, type PluginPorts } from "./plugin-load.ts";
 
 interface PackPlace {
   readonly path: string;
@@ -72,12 +72,6 @@ export async function loadExtensions(options: PolicyLoadOptions): Promise<Loaded
   const loaded: readonly LoadedPolicy[] = [...packs, ...plugins];
   const extensions = loaded.map(({ ref, extension }) => ({ extension, name: ref.name, version: ref.version }));
   return { policies: loaded.map(({ policy }) => policy), extensions };
-}
-
-interface LoadedPolicy {
-  readonly extension: VerifiedExtension;
-  readonly ref: PolicyRef;
-  readonly policy: Policy;
 }
 
 function sort<T extends object>(result: T | Failure, loaded: T[], failures: Failure[]): void {

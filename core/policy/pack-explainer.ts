@@ -23,7 +23,7 @@ import type { Rule } from "./rule.ts";
 const maxTraced = 200;
 const maxExplained = 32;
 
-interface PackExplainerOptions {
+export interface PackExplainerOptions {
   readonly engine: CelEngine;
   readonly rules: readonly Rule[];
   readonly variables: PackVariables;

@@ -6,17 +6,12 @@ import { showText } from "../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
 import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
 import { type Match, matches, type NameKey, nameKeys, nameOf } from "./match.ts";
-import { PackExplainer } from "./pack-explainer.ts";
+import { PackExplainer, type PackExplainerOptions } from "./pack-explainer.ts";
 import { failureOf, type Rule, type RuleException } from "./rule.ts";
 
-interface PackPolicyOptions {
+interface PackPolicyOptions extends PackExplainerOptions {
   readonly ref: PolicyRef;
   readonly mode: Mode;
-  readonly engine: CelEngine;
-  readonly rules: readonly Rule[];
-  readonly variables: PackVariables;
-  /** True where an `allow` of this pack is recorded and never counts. */
-  readonly tightenOnly: boolean;
 }
 
 /**

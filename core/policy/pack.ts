@@ -14,6 +14,7 @@ import { type PackManifest, parsePackManifest } from "./pack-manifest.ts";
 import { PackPolicy } from "./pack-policy.ts";
 import { parseRule, type Rule, type RuleContext } from "./rule.ts";
 import { checkRuleSet } from "./rule-set.ts";
+import { mergeSettings } from "./settings.ts";
 import { applyShadowRules } from "./shadow-rules.ts";
 import { runCase, type TestCase, type TestResult } from "./test-case.ts";
 import { mergeTestSettings, type ReadyTest, readTests, requirePassed } from "./test-file.ts";
@@ -32,12 +33,6 @@ export interface PackOptions {
   readonly clock: Clock;
 }
 
-/** The description of a rule for reviewers and operators; not used in evaluation. */
-type RuleSummary = Pick<
-  Rule,
-  "id" | "title" | "decision" | "severity" | "risk" | "mode" | "remediation" | "references" | "expires"
->;
-
 export interface LoadedPack {
   readonly extension: VerifiedExtension;
   readonly ref: PolicyRef;
@@ -45,7 +40,7 @@ export interface LoadedPack {
   readonly title: string;
   readonly namespace: string;
   readonly ruleCount: number;
-  readonly rules: readonly RuleSummary[];
+  readonly rules: readonly Rule[];
   readonly sequence: number;
   readonly issuedAt: string | undefined;
   readonly expiresAt: string | undefined;
@@ -94,7 +89,9 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
   if (source === undefined) throw new TypeError("compilePack: expected a pack or a fault");
   const { manifest } = source;
   checkClaim(manifest, extension, faults);
-  const merged = mergeSettings(manifest, options.settings, faults);
+  const merged = mergeSettings(manifest.settings, options.settings, (message) =>
+    faults.addAt(manifest.place, `settings from the configuration: ${message}`),
+  );
   const tests = mergeTestSettings(source.tests, manifest.settings, faults);
   const rules = applyShadowRules(source.rules, options.shadowRules, manifest.place, faults);
   faults.throwIfAny("PACK_INVALID", options.path);
@@ -119,16 +116,6 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
     pack: describe(manifest, rules, build(merged, options.mode, rules), extension),
     test: () => runTests(tests, (settings) => build(settings, "enforce", source.rules)),
   };
-}
-
-function mergeSettings(manifest: PackManifest, settings: JsonObject, faults: FaultList): JsonObject {
-  try {
-    return manifest.settings.merge(settings);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    faults.addAt(manifest.place, `settings from the configuration: ${error.message}`);
-    return {};
-  }
 }
 
 async function runTests(
@@ -159,9 +146,7 @@ function describe(
     title: manifest.title,
     namespace: manifest.namespace,
     ruleCount: rules.length,
-    rules: rules.map(({ id, title, decision, severity, risk, mode, remediation, references, expires }) => {
-      return { id, title, decision, severity, risk, mode, remediation, references, expires };
-    }),
+    rules,
     sequence: manifest.sequence,
     issuedAt: manifest.issuedAt,
     expiresAt: manifest.expiresAt,

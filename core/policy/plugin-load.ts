@@ -19,7 +19,8 @@ export interface PluginPlace {
 /** The services that plugins need. */
 export type PluginPorts = Pick<PluginPolicyOptions, "elapsedMs" | "observer" | "sliceFuel" | "pool">;
 
-interface LoadedPlugin {
+/** A policy with the extension it was compiled from. */
+export interface LoadedPolicy {
   readonly extension: VerifiedExtension;
   readonly ref: PolicyRef;
   readonly policy: Policy;
@@ -33,7 +34,7 @@ export async function loadPluginPolicy(
   place: PluginPlace,
   extension: VerifiedExtension,
   { elapsedMs, observer, sliceFuel, pool }: PluginPorts,
-): Promise<LoadedPlugin> {
+): Promise<LoadedPolicy> {
   const source = readPlugin(place.path, extension, place.settings);
   const { name, version, module, settings, settingsSchema, limits } = source;
   const tests = await readPluginTests(place.path, extension, settingsSchema);

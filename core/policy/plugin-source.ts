@@ -9,7 +9,7 @@ import { checkNode, memberOf, startOf } from "./extension-file.ts";
 import { checkClaim } from "./pack.ts";
 import { readSettings } from "./pack-manifest.ts";
 import { pluginSchema } from "./schema.ts";
-import type { SettingsSchema } from "./settings.ts";
+import { mergeSettings, type SettingsSchema } from "./settings.ts";
 import { mergeTestSettings, type ReadyTest, readTests } from "./test-file.ts";
 
 /** The limits of one call of a plugin. */
@@ -61,7 +61,9 @@ export function readPlugin(path: string, extension: VerifiedExtension, settings:
   if (capabilities.length > 0) addFault("capabilities", "expected no capabilities: this version has none to give");
   checkClaim({ name, version, sequence, place: root.place }, extension, faults);
   const settingsSchema = readSettings(root, form.settings, faults);
-  const merged = mergeSettings(settingsSchema, addFault, settings);
+  const merged = mergeSettings(settingsSchema, settings, (message) =>
+    addFault("settings", `settings from the configuration: ${message}`),
+  );
   faults.throwIfAny("PLUGIN_INVALID", path);
   const { fuel, memory_pages: memoryPages } = limits;
   return { name, version, sequence, module, settings: merged, settingsSchema, limits: { fuel, memoryPages } };
@@ -97,18 +99,4 @@ function findModule(root: YamlNode, files: ReadonlyMap<string, Buffer>, faults: 
     faults.addAt(digest.place, `expected that of the module, ${contentDigest(module)}`);
   }
   return module;
-}
-
-function mergeSettings(
-  schema: SettingsSchema,
-  addFault: (key: string, message: string) => void,
-  settings: JsonObject,
-): JsonObject {
-  try {
-    return schema.merge(settings);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    addFault("settings", `settings from the configuration: ${error.message}`);
-    return {};
-  }
 }

@@ -34,6 +34,21 @@ export function compileSettings(schema: JsonObject, defaults: JsonObject): Setti
   return { shape: recordShape(Object.fromEntries(fields)), merge };
 }
 
+/** Merges settings with the defaults; reports those that do not fit and returns none then. */
+export function mergeSettings(
+  schema: SettingsSchema,
+  settings: JsonObject,
+  onFault: (message: string) => void,
+): JsonObject {
+  try {
+    return schema.merge(settings);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    onFault(error.message);
+    return {};
+  }
+}
+
 /** The schema of a pack without settings. */
 export function noSettings(): SettingsSchema {
   return compileSettings({ type: "object", additionalProperties: false }, {});

@@ -1,4 +1,3 @@
-import type { Decision } from "../action/decision.ts";
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { Policy, Redaction, Verdict } from "../action/policy.ts";
@@ -17,21 +16,7 @@ export interface TestCase {
   readonly envelope: ActionEnvelope;
   /** Settings that replace the defaults, member by member. */
   readonly settings: JsonObject;
-  readonly expect: Expectation;
-}
-
-interface Expectation {
-  readonly decision: Decision | "abstain";
-  /** Rules that must have a finding, and rules that must have none. */
-  readonly rules: readonly string[];
-  readonly notRules: readonly string[];
-  readonly errors: number;
-  /** The number of reviewers that a review requires. */
-  readonly approvals: number | undefined;
-  /** Text that some finding's message must contain. */
-  readonly message: string | undefined;
-  /** All expected redactions; undefined where the author gives none. */
-  readonly redactions: readonly ExpectedRedaction[] | undefined;
+  readonly expect: ExpectationForm;
 }
 
 export interface TestResult {
@@ -49,7 +34,12 @@ export function parseCase(node: YamlNode, path: string, subject: Subject, faults
   const base = memberOf(node, subject);
   const each = memberOf(node, "each");
   const rows = each?.kind === "list" ? each.items : [undefined];
-  const expect = readExpectation(node, form.expect, faults);
+  const { expect } = form;
+  if (expect.approvals !== null && expect.decision !== "review") {
+    const place = memberOf(node, "expect") ?? node;
+    const { place: at } = memberOf(place, "approvals") ?? place;
+    faults.addAt(at, "expected `approvals` only with the decision review");
+  }
   return rows.map((row, index) => ({
     name: row === undefined ? title : `${title} #${index + 1}`,
     place: row?.place ?? node.place,
@@ -63,26 +53,6 @@ function membersOf(node: YamlNode | undefined): JsonObject {
   return node === undefined ? {} : (plainValue(node) as JsonObject);
 }
 
-function readExpectation(node: YamlNode, form: ExpectationForm, faults: FaultList): Expectation {
-  const { decision, rules, not_rules: notRules, errors, message, approvals, redactions } = form;
-  if (approvals !== null && decision !== "review") {
-    const expect = memberOf(node, "expect") ?? node;
-    faults.addAt(
-      memberOf(expect, "approvals")?.place ?? expect.place,
-      "expected `approvals` only with the decision review",
-    );
-  }
-  return {
-    decision,
-    rules,
-    notRules,
-    errors,
-    message: message?.trim(),
-    approvals: approvals ?? undefined,
-    redactions: redactions ?? undefined,
-  };
-}
-
 /** Evaluates the case's action and compares the verdict with the expectation. */
 export async function runCase(test: TestCase, policy: Policy): Promise<TestResult> {
   return judgeCase(test, await policy.evaluate(test.envelope));
@@ -91,24 +61,24 @@ export async function runCase(test: TestCase, policy: Policy): Promise<TestResul
 /** Compares a verdict with the case's expectation. */
 export function judgeCase({ name, place, expect, envelope }: TestCase, verdict: Verdict): TestResult {
   const { redactions } = expect;
-  const misplaced = redactions === undefined ? [] : compareRedactions(redactions, verdict, envelope);
+  const misplaced = redactions === null ? [] : compareRedactions(redactions, verdict, envelope);
   return { name, place, failures: [...compare(expect, verdict), ...misplaced] };
 }
 
-function compare(expected: Expectation, verdict: Verdict): readonly string[] {
+function compare(expected: ExpectationForm, verdict: Verdict): readonly string[] {
   const failures: string[] = [];
   const found = verdict.findings.map((finding) => finding.rule);
   if (verdict.decision !== expected.decision) failures.push(`expected ${expected.decision}, got ${verdict.decision}`);
   for (const rule of expected.rules)
     if (!found.includes(rule)) failures.push(`expected rule \`${rule}\`, got ${list(found)}`);
-  for (const rule of expected.notRules)
+  for (const rule of expected.not_rules)
     if (found.includes(rule)) failures.push(`expected no finding of rule \`${rule}\``);
   if (expected.errors === 0 && verdict.error !== undefined) failures.push(`expected no error, got ${verdict.error}`);
   if (expected.errors === 1 && verdict.error === undefined) failures.push("expected an error, got none");
   const { approvals } = findDetermining(verdict.findings, verdict.decision);
-  if (expected.approvals !== undefined && approvals !== expected.approvals)
+  if (expected.approvals !== null && approvals !== expected.approvals)
     failures.push(`expected ${expected.approvals} approvals, got ${approvals}`);
-  const { message } = expected;
+  const message = expected.message?.trim();
   if (message !== undefined && !verdict.findings.some((finding) => finding.message.includes(message))) {
     failures.push(
       `expected a message with \`${message}\`, got ${list(verdict.findings.map((finding) => finding.message))}`,

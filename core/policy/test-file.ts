@@ -1,7 +1,7 @@
 import type { JsonObject } from "../action/json.ts";
 import { FaultList } from "../config/fault.ts";
 import { readItems, startOf } from "./extension-file.ts";
-import type { SettingsSchema } from "./settings.ts";
+import { mergeSettings, type SettingsSchema } from "./settings.ts";
 import type { Subject } from "./test-action.ts";
 import { parseCase, type TestCase, type TestResult } from "./test-case.ts";
 
@@ -38,13 +38,8 @@ export function mergeTestSettings(
   faults: FaultList,
 ): readonly ReadyTest[] {
   return tests.map((test) => {
-    try {
-      return { test, settings: schema.merge(test.settings) };
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      faults.addAt(test.place, error.message);
-      return { test, settings: {} };
-    }
+    const settings = mergeSettings(schema, test.settings, (message) => faults.addAt(test.place, message));
+    return { test, settings };
   });
 }
 

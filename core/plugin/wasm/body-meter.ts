@@ -293,11 +293,11 @@ const emptyBlock = 0x40;
 
 /** Deducts a constant from the fuel and traps where none is left. Returns the constant's position. */
 function chargeFuel(writer: BinaryWriter, { fuel }: MeterGlobals): number {
-  global(writer, op.globalGet, fuel);
+  indexed(writer, op.globalGet, fuel);
   writer.write([op.i64Const]);
   const place = writer.reserve();
   writer.write([op.i64Sub]);
-  global(writer, op.globalSet, fuel);
+  indexed(writer, op.globalSet, fuel);
   trapWithoutFuel(writer, fuel);
   return place;
 }
@@ -309,21 +309,21 @@ function chargeByLength(
   scratch: number,
   { shift, price }: { readonly shift: number; readonly price: number },
 ): void {
-  local(writer, op.localSet, scratch);
-  global(writer, op.globalGet, fuel);
-  local(writer, op.localGet, scratch);
+  indexed(writer, op.localSet, scratch);
+  indexed(writer, op.globalGet, fuel);
+  indexed(writer, op.localGet, scratch);
   writer.write([op.i64ExtendU, op.i64Const, shift, op.i64ShrU, op.i64Const]);
   writer.fill(writer.reserve(), price);
   writer.write([op.i64Mul, op.i64Sub]);
-  global(writer, op.globalSet, fuel);
+  indexed(writer, op.globalSet, fuel);
   trapWithoutFuel(writer, fuel);
-  local(writer, op.localGet, scratch);
+  indexed(writer, op.localGet, scratch);
 }
 
 /** Deducts a frame from the call stack and traps where none is left. Returns the position of the frame's size. */
 function enterFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
   const place = moveStack(writer, stack, op.i32Sub);
-  global(writer, op.globalGet, stack);
+  indexed(writer, op.globalGet, stack);
   writer.write([op.i32Const, 0, op.i32LtS, op.if, emptyBlock, op.unreachable, op.end]);
   return place;
 }
@@ -335,33 +335,29 @@ function leaveFrame(writer: BinaryWriter, { stack }: MeterGlobals): number {
 
 /** Records that the memory did not grow. Leaves the result of `memory.grow` on the stack. */
 function noteRefusal(writer: BinaryWriter, { refused }: MeterGlobals, scratch: number): void {
-  local(writer, op.localTee, scratch);
+  indexed(writer, op.localTee, scratch);
   writer.write([op.i32Const, 0x7f, op.i32Eq, op.if, emptyBlock, op.i32Const, 1]);
-  global(writer, op.globalSet, refused);
+  indexed(writer, op.globalSet, refused);
   writer.write([op.end]);
-  local(writer, op.localGet, scratch);
+  indexed(writer, op.localGet, scratch);
 }
 
 function trapWithoutFuel(writer: BinaryWriter, fuel: number): void {
-  global(writer, op.globalGet, fuel);
+  indexed(writer, op.globalGet, fuel);
   writer.write([op.i64Const, 0, op.i64LtS, op.if, emptyBlock, op.unreachable, op.end]);
 }
 
 function moveStack(writer: BinaryWriter, stack: number, operation: number): number {
-  global(writer, op.globalGet, stack);
+  indexed(writer, op.globalGet, stack);
   writer.write([op.i32Const]);
   const place = writer.reserve();
   writer.write([operation]);
-  global(writer, op.globalSet, stack);
+  indexed(writer, op.globalSet, stack);
   return place;
 }
 
-function global(writer: BinaryWriter, operation: number, index: number): void {
-  writer.write([operation]);
-  writer.u32(index);
-}
-
-function local(writer: BinaryWriter, operation: number, index: number): void {
+/** Writes an instruction about one global or one local. */
+function indexed(writer: BinaryWriter, operation: number, index: number): void {
   writer.write([operation]);
   writer.u32(index);
 }

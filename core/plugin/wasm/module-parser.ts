@@ -31,7 +31,11 @@ export function parseModule(bytes: Uint8Array): ParsedModule {
   checkBound("bytes in a module", bytes.length, maxModule);
   const reader = new BinaryReader(bytes);
   for (const byte of magic) reader.expect(byte, "a core module of version 1");
-  const draft = emptyModule();
+  const draft: Draft = {
+    ...{ types: [], imports: [], functions: [], globals: [], bodies: [], entries: new Map() },
+    ...{ tableSize: undefined, memory: undefined, start: undefined },
+    ...{ elements: new Uint8Array(), data: new Uint8Array() },
+  };
   let last = -1;
   while (!reader.done) {
     const id = reader.byte();
@@ -41,75 +45,36 @@ export function parseModule(bytes: Uint8Array): ParsedModule {
     if (place === -1) throw reader.fault("a known section", String(id));
     if (place <= last) throw reader.fault("sections once and in order", `${names[id]} again or too late`);
     last = place;
-    readSection(id, section, draft);
+    Object.assign(draft, sectionReaders[id]?.(section, draft));
     section.expectEnd(`the ${names[id]} section`);
   }
   checkWhole(draft);
   return draft;
 }
 
-function emptyModule(): Draft {
-  return {
-    types: [],
-    imports: [],
-    functions: [],
-    tableSize: undefined,
-    memory: undefined,
-    globals: [],
-    entries: new Map(),
-    start: undefined,
-    elements: new Uint8Array(),
-    data: new Uint8Array(),
-    bodies: [],
-  };
-}
-
-type SectionReader = (section: BinaryReader, draft: Draft) => void;
+type SectionReader = (section: BinaryReader, draft: Draft) => Partial<Draft>;
 
 const sectionReaders: Readonly<Record<number, SectionReader>> = {
-  1: (section, draft) => {
-    draft.types = readTypes(section);
+  1: (section) => ({ types: readTypes(section) }),
+  2: (section, { types }) => {
+    const imports = readImports(section, types);
+    return { imports, functions: imports.map(({ type }) => type) };
   },
-  2: (section, draft) => {
-    draft.imports = readImports(section, draft.types);
-    draft.functions = draft.imports.map(({ type }) => type);
-  },
-  3: (section, draft) => {
-    draft.functions = [...draft.functions, ...readFunctions(section, draft.types)];
-  },
-  4: (section, draft) => {
-    draft.tableSize = readTable(section);
-  },
-  5: (section, draft) => {
-    draft.memory = readMemory(section);
-  },
-  6: (section, draft) => {
-    draft.globals = readGlobals(section);
-  },
-  7: (section, draft) => {
-    draft.entries = readExports(section, draft.functions.length);
-  },
-  8: (section, draft) => {
-    draft.start = section.u32();
-  },
-  9: (section, draft) => {
-    draft.elements = readElements(section, draft.functions.length);
-  },
-  10: (section, draft) => {
-    draft.bodies = readBodies(section);
-  },
-  11: (section, draft) => {
-    draft.data = readData(section);
-  },
+  3: (section, { functions, types }) => ({ functions: [...functions, ...readFunctions(section, types)] }),
+  4: (section) => ({ tableSize: readTable(section) }),
+  5: (section) => ({ memory: readMemory(section) }),
+  6: (section) => ({ globals: readGlobals(section) }),
+  7: (section, { functions }) => ({ entries: readExports(section, functions.length) }),
+  8: (section) => ({ start: section.u32() }),
+  9: (section, { functions }) => ({ elements: readElements(section, functions.length) }),
+  10: (section) => ({ bodies: readBodies(section) }),
+  11: (section) => ({ data: readData(section) }),
   12: (section) => {
     // The number of data segments: needed only by instructions that are refused here.
     section.u32();
+    return {};
   },
 };
-
-function readSection(id: number, section: BinaryReader, draft: Draft): void {
-  sectionReaders[id]?.(section, draft);
-}
 
 function checkWhole({ functions, imports, bodies, entries, types, start }: ParsedModule): void {
   const defined = functions.length - imports.length;

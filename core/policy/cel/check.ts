@@ -11,11 +11,18 @@ import {
   type Select,
   type Shape,
   shapes,
+  timeParts,
 } from "./syntax.ts";
 
 const arithmetic: ReadonlySet<string> = new Set(["_+_", "_-_", "_*_", "_/_", "_%_"]);
 const logic: ReadonlySet<string> = new Set(["!_", "_&&_", "_||_"]);
 const comparisons: ReadonlySet<string> = new Set(["_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"]);
+
+/** Operators, which need no look-up. */
+const operators: ReadonlySet<string> = new Set([
+  ...[...arithmetic, ...logic, ...comparisons],
+  ...["-_", "_?_:_", "_[_]", "@not_strictly_false"],
+]);
 
 interface CheckResult {
   readonly faults: readonly ExpressionFault[];
@@ -219,74 +226,29 @@ const leafShape: Shape = {
   ]),
 };
 
+/** These functions, each with the numbers of arguments it takes. */
+function functionsOf(counts: readonly number[], names: readonly string[]): Readonly<Record<string, readonly number[]>> {
+  return Object.fromEntries(names.map((name) => [name, counts]));
+}
+
 /**
  * The functions that a pack may call, with their numbers of arguments (without a method's receiver). All others are
  * refused at load, because they are not metered.
  */
 export const functionArity: Readonly<Record<string, readonly number[]>> = {
-  size: [1],
-  int: [1],
-  double: [1],
-  string: [1],
-  timestamp: [1],
-  duration: [1],
+  ...functionsOf([1], ["size", "int", "double", "string", "timestamp", "duration"]),
   leaves: [1, 2],
 };
 
 export const methodArity: Readonly<Record<string, readonly number[]>> = {
-  size: [0],
-  contains: [1],
-  startsWith: [1],
-  endsWith: [1],
-  matches: [1],
-  glob: [1],
-  lowerAscii: [0],
-  upperAscii: [0],
-  trim: [0],
-  unescaped: [0],
+  ...functionsOf([0], ["size", "lowerAscii", "upperAscii", "trim", "unescaped", "distinct", "flatten"]),
+  ...functionsOf([1], ["contains", "startsWith", "endsWith", "indexOf", "lastIndexOf", "matches", "glob"]),
+  ...functionsOf([1], ["split", "charAt"]),
   replace: [2],
-  split: [1],
   join: [0, 1],
-  distinct: [0],
-  flatten: [0],
   substring: [1, 2],
-  indexOf: [1],
-  lastIndexOf: [1],
-  charAt: [1],
-  getFullYear: [0, 1],
-  getMonth: [0, 1],
-  getDate: [0, 1],
-  getDayOfMonth: [0, 1],
-  getDayOfWeek: [0, 1],
-  getDayOfYear: [0, 1],
-  getHours: [0, 1],
-  getMinutes: [0, 1],
-  getSeconds: [0, 1],
-  getMilliseconds: [0, 1],
+  ...functionsOf([0, 1], timeParts),
 };
 
 /** The macros that the parser expands; listed for "did you mean". */
 const macros = ["all", "exists", "exists_one", "filter", "map"] as const;
-
-/** Operators, which need no look-up. */
-const operators: ReadonlySet<string> = new Set([
-  "!_",
-  "-_",
-  "_==_",
-  "_!=_",
-  "_<_",
-  "_<=_",
-  "_>_",
-  "_>=_",
-  "_+_",
-  "_-_",
-  "_*_",
-  "_/_",
-  "_%_",
-  "_&&_",
-  "_||_",
-  "_?_:_",
-  "_[_]",
-  "@in",
-  "@not_strictly_false",
-]);

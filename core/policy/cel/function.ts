@@ -18,6 +18,7 @@ import {
 } from "@bufbuild/cel";
 import type { Meter } from "./meter.ts";
 import type { PatternCache } from "./pattern.ts";
+import { timeParts } from "./syntax.ts";
 import { textFunctions } from "./text-function.ts";
 
 const { BOOL, DYN, INT } = CelScalar;
@@ -26,20 +27,11 @@ const map = mapType(DYN, DYN);
 const standard = celEnv().funcs;
 
 /** The prices of standard library functions that cost more than one unit. */
-const costly: Readonly<Record<string, number>> = {
-  timestamp: 20,
-  duration: 20,
-  getFullYear: 500,
-  getMonth: 500,
-  getDate: 500,
-  getDayOfMonth: 500,
-  getDayOfWeek: 500,
-  getDayOfYear: 500,
-  getHours: 500,
-  getMinutes: 500,
-  getSeconds: 500,
-  getMilliseconds: 500,
-};
+const costly: readonly (readonly [name: string, units: number])[] = [
+  ["timestamp", 20],
+  ["duration", 20],
+  ...timeParts.map((name) => [name, 500] as const),
+];
 
 /** The longest text that a conversion reads: no number or time is longer, and parsing a longer text is quadratic. */
 const maxNumeral = 64;
@@ -53,7 +45,7 @@ export function meteredFunctions(meter: Meter, patterns: PatternCache, leaves: L
     ...equalityFunctions(meter),
     ...listFunctions(meter),
     ...loopFunctions(meter),
-    ...Object.entries(costly).flatMap(([name, units]) => costlyFunctions(name, units, meter)),
+    ...costly.flatMap(([name, units]) => costlyFunctions(name, units, meter)),
     ...conversionFunctions(meter),
     ...textFunctions(meter, patterns),
     ...treeFunctions(meter, leaves),

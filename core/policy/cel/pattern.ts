@@ -155,7 +155,7 @@ function letterClasses(program: Program): readonly LetterClass[] | undefined {
   return classes.size === 0 ? undefined : Array.from(classes.values());
 }
 
-/** What was found by `closure`, by its instruction. */
+/** Results of `closure`, by the instruction it began with. */
 type Closures = Map<number, readonly number[] | undefined>;
 
 /** The instructions that `closure` reaches from any of these, in order. */

@@ -21,6 +21,12 @@ export interface ExpressionFault {
   readonly message: string;
 }
 
+/** The methods of times and durations that read a part of them. */
+export const timeParts = [
+  ...["getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"],
+  ...["getHours", "getMinutes", "getSeconds", "getMilliseconds"],
+] as const;
+
 const maxExpression = 4_096;
 const maxBrackets = 32;
 const maxTree = 100;
@@ -103,7 +109,7 @@ export function entryParts(entry: Entry): (Expr | undefined)[] {
   return [entry.keyKind.case === "mapKey" ? entry.keyKind.value : undefined, entry.value];
 }
 
-function present(nodes: readonly (Expr | undefined)[]): readonly Expr[] {
+export function present(nodes: readonly (Expr | undefined)[]): readonly Expr[] {
   return nodes.filter((node) => node !== undefined);
 }
 

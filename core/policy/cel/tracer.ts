@@ -3,7 +3,14 @@ import type { ExplainedExpression, ExpressionOutcome } from "../../action/explan
 import { showText } from "../../action/visible-text.ts";
 import { type CelEngine, ExpressionError } from "./engine.ts";
 import type { Variables } from "./scope.ts";
-import { type Comprehension, type Expr, isExpressionFault, type ParsedExpression, parseExpression } from "./syntax.ts";
+import {
+  type Comprehension,
+  type Expr,
+  isExpressionFault,
+  type ParsedExpression,
+  parseExpression,
+  present,
+} from "./syntax.ts";
 
 /** The number of parts of one expression that are explained, and their depth. */
 const maxParts = 64;
@@ -246,10 +253,6 @@ function choice(args: readonly Expr[]): Parts {
 function isLiteral({ exprKind: kind }: Expr): boolean {
   if (kind.case === "constExpr") return true;
   return kind.case === "listExpr" && kind.value.elements.every(isLiteral);
-}
-
-function present(nodes: readonly (Expr | undefined)[]): readonly Expr[] {
-  return nodes.filter((node) => node !== undefined);
 }
 
 /** UTF-16 code units after which writing stops; `showText` cuts shorter. */

@@ -4,8 +4,7 @@ import { expect } from "chai";
 import { PluginBreach } from "../../../core/plugin/breach.ts";
 import { compileModule } from "../../../core/plugin/compiled-module.ts";
 import type { CompiledModule } from "../../../core/plugin/plugin-machine.ts";
-import { PluginPool } from "../../../core/plugin/plugin-pool.ts";
-import type { PoolReply } from "../../../core/plugin/pool-order.ts";
+import { PluginPool, type PoolReply } from "../../../core/plugin/plugin-pool.ts";
 import { abstain, assemble, moduleOf } from "../../support/wasm-plugin.ts";
 
 const fuel = 50_000_000;
