@@ -141,30 +141,30 @@ describe("plugins of ours in a strict gateway", () => {
     });
   });
 
-  /** The rule that withheld the answer, or `passed`. */
-  async function fate(plugins: Readonly<Partial<Record<FirstParty, object>>>, tool: string): Promise<string> {
-    const site = await Site.open(plugins);
-    try {
-      const result = await site.call(tool);
-      if (!JSON.stringify(result).includes("withheld")) return "passed";
-      const { evaluation } = await site.outcomeOf(tool);
-      return `${evaluation?.decision}: ${evaluation?.rules[0]}`;
-    } finally {
-      await site.close();
-    }
+  /** Settings of both plugins, and what becomes of instructions and of an address under them. */
+  const fates: readonly (readonly [instructions: object, address: object, fate: string])[] = [
+    [{ decision: "review" }, { email: "review" }, "review"],
+    [{ decision: "block" }, { email: "block" }, "block"],
+    [{ decision: "block", threshold: 200 }, { email: "ignore" }, "passed"],
+  ];
+  for (const [instructions, address, fate] of fates) {
+    const settings = { "prompt-injection": instructions, "pii-guard": address };
+
+    it(`withhold instructions and personal data as their settings say: ${JSON.stringify(settings)}`, async () => {
+      const site = await Site.open(settings);
+      /** The rule that withheld the answer, or `passed`. */
+      const fateOf = async (tool: string): Promise<string> => {
+        if (!JSON.stringify(await site.call(tool)).includes("withheld")) return "passed";
+        const { evaluation } = await site.outcomeOf(tool);
+        return `${evaluation?.decision}: ${evaluation?.rules[0]}`;
+      };
+      try {
+        const told = [await fateOf("say_attack"), await fateOf("fail_with_mail")];
+        const expected = ["prompt-injection.override", "pii-guard.email"];
+        expect(told).to.deep.equal(expected.map((rule) => (fate === "passed" ? fate : `${fate}: ${rule}`)));
+      } finally {
+        await site.close();
+      }
+    });
   }
-
-  it("withhold instructions as the settings say, from the threshold on", async () => {
-    const injection = (settings: object): Promise<string> => fate({ "prompt-injection": settings }, "say_attack");
-    expect(await injection({ decision: "review" })).to.equal("review: prompt-injection.override");
-    expect(await injection({ decision: "block" })).to.equal("block: prompt-injection.override");
-    expect(await injection({ decision: "block", threshold: 200 })).to.equal("passed");
-  });
-
-  it("withhold personal data as the setting of its kind says", async () => {
-    const pii = (settings: object): Promise<string> => fate({ "pii-guard": settings }, "fail_with_mail");
-    expect(await pii({ email: "review" })).to.equal("review: pii-guard.email");
-    expect(await pii({ email: "block" })).to.equal("block: pii-guard.email");
-    expect(await pii({ email: "ignore" })).to.equal("passed");
-  });
 });

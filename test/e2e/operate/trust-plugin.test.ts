@@ -4,8 +4,9 @@ import { contentDigest, sha256Hex } from "../../../core/action/canonical-json.ts
 import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { statementBytes } from "../../../core/trust/statement.ts";
 import { Agent } from "../../support/agent.ts";
-import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { startGateway } from "../../support/gateway.ts";
 import { siteConfig, siteKey } from "../../support/site.ts";
+import { checkStart, startRefusal } from "../../support/start-check.ts";
 import { makeSigner, recordedEvents, signBundle, TrustWorld, trustEntry } from "../../support/trust-world.ts";
 import { abstain, pluginFiles } from "../../support/wasm-plugin.ts";
 
@@ -34,25 +35,20 @@ describe("a strict gateway with a plugin", () => {
     await world.write(signatureFile, signBundle(alice, payload));
   }
 
-  function start(strict = true, localLog?: string): Promise<RunningGateway> {
+  function configOf(strict: boolean, localLog?: string): string {
     const more = `extensions: { strict: ${strict}, trust_policy: trust.yaml }\ndata_dir: data\n`;
-    const config = siteConfig({ more, ...(localLog === undefined ? {} : { localLog }) }).replace(
+    return siteConfig({ more, ...(localLog === undefined ? {} : { localLog }) }).replace(
       "packs/open }] }",
       "packs/open }], plugins: [{ path: plugins/sample }] }",
     );
-    return startGateway({ folder: world.folder, config });
   }
 
-  async function refusal(): Promise<string> {
-    const started = await start().catch((error: unknown) => String(error));
-    if (typeof started === "string") return started;
-    await started.stop();
-    throw new Error("expected the gateway not to start");
-  }
+  const check = (strict = true): Promise<void> => checkStart(world.folder, configOf(strict));
+  const refusal = (): Promise<string> => startRefusal(world.folder, configOf(true));
 
   it("[R2.3-7] loads one that is signed, and records who signed which bytes", async () => {
     await sign();
-    await (await start()).stop();
+    await check();
     const { digest } = await readExtensionFolder(world.path("plugins/sample"), "plugin");
     const bundleDigest = contentDigest(await readFile(world.path(signatureFile)));
     const [, loaded] = await recordedEvents(world.path("data"), "extension");
@@ -79,7 +75,7 @@ describe("a strict gateway with a plugin", () => {
     const good = build(await readFile(world.path("plugins/sample/plugin.wasm")));
     await world.write("plugins/sample/build.intoto.json", good);
     await sign();
-    await (await start()).stop();
+    await check();
     const [, loaded] = await recordedEvents(world.path("data"), "extension");
     expect(loaded?.build).to.deep.equal({
       digest: contentDigest(good),
@@ -123,7 +119,8 @@ describe("a strict gateway with a plugin", () => {
   });
 
   async function answerOfCall(): Promise<string> {
-    const gateway = await start(true, world.path("local.jsonl"));
+    const config = configOf(true, world.path("local.jsonl"));
+    const gateway = await startGateway({ folder: world.folder, config });
     const agent = new Agent(gateway.url, siteKey);
     const answer = JSON.stringify((await agent.call("list_notes")).result);
     await agent.hangUp();
@@ -139,7 +136,7 @@ describe("a strict gateway with a plugin", () => {
   });
 
   it("that is not strict loads one that is unsigned, and records that", async () => {
-    await (await start(false)).stop();
+    await check(false);
     const [, loaded] = await recordedEvents(world.path("data"), "extension");
     expect(loaded).to.include({ event: "loaded", kind: "plugin", trust: "unsigned", check: "unsigned" });
   });
