@@ -1,7 +1,6 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Answer } from "../../support/agent.ts";
 import type { Message } from "../../support/event-stream.ts";
@@ -18,13 +17,19 @@ describe("an approval that holds no more", () => {
   let upstream: MoodyUpstream;
   let site: HeldSite;
 
-  beforeEach(async () => {
+  // One gateway for all; each test asks for calls that no other test asks for.
+  before(async () => {
     folder = await mkdtemp(join(tmpdir(), "approval-void-"));
     upstream = await MoodyUpstream.start();
     site = new HeldSite({ upstreams: [overHttp("moody", upstream.url)], folder });
+    await site.start();
   });
 
-  afterEach(async () => {
+  beforeEach(() => upstream.calls.splice(0));
+
+  afterEach(() => site.hangUp());
+
+  after(async () => {
     await site.stop();
     upstream.stop();
     await rm(folder, { recursive: true });
@@ -36,61 +41,57 @@ describe("an approval that holds no more", () => {
     ["annotations", { ...echo, annotations: { readOnlyHint: false } }],
   ] as const) {
     it(`because the tool's ${what} is another does not let the call pass [S55]`, async () => {
-      await site.start();
-      const id = await site.holdAndApprove("echo", { to: "me" });
+      const id = await site.holdAndApprove("echo", { to: what });
       upstream.publish([swapped]);
       await until(async () => (await describedAs()) === JSON.stringify(swapped), "the other definition");
-      expectVoid(await site.call("echo", { to: "me" }), id, "tool_changed");
+      expectVoid(await site.call("echo", { to: what }), id, "tool_changed");
       upstream.publish([echo]);
       await until(async () => (await describedAs()) === JSON.stringify(echo), "the first definition");
-      expectHeld(await site.call("echo", { to: "me" }));
+      expectHeld(await site.call("echo", { to: what }));
       expect(await site.show(id)).to.include({ state: "expired", reason: "tool_changed" });
       expect(upstream.calls).to.deep.equal([]);
     });
   }
 
   it("because a pack is another does not let the call pass", async () => {
-    await site.start();
-    const id = await site.holdAndApprove("echo", { to: "me" });
+    const id = await site.holdAndApprove("echo", { to: "pack" });
+    const said = site.gateway.stderr().length;
     await replace("packs/open/rules/review.yaml", reviewEverything.replace("risk: 50", "risk: 51"));
-    await until(() => /"event":"reloaded"|reloaded/.test(site.gateway.stderr() + site.gateway.stdout()), "a reload");
-    expectVoid(await site.call("echo", { to: "me" }), id, "policy_changed");
+    await until(() => site.gateway.stderr().slice(said).includes("configuration_reloaded"), "a reload");
+    expectVoid(await site.call("echo", { to: "pack" }), id, "policy_changed");
     expect(upstream.calls).to.deep.equal([]);
   });
 
   it("because the key was rotated is nobody's: neither the old key nor the new one passes [S56] [R5-15] [R2.1-10]", async () => {
-    await site.start();
-    const id = await site.holdAndApprove("echo", { to: "me" });
+    const id = await site.holdAndApprove("echo", { to: "rotated" });
     const old = site.agent();
     site.rotate("agent");
     await replace("gateway.yaml", site.config());
     await until(async () => (await old.call("echo", { to: "nobody" })).status === 401, "the end of the old key");
-    expect((await old.call("echo", { to: "me" })).status).to.equal(401);
-    const { approval, former_approval: former } = toldOf(await site.call("echo", { to: "me" }));
+    expect((await old.call("echo", { to: "rotated" })).status).to.equal(401);
+    const { approval, former_approval: former } = toldOf(await site.call("echo", { to: "rotated" }));
     expect([approval?.state, former]).to.deep.equal(["pending", undefined]);
     expect(approval?.id).not.to.equal(id);
     expect(upstream.calls).to.deep.equal([]);
   });
 
   it("is not that of another label, another key of the tenant, or of no label [S56] [R2.1-12] [R2.1-13]", async () => {
-    await site.start();
-    const id = await site.holdAndApprove("echo", { to: "me" }, "agent", "one");
+    const id = await site.holdAndApprove("echo", { to: "label" }, "agent", "one");
     for (const answer of [
-      await site.call("echo", { to: "me" }, "agent", "two"),
-      await site.call("echo", { to: "me" }, "agent"),
-      await site.call("echo", { to: "me" }, "other", "one"),
-      await site.call("echo", { to: "me" }, "foreign", "one"),
+      await site.call("echo", { to: "label" }, "agent", "two"),
+      await site.call("echo", { to: "label" }, "agent"),
+      await site.call("echo", { to: "label" }, "other", "one"),
+      await site.call("echo", { to: "label" }, "foreign", "one"),
     ]) {
       expectHeld(answer);
       expect(toldOf(answer).approval?.id).not.to.equal(id);
     }
     expect(upstream.calls).to.deep.equal([]);
-    expect((await site.call("echo", { to: "me" }, "agent", "one")).result?.isError).to.equal(undefined);
+    expect((await site.call("echo", { to: "label" }, "agent", "one")).result?.isError).to.equal(undefined);
     expect(upstream.calls).to.have.length(1);
   });
 
   it("is that of every client with the same key and label, which share it [R5-14]", async () => {
-    await site.start();
     const id = await site.holdAndApprove("echo", { to: "us" }, "agent", "shared");
     const [one, other] = [site.agent("agent", "shared"), site.agent("agent", "shared")];
     expect((await one.call("echo", { to: "us" })).result?.isError).to.equal(undefined);
@@ -99,25 +100,23 @@ describe("an approval that holds no more", () => {
   });
 
   it("because its connection was closed does not pass on the next one [S56] [R3.2-4] [R3.2-5]", async () => {
-    await site.start();
     const first = await SseAgent.open(site.gateway.url, site.key("agent"));
-    const id = idIn(await first.echo({ to: "me" }));
+    const id = idIn(await first.echo({ to: "closed" }));
     await site.approve(id);
     first.hangUp();
     await until(async () => (await site.show(id)).state === "expired", "the end of the approval");
     expect(await site.show(id)).to.include({ reason: "connection_closed" });
     const second = await SseAgent.open(site.gateway.url, site.key("agent"));
-    const again = idIn(await second.echo({ to: "me" }));
+    const again = idIn(await second.echo({ to: "closed" }));
     expect(again).not.to.equal(id);
     expect(upstream.calls).to.deep.equal([]);
     await site.approve(again);
-    expect((await second.echo({ to: "me" })).result).not.to.have.property("isError");
+    expect((await second.echo({ to: "closed" })).result).not.to.have.property("isError");
     expect(upstream.calls).to.have.length(1);
     second.hangUp();
   });
 
   it("does not go from HTTP to SSE, nor back, nor to another live connection [S56] [R3.2-6]", async () => {
-    await site.start();
     const sse = await SseAgent.open(site.gateway.url, site.key("agent"));
     const neighbour = await SseAgent.open(site.gateway.url, site.key("agent"));
     const overHttpId = await site.holdAndApprove("echo", { to: "http" });
@@ -134,23 +133,26 @@ describe("an approval that holds no more", () => {
   });
 
   it("because nobody used it in time does not pass; one that nobody reviewed in time cannot be approved [S54] [R3.2-7] [R8-5]", async () => {
-    await site.start({ approvals: "review_seconds: 1, use_seconds: 1" });
-    const unused = await site.holdAndApprove("echo", { to: "unused" });
-    const pending = await site.hold("echo", { to: "pending" });
-    await sleep(1_100);
-    expect((await site.review(pending, "approve")).status).to.equal(409);
-    expectVoid(await site.call("echo", { to: "unused" }), unused, "not_used_in_time");
-    await until(async () => (await site.show(pending)).state === "expired", "the end of the pending one");
-    expect(await site.show(pending)).to.include({ reason: "not_reviewed_in_time" });
-    expect(await site.show(unused)).to.include({ state: "expired", reason: "not_used_in_time" });
+    const quick = new HeldSite({ upstreams: site.options.upstreams, approvals: "review_seconds: 4, use_seconds: 1" });
+    await quick.start();
+    try {
+      const unused = await quick.holdAndApprove("echo", { to: "unused" });
+      const pending = await quick.hold("echo", { to: "pending" });
+      await until(async () => (await quick.show(pending)).state === "expired", "the end of the pending one");
+      expect((await quick.review(pending, "approve")).status).to.equal(409);
+      expectVoid(await quick.call("echo", { to: "unused" }), unused, "not_used_in_time");
+      expect(await quick.show(pending)).to.include({ reason: "not_reviewed_in_time" });
+      expect(await quick.show(unused)).to.include({ state: "expired", reason: "not_used_in_time" });
+    } finally {
+      await quick.stop();
+    }
     expect(upstream.calls).to.deep.equal([]);
   });
 
   it("because a reviewer denied it does not pass, and says so", async () => {
-    await site.start();
-    const id = await site.hold("echo", { to: "me" });
+    const id = await site.hold("echo", { to: "denied" });
     expect((await site.review(id, "deny", "rita", { comment: "not this one" })).status).to.equal(200);
-    const denied = await site.call("echo", { to: "me" });
+    const denied = await site.call("echo", { to: "denied" });
     expect(toldOf(denied)).to.deep.include({ code: "APPROVAL_DENIED", executed: false });
     expect(textOf(denied)).to.contain(`A reviewer denied approval ${id}: "not this one". Do not repeat this call.`);
     expect((await site.review(id, "approve")).status).to.equal(409);
@@ -158,8 +160,7 @@ describe("an approval that holds no more", () => {
   });
 
   it("because nobody who may gave it never holds: a viewer, another tenant's admin, who asked, nobody [R3.2-1] [R3.2-2] [R5-10] [R5-11] [R7-5] [R7-6]", async () => {
-    await site.start();
-    const id = await site.hold("echo", { to: "me" });
+    const id = await site.hold("echo", { to: "unentitled" });
     for (const [person, status, code] of [
       ["vera", 403, "ROLE_FORBIDDEN"],
       ["foreign", 404, "NOT_FOUND"],
@@ -169,17 +170,16 @@ describe("an approval that holds no more", () => {
         const refused = await site.review(id, "approve", person, body);
         expect([refused.status, refused.body.code], person).to.deep.equal([status, code]);
       }
-      expect((await site.call("echo", { to: "me" })).result?.isError, person).to.equal(true);
+      expect((await site.call("echo", { to: "unentitled" })).result?.isError, person).to.equal(true);
     }
     expect((await site.show(id)).state).to.equal("pending");
     expect(upstream.calls).to.deep.equal([]);
   });
 
   it("after one use is none: the same call is held anew [R7-7] [R2.2-5]", async () => {
-    await site.start();
-    const id = await site.holdAndApprove("echo", { to: "me" });
-    expect((await site.call("echo", { to: "me" })).result?.isError).to.equal(undefined);
-    expect(toldOf(await site.call("echo", { to: "me" }))).to.deep.include({
+    const id = await site.holdAndApprove("echo", { to: "once" });
+    expect((await site.call("echo", { to: "once" })).result?.isError).to.equal(undefined);
+    expect(toldOf(await site.call("echo", { to: "once" }))).to.deep.include({
       executed: false,
       former_approval: { id, state: "consumed", reason: null },
     });

@@ -6,6 +6,7 @@ import { contentDigest } from "../../../core/action/canonical-json.ts";
 import { hostileModules } from "../../support/hostile-load.ts";
 import type { McpClient } from "../../support/mcp-client.ts";
 import { PackFolders } from "../../support/policy-pack.ts";
+import { roundsOf } from "../../support/rounds.ts";
 import { secretEgress } from "../../support/secret-egress.ts";
 import { abstain, assemble, pluginFiles } from "../../support/wasm-plugin.ts";
 import { everythingServer } from "./server-program.ts";
@@ -187,15 +188,17 @@ describe("plugins of a running gateway", () => {
         },
       ];
       for (const files of broken) {
-        await change(files, refused);
+        await change({ ...pluginFiles(abstain), ...files }, refused);
         expect(await plugins()).to.deep.equal(old);
         expect(await echo("still here")).to.equal("allowed");
-        await change(pluginFiles(abstain), "configuration_reloaded");
       }
+      await change(pluginFiles(abstain), "configuration_reloaded");
     });
 
     it("[S35] are not loaded where they are hostile; what is in force goes on answering", async () => {
-      for (const [, , module] of hostileModules) {
+      // That each is refused, a unit test shows; here a reload meets some of them, and before a release all.
+      const step = roundsOf(4, 1);
+      for (const [, , module] of hostileModules.filter((_, at) => at % step === 0)) {
         const binary = Buffer.from(typeof module === "string" ? assemble(module) : module);
         const manifest = pluginFiles(abstain)["plugin.yaml"].replace(/sha256:.*/, contentDigest(binary));
         const limits = "limits: { memory_pages: 16 }\n";

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
+import { overHttp } from "../../support/held-site.ts";
 import { clientKinds, type McpClient, type ToolResult } from "../../support/mcp-client.ts";
-import { everythingServer } from "./server-program.ts";
+import { MoodyUpstream } from "../../support/moody-upstream.ts";
 import { openWorld, type World } from "./world.ts";
 
 const rules = `rules:
@@ -23,7 +24,15 @@ const rules = `rules:
 `;
 
 describe("reviews that a session asks for", () => {
+  let upstream: MoodyUpstream;
   let world: World;
+
+  before(async () => {
+    upstream = await MoodyUpstream.start();
+    upstream.publish(["get-sum", "echo"].map((name) => ({ name, inputSchema: { type: "object" } })));
+  });
+
+  after(() => upstream?.stop());
 
   /** Calls of one client. */
   interface Asking {
@@ -38,11 +47,7 @@ describe("reviews that a session asks for", () => {
   function withEach(sessions: string, title: string, work: (asking: Asking) => Promise<void>): void {
     describe(title, () => {
       before(async () => {
-        world = await openWorld({
-          servers: () => ({ every: everythingServer() }),
-          rules,
-          more: `sessions: ${sessions}`,
-        });
+        world = await openWorld({ upstreams: [overHttp("moody", upstream.url)], rules, more: `sessions: ${sessions}` });
       });
 
       after(() => world?.stop());
@@ -69,7 +74,7 @@ describe("reviews that a session asks for", () => {
       expect(await ask(5)).to.deep.equal(["Held", "Held", "Held", "Blocked", "Blocked"]);
       const refused = await client.callTool("echo", { message: "allowed until then" });
       expect(refused.content[0]?.text).to.match(/is stopped until an operator or admin .* \(rule session\.killed\)/);
-      expect(world.calls("every")).to.deep.equal([]);
+      expect(upstream.calls).to.deep.equal([]);
       const sessions = await new EvidenceReader(world.gateway.adminUrl, world.key).sessions();
       expect(sessions).to.have.length(earlier + 1);
       for (const { review, block } of sessions) expect([review, block]).to.deep.equal([3, 3]);
