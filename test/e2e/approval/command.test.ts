@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { CommandHost } from "../../support/command-host.ts";
 import { hostileArguments, type Person, ReviewWorld } from "../../support/review-world.ts";
 import { until } from "../../support/webhook-receiver.ts";
-import { type Finished, runGateway } from "../../unit/cli/run.ts";
+import type { Finished } from "../../unit/cli/run.ts";
 
 const program = fileURLToPath(new URL("../../../core/cli/main.js", import.meta.url));
 /** Printable, on lines: what a terminal shows as it is. */
@@ -15,17 +16,20 @@ const inert = /^(?:[ -~\n]|\p{L})*$/u;
 describe("gateway approvals", () => {
   let folder: string;
   let world: ReviewWorld;
+  let commands: CommandHost;
   before(async () => {
+    commands = new CommandHost();
     folder = await mkdtemp(join(tmpdir(), "approval-command-"));
     world = await ReviewWorld.start("allow_break_glass: true", folder);
   });
   after(async () => {
+    await commands.stop();
     await world.stop();
     await rm(folder, { recursive: true });
   });
 
   function run(person: Person, ...args: readonly string[]): Promise<Finished> {
-    return runGateway(args, environment(person));
+    return commands.run(args, environment(person));
   }
 
   function environment(person: Person): Record<string, string> {

@@ -4,11 +4,11 @@ import { expect } from "chai";
 import { exitCodes } from "../../../core/evidence/record/reason.ts";
 import type { ActionRecord } from "../../../core/evidence/record/record.ts";
 import { formsOf } from "../../support/canary.ts";
+import { CommandHost } from "../../support/command-host.ts";
 import { filesWith } from "../../support/disk-search.ts";
 import { clientKinds, type McpClient } from "../../support/mcp-client.ts";
 import { PackFolders } from "../../support/policy-pack.ts";
 import { PythonVerifier } from "../../support/python-verifier.ts";
-import { runGateway } from "../../unit/cli/run.ts";
 import { answers, around, first, leaks, left, misfit, plain, second, secret, trial, uri } from "./leak.ts";
 import { scriptedServer } from "./server-program.ts";
 import { openWorld, type World } from "./world.ts";
@@ -16,8 +16,10 @@ import { openWorld, type World } from "./world.ts";
 describe("an answer that policy redacts", () => {
   const folders = new PackFolders();
   let world: World;
+  let commands: CommandHost;
 
   before(async () => {
+    commands = new CommandHost();
     const paths = await Promise.all([first, second, trial].map((files) => folders.write(files)));
     const [one, two, three] = paths.map((path) => `path: "${path}", phases: [output]`);
     world = await openWorld({
@@ -27,6 +29,7 @@ describe("an answer that policy redacts", () => {
   });
 
   after(async () => {
+    await commands.stop();
     await world?.stop();
     await folders.remove();
   });
@@ -46,7 +49,7 @@ describe("an answer that policy redacts", () => {
   async function save(what: "export" | "report", session: string): Promise<string> {
     const file = join(world.folder, `${session}.${what}`);
     const args = ["evidence", what, session, "--file", file, "--admin", world.gateway.adminUrl];
-    expect(await runGateway(args, { GATEWAY_API_KEY: world.key })).to.include({ code: 0 });
+    expect(await commands.run(args, { GATEWAY_API_KEY: world.key })).to.include({ code: 0 });
     return file;
   }
 
@@ -147,7 +150,7 @@ describe("an answer that policy redacts", () => {
       try {
         for (const { id } of await world.evidence.sessions()) {
           const bundle = await save("export", id);
-          expect((await runGateway(["evidence", "verify", bundle])).code).to.equal(exitCodes["self-attested"]);
+          expect((await commands.run(["evidence", "verify", bundle])).code).to.equal(exitCodes["self-attested"]);
           const said = await python.judge({ bundle: await readFile(bundle), keys: [] });
           expect(said).to.include({ verdict: "self-attested", first_bad: null });
           shown += (await readFile(bundle, "utf8")) + (await readFile(await save("report", id), "utf8"));

@@ -7,6 +7,7 @@ import { exitCodes } from "../../../core/evidence/record/reason.ts";
 import type { SessionReport } from "../../../core/evidence/report/model.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
+import { CommandHost } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { send, type WireResponse } from "../../support/wire.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
@@ -18,8 +19,10 @@ describe("evidence of a session, handed to an outsider", () => {
   let session: string;
   let publicKey: string;
   let witness: string;
+  let commands: CommandHost;
 
   before(async () => {
+    commands = new CommandHost();
     folder = await mkdtemp(join(tmpdir(), "auditor-"));
     witness = join(folder, "witness");
     const witnesses = `[{ name: elsewhere, type: file, path: ${JSON.stringify(witness)}, interval_ms: 1000 }]`;
@@ -35,6 +38,7 @@ describe("evidence of a session, handed to an outsider", () => {
   });
 
   after(async () => {
+    await commands.stop();
     await world.stop();
     await rm(folder, { recursive: true });
   });
@@ -44,7 +48,7 @@ describe("evidence of a session, handed to an outsider", () => {
   }
 
   function gateway(holder: KeyHolder, ...args: string[]): Promise<Finished> {
-    return runGateway(["evidence", ...args, "--admin", world.gateway.adminUrl], { GATEWAY_API_KEY: keys[holder] });
+    return commands.run(["evidence", ...args, "--admin", world.gateway.adminUrl], { GATEWAY_API_KEY: keys[holder] });
   }
 
   async function exportTo(file: string, ...args: string[]): Promise<string> {
@@ -93,7 +97,7 @@ describe("evidence of a session, handed to an outsider", () => {
   it("is not believed under another key", async () => {
     const bundle = await exportTo("foreign-key.jsonl");
     const other = Buffer.alloc(32, 7).toString("base64");
-    const { code, stdout } = await runGateway(["evidence", "verify", bundle, "--key", other]);
+    const { code, stdout } = await commands.run(["evidence", "verify", bundle, "--key", other]);
     expect(code).to.equal(exitCodes.invalid);
     expect(stdout.split("\n")[0]).to.equal(`${bundle}: invalid, unknown_key in records at record 0, 7 records`);
   });
@@ -106,14 +110,14 @@ describe("evidence of a session, handed to an outsider", () => {
     const both = ["--redact", `${seq}.arguments.text`, "--redact", `${seq + 1}.output.content`];
     const path = await exportTo("redacted.jsonl", ...both);
     expect((await readFile(path)).includes("secret-of-the-session")).to.equal(false);
-    expect((await runGateway(["evidence", "verify", path, "--key", publicKey])).code).to.equal(10);
+    expect((await commands.run(["evidence", "verify", path, "--key", publicKey])).code).to.equal(10);
   });
 
   it("gives a viewer the evidence without the private fields, and it verifies all the same", async () => {
     const path = join(folder, "viewer.jsonl");
     expect((await gateway("viewer", "export", session, "--file", path)).code).to.equal(0);
     expect((await readFile(path)).includes("secret-of-the-session")).to.equal(false);
-    expect((await runGateway(["evidence", "verify", path, "--key", publicKey])).code).to.equal(10);
+    expect((await commands.run(["evidence", "verify", path, "--key", publicKey])).code).to.equal(10);
     const report = await ask("viewer", `/admin/v1/evidence/sessions/${session}/report?format=html`);
     expect([report.status, report.body.includes("secret-of-the-session")]).to.deep.equal([200, false]);
   });

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { repositoryRoot } from "../../check/source-tree.ts";
 import { Agent } from "../../support/agent.ts";
+import { CommandHost } from "../../support/command-host.ts";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
 import { KeyDesk } from "../../support/key-rotation.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
@@ -18,13 +19,16 @@ const rotations = 5;
 describe("changing the key of a chain while the gateway serves", () => {
   let world: World;
   let folder: string;
+  let commands: CommandHost;
 
   before(async () => {
+    commands = new CommandHost();
     folder = await mkdtemp(join(tmpdir(), "rotation-"));
     world = await openWorld();
   });
 
   after(async () => {
+    await commands.stop();
     await world.stop();
     await rm(folder, { recursive: true });
   });
@@ -34,7 +38,7 @@ describe("changing the key of a chain while the gateway serves", () => {
   }
 
   function gateway(holder: KeyHolder, ...args: string[]): Promise<Finished> {
-    return runGateway(["evidence", ...args, "--admin", world.gateway.adminUrl], { GATEWAY_API_KEY: keys[holder] });
+    return commands.run(["evidence", ...args, "--admin", world.gateway.adminUrl], { GATEWAY_API_KEY: keys[holder] });
   }
 
   function reader(): EvidenceReader {

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { CommandHost } from "../../support/command-host.ts";
 import { inSeconds, type TaskPerson, TaskWorld, wideManifest } from "../../support/task-world.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
 
@@ -10,8 +11,10 @@ describe("gateway manifests", () => {
   let world: TaskWorld;
   let file: string;
   let keyFile: string;
+  let commands: CommandHost;
 
   before(async () => {
+    commands = new CommandHost();
     folder = await mkdtemp(join(tmpdir(), "manifest-command-"));
     world = await TaskWorld.open();
     keyFile = join(folder, "owner.pem");
@@ -32,19 +35,21 @@ expires_at: ${inSeconds(600)}
   });
 
   after(async () => {
+    await commands.stop();
     await world.stop();
     await rm(folder, { recursive: true });
   });
 
   function run(person: TaskPerson, ...args: readonly string[]): Promise<Finished> {
-    return runGateway(["manifests", ...args], {
-      GATEWAY_API_KEY: world.key(person),
-      GATEWAY_ADMIN_URL: world.gateway.adminUrl,
-    });
+    return commands.run(["manifests", ...args], environment(person));
+  }
+
+  function environment(person: TaskPerson): Record<string, string> {
+    return { GATEWAY_API_KEY: world.key(person), GATEWAY_ADMIN_URL: world.gateway.adminUrl };
   }
 
   it("declares, lists and shows what is in force", async () => {
-    const declared = await run("owner", "declare", "--file", file);
+    const declared = await runGateway(["manifests", "declare", "--file", file], environment("owner"));
     expect([declared.code, declared.stderr]).to.deep.equal([0, ""]);
     expect(declared.stdout).to.match(/^nightly: in force, sha256:[0-9a-f]{64}\n$/);
     const listed = await run("agent", "list");

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { CommandHost } from "../../support/command-host.ts";
 import { startGateway } from "../../support/gateway.ts";
 import { send } from "../../support/wire.ts";
 import { type Finished, runGateway } from "../../unit/cli/run.ts";
@@ -89,6 +90,15 @@ const refusals: readonly [what: string, yaml: string, said: readonly string[]][]
   ],
 ];
 
+/** Those of them that are shown to end a process of their own; the others would end it the same way. */
+const alone = ["no keys", "a key from no variable", "a pack folder that is missing", "a public bind without keys"];
+
+let commands: CommandHost;
+before(() => {
+  commands = new CommandHost();
+});
+after(() => commands.stop());
+
 describe("a configuration with a hole in it", () => {
   let folder: string;
   const ends = new Map<string, Finished>();
@@ -98,7 +108,9 @@ describe("a configuration with a hole in it", () => {
     for (const [what, yaml] of refusals) {
       const file = join(folder, "gateway.yaml");
       await writeFile(file, yaml);
-      ends.set(what, await runGateway(["serve", "--config", file], { EMPTY: "" }));
+      const args = ["serve", "--config", file];
+      const env = { EMPTY: "" };
+      ends.set(what, await (alone.includes(what) ? runGateway(args, env) : commands.run(args, env)));
     }
   });
   after(() => rm(folder, { recursive: true, force: true }));
@@ -121,7 +133,7 @@ describe("a key of the configuration", () => {
     try {
       const file = join(folder, "gateway.yaml");
       await writeFile(file, JSON.stringify({ keys: [entry] }));
-      return await runGateway(["config", "check", file]);
+      return await commands.run(["config", "check", file]);
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -1,0 +1,41 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { Finished } from "../unit/cli/run.ts";
+
+const program = fileURLToPath(new URL("../fixture/command-host.js", import.meta.url));
+
+/**
+ * A process that runs many command lines, where starting one for each would cost more than what they do. What only a process
+ * of its own shows, such as that it ends, a test runs with `runGateway`.
+ */
+export class CommandHost {
+  readonly #child: ChildProcess = fork(program, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs `gateway <args>` with exactly this environment, to its end, once those before have ended. */
+  run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Finished> {
+    const finished = this.#last.then(() => this.#ask({ args, env }));
+    this.#last = finished.catch(() => undefined);
+    return finished;
+  }
+
+  async stop(): Promise<void> {
+    const ended = once(this.#child, "exit");
+    this.#child.disconnect();
+    await ended;
+  }
+
+  async #ask(line: object): Promise<Finished> {
+    const [message] = await new Promise<readonly unknown[]>((resolve, reject) => {
+      const ended = (): void => reject(new Error("expected an answer, got the end of the process"));
+      this.#child.once("exit", ended);
+      this.#child.once("message", (answer) => {
+        this.#child.off("exit", ended);
+        resolve([answer]);
+      });
+      this.#child.send(line);
+    });
+    return message as Finished;
+  }
+}
