@@ -93,16 +93,11 @@ const refusals: readonly [what: string, yaml: string, said: readonly string[]][]
 /** Those of them that are shown to end a process of their own; the others would end it the same way. */
 const alone = ["no keys", "a key from no variable", "a pack folder that is missing", "a public bind without keys"];
 
-let commands: CommandHost;
-before(() => {
-  commands = new CommandHost();
-});
-after(() => commands.stop());
-
 describe("a configuration with a hole in it", () => {
   let folder: string;
   const ends = new Map<string, Finished>();
   before(async () => {
+    const commands = new CommandHost();
     folder = await mkdtemp(join(tmpdir(), "gateway-startup-"));
     await mkdir(join(folder, "empty"));
     for (const [what, yaml] of refusals) {
@@ -112,6 +107,7 @@ describe("a configuration with a hole in it", () => {
       const env = { EMPTY: "" };
       ends.set(what, await (alone.includes(what) ? runGateway(args, env) : commands.run(args, env)));
     }
+    await commands.stop();
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
@@ -126,6 +122,12 @@ describe("a configuration with a hole in it", () => {
 });
 
 describe("a key of the configuration", () => {
+  let commands: CommandHost;
+  before(() => {
+    commands = new CommandHost();
+  });
+  after(() => commands.stop());
+
   const key = { id: "a", tenant: "t", role: "viewer", key_hash: `sha256:${"0".repeat(64)}` };
 
   async function check(entry: object): Promise<Finished> {
