@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { contentDigest } from "../../../core/action/canonical-json.ts";
+import { makeInstallation } from "../../../core/cli/init.ts";
 import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { rejection } from "../../support/ledger-world.ts";
 import { runGateway } from "./run.ts";
 
 const everything = ["admin.key", "agent.key", "data", "gateway.yaml", "policy-packs", "signing-key.pem", "trust.yaml"];
@@ -69,13 +71,20 @@ describe("gateway init", () => {
     it(`refuses a folder that holds \`${name}\`, which stays, and makes nothing`, async () => {
       await writeFile(join(folder, name), "mine");
       await writeFile(join(folder, "notes.txt"), "mine too");
-      const { code, stderr } = await runGateway(["init", folder]);
-      expect(code).to.equal(1);
-      expect(stderr).to.include(`\`${join(folder, name)}\` exists already`);
+      const options = { tenant: "acme", firstPort: 0, upstream: null, writesKeys: true };
+      const { message } = await rejection(makeInstallation(folder, options));
+      expect(message).to.include(`\`${join(folder, name)}\` exists already`);
       expect((await readdir(folder)).toSorted()).to.deep.equal([name, "notes.txt"].toSorted());
       expect(await readFile(join(folder, name), "utf8")).to.equal("mine");
     });
   }
+
+  it("ends with 1 where it refuses a folder, and says why", async () => {
+    await writeFile(join(folder, "data"), "mine");
+    const { code, stderr } = await runGateway(["init", folder]);
+    expect(code).to.equal(1);
+    expect(stderr).to.include(`\`${join(folder, "data")}\` exists already`);
+  });
 
   it("leaves nothing behind where what it makes cannot be loaded", async () => {
     const { code, stderr } = await runGateway(["init", folder, "--upstream", "./nowhere/../x".repeat(400)]);
