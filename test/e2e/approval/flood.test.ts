@@ -12,18 +12,30 @@ describe("a review queue that is full", () => {
   let upstream: MoodyUpstream;
   let site: HeldSite;
 
-  beforeEach(async () => {
+  before(async () => {
     upstream = await MoodyUpstream.start();
-    site = new HeldSite({ upstreams: [overHttp("moody", upstream.url)] });
+    site = new HeldSite({
+      upstreams: [overHttp("moody", upstream.url)],
+      approvals: "max_pending: 3, max_held_bytes: 20000",
+    });
+    await site.start();
   });
 
+  beforeEach(() => upstream.calls.splice(0));
+
+  // Nothing of one test waits in the queue of the next.
   afterEach(async () => {
+    for (const id of await listed(100)) expect((await site.review(id, "deny")).status).to.equal(200);
+    expect(await listed(100)).to.deep.equal([]);
+    await site.hangUp();
+  });
+
+  after(async () => {
     await site.stop();
     upstream.stop();
   });
 
   it("refuses one more in clear words; what waits still works, and the list still pages [S57]", async () => {
-    await site.start({ approvals: "max_pending: 3" });
     const ids: string[] = [];
     for (const to of ["a", "b", "c"]) ids.push(await site.hold("echo", { to }));
     for (let turn = 0; turn < 50; turn++) await expectFull({ to: `flood ${turn}` });
@@ -40,14 +52,12 @@ describe("a review queue that is full", () => {
   });
 
   it("of one tenant stops no other tenant [S57]", async () => {
-    await site.start({ approvals: "max_pending: 3" });
-    for (const to of ["a", "b", "c"]) await site.hold("echo", { to });
-    await expectFull({ to: "d" });
-    await site.hold("echo", { to: "d" }, "foreign");
+    for (const to of ["g", "h", "i"]) await site.hold("echo", { to });
+    await expectFull({ to: "j" });
+    await site.hold("echo", { to: "j" }, "foreign");
   });
 
   it("counts bytes too: few large calls fill it, and a small one still fits [S57]", async () => {
-    await site.start({ approvals: "max_held_bytes: 20000" });
     const id = await site.hold("echo", { to: "a", text: "x".repeat(15_000) });
     await expectFull({ to: "b", text: "x".repeat(15_000) });
     await site.hold("echo", { to: "small" });

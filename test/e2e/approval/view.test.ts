@@ -75,18 +75,6 @@ describe("GET /admin/v1/approvals/{id}", () => {
     expect([over.held, over.withheld, over.approval.state]).to.deep.equal([null, "over", "denied"]);
   });
 
-  it("puts on record who was shown arguments", async () => {
-    const id = await world.hold({ text: "who looked" });
-    for (const person of ["vera", "foreign", "olaf"] as const) await world.as(person).show(id);
-    await world.gateway.stop();
-    const records = await recordsIn(join(folder, "data"));
-    await world.startAgain();
-    const looked = records.filter(({ detail }) => detail?.approval === id);
-    expect(looked.map(({ kind, detail }) => [kind, detail])).to.deep.equal([
-      ["admin", { action: "approval.disclose", approval: id, principal: world.principal("olaf") }],
-    ]);
-  });
-
   it("answers hostile arguments whole, in printable ASCII alone, and runs exactly those [S51]", async () => {
     const id = await world.hold(hostileArguments);
     const reviewer = world.as("rita");
@@ -114,30 +102,42 @@ describe("GET /admin/v1/approvals/{id}", () => {
     await world.as("rita").deny(id);
   });
 
-  it("refuses a yes to what is not kept whole any more [S51]", async () => {
+  describe("after a stop in which a field of a held call was erased", () => {
     const args = { text: "erased before anybody looked" };
-    const id = await world.hold(args);
-    const { approval } = (await world.as("rita").show(id)).body;
-    await world.gateway.stop();
-    const erase = ["evidence", "erase", "--data", join(folder, "data"), "--tenant", "acme"];
-    const erased = await runGateway([
-      ...erase,
-      "--seq",
-      String(approval.held_seq),
-      "--field",
-      "*",
-      "--reason",
-      "asked",
-    ]);
-    expect(erased.code, erased.stderr).to.equal(0);
-    await world.startAgain();
-    const { body } = await world.as("rita").show(id);
-    expect([body.held, body.withheld]).to.deep.equal([null, "incomplete"]);
-    const answer = await world.as("rita").approve(id);
-    expect([answer.status, answer.body.code]).to.deep.equal([409, "APPROVAL_INCOMPLETE"]);
-    const ran = await world.ran();
-    await world.call("echo", args);
-    expect(await world.ran()).to.equal(ran);
-    expect((await world.as("rita").deny(id)).status).to.equal(200);
+    let looked: string;
+    let erased: string;
+    let records: Awaited<ReturnType<typeof recordsIn>>;
+
+    before(async () => {
+      looked = await world.hold({ text: "who looked" });
+      for (const person of ["vera", "foreign", "olaf"] as const) await world.as(person).show(looked);
+      erased = await world.hold(args);
+      const { approval } = (await world.as("rita").show(erased)).body;
+      await world.gateway.stop();
+      const data = join(folder, "data");
+      records = await recordsIn(data);
+      const erase = ["evidence", "erase", "--data", data, "--tenant", "acme", "--seq", String(approval.held_seq)];
+      const { code, stderr } = await runGateway([...erase, "--field", "*", "--reason", "asked"]);
+      expect(code, stderr).to.equal(0);
+      await world.startAgain();
+    });
+
+    it("has put on record who was shown arguments", () => {
+      const shown = records.filter(({ detail }) => detail?.approval === looked);
+      expect(shown.map(({ kind, detail }) => [kind, detail])).to.deep.equal([
+        ["admin", { action: "approval.disclose", approval: looked, principal: world.principal("olaf") }],
+      ]);
+    });
+
+    it("refuses a yes to what is not kept whole any more [S51]", async () => {
+      const { body } = await world.as("rita").show(erased);
+      expect([body.held, body.withheld]).to.deep.equal([null, "incomplete"]);
+      const answer = await world.as("rita").approve(erased);
+      expect([answer.status, answer.body.code]).to.deep.equal([409, "APPROVAL_INCOMPLETE"]);
+      const ran = await world.ran();
+      await world.call("echo", args);
+      expect(await world.ran()).to.equal(ran);
+      expect((await world.as("rita").deny(erased)).status).to.equal(200);
+    });
   });
 });

@@ -97,41 +97,39 @@ describe("a session with an upstream", () => {
     });
   }
 
-  describe("that is shared", () => {
-    it("offers nothing for which the server would have to ask a client", async () => {
-      const world = await openWorld({
-        servers: () => ({ every: everythingServer() }),
-        keys: { every: "connection: shared" },
-      });
-      try {
-        const [side, seen] = recordingSide();
-        const client = await world.connect("v1", side);
-        const names = (await client.listTools()).map(({ name }) => name);
-        expect(names).to.include("echo").and.not.to.include("trigger-sampling-request");
-        expect(seen.size).to.equal(0);
-      } finally {
-        await world.stop();
-      }
-    });
-  });
+  describe("beside one that is shared, where policy allows no model", () => {
+    let world: World;
 
-  describe("that asks for what policy does not allow", () => {
-    it("gets an error, and the client is never asked", async () => {
+    before(async () => {
       const rules = `rules:
   - { id: test.allow, title: Everything, decision: allow, match: { phase: [list, input] } }
   - { id: test.no-model, title: No model, decision: block, match: { capability: generate }, message: no model here }
 `;
-      const world = await openWorld({ servers: () => ({ every: everythingServer() }), rules });
-      try {
-        const [side, seen] = recordingSide();
-        const client = await world.connect("v1", side);
-        const { content, isError } = await client.callTool("trigger-sampling-request", { prompt: "x" });
-        expect(isError).to.equal(true);
-        expect(content[0]?.text).to.include("blocked by policy: no model here (rule test.no-model)");
-        expect(seen.has("sampling")).to.equal(false);
-      } finally {
-        await world.stop();
-      }
+      world = await openWorld({
+        servers: () => ({ every: everythingServer(), shared: everythingServer() }),
+        keys: { shared: "connection: shared, tool_prefix: shared_" },
+        rules,
+      });
+    });
+
+    after(() => world?.stop());
+
+    it("offers nothing of the shared one for which the server would have to ask a client", async () => {
+      const [side, seen] = recordingSide();
+      const client = await world.connect("v1", side);
+      const names = (await client.listTools()).map(({ name }) => name);
+      expect(names).to.include("shared_echo").and.to.include("trigger-sampling-request");
+      expect(names).not.to.include("shared_trigger-sampling-request");
+      expect(seen.size).to.equal(0);
+    });
+
+    it("gets an error for what it asks, and the client is never asked", async () => {
+      const [side, seen] = recordingSide();
+      const client = await world.connect("v1", side);
+      const { content, isError } = await client.callTool("trigger-sampling-request", { prompt: "x" });
+      expect(isError).to.equal(true);
+      expect(content[0]?.text).to.include("blocked by policy: no model here (rule test.no-model)");
+      expect(seen.has("sampling")).to.equal(false);
     });
   });
 });

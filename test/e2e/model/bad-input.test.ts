@@ -118,19 +118,12 @@ describe("bad input of a model request", () => {
       expect((await costOf(cases["a depth of 10,000"] as Case)) / Math.max(small, 100)).to.be.below(maxGrowth);
     });
   }
-});
 
-describe("a good model request", () => {
-  it("is sent, as those beside it are not", async () => {
-    const world = await openModelWorld();
-    try {
-      for (const target of Object.values(paths)) {
-        const headers: HeaderList = [json, ["x-api-key", world.keys.agent]];
-        expect((await send(world.gateway.url, { method: "POST", target, headers, body: good })).status).to.equal(200);
-      }
-      expect(world.provider.calls).to.have.length(2);
-    } finally {
-      await world.stop();
+  it("is refused by a gateway that serves what is good", async () => {
+    for (const target of Object.values(paths)) {
+      const headers: HeaderList = [json, ["x-api-key", world.keys.agent]];
+      expect((await send(world.gateway.url, { method: "POST", target, headers, body: good })).status).to.equal(200);
     }
+    expect(world.provider.calls).to.have.length(2);
   });
 });

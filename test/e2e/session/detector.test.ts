@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { ShadowLogEntry } from "../../../core/observe/shadow-log.ts";
 import { repositoryRoot } from "../../check/source-tree.ts";
+import { CommandHost } from "../../support/command-host.ts";
 import { scrape } from "../../support/scrape.ts";
 import { type Result, type Step, WatchedSite } from "../../support/watched-site.ts";
-import { runGateway } from "../../unit/cli/run.ts";
 import { cases, settings } from "./detector-case.ts";
 
 // What these sessions ask for is not to stop them: that is what other tests are about.
@@ -40,14 +40,19 @@ describe("each detector of session-watch", () => {
 
 describe("each detector of session-watch in shadow mode", () => {
   let site: WatchedSite;
+  let commands: CommandHost;
   before(async () => {
+    commands = new CommandHost();
     site = await WatchedSite.open({ settings, more, shadowRules: detectors.join(", ") });
     for (const [index, { trips }] of cases.entries()) {
       const last = await lastOf(site, `trips-${index}`, trips);
       expect(last, `trips-${index}`).to.deep.equal({ state: "answered", reached: true });
     }
   });
-  after(() => site.stop());
+  after(async () => {
+    await commands.stop();
+    await site.stop();
+  });
 
   function ask(target: string, key: string = site.key): Promise<Response> {
     return fetch(`${site.gateway.adminUrl}/admin/v1/${target}`, { headers: { "x-api-key": key } });
@@ -77,11 +82,11 @@ describe("each detector of session-watch in shadow mode", () => {
       const bundle = join(folder, "bundle.jsonl");
       const admin = ["--admin", site.gateway.adminUrl];
       const args = ["evidence", "export", record?.session.id ?? "", "--file", bundle, ...admin];
-      expect((await runGateway(args, { GATEWAY_API_KEY: site.key })).code).to.equal(0);
+      expect((await commands.run(args, { GATEWAY_API_KEY: site.key })).code).to.equal(0);
       expect(await readFile(bundle, "utf8")).to.include('"would_have":[{"decision":"review"');
       const { keys } = (await (await ask("evidence/checkpoint")).json()) as { keys: [{ public_key: string }] };
       const key = ["--key", keys[0].public_key];
-      const ours = await runGateway(["evidence", "verify", bundle, ...key]);
+      const ours = await commands.run(["evidence", "verify", bundle, ...key]);
       const python = [join(repositoryRoot, "sdk/evidence/verify.py"), bundle, ...key];
       const theirs = spawnSync("python3", python, { encoding: "utf8" });
       expect([ours.code, theirs.status], theirs.stderr).to.deep.equal([10, 10]);
@@ -126,14 +131,14 @@ describe("each detector of session-watch in shadow mode", () => {
 
   it("is printed by `gateway policies shadow`", async () => {
     const args = ["policies", "shadow", "--admin", site.gateway.adminUrl];
-    const { code, stdout } = await runGateway([...args, "--json"], { GATEWAY_API_KEY: site.key });
+    const { code, stdout } = await commands.run([...args, "--json"], { GATEWAY_API_KEY: site.key });
     expect(code).to.equal(0);
     const trials = stdout
       .split("\n")
       .slice(0, -1)
       .map((line) => JSON.parse(line) as ShadowLogEntry);
     expect(trials.map(({ rule }) => rule)).to.deep.equal(detectors.toSorted());
-    const spoken = await runGateway(args, { GATEWAY_API_KEY: site.key });
+    const spoken = await commands.run(args, { GATEWAY_API_KEY: site.key });
     expect(spoken.stdout).to.match(/^session-watch\.data-url {2}would have held 1, last [0-9a-f-]{36} at \d{4}-/m);
   });
 

@@ -109,32 +109,34 @@ describe("uses of a ticket", () => {
 
   it("wait for the clock, where that was set back to before it was issued [S43]", async () => {
     const { token } = await world.issue({ ttl_seconds: 3_600 });
-    await world.gateway.stop();
-    const file = join(folder, "offset");
-    await writeFile(file, String(-3_600_000));
-    await world.startAgain({ NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: file });
+    await restartAt(-3_600_000);
     expect(await world.refusal(token)).to.equal("not_yet");
-    await world.gateway.stop();
-    await world.startAgain();
+    await setClock(0);
     expect((await world.call(token)).isError).to.not.equal(true);
   });
 
   it("do not come back with a clock that goes back while the gateway runs [S43]", async () => {
-    await world.gateway.stop();
-    const file = join(folder, "clock");
-    await writeFile(file, "0");
-    await world.startAgain({ NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: file });
+    await restartAt(0);
     const { token } = await world.issue({ ttl_seconds: 2 });
     await sleep(2_100);
-    await writeFile(file, "-1500");
-    await sleep(100);
+    await setClock(-1_500);
     expect(await world.refusal(token)).to.equal("expired");
-    await writeFile(file, "0");
+    await setClock(0);
     const later = await world.issue({ ttl_seconds: 60 });
-    await writeFile(file, "61000");
-    await sleep(100);
+    await setClock(61_000);
     expect(await world.refusal(later.token)).to.equal("expired");
-    await world.gateway.stop();
-    await world.startAgain();
   });
+
+  /** Starts the gateway again with a clock that is wrong by so much, and by what `setClock` says from then on. */
+  async function restartAt(offsetMs: number): Promise<void> {
+    await world.gateway.stop();
+    await setClock(offsetMs);
+    await world.startAgain({ NODE_OPTIONS: `--import=${shiftedClock}`, CLOCK_OFFSET: join(folder, "clock") });
+  }
+
+  /** Resolves when a gateway that runs has read it. */
+  async function setClock(offsetMs: number): Promise<void> {
+    await writeFile(join(folder, "clock"), String(offsetMs));
+    await sleep(100);
+  }
 });
