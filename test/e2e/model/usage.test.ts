@@ -16,14 +16,27 @@ function chunk(delta: object, finish: string | null = null): string {
 }
 
 describe("usage of models", () => {
+  /** Without limits. */
+  let usual: ModelWorld;
   let world: ModelWorld | undefined;
+
+  before(async () => {
+    usual = await openModelWorld();
+  });
+
+  beforeEach(() => {
+    usual.provider.script = scripts.answers({ text: "It is sunny." });
+  });
+
   afterEach(async () => {
     await world?.stop();
     world = undefined;
   });
 
-  async function open(usage?: string): Promise<ModelWorld> {
-    world = await openModelWorld(usage === undefined ? {} : { usage });
+  after(() => usual?.stop());
+
+  async function open(usage: string): Promise<ModelWorld> {
+    world = await openModelWorld({ usage });
     world.provider.script = scripts.answers({ text: "It is sunny." });
     return world;
   }
@@ -33,16 +46,26 @@ describe("usage of models", () => {
     return ((await response.json()) as { totals: Totals }).totals;
   }
 
+  /** How much more there is than `before`. */
+  async function since(before: Totals): Promise<Totals> {
+    const now = await totals(usual);
+    return {
+      requests: now.requests - before.requests,
+      input_tokens: now.input_tokens - before.input_tokens,
+      output_tokens: now.output_tokens - before.output_tokens,
+    };
+  }
+
   it("is what the provider counted, streamed and not, in either API", async () => {
-    const opened = await open();
+    const before = await totals(usual);
     const all: Asked[] = (["chat", "messages"] as const).flatMap((api) =>
       ["chat-model", "messages-model"].flatMap((model) => [
         { api, model },
         { api, model, stream: true, body: api === "chat" ? { stream_options: { include_usage: true } } : {} },
       ]),
     );
-    for (const asked of all) expect((await askModel(opened, asked)).status).to.equal(200);
-    expect(await totals(opened)).to.deep.include({
+    for (const asked of all) expect((await askModel(usual, asked)).status).to.equal(200);
+    expect(await since(before)).to.deep.include({
       requests: all.length,
       input_tokens: 11 * all.length,
       output_tokens: 7 * all.length,
@@ -50,40 +73,40 @@ describe("usage of models", () => {
   });
 
   it("is counted here where the provider counts nothing", async () => {
-    const opened = await open();
-    opened.provider.script = scripts.streams([
+    const before = await totals(usual);
+    usual.provider.script = scripts.streams([
       chunk({ content: "It is sunny." }),
       chunk({}, "stop"),
       "data: [DONE]\n\n",
     ]);
-    await askModel(opened, { stream: true, text: "How is the weather in Zürich today?" });
-    const counted = await totals(opened);
+    await askModel(usual, { stream: true, text: "How is the weather in Zürich today?" });
+    const counted = await since(before);
     expect(counted.requests).to.equal(1);
     expect(counted.input_tokens).to.be.within(10, 20);
     expect(counted.output_tokens).to.be.within(3, 6);
   });
 
   it("is what came of a stream that its client gave up", async () => {
-    const opened = await open();
-    opened.provider.script = scripts.streams(new Array<string>(400).fill(chunk({ content: "word " })), 5);
+    const before = await totals(usual);
+    usual.provider.script = scripts.streams(new Array<string>(400).fill(chunk({ content: "word " })), 5);
     const abort = new AbortController();
-    const response = await openModel(opened, { stream: true, signal: abort.signal });
+    const response = await openModel(usual, { stream: true, signal: abort.signal });
     await response.body?.getReader().read();
     abort.abort();
     const until = performance.now() + 60_000;
-    while ((await totals(opened)).requests === 0 && performance.now() < until) {
+    while ((await since(before)).requests === 0 && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    const { output_tokens: tokens } = await totals(opened);
+    const { output_tokens: tokens } = await since(before);
     expect(tokens).to.be.within(1, 399);
   });
 
   it("is nothing where policy, a provider or the gateway refused", async () => {
-    const opened = await open();
-    opened.provider.script = scripts.says(400);
-    await askModel(opened);
-    await askModel(opened, { model: "no-such-model" });
-    expect(await totals(opened)).to.deep.include({ requests: 0, input_tokens: 0, output_tokens: 0 });
+    const before = await totals(usual);
+    usual.provider.script = scripts.says(400);
+    await askModel(usual);
+    await askModel(usual, { model: "no-such-model" });
+    expect(await since(before)).to.deep.include({ requests: 0, input_tokens: 0, output_tokens: 0 });
   });
 
   it("is limited by requests a minute: 429 with the standard headers, and the provider is not asked [R1.1-26]", async () => {
@@ -131,11 +154,11 @@ describe("usage of models", () => {
   }
 
   it("is told beforehand by count_tokens, which asks nobody [R4.1-11]", async () => {
-    const opened = await open();
+    const [calls, records] = [usual.provider.calls.length, (await usual.records()).length];
     const count = async (text: string, model = "messages-model"): Promise<Response> =>
-      fetch(`${opened.gateway.url}/v1/messages/count_tokens`, {
+      fetch(`${usual.gateway.url}/v1/messages/count_tokens`, {
         method: "POST",
-        headers: { "x-api-key": opened.keys.agent, "content-type": "application/json" },
+        headers: { "x-api-key": usual.keys.agent, "content-type": "application/json" },
         body: JSON.stringify({ model, messages: [{ role: "user", content: text }] }),
       });
     const tokensOf = async (text: string): Promise<number> => {
@@ -149,7 +172,7 @@ describe("usage of models", () => {
     const unknown = await count("hello", "no-such-model");
     expect(unknown.status).to.equal(404);
     expect(await unknown.json()).to.include({ type: "error" });
-    expect(opened.provider.calls.length).to.equal(0);
-    expect(await opened.records()).to.deep.equal([]);
+    expect(usual.provider.calls.length).to.equal(calls);
+    expect(await usual.records()).to.have.length(records);
   });
 });

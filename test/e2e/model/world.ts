@@ -13,6 +13,8 @@ export interface ModelWorldOptions {
   readonly settings?: string;
   /** Instead of one route to each provider: `chat-model` to the one, `messages-model` to the other. */
   readonly routes?: string;
+  /** Further models of both providers. */
+  readonly models?: readonly string[];
   /** Further members of both providers. */
   readonly provider?: string;
   /** Further rules of the pack that allows everything. */
@@ -85,6 +87,7 @@ function configFor(provider: ModelProvider, keys: ModelWorld["keys"], options: M
   const {
     settings = "tool_passthrough: true",
     routes = usualRoutes,
+    models = [],
     provider: both = "",
     policy = "",
     more = "",
@@ -101,13 +104,13 @@ providers:
     type: openai
     base_url: ${provider.baseUrl("openai")}
     api_key_env: PROVIDER_KEY
-    models: [chat-model, shared-model]
+    models: [${["chat-model", "shared-model", ...models].join(", ")}]
     ${both}
   - name: claude
     type: anthropic
     base_url: ${provider.baseUrl("anthropic")}
     api_key_env: PROVIDER_KEY
-    models: [messages-model, shared-model]
+    models: [${["messages-model", "shared-model", ...models].join(", ")}]
     ${both}
   - { name: mock, type: mock, models: [mock] }
 model_gateway:
