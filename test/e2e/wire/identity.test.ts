@@ -78,108 +78,110 @@ const badLabels: readonly [string, HeaderList][] = [
   ["129 characters", [[label, "x".repeat(129)]]],
 ];
 
-/** Where each message needs a key, as it does unless told. */
-let world: World;
-before(async () => {
-  world = await openWorld("mcp_gateway: { require_auth: true }");
-});
-after(() => world.stop());
+describe("a caller", () => {
+  /** Where each message needs a key, as it does unless told. */
+  let world: World;
+  before(async () => {
+    world = await openWorld("mcp_gateway: { require_auth: true }");
+  });
+  after(() => world.stop());
 
-describe("who is calling", () => {
-  for (const [what, headers, status] of [...badKeys, ...twoKeys]) {
-    it(`refuses ${what} with ${status}, and nothing is run`, async () => {
-      const effects = await effectsOf(world, async () => {
+  describe("who is calling", () => {
+    for (const [what, headers, status] of [...badKeys, ...twoKeys]) {
+      it(`refuses ${what} with ${status}, and nothing is run`, async () => {
+        const effects = await effectsOf(world, async () => {
+          const response = await post(world, echoCall(), { headers: [...headers, ...json] });
+          expect(response.status).to.equal(status);
+          expect(response.headers.get("www-authenticate")).to.equal(status === 401 ? "Bearer" : undefined);
+        });
+        expect(effects).to.deep.equal(nothing);
+      });
+    }
+
+    it("lets none of them in on any port, with no identity to fall back on [S1]", async () => {
+      for (const [what, headers, status] of badKeys) {
+        const { adminUrl } = world.gateway;
+        const response = await send(adminUrl, { target: "/admin/v1/evidence/sessions", headers });
+        expect(response.status, what).to.equal(status);
+      }
+    });
+
+    it("refuses two keys on the admin port too [S2]", async () => {
+      for (const [what, headers, status] of twoKeys) {
+        const response = await send(world.gateway.adminUrl, { target: "/admin/v1/evidence/sessions", headers });
+        expect(response.status, what).to.equal(status);
+      }
+    });
+
+    it("writes no key into its log, right or wrong [S1]", async () => {
+      const log = world.gateway.stderr() + world.gateway.stdout();
+      expect(log).to.contain("KEY_UNKNOWN");
+      for (const secret of [canary, ...Object.values(keys)]) expect(log).not.to.contain(secret);
+    });
+
+    it("accepts a key in either header, and the same key in both [R2.1-5, R5-1]", async () => {
+      const ways = [direct(keys.operator), bearer(`Bearer ${keys.operator}`), bearer(`bearer ${keys.operator}`)];
+      for (const headers of [...ways, [...direct(keys.operator), ...bearer(`Bearer ${keys.operator}`)]]) {
         const response = await post(world, echoCall(), { headers: [...headers, ...json] });
-        expect(response.status).to.equal(status);
-        expect(response.headers.get("www-authenticate")).to.equal(status === 401 ? "Bearer" : undefined);
+        expect(response.status).to.equal(200);
+      }
+    });
+  });
+
+  describe("mcp_gateway.require_auth", () => {
+    const handshake = ["initialize", "ping", "server/discover", "notifications/initialized"];
+    const openTo = "mcp_gateway: { require_auth: false, anonymous_tenant: acme }";
+    for (const refuses of [true, false]) {
+      it(`${refuses ? "true refuses" : "false takes"} each message that comes without a key [R2.8-1, R5-2]`, async () => {
+        const asked = refuses ? world : await openWorld(openTo);
+        try {
+          const statuses = new Map<string, number>();
+          const effects = await effectsOf(asked, async () => {
+            for (const method of [...Object.keys(mcpMethods), ...handshake]) {
+              const params = { name: "echo", uri: "a://b", ref: {}, argument: {}, level: "info" };
+              const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+              statuses.set(method, (await post(asked, body, { headers: json })).status);
+            }
+            for (const method of ["GET", "DELETE"]) {
+              statuses.set(method, (await send(asked.gateway.url, { method, target: "/mcp" })).status);
+            }
+          });
+          const unauthorized = [...statuses].filter(([, status]) => status === 401).map(([method]) => method);
+          expect(unauthorized).to.deep.equal(refuses ? [...statuses.keys()] : []);
+          expect(effects.calls).to.equal(refuses ? 0 : 1);
+          if (refuses) expect(effects).to.deep.equal(nothing);
+        } finally {
+          if (!refuses) await asked.stop();
+        }
+      });
+    }
+  });
+
+  describe("the label of a session", () => {
+    it("refuses one that is twice there or unfit, and no scope comes of it [S3]", async () => {
+      const reader = new EvidenceReader(world.gateway.adminUrl, keys.operator);
+      const before = await reader.sessions();
+      const effects = await effectsOf(world, async () => {
+        for (const [what, headers] of badLabels) {
+          const response = await post(world, echoCall(), { headers: [...messageHeaders(), ...headers] });
+          expect(response.status, what).to.equal(400);
+        }
       });
       expect(effects).to.deep.equal(nothing);
+      expect(await reader.sessions()).to.deep.equal(before);
     });
-  }
 
-  it("lets none of them in on any port, with no identity to fall back on [S1]", async () => {
-    for (const [what, headers, status] of badKeys) {
-      const { adminUrl } = world.gateway;
-      const response = await send(adminUrl, { target: "/admin/v1/evidence/sessions", headers });
-      expect(response.status, what).to.equal(status);
-    }
-  });
-
-  it("refuses two keys on the admin port too [S2]", async () => {
-    for (const [what, headers, status] of twoKeys) {
-      const response = await send(world.gateway.adminUrl, { target: "/admin/v1/evidence/sessions", headers });
-      expect(response.status, what).to.equal(status);
-    }
-  });
-
-  it("writes no key into its log, right or wrong [S1]", async () => {
-    const log = world.gateway.stderr() + world.gateway.stdout();
-    expect(log).to.contain("KEY_UNKNOWN");
-    for (const secret of [canary, ...Object.values(keys)]) expect(log).not.to.contain(secret);
-  });
-
-  it("accepts a key in either header, and the same key in both [R2.1-5, R5-1]", async () => {
-    const ways = [direct(keys.operator), bearer(`Bearer ${keys.operator}`), bearer(`bearer ${keys.operator}`)];
-    for (const headers of [...ways, [...direct(keys.operator), ...bearer(`Bearer ${keys.operator}`)]]) {
-      const response = await post(world, echoCall(), { headers: [...headers, ...json] });
-      expect(response.status).to.equal(200);
-    }
-  });
-});
-
-describe("mcp_gateway.require_auth", () => {
-  const handshake = ["initialize", "ping", "server/discover", "notifications/initialized"];
-  const openTo = "mcp_gateway: { require_auth: false, anonymous_tenant: acme }";
-  for (const refuses of [true, false]) {
-    it(`${refuses ? "true refuses" : "false takes"} each message that comes without a key [R2.8-1, R5-2]`, async () => {
-      const asked = refuses ? world : await openWorld(openTo);
-      try {
-        const statuses = new Map<string, number>();
-        const effects = await effectsOf(asked, async () => {
-          for (const method of [...Object.keys(mcpMethods), ...handshake]) {
-            const params = { name: "echo", uri: "a://b", ref: {}, argument: {}, level: "info" };
-            const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-            statuses.set(method, (await post(asked, body, { headers: json })).status);
-          }
-          for (const method of ["GET", "DELETE"]) {
-            statuses.set(method, (await send(asked.gateway.url, { method, target: "/mcp" })).status);
-          }
-        });
-        const unauthorized = [...statuses].filter(([, status]) => status === 401).map(([method]) => method);
-        expect(unauthorized).to.deep.equal(refuses ? [...statuses.keys()] : []);
-        expect(effects.calls).to.equal(refuses ? 0 : 1);
-        if (refuses) expect(effects).to.deep.equal(nothing);
-      } finally {
-        if (!refuses) await asked.stop();
+    it("opens one scope for each fit one, and takes none from a trailer [S3, R2.1-11, R4.1-2]", async () => {
+      const longest = "x".repeat(128);
+      for (const text of ["a", "!~", longest]) {
+        const response = await post(world, echoCall(), { headers: [...messageHeaders(), [label, text]] });
+        expect(response.status, text).to.equal(200);
       }
+      const chunk = `${echoCall().length.toString(16)}\r\n${echoCall()}\r\n0\r\n${label}: smuggled\r\n\r\n`;
+      const chunked: HeaderList = [...messageHeaders(), ["transfer-encoding", "chunked"]];
+      expect((await post(world, chunk, { headers: chunked })).status).to.equal(200);
+      const sessions = await new EvidenceReader(world.gateway.adminUrl, keys.operator).sessions();
+      expect(sessions.map((session) => session.label)).to.have.members(["a", "!~", longest, undefined]);
     });
-  }
-});
-
-describe("the label of a session", () => {
-  it("refuses one that is twice there or unfit, and no scope comes of it [S3]", async () => {
-    const reader = new EvidenceReader(world.gateway.adminUrl, keys.operator);
-    const before = await reader.sessions();
-    const effects = await effectsOf(world, async () => {
-      for (const [what, headers] of badLabels) {
-        const response = await post(world, echoCall(), { headers: [...messageHeaders(), ...headers] });
-        expect(response.status, what).to.equal(400);
-      }
-    });
-    expect(effects).to.deep.equal(nothing);
-    expect(await reader.sessions()).to.deep.equal(before);
-  });
-
-  it("opens one scope for each fit one, and takes none from a trailer [S3, R2.1-11, R4.1-2]", async () => {
-    const longest = "x".repeat(128);
-    for (const text of ["a", "!~", longest]) {
-      const response = await post(world, echoCall(), { headers: [...messageHeaders(), [label, text]] });
-      expect(response.status, text).to.equal(200);
-    }
-    const chunk = `${echoCall().length.toString(16)}\r\n${echoCall()}\r\n0\r\n${label}: smuggled\r\n\r\n`;
-    const chunked: HeaderList = [...messageHeaders(), ["transfer-encoding", "chunked"]];
-    expect((await post(world, chunk, { headers: chunked })).status).to.equal(200);
-    const sessions = await new EvidenceReader(world.gateway.adminUrl, keys.operator).sessions();
-    expect(sessions.map((session) => session.label)).to.have.members(["a", "!~", longest, undefined]);
   });
 });
