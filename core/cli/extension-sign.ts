@@ -9,8 +9,13 @@ import { trustError } from "../trust/refusal.ts";
 import { type SignatureBundle, toSignatureLine } from "../trust/signature-file.ts";
 import { type ExtensionSigner, generateSigner, readSigner } from "../trust/signing.ts";
 import { type Statement, statementBytes } from "../trust/statement.ts";
-import { acceptUnverified, type ExtensionKind, type VerifiedExtension } from "../trust/verified-extension.ts";
-import { isRefused, readSigned } from "../trust/verifier.ts";
+import {
+  acceptUnverified,
+  type ExtensionKind,
+  isRefused,
+  type VerifiedExtension,
+} from "../trust/verified-extension.ts";
+import { readSigned } from "../trust/verifier.ts";
 import { print } from "./print.ts";
 import { replaceFile } from "./replace-file.ts";
 

@@ -4,7 +4,8 @@ import { renderBuild, renderIdentity } from "../policy/extension-load.ts";
 import { readExtensionFolder } from "../trust/folder.ts";
 import { describeRefusal, type TrustRefusal } from "../trust/refusal.ts";
 import type { BuildStatement, ExtensionKind } from "../trust/verified-extension.ts";
-import { isRefused, readSigned, verifyExtension } from "../trust/verifier.ts";
+import { isRefused } from "../trust/verified-extension.ts";
+import { readSigned, verifyExtension } from "../trust/verifier.ts";
 import { readContent } from "./extension-sign.ts";
 import { print } from "./print.ts";
 

@@ -26,7 +26,7 @@ import type {
 } from "./gateway-config.ts";
 import { checkRules } from "./rule.ts";
 import { readSecrets, type Secrets, type SourcedValues } from "./secret.ts";
-import { loadTrustFile, type TrustFile } from "./trust-file.ts";
+import type { TrustFile } from "./trust-file.ts";
 
 interface LoadOptions {
   /** Makes a missing folder of a pack or plugin a fault; without it, loading the pack or plugin fails later. */
@@ -46,7 +46,7 @@ export async function loadConfig(
   const { form, secrets } = await readForm(path, env, options);
   const source = resolve(path);
   const { trust_policy: trust } = form.extensions;
-  const trustFile = trust === null ? null : await loadTrustFile(resolve(dirname(source), trust));
+  const trustFile = trust === null ? null : await readTrustFile(resolve(dirname(source), trust));
   return buildConfig(form, secrets, source, trustFile);
 }
 
@@ -77,6 +77,12 @@ async function checkFolders(policy: FileDraft["policy"], folder: string, faults:
       if (got !== undefined) faults.add(`policy.${section}[${index}].path`, `expected a folder, got ${got}: ${path}`);
     }
   }
+}
+
+/** Loads the reader with the file: without one, a start needs no part of Sigstore. */
+async function readTrustFile(path: string): Promise<TrustFile> {
+  const { loadTrustFile } = await import("./trust-file.ts");
+  return loadTrustFile(path);
 }
 
 /** The configuration in this project's own spelling, deep-frozen. Relative paths start at the folder of `source`. */

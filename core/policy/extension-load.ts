@@ -11,10 +11,11 @@ import {
   acceptUnverified,
   type BuildStatement,
   type ExtensionKind,
+  isRefused,
   type ProvenIdentity,
   type VerifiedExtension,
 } from "../trust/verified-extension.ts";
-import { isRefused, readSigned, type SeenLookup, verifyExtension } from "../trust/verifier.ts";
+import type { SeenLookup } from "../trust/verifier.ts";
 import { type LoadedPack, loadPack, refuseDuplicatePacks } from "./pack.ts";
 import { type LoadedPolicy, loadPluginPolicy, type PluginPlace, type PluginPorts } from "./plugin-load.ts";
 
@@ -111,14 +112,14 @@ async function loadPlace<T>(
     folder = await readExtensionFolder(path, kind);
     const admitted = await admit(folder, options);
     if (isRefused(admitted)) {
-      return { error: trustError(path, admitted), refused: describeRefused(kind, folder, admitted.check) };
+      return { error: trustError(path, admitted), refused: await describeRefused(kind, folder, admitted.check) };
     }
     return await compile(admitted);
   } catch (cause) {
     const error = GatewayError.from(cause);
     const check = contentChecks[error.code];
     if (check === undefined) throw error;
-    return { error, refused: describeRefused(kind, folder, check) };
+    return { error, refused: await describeRefused(kind, folder, check) };
   }
 }
 
@@ -129,17 +130,23 @@ async function admit(folder: ExtensionFolder, options: PolicyLoadOptions): Promi
     if (strict) throw new TypeError("admit: expected a trust policy in strict mode");
     return acceptUnverified(folder, null);
   }
+  const { verifyExtension } = await import("../trust/verifier.ts");
   const result = await verifyExtension(folder, trustPolicy, new Date(clock()).toISOString(), lookUp);
   if (!isRefused(result) || strict) return result;
   onUntrusted(folder.path, result);
   return acceptUnverified(folder, result);
 }
 
-function describeRefused(kind: ExtensionKind, folder: ExtensionFolder | undefined, check: string): RefusedExtension {
+async function describeRefused(
+  kind: ExtensionKind,
+  folder: ExtensionFolder | undefined,
+  check: string,
+): Promise<RefusedExtension> {
   const known = { kind, name: null, version: null, check };
   if (folder === undefined) return { ...known, digest: null, bundleDigest: null };
   const { digest, signature } = folder;
   const bundleDigest = signature === undefined ? null : contentDigest(signature);
+  const { readSigned } = await import("../trust/verifier.ts");
   const signed = readSigned(folder);
   const claimed = isRefused(signed) ? {} : { name: signed.statement.name, version: signed.statement.version };
   return { ...known, ...claimed, digest, bundleDigest };

@@ -2,7 +2,6 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
 import { Level } from "level";
-import { MemoryLevel } from "memory-level";
 import { GatewayError } from "../action/error.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
 
@@ -29,7 +28,10 @@ const format = "1";
  * another format.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  if (!options.enabled) return openFormatted(new MemoryLevel<string, string>());
+  if (!options.enabled) {
+    const { MemoryLevel } = await import("memory-level");
+    return openFormatted(new MemoryLevel<string, string>());
+  }
   const folder = join(options.dir, "state");
   try {
     await createFolder(options.dir, folder);

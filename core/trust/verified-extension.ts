@@ -137,3 +137,7 @@ export function acceptUnverified(
   const trust = bundleDigest === null ? "unsigned" : "untrusted";
   return VerifiedExtension.admitUnverified(folder, { trust, bundleDigest, check: refused?.check ?? null });
 }
+
+export function isRefused<T extends object>(result: T | TrustRefusal): result is TrustRefusal {
+  return !(result instanceof VerifiedExtension) && "check" in result;
+}

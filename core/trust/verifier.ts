@@ -10,7 +10,7 @@ import { type CheckedSignature, isSignedBySigner, judgeTrust, type SeenSequence 
 import { type TrustRefusal, TrustRefusalError } from "./refusal.ts";
 import { readSignatureFile, type SignatureBundle } from "./signature-file.ts";
 import { compareSubjects, readStatement, type Statement, statementType } from "./statement.ts";
-import { type BuildStatement, VerifiedExtension } from "./verified-extension.ts";
+import { type BuildStatement, isRefused, VerifiedExtension } from "./verified-extension.ts";
 
 /** The contents of a signature file; not verified, since anybody can sign. */
 interface SignedFolder {
@@ -69,10 +69,6 @@ export async function verifyExtension(
       claim: { kind, name, version, sequence },
     });
   });
-}
-
-export function isRefused<T extends object>(result: T | TrustRefusal): result is TrustRefusal {
-  return !(result instanceof VerifiedExtension) && "check" in result;
 }
 
 function refusedOr<T>(read: () => T): T | TrustRefusal {

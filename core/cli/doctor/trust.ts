@@ -10,7 +10,8 @@ import { readExtensionFolder } from "../../trust/folder.ts";
 import { describeRefusal } from "../../trust/refusal.ts";
 import { readSigner } from "../../trust/signing.ts";
 import type { ExtensionKind } from "../../trust/verified-extension.ts";
-import { isRefused, readSigned } from "../../trust/verifier.ts";
+import { isRefused } from "../../trust/verified-extension.ts";
+import { readSigned } from "../../trust/verifier.ts";
 import { type DoctorCheck, type DoctorFinding, fail, ok, quantity, warn } from "./finding.ts";
 
 const soonMs = 30 * 86_400_000;

@@ -213,7 +213,12 @@ function parseClientMessage(bytes: Uint8Array): ClientMessage {
   return { type: known, id, channels: readChannels(payload.channels) };
 }
 
-const isDescribed = new Ajv({ strict: true, verbose: true, logger: false }).compile<DescribedAction>(describedAction);
+const isDescribed = new Ajv({
+  strict: true,
+  verbose: true,
+  logger: false,
+  validateSchema: false,
+}).compile<DescribedAction>(describedAction);
 
 /** Throws INVALID_PARAMS that names the place and what was expected there. */
 function readDescribedAction(value: Json): DescribedAction {

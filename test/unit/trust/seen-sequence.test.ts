@@ -6,8 +6,8 @@ import { listTenants } from "../../../core/evidence/record/key-space.ts";
 import { openStore, type Store } from "../../../core/store/open.ts";
 import { readExtensionFolder } from "../../../core/trust/folder.ts";
 import { SeenSequences } from "../../../core/trust/seen-sequence.ts";
-import { acceptUnverified, type VerifiedExtension } from "../../../core/trust/verified-extension.ts";
-import { isRefused, verifyExtension } from "../../../core/trust/verifier.ts";
+import { acceptUnverified, isRefused, type VerifiedExtension } from "../../../core/trust/verified-extension.ts";
+import { verifyExtension } from "../../../core/trust/verifier.ts";
 import { rejection } from "../../support/ledger-world.ts";
 import { makeSigner, TrustWorld } from "../../support/trust-world.ts";
 

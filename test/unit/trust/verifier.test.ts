@@ -4,8 +4,8 @@ import { canonicalJson } from "../../../core/action/canonical-json.ts";
 import type { JsonObject } from "../../../core/action/json.ts";
 import type { TrustedSigner, TrustPolicy } from "../../../core/config/trust-policy.ts";
 import { readExtensionFolder } from "../../../core/trust/folder.ts";
-import { acceptUnverified, VerifiedExtension } from "../../../core/trust/verified-extension.ts";
-import { isRefused, verifyExtension } from "../../../core/trust/verifier.ts";
+import { acceptUnverified, isRefused, VerifiedExtension } from "../../../core/trust/verified-extension.ts";
+import { verifyExtension } from "../../../core/trust/verifier.ts";
 import { issuer, SigstoreWorld, signedAt, subject } from "../../support/sigstore/world.ts";
 import { makeSigner, type Signer, TrustWorld } from "../../support/trust-world.ts";
 
