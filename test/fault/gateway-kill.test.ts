@@ -14,7 +14,8 @@ import { readCalls, siteConfig, siteFiles, siteKey } from "../support/site.ts";
 /** How often something is killed or damaged. */
 const rounds = roundsOf(10, 200);
 const agents = 24;
-const maxRoundMs = 400;
+/** A kill comes after at most so many answers, wherever the rest of the calls then are. */
+const maxAnswers = 6 * agents;
 
 /** The tools an agent calls in turn, and what the chain has to say of each once it was answered. */
 const turns = [
@@ -95,7 +96,8 @@ async function loadAndKill(gateway: RunningGateway, prefix: string): Promise<rea
   const killed = new AbortController();
   await warm(gateway.url);
   const working = Promise.all(errands.map((errand) => work(gateway.url, errand, killed.signal)));
-  await sleep(Math.random() * maxRoundMs);
+  const enough = Math.random() * maxAnswers;
+  while (errands.reduce((sum, { answered }) => sum + answered, 0) < enough) await sleep(1);
   killed.abort();
   await gateway.kill9();
   await working;
