@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
+import { hostGateway, stoppedGateway } from "./gateway-host.ts";
 import { awaitReady } from "./ready-line.ts";
 
 export interface GatewayOptions {
@@ -21,6 +22,8 @@ export interface GatewayOptions {
   readonly launcher?: readonly string[];
   /** The gateway of another build, as a path to its `core/cli/main.js`. */
   readonly program?: string;
+  /** True for a process that has served no other gateway: where its memory, its handles or its end are measured. */
+  readonly ownProcess?: boolean;
   /** How long the gateway may take to say it is ready; 20 s unless told. */
   readonly deadlineMs?: number;
 }
@@ -63,15 +66,12 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 }
 
 async function launch(folder: string, owned: boolean, options: GatewayOptions): Promise<RunningGateway> {
-  const command = [process.execPath, options.program ?? ownProgram, "serve", "--config", join(folder, "gateway.yaml")];
-  const [first = "", ...rest] = [...(options.launcher ?? []), ...command];
-  const child = spawn(first, rest, {
-    cwd: folder,
-    env: { ...process.env, ...options.env },
-    stdio: ["ignore", "pipe", "pipe"],
-    detached: true,
-  });
-  const ready = await awaitReady(child, { event: "ready" }, options.deadlineMs ?? 60_000);
+  const args = ["serve", "--config", join(folder, "gateway.yaml")];
+  const env = { ...process.env, ...options.env };
+  const isOwn = needsOwnProcess(options);
+  const child = isOwn ? spawnGateway(args, folder, env, options) : hostGateway(args, folder, env);
+  const stopped = isOwn ? undefined : stoppedGateway(child);
+  const ready = await awaitReady(child, { event: "ready" }, options.deadlineMs ?? 60_000, stopped);
   const url = (field: string): string => `http://127.0.0.1:${ready.port(field)}`;
   return {
     url: url("gateway_port"),
@@ -90,6 +90,22 @@ async function launch(folder: string, owned: boolean, options: GatewayOptions): 
       await ready.stop("SIGKILL", stopMs);
     },
   };
+}
+
+/** What Node or the linker reads from its environment, it reads once. */
+function needsOwnProcess({ ownProcess, launcher, program, env = {} }: GatewayOptions): boolean {
+  if (ownProcess === true || launcher !== undefined || program !== undefined) return true;
+  return "NODE_OPTIONS" in env || "LD_PRELOAD" in env;
+}
+
+function spawnGateway(
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+  { launcher = [], program = ownProgram }: GatewayOptions,
+): ChildProcess {
+  const [first = "", ...rest] = [...launcher, process.execPath, program, ...args];
+  return spawn(first, rest, { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
 }
 
 async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {

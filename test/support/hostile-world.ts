@@ -60,7 +60,7 @@ export async function openHostileWorld(): Promise<HostileWorld> {
   const key = `test-${randomBytes(32).toString("base64url")}`;
   const paths = await Promise.all(hostileCalls.map((_, index) => writePlugin(folders, index)));
   const gateway = await startGateway({
-    deadlineMs: 60_000,
+    ownProcess: true,
     files: allowEverything("packs/open"),
     config: `
 listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }

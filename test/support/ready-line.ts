@@ -1,5 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** A child process that has said it is ready. */
 export interface ReadyProcess {
@@ -21,33 +22,61 @@ const tailLength = 4000;
 /**
  * Waits for the JSON line on stdout that has all the members of `expected`.
  * The child must be spawned `detached` with piped stdout and stderr. Throws with the end of its stderr, and no
- * process left, when it exits first or `deadlineMs` passes.
+ * process left, when it exits first or `deadlineMs` passes. `stopped`: where what runs in the process may stop, with an exit
+ * code, and leave the process to another.
  */
-export async function awaitReady(child: ChildProcess, expected: Fields, deadlineMs: number): Promise<ReadyProcess> {
+export async function awaitReady(
+  child: ChildProcess,
+  expected: Fields,
+  deadlineMs: number,
+  stopped?: Promise<number>,
+): Promise<ReadyProcess> {
   const stdout = collect(child, "stdout");
   const stderr = collect(child, "stderr");
   const exited = exitOf(child);
-  killWithParent(child);
-  const line = await firstReadyLine(child, stdout, expected, exited, deadlineMs).catch(async (error: Error) => {
+  if (stopped === undefined) killWithParent(child);
+  let hasStopped = false;
+  const line = await firstReadyLine(child, stdout.text, expected, exited, deadlineMs).catch(async (error: Error) => {
     if (child.pid !== undefined) await closed(child);
-    throw new Error(`${error.message}; stderr ends:\n${stderr().slice(-tailLength)}`);
+    throw new Error(`${error.message}; stderr ends:\n${stderr.text().slice(-tailLength)}`);
   });
   return {
     port: (name) => portOf(line, name),
-    stdout,
-    stderr,
-    stop: (signal, stopMs) => stop(child, signal, exited, stopMs, stderr),
+    stdout: stdout.text,
+    stderr: stderr.text,
+    stop: async (signal, stopMs) => {
+      if (hasStopped) return 0;
+      const ended = stopped === undefined ? exited : Promise.race([exited, stopped]);
+      const code = await stop(child, signal, ended, stopMs, stderr.text);
+      if (child.exitCode !== null || child.signalCode !== null) await closed(child);
+      else await Promise.all([stdout.finish(), stderr.finish()]);
+      hasStopped = stopped !== undefined;
+      return code;
+    },
   };
 }
 
-function collect(child: ChildProcess, name: "stdout" | "stderr"): () => string {
+interface Output {
+  text(): string;
+  /** Resolves once nothing more comes that was written already; what comes then is not of this output. */
+  finish(): Promise<void>;
+}
+
+function collect(child: ChildProcess, name: "stdout" | "stderr"): Output {
   const stream = child[name];
   if (stream === null) throw new TypeError(`awaitReady: expected a piped ${name}`);
   let text = "";
-  stream.setEncoding("utf8").on("data", (chunk: string) => {
+  const add = (chunk: string): void => {
     text += chunk;
-  });
-  return () => text;
+  };
+  stream.setEncoding("utf8").on("data", add);
+  return {
+    text: () => text,
+    finish: async () => {
+      for (let length = -1; length < text.length; await sleep(5)) length = text.length;
+      stream.off("data", add);
+    },
+  };
 }
 
 async function exitOf(child: ChildProcess): Promise<number> {
@@ -120,7 +149,6 @@ async function stop(
     killGroup(child, "SIGKILL");
   }, deadlineMs);
   const code = await exited.finally(() => clearTimeout(timer));
-  await closed(child);
   if (late)
     throw new Error(
       `expected an exit within ${deadlineMs} ms of ${signal}; stderr ends:\n${stderr().slice(-tailLength)}`,

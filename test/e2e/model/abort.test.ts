@@ -159,7 +159,7 @@ describe("a gateway told to stop while a model streams", () => {
   });
 
   it("cuts it after `limits.drain_ms`, and frees the provider", async () => {
-    world = await openModelWorld({ more: "limits: { drain_ms: 300 }" });
+    world = await openModelWorld({ more: "limits: { drain_ms: 300 }", ownProcess: true });
     world.provider.next(slow);
     const response = await openModel(world, { stream: true });
     await sleep(100);

@@ -26,6 +26,7 @@ export interface ModelWorldOptions {
   /** The `usage` key; without it, limits that no test reaches. */
   readonly usage?: string;
   readonly files?: Readonly<Record<string, string>>;
+  readonly ownProcess?: boolean;
   /** Where `packs/open` lies already, signed perhaps: nothing is written there but the configuration. */
   readonly folder?: string;
 }
@@ -59,6 +60,7 @@ export async function openModelWorld(options: ModelWorldOptions = {}): Promise<M
         ? { files: { ...allowEverything("packs/open"), ...ruleFiles(options.rules), ...options.files } }
         : { folder: options.folder }),
       env: { PROVIDER_KEY: providerKey },
+      ownProcess: options.ownProcess ?? false,
     });
     const reader = new EvidenceReader(gateway.adminUrl, keys.operator);
     return {

@@ -31,7 +31,7 @@ describe("a connection of HTTP+SSE", () => {
       "keys: [",
       `keys: [{ id: other, tenant: acme, role: viewer, key_hash: "sha256:${otherHash}" }, `,
     );
-    gateway = await startGateway({ folder, config: both, files: siteFiles() });
+    gateway = await startGateway({ folder, config: both, files: siteFiles(), ownProcess: true });
   });
 
   afterEach(async () => {

@@ -97,7 +97,8 @@ describe("a gateway told to stop while a call is in flight", () => {
   });
 
   function start(more = ""): Promise<RunningGateway> {
-    return startGateway({ folder, config: siteConfig({ remoteUrl: upstream.url, more }), files: siteFiles() });
+    const config = siteConfig({ remoteUrl: upstream.url, more });
+    return startGateway({ folder, config, files: siteFiles(), ownProcess: true });
   }
 
   async function untilCalled(): Promise<void> {
