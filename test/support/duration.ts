@@ -7,7 +7,8 @@ const floorMs = 1;
 /**
  * Returns how many times as much CPU time `work` costs on a fourfold input: about 4 where it is linear, 16 where it is
  * quadratic; `maxGrowth` lies between. CPU time of this process, the least of some rounds, so that neither other processes
- * nor this one's collector count. Choose `size` so that the larger input costs some milliseconds.
+ * nor this one's collector count. Choose `size` so that `work` collects garbage on the smaller input as
+ * well, where it does on the larger: some tens of milliseconds.
  */
 export async function growthOf<Input>(
   prepare: (size: number) => Input,
@@ -26,7 +27,7 @@ export async function growthOf<Input>(
 }
 
 /** Growth of `growthOf` that no linear work reaches, and all quadratic work exceeds. */
-export const maxGrowth = 9;
+export const maxGrowth = 12;
 
 async function cpuMsOf(work: () => unknown): Promise<number> {
   const before = cpuMs();

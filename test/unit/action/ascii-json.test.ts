@@ -25,7 +25,7 @@ describe("asciiJson(value)", () => {
   });
 
   it("takes linear time", async () => {
-    expect(await growthOf((length) => "\u202e".repeat(length), asciiJson, 250_000)).to.be.below(maxGrowth);
+    expect(await growthOf((length) => "\u202e".repeat(length), asciiJson, 1_000_000)).to.be.below(maxGrowth);
   });
 });
 
@@ -42,6 +42,6 @@ describe("lineJson(value)", () => {
   });
 
   it("takes linear time", async () => {
-    expect(await growthOf((length) => "\u2028".repeat(length), lineJson, 250_000)).to.be.below(maxGrowth);
+    expect(await growthOf((length) => "\u2028".repeat(length), lineJson, 1_000_000)).to.be.below(maxGrowth);
   });
 });
