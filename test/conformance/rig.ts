@@ -17,7 +17,7 @@ const fixture = fileURLToPath(new URL("../fixture/conformance-server.js", import
 /** Starts both; throws, and leaves neither behind, when one does not start. */
 export async function startRig(): Promise<Rig> {
   const child = spawn(process.execPath, [fixture], { stdio: ["ignore", "pipe", "pipe"], detached: true });
-  const server = await awaitReady(child, { ready: true }, 20_000);
+  const server = await awaitReady(child, { ready: true }, 60_000);
   const directUrl = `http://127.0.0.1:${server.port("port")}/mcp`;
   let gateway: RunningGateway;
   try {

@@ -39,7 +39,7 @@ describe("the Containerfile", function () {
       stdio: ["ignore", "pipe", "pipe"],
       detached: true,
     });
-    const ready = await awaitReady(child, { event: "ready" }, 20_000);
+    const ready = await awaitReady(child, { event: "ready" }, 60_000);
     const response = await fetch(`http://127.0.0.1:${ready.port("gateway_port")}/health`);
     expect(((await response.json()) as { status: string }).status).to.equal("ok");
     expect(await ready.stop("SIGTERM", 15_000)).to.equal(0);

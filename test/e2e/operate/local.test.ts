@@ -158,7 +158,7 @@ async function startLocal(data: string, attempts = 5): Promise<ReadyProcess> {
     detached: true,
   });
   try {
-    return await awaitReady(child, { event: "ready" }, 15_000);
+    return await awaitReady(child, { event: "ready" }, 60_000);
   } catch (error) {
     if (attempts === 1 || !(error as Error).message.includes("another process listens there")) throw error;
     return startLocal(data, attempts - 1);

@@ -83,7 +83,7 @@ describe("an outbox", () => {
     };
     receiver.respond = slow(3);
     const child = spawn(process.execPath, [sender, world.dir, receiver.url, "300"], { detached: true });
-    const ready = await awaitReady(child, { event: "ready" }, 20_000);
+    const ready = await awaitReady(child, { event: "ready" }, 60_000);
     await receiver.arrived(20);
     await ready.stop("SIGKILL", 5_000);
     expect(receiver.deliveries.length).to.be.below(300);

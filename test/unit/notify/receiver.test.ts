@@ -46,7 +46,7 @@ describe("a receiver behind TLS", () => {
       env,
       detached: true,
     });
-    const ready = await awaitReady(child, { event: "ready" }, 20_000);
+    const ready = await awaitReady(child, { event: "ready" }, 60_000);
     await until(() => receiver.deliveries.length === 3, "3 deliveries");
     await ready.stop("SIGKILL", 5_000);
     expect(receiver.deliveries.map(({ notice }) => notice.data.number)).to.deep.equal([0, 1, 2]);

@@ -27,7 +27,7 @@ describe("awaitReady(child, expected, deadlineMs)", () => {
   it("finds the line among others, even when it comes in pieces", async () => {
     const child = run(`process.stdout.write('{"event":"rea'); setTimeout(() => console.log('dy","port":7}'), 50);
       setInterval(() => {}, 1000);`);
-    const found = await awaitReady(child, { event: "ready" }, 5_000);
+    const found = await awaitReady(child, { event: "ready" }, 60_000);
     expect(found.port("port")).to.equal(7);
     expect(await found.stop("SIGKILL", 5_000)).to.equal(128);
   });
@@ -40,7 +40,7 @@ describe("awaitReady(child, expected, deadlineMs)", () => {
 
   it("gives the end of stderr when the process exits first", async () => {
     const child = run(`console.error("port 1 is taken"); process.exit(3);`);
-    const message = await failureOf(awaitReady(child, { event: "ready" }, 5_000));
+    const message = await failureOf(awaitReady(child, { event: "ready" }, 60_000));
     expect(message).to.equal("expected a ready line, got exit code 3; stderr ends:\nport 1 is taken\n");
   });
 
@@ -48,27 +48,27 @@ describe("awaitReady(child, expected, deadlineMs)", () => {
     // the grandchild holds the pipe open: this settles only once it is gone
     const child = run(`require("node:child_process").spawn("sleep", ["60"], { stdio: "inherit" });
       console.error("thinking"); setInterval(() => {}, 1000);`);
-    const message = await failureOf(awaitReady(child, { event: "ready" }, 500));
-    expect(message).to.equal("expected a ready line within 500 ms, got none; stderr ends:\nthinking\n");
+    const message = await failureOf(awaitReady(child, { event: "ready" }, 3_000));
+    expect(message).to.equal("expected a ready line within 3000 ms, got none; stderr ends:\nthinking\n");
     expect(isRunning(child.pid)).to.equal(false);
   });
 
   it("throws what kept the process from starting", async () => {
     const child = spawn("/no/such/program", [], { stdio: ["ignore", "pipe", "pipe"], detached: true });
-    expect(await failureOf(awaitReady(child, { event: "ready" }, 5_000))).to.contain("spawn /no/such/program ENOENT");
+    expect(await failureOf(awaitReady(child, { event: "ready" }, 60_000))).to.contain("spawn /no/such/program ENOENT");
   });
 });
 
 describe("stop(signal, deadlineMs)", () => {
   it("gives the exit code of a process that ends by itself", async () => {
     const child = run(`process.on("SIGTERM", () => process.exit(5)); ${ready} setInterval(() => {}, 1000);`);
-    const found = await awaitReady(child, { event: "ready" }, 5_000);
+    const found = await awaitReady(child, { event: "ready" }, 60_000);
     expect(await found.stop("SIGTERM", 5_000)).to.equal(5);
   });
 
   it("kills and throws when the process will not end", async () => {
     const child = run(`process.on("SIGTERM", () => console.error("no")); ${ready} setInterval(() => {}, 1000);`);
-    const found = await awaitReady(child, { event: "ready" }, 5_000);
+    const found = await awaitReady(child, { event: "ready" }, 60_000);
     expect(await failureOf(found.stop("SIGTERM", 200))).to.match(/^expected an exit within 200 ms of SIGTERM/);
     expect(isRunning(child.pid)).to.equal(false);
   });
@@ -76,7 +76,7 @@ describe("stop(signal, deadlineMs)", () => {
   it("ends what the process left running, and says nothing of it", async () => {
     const child = run(`require("node:child_process").spawn("sleep", ["60"], { stdio: "inherit" });
       process.on("SIGTERM", () => process.exit(0)); ${ready} setInterval(() => {}, 1000);`);
-    const found = await awaitReady(child, { event: "ready" }, 5_000);
+    const found = await awaitReady(child, { event: "ready" }, 60_000);
     expect(await found.stop("SIGTERM", 2_000)).to.equal(0);
     expect(found.stdout()).to.contain('{"event":"ready","port":4711}\n');
   });

@@ -54,14 +54,14 @@ describe("request(request, exchange)", () => {
   });
 
   it("ends at the longest time allowed, progress or not, and tells the upstream", async () => {
-    const { group } = openGroup(hostile("", { timeoutMs: 1_000, maxTimeoutMs: 2_000 }));
+    const { group } = openGroup(hostile("", { timeoutMs: 5_000, maxTimeoutMs: 6_000 }));
     const connection = await group.connection("up");
     const endless = connection.request(
       { method: "tools/call", params: { name: "work_forever" } },
       { meta: { progressToken: 1 } },
     );
     expect(await fault(endless)).to.equal(
-      "UPSTREAM_TIMEOUT upstream did not answer in time: expected an answer to `tools/call` within 2000 ms",
+      "UPSTREAM_TIMEOUT upstream did not answer in time: expected an answer to `tools/call` within 6000 ms",
     );
     expect(JSON.parse(textOf(await call(group, "received")))).to.include('{"requestId":2,"reason":"timeout"}');
   });

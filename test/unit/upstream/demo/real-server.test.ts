@@ -44,7 +44,7 @@ const everything = (mode = "stdio"): StdioConfig => program(join(packages, "serv
 async function startConformanceServer(): Promise<string> {
   const script = fileURLToPath(new URL("../../../fixture/conformance-server.js", import.meta.url));
   const child = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "pipe"], detached: true });
-  const ready = await awaitReady(child, { ready: true }, 10_000);
+  const ready = await awaitReady(child, { ready: true }, 60_000);
   onCleanup(async () => void (await ready.stop("SIGTERM", 5_000)));
   return `http://127.0.0.1:${ready.port("port")}/mcp`;
 }
