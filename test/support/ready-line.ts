@@ -99,15 +99,20 @@ async function firstReadyLine(
   deadlineMs: number,
 ): Promise<Fields> {
   let timer: NodeJS.Timeout | undefined;
+  let look = (): void => undefined;
   const found = new Promise<Fields>((resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`expected a ready line within ${deadlineMs} ms, got none`)), deadlineMs);
-    child.stdout?.on("data", () => {
+    look = () => {
       const line = readyLine(stdout(), expected);
       if (line !== undefined) resolve(line);
-    });
+    };
+    child.stdout?.on("data", look);
     exited.then((code) => reject(new Error(`expected a ready line, got exit code ${code}`)), reject);
   });
-  return found.finally(() => clearTimeout(timer));
+  return found.finally(() => {
+    clearTimeout(timer);
+    child.stdout?.off("data", look);
+  });
 }
 
 function readyLine(text: string, expected: Fields): Fields | undefined {
