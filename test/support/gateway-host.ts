@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { killWithParent } from "./ready-line.ts";
 
 const program = fileURLToPath(new URL("../fixture/gateway-host.js", import.meta.url));
 /** Gateways that one process serves before another takes its place. */
@@ -10,8 +11,9 @@ const idle: ChildProcess[] = [];
 const runs = new WeakMap<ChildProcess, number>();
 
 /**
- * Starts `gateway <args>` in `cwd` with exactly this environment, in a process that has loaded the program for an earlier gateway, or in a new one. The
- * process is as one of its own: it gets signals and ends where the gateway fails; only a gateway that stops leaves it behind.
+ * Starts `gateway <args>` in `cwd` with exactly this environment, in a process that has loaded the program for an earlier
+ * gateway, or in a new one. The process is as one of its own: it gets signals and ends where the gateway fails; only a gateway
+ * that stops leaves it behind.
  */
 export function hostGateway(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): ChildProcess {
   const child = idle.pop() ?? startHost();
@@ -37,16 +39,8 @@ export function stoppedGateway(child: ChildProcess): Promise<number> {
 function startHost(): ChildProcess {
   const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "pipe", "ipc"], detached: true });
   child.setMaxListeners(0);
-  const kill = (): void => {
-    try {
-      process.kill(-(child.pid as number), "SIGKILL");
-    } catch {
-      // It is gone already.
-    }
-  };
-  process.once("exit", kill);
+  killWithParent(child);
   child.once("exit", () => {
-    process.off("exit", kill);
     const at = idle.indexOf(child);
     if (at !== -1) idle.splice(at, 1);
   });

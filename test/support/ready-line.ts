@@ -35,7 +35,10 @@ export async function awaitReady(
   const stderr = collect(child, "stderr");
   const exited = exitOf(child);
   if (stopped === undefined) killWithParent(child);
-  let hasStopped = false;
+  let stoppedCode: number | undefined;
+  void stopped?.then((code) => {
+    stoppedCode = code;
+  });
   const line = await firstReadyLine(child, stdout.text, expected, exited, deadlineMs).catch(async (error: Error) => {
     if (child.pid !== undefined) await closed(child);
     throw new Error(`${error.message}; stderr ends:\n${stderr.text().slice(-tailLength)}`);
@@ -45,12 +48,12 @@ export async function awaitReady(
     stdout: stdout.text,
     stderr: stderr.text,
     stop: async (signal, stopMs) => {
-      if (hasStopped) return 0;
+      // The process may serve another by now.
+      if (stoppedCode !== undefined) return stoppedCode;
       const ended = stopped === undefined ? exited : Promise.race([exited, stopped]);
       const code = await stop(child, signal, ended, stopMs, stderr.text);
       if (child.exitCode !== null || child.signalCode !== null) await closed(child);
       else await Promise.all([stdout.finish(), stderr.finish()]);
-      hasStopped = stopped !== undefined;
       return code;
     },
   };
@@ -172,7 +175,7 @@ function killGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 }
 
 /** A detached child would survive a test run that is cut short. */
-function killWithParent(child: ChildProcess): void {
+export function killWithParent(child: ChildProcess): void {
   const kill = (): void => killGroup(child, "SIGKILL");
   process.once("exit", kill);
   child.once("close", () => process.off("exit", kill));
