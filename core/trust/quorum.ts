@@ -168,8 +168,13 @@ function refuseRevoked({ digests }: CheckedExtension, { revoked }: TrustPolicy):
   if (found !== undefined) throw new TrustRefusalError("digest_revoked", `\`${found}\``);
 }
 
+/** How far the clock of who signs may be ahead of the one of who verifies, in milliseconds. */
+const clockTolerance = 60_000;
+
 function refuseUntimely({ issuedAt, expiresAt }: Statement, now: string): void {
-  if (issuedAt > now) throw new TrustRefusalError("not_yet_issued", `issued at ${issuedAt}`);
+  if (Date.parse(issuedAt) - Date.parse(now) > clockTolerance) {
+    throw new TrustRefusalError("not_yet_issued", `issued at ${issuedAt}`);
+  }
   if (expiresAt !== null && expiresAt <= now) throw new TrustRefusalError("expired", `at ${expiresAt}`);
 }
 

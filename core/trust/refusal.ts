@@ -15,7 +15,7 @@ const trustChecks = {
   file_missing: "expected every signed file to be there",
   file_altered: "expected every file as it was signed",
   digest_revoked: "expected a content that is not revoked",
-  not_yet_issued: "expected a statement issued in the past",
+  not_yet_issued: "expected a statement issued in the past, or at most a minute ahead of this clock",
   expired: "expected a statement that has not expired",
   signature_invalid: "expected signatures of trusted keys to be valid",
   certificate_usage: "expected a certificate for signing code, no authority's, without a limit that is not understood",

@@ -48,14 +48,14 @@ describe("gateway pack sign --bundle", () => {
     const first = await pack("sign", "--bundle", "bundle.json", "--json");
     expect(JSON.parse(first.stdout)).to.include({ ...added, signatures: 1 });
     expect(await pack("sign", "--key", "ada.pem")).to.include({ code: 0 });
-    expect((await pack("verify", "--trust", "trust.yaml")).code).to.equal(0);
+    expect(await pack("verify", "--trust", "trust.yaml")).to.include({ code: 0 });
 
     await rm(world.path("packs/open/pack.sigstore.json"));
     expect(await pack("sign", "--key", "ada.pem")).to.include({ code: 0 });
     await signElsewhere((await pack("sign", "--statement")).stdout);
     const second = await pack("sign", "--bundle", "bundle.json");
     expect(second.stdout).to.include(`signed by ${subject} of ${issuer}, 2 in all`);
-    expect((await pack("verify", "--trust", "trust.yaml")).code).to.equal(0);
+    expect(await pack("verify", "--trust", "trust.yaml")).to.include({ code: 0 });
   });
 
   it("adds what the client of Sigstore signed, with a certificate, a time stamp and a log's entry over the wire", async () => {
