@@ -168,7 +168,7 @@ function refuseRevoked({ digests }: CheckedExtension, { revoked }: TrustPolicy):
   if (found !== undefined) throw new TrustRefusalError("digest_revoked", `\`${found}\``);
 }
 
-/** How far the clock of who signs may be ahead of the one of who verifies, in milliseconds. */
+/** Milliseconds that the clock of who signs may be ahead of the one of who verifies. */
 const clockTolerance = 60_000;
 
 function refuseUntimely({ issuedAt, expiresAt }: Statement, now: string): void {
