@@ -1,14 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The least MCP server that can be called: one read-only tool, answered from memory. Its own cost is the floor. */
+/** The least MCP server that can be called: three tools, answered alike from memory. Its own cost is the floor. */
+const inputSchema = { type: "object", properties: { id: { type: "string" } } };
 const tools = [
-  {
-    name: "lookup",
-    description: "Looks a customer up",
-    inputSchema: { type: "object", properties: { id: { type: "string" } } },
-    annotations: { readOnlyHint: true },
-  },
+  { name: "lookup", description: "Looks a customer up", inputSchema, annotations: { readOnlyHint: true } },
+  { name: "change", description: "Changes a customer", inputSchema },
+  { name: "wipe", description: "Deletes a customer", inputSchema },
 ];
 const content = [{ type: "text", text: "customer 4711: Ada Lovelace, London, since 1843 ".repeat(8) }];
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, open, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { evidenceRules } from "../../core/compose/evidence-rules.ts";
@@ -8,6 +8,8 @@ import { WrappingKeyFolder } from "../../core/evidence/key/wrapping-key.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
+import { measureTwoSyncs } from "./disk.ts";
+import { quantile } from "./quantile.ts";
 
 /** Prints how many records a second the ledger makes durable, beside how often the disk syncs 4 KiB at that moment. */
 const durationMs = Number(process.env.BENCH_MS ?? 3_000);
@@ -15,23 +17,9 @@ const writers = [1, 16, 64, 256];
 
 const dir = await mkdtemp(join(process.env.BENCH_DIR ?? tmpdir(), "evidence-bench-"));
 try {
-  for (const count of writers) await measureAppend(count, await measureSync(join(dir, "sync")));
+  for (const count of writers) await measureAppend(count, Math.round(2_000 / measureTwoSyncs(dir)));
 } finally {
   await rm(dir, { recursive: true });
-}
-
-async function measureSync(path: string): Promise<number> {
-  const file = await open(path, "w");
-  const page = Buffer.alloc(4096);
-  const seconds = 0.5;
-  const end = performance.now() + seconds * 1_000;
-  let count = 0;
-  for (; performance.now() < end; count++) {
-    await file.write(page, 0, page.length, count * page.length);
-    await file.datasync();
-  }
-  await file.close();
-  return Math.round(count / seconds);
 }
 
 async function measureAppend(count: number, syncRate: number): Promise<void> {
@@ -44,11 +32,10 @@ async function measureAppend(count: number, syncRate: number): Promise<void> {
     const seconds = (performance.now() - start) / 1_000;
     const { user, system } = process.cpuUsage(cpu);
     const rate = Math.round((latencies.length * 2) / seconds);
-    latencies.sort((a, b) => a - b);
     print(
       `${String(count).padStart(3)} writers: ${rate} records/s beside ${syncRate} syncs/s of the disk, ` +
         `${Math.round((user + system) / latencies.length)} µs CPU an action (all threads), ` +
-        `an action's two records p50 ${at(latencies, 0.5)} ms, p99 ${at(latencies, 0.99)} ms`,
+        `an action's two records p50 ${quantile(latencies, 0.5).toFixed(2)} ms, p99 ${quantile(latencies, 0.99).toFixed(2)} ms`,
     );
   });
 }
@@ -87,10 +74,6 @@ async function withLedger(name: string, run: (ledger: Ledger) => Promise<void>):
   await run(ledger);
   await ledger.close();
   await store.close();
-}
-
-function at(sorted: readonly number[], quantile: number): string {
-  return (sorted[Math.floor(sorted.length * quantile)] ?? 0).toFixed(2);
 }
 
 function print(line: string): void {

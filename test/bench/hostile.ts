@@ -1,5 +1,6 @@
 import { hostileCalls } from "../support/hostile-call.ts";
 import { hostileBytes, openHostileWorld, ordinaryBytes } from "../support/hostile-world.ts";
+import { quantile } from "./quantile.ts";
 
 // How long ordinary calls of a gateway take alone, beside other ordinary calls as large as the hostile ones, and beside
 // calls at which plugins fail in every way of the hostile suite. The three take turns, so that what else the machine does
@@ -49,8 +50,7 @@ process.stdout.write(
 );
 process.stdout.write("| beside | calls beside it | calls | p50 ms | p90 ms | p99 ms |\n|---|---|---|---|---|---|\n");
 for (const [neighbour, seen] of times) {
-  seen.sort((a, b) => a - b);
-  const at = (share: number): string => (seen[Math.floor(share * (seen.length - 1))] ?? 0).toFixed(2);
+  const at = (share: number): string => quantile(seen, share).toFixed(2);
   const cells = [neighbour, beside.get(neighbour) ?? 0, seen.length, at(0.5), at(0.9), at(0.99)];
   process.stdout.write(`| ${cells.join(" | ")} |\n`);
 }

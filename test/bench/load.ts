@@ -1,6 +1,8 @@
 import { Client } from "undici";
+import { quantile } from "./quantile.ts";
 
 export interface LoadResult {
+  readonly calls: number;
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -14,8 +16,12 @@ export interface LoadOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** The body of the n-th request. */
   readonly body: (n: number) => string;
+  /** The session label of the n-th request, where it has one. */
+  readonly label?: (n: number) => string;
   readonly connections: number;
-  readonly seconds: number;
+  /** How long it lasts: until the first of both that is given. */
+  readonly seconds?: number;
+  readonly calls?: number;
   readonly firstToken?: string;
 }
 
@@ -27,11 +33,11 @@ interface Measured {
 
 /** Keeps `connections` sockets busy with one request each at a time, and measures every answer. */
 export async function measureLoad(options: LoadOptions): Promise<LoadResult> {
-  await run(options, Math.min(1, options.seconds)); // warm
   const start = performance.now();
-  const { latencies, firstTokens, errors } = await run(options, options.seconds);
+  const { latencies, firstTokens, errors } = await run(options);
   const elapsed = (performance.now() - start) / 1000;
   return {
+    calls: latencies.length,
     requestsPerSecond: latencies.length / elapsed,
     p50Ms: quantile(latencies, 0.5),
     p99Ms: quantile(latencies, 0.99),
@@ -40,23 +46,20 @@ export async function measureLoad(options: LoadOptions): Promise<LoadResult> {
   };
 }
 
-/** The value below which such a share of them lies; 0 where there are none. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = Float64Array.from(values).sort();
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
-}
-
-async function run(options: LoadOptions, seconds: number): Promise<Measured> {
+async function run(options: LoadOptions): Promise<Measured> {
+  const { label, calls = Number.POSITIVE_INFINITY, seconds = Number.POSITIVE_INFINITY } = options;
   const { origin, pathname } = new URL(options.url);
   const until = performance.now() + seconds * 1000;
   const measured: Measured = { latencies: [], firstTokens: [], errors: 0 };
   let count = 0;
-  const headers = { "content-type": "application/json", ...options.headers };
+  const common = { "content-type": "application/json", ...options.headers };
   const drive = async (): Promise<void> => {
     const client = new Client(origin, { pipelining: 1 });
-    while (performance.now() < until) {
+    while (count < calls && performance.now() < until) {
+      const n = ++count;
+      const headers = label === undefined ? common : { ...common, "x-gateway-session-id": label(n) };
       const start = performance.now();
-      const response = await client.request({ method: "POST", path: pathname, headers, body: options.body(++count) });
+      const response = await client.request({ method: "POST", path: pathname, headers, body: options.body(n) });
       let text = "";
       let isFirst = options.firstToken !== undefined;
       for await (const chunk of response.body.setEncoding("utf8")) {

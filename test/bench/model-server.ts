@@ -5,11 +5,11 @@ import type { ModelApi } from "../../core/action/model-api.ts";
 import { answerEvents, answerOf, type ModelReply } from "../fixture/model-reply.ts";
 
 /**
- * The least model provider that can be asked: both APIs, one answer of 50 tokens, written from memory. Below `/paced`
- * its tokens come 10 ms apart. Its own cost is the floor.
+ * The least model provider that can be asked: both APIs, one answer of 200 tokens, written from memory, each token a chunk.
+ * Below `/paced` its tokens come 10 ms apart. Its own cost is the floor.
  */
 const paceMs = 10;
-const reply: ModelReply = { text: Array.from({ length: 50 }, (_, n) => `token${n}`).join(" ") };
+const reply: ModelReply = { text: Array.from({ length: 200 }, (_, n) => `token${n}`).join(" ") };
 const answers = { chat: answer("chat"), messages: answer("messages") } as const;
 
 interface Prepared {

@@ -1,65 +1,65 @@
-import { createHash } from "node:crypto";
-import { join } from "node:path";
-import { repositoryRoot } from "../check/source-tree.ts";
-import { startGateway } from "../support/gateway.ts";
-import { type LoadResult, measureLoad } from "./load.ts";
+import { type Cell, costCells, costColumns, measureInTurn, warmUp } from "./cell.ts";
+import { measureTwoSyncs } from "./disk.ts";
 import { Servers } from "./servers.ts";
+import { tableHead, tableRow } from "./table.ts";
+import {
+  bareTarget,
+  baselinePolicy,
+  echoUpstream,
+  governedTarget,
+  lookupCall,
+  startGoverned,
+  watchedPolicy,
+} from "./target.ts";
 
 /**
- * The governed road beside its floor and its anchor, in one run on loopback: the upstream directly, a bare Koa and
- * undici pass-through, and the gateway with the baseline pack and durable evidence. It prints and asserts nothing.
+ * The governed road beside its anchor, in one run on loopback: a bare Koa and undici pass-through, the gateway with the
+ * baseline pack and durable evidence, and the same with the session-watch pack and a plugin. It prints and asserts nothing.
  */
 const seconds = Number(process.env.BENCH_SECONDS ?? 4);
-const key = "bench-key-not-a-secret";
+const rounds = Number(process.env.BENCH_ROUNDS ?? 3);
+const warmCalls = Number(process.env.BENCH_WARM ?? 15_000);
+const call = { path: "/mcp", body: lookupCall };
+
 const servers = new Servers();
-
-const upstream = `${await servers.start("echo-server.js")}/mcp`;
-const bare = `${await servers.start("pass-through.js", upstream)}/mcp`;
-const baseline = join(repositoryRoot, "policy-packs/baseline");
-const gateway = await startGateway({
-  config: `
-listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
-keys: [{ id: bench, tenant: bench, role: operator, key_hash: "sha256:${createHash("sha256").update(key).digest("hex")}" }]
-upstreams: [{ name: bench, transport: http, url: "${upstream}", capabilities: { lookup: read } }]
-policy: { packs: [{ path: ${baseline} }] }
-log: { level: warn }
-`,
-});
-
+const upstream = await servers.start("echo-server.js");
+const plain = await startGoverned(echoUpstream(upstream.origin) + baselinePolicy());
+const watched = await startGoverned(echoUpstream(upstream.origin) + watchedPolicy);
 const targets = [
-  ["upstream directly", upstream, {}],
-  ["bare pass-through", bare, {}],
-  ["governed", `${gateway.url}/mcp`, { "x-api-key": key }],
+  bareTarget(await servers.start("pass-through.js", upstream.origin)),
+  governedTarget("governed", plain),
+  governedTarget("and session-watch, a plugin", watched),
 ] as const;
 
-process.stdout.write(`node ${process.version}, ${seconds} s a cell\n\n`);
+for (const target of targets) await warmUp(target, warmCalls, call);
 process.stdout.write(
-  "| connections | target | requests/s | p50 ms | p99 ms | of bare | errors |\n|---|---|---|---|---|---|---|\n",
+  `node ${process.version}, each target warmed by ${warmCalls} calls, then ${seconds} s a cell, median of ${rounds} rounds in turn\n\n`,
 );
+process.stdout.write(
+  tableHead(["connections", "target", "requests/s", "of bare", "p50 ms", "p99 ms", ...costColumns, "errors"]),
+);
+let floor = "";
 for (const connections of [1, 16, 64]) {
-  let anchor = 0;
-  for (const [name, url, headers] of targets) {
-    const result = await measureLoad({ url, headers, body, connections, seconds });
-    if (name === "bare pass-through") anchor = result.requestsPerSecond;
-    process.stdout.write(row(connections, name, result, anchor));
+  const cells = await measureInTurn(targets, rounds, { ...call, connections, seconds });
+  const [bare, governed] = cells as readonly [Cell, Cell, Cell];
+  for (const [index, cell] of cells.entries()) {
+    const speed = [Math.round(cell.requestsPerSecond), (cell.requestsPerSecond / bare.requestsPerSecond).toFixed(2)];
+    const latency = [cell.p50Ms.toFixed(2), cell.p99Ms.toFixed(2)];
+    const name = targets[index]?.name ?? "";
+    process.stdout.write(tableRow([connections, name, ...speed, ...latency, ...costCells(cell, bare), cell.errors]));
   }
+  if (connections === 1) floor = describeFloor(governed.p50Ms, bare.p50Ms);
 }
-await gateway.stop();
+process.stdout.write(`\n${floor}\n`);
+await Promise.all([plain.stop(), watched.stop()]);
 servers.stop();
 
-function body(n: number): string {
-  const params = { name: "lookup", arguments: { id: `customer-${n}`, fields: ["name", "city"], limit: 10 } };
-  return JSON.stringify({ jsonrpc: "2.0", id: n, method: "tools/call", params });
-}
-
-function row(connections: number, name: string, result: LoadResult, anchor: number): string {
-  const ratio = anchor === 0 ? "" : (result.requestsPerSecond / anchor).toFixed(2);
-  const cells = [
-    connections,
-    name,
-    Math.round(result.requestsPerSecond),
-    result.p50Ms.toFixed(2),
-    result.p99Ms.toFixed(2),
-  ];
-  return `| ${[...cells, ratio, result.errors].join(" | ")} |\n`;
+/** One call waits for two synced writes, whatever the processor does. */
+function describeFloor(governedMs: number, bareMs: number): string {
+  const syncsMs = measureTwoSyncs(plain.folder);
+  const ownMs = governedMs - syncsMs - bareMs;
+  return (
+    `At one connection: two synced writes of 4 KiB in a row take ${syncsMs.toFixed(2)} ms at the median on the disk of the ` +
+    `data folder; a governed call takes ${ownMs.toFixed(2)} ms more than these and a bare call together.`
+  );
 }

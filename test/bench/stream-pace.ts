@@ -1,5 +1,5 @@
 import { Client } from "undici";
-import { quantile } from "./load.ts";
+import { quantile } from "./quantile.ts";
 
 export interface PaceOptions {
   readonly url: string;

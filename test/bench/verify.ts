@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -12,6 +12,7 @@ import { openKeyStores } from "../../core/evidence/key/key-folder.ts";
 import { Ledger } from "../../core/evidence/ledger.ts";
 import { openStore } from "../../core/store/open.ts";
 import { makeEvaluation, newAction } from "../support/ledger-world.ts";
+import { folderBytes } from "./disk.ts";
 
 /** Fills a chain, then prints how fast it verifies, in how much memory, and how many bytes a record takes on disk. */
 const wanted = Number(process.env.BENCH_RECORDS ?? 1_000_000);
@@ -47,7 +48,7 @@ async function fill(): Promise<void> {
   print(
     `append: ${wanted} records by ${writers} writers in ${seconds.toFixed(1)} s, ${Math.round(wanted / seconds)} records/s`,
   );
-  print(`disk: ${Math.round((await sizeOf(dir)) / wanted)} bytes a record, private fields and tree included`);
+  print(`disk: ${Math.round((await folderBytes(dir)) / wanted)} bytes a record, private fields and tree included`);
 }
 
 async function verify(): Promise<void> {
@@ -106,12 +107,6 @@ async function withLedger(run: (ledger: Ledger) => Promise<void>): Promise<void>
   await run(ledger);
   await ledger.close();
   await store.close();
-}
-
-async function sizeOf(folder: string): Promise<number> {
-  const names = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-  const sizes = await Promise.all(names.map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size));
-  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 function print(line: string): void {

@@ -24,7 +24,8 @@ export async function withInspectedGateway<Result>(
 ): Promise<Result> {
   const servers = new Servers();
   try {
-    const upstream = `${await servers.start("../bench/echo-server.js")}/mcp`;
+    const { origin } = await servers.start("../bench/echo-server.js");
+    const upstream = `${origin}/mcp`;
     const gateway = await startGateway({ config: configFor(upstream), env: inspectedEnv });
     const client = new Client(gateway.url, { pipelining: 1 });
     try {
