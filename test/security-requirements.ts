@@ -91,4 +91,8 @@ S72 | 8      | met  | /v1/ws without key, wrong Origin, slow reader, 1 MB frame,
 S73 | 6      | met  | 10 x load → 429/503, zero changed decisions, admitted p99 in budget
 S74 | -      | open | 1 M decisions → flat RSS and flat latency
 S75 | 2      | met  | Install with scripts off, from lockfile, on Node 20 → starts; no dependency asks for a newer engine
+
+## Fairness
+S76 | 16, 22 | part | A body of more JSON nodes than the bound; wide, deep, repeated: refused at parse, under 5 ms; no request holds the event loop for more than 20 ms
+S77 | 16, 22 | part | One key at its worst (wide bodies, sessions, connections, sockets, watchers, review floods, stored bytes) → another tenant's p50 within 3× of quiet, operators and kills within 100 ms, /health within 50 ms; refusals name the limit
 `);

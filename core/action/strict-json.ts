@@ -4,7 +4,7 @@ import type { Json } from "./json.ts";
 
 export interface JsonBounds {
   readonly depth: number;
-  /** Objects, arrays and members together. */
+  /** Members of objects and items of arrays together; an empty object or array counts once more. */
   readonly nodes: number;
   /** UTF-16 code units of one string. */
   readonly stringLength: number;
@@ -77,7 +77,10 @@ function scanText(scan: Scan): void {
 function beginNode(scan: Scan, code: number, at: number): void {
   const { bounds, open } = scan;
   if (++scan.nodes > bounds.nodes) {
-    throw new GatewayError("JSON_BOUND", `expected at most ${bounds.nodes} members, got more at offset ${at}`);
+    throw new GatewayError(
+      "JSON_BOUND",
+      `expected at most ${bounds.nodes} members and items, got more at offset ${at}`,
+    );
   }
   if (code !== 0x2c) open.push(code === 0x7b ? new Set() : null);
   scan.isKeyNext = open.at(-1) instanceof Set;

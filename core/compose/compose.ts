@@ -15,6 +15,8 @@ import { Ledger } from "../evidence/ledger.ts";
 import { WitnessPublisher } from "../evidence/witness/witness-publisher.ts";
 import type { Explainer } from "../explain/explainer.ts";
 import { SessionTable } from "../gateway/mcp/session-table.ts";
+import { FairShare } from "../http/fair-share.ts";
+import { LoopLoad } from "../http/loop-time.ts";
 import { RefusedAttempts } from "../http/refused-attempt.ts";
 import { KeyRing } from "../identity/key-ring.ts";
 import { type KillSwitch, killedError, killParticipant } from "../kill/kill-switch.ts";
@@ -45,7 +47,7 @@ import { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
 import { type Endpoints, openEndpoints } from "./endpoints.ts";
 import { evidenceRules } from "./evidence-rules.ts";
-import { elapsedMs, identity, jsonBounds, newId } from "./identity.ts";
+import { elapsedMs, identity, newId, replyJsonBounds } from "./identity.ts";
 import { openApprovals, openTickets } from "./permits.ts";
 import { openExplainer, openPolicies } from "./policies.ts";
 
@@ -81,6 +83,7 @@ export interface Parts extends Endpoints {
   readonly fleet: UpstreamFleet;
   readonly providers: ProviderFleet;
   readonly meter: UsageMeter;
+  readonly fairShare: FairShare;
   readonly sessions: SessionTable;
   readonly live: LiveFeed;
   readonly collector: Telemetry;
@@ -142,6 +145,14 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers: () => providers.health(),
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
   });
+  const load = new LoopLoad(elapsedMs);
+  const fairShare = new FairShare({
+    ...config.limits,
+    busyPercent: config.limits.cpuBusyPercent,
+    loadPercent: () => load.percent(),
+    elapsedMs,
+    onRefused: (limit) => metrics.shareRefused(limit),
+  });
   const keys = new KeyRing(config.keys);
   const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });
   const participants: readonly Participant[] = [
@@ -175,6 +186,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     providers,
     sessions,
     meter,
+    fairShare,
     live,
     recent,
   });
@@ -196,6 +208,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     fleet,
     providers,
     meter,
+    fairShare,
     sessions,
     live,
     explainer,
@@ -277,7 +290,7 @@ async function closeEvidence({ backups, notifier, witnessPublisher, ledger, stor
 function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
   return new UpstreamFleet({
     configs: config.upstreams,
-    replyBounds: { ...jsonBounds(config), reader: "tolerant" },
+    replyBounds: replyJsonBounds(config),
     replyBytes: config.limits.upstreamReplyBytes,
     clock: Date.now,
     gatewayInfo: identity,
@@ -309,7 +322,7 @@ function openProviders(config: GatewayConfig, log: Log): ProviderFleet {
     providers: config.providers,
     routes: config.modelGateway.routes,
     dropHints: config.modelGateway.dropHints,
-    bounds: { bytes: config.limits.upstreamReplyBytes, json: { ...jsonBounds(config), reader: "tolerant" } },
+    bounds: { bytes: config.limits.upstreamReplyBytes, json: replyJsonBounds(config) },
     clock: Date.now,
     elapsedMs,
     onEvent: ({ kind, ...fields }) => log.info(fields, kind),

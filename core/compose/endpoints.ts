@@ -10,6 +10,7 @@ import type { DropReason } from "../gateway/mcp/notification.ts";
 import type { SessionTable } from "../gateway/mcp/session-table.ts";
 import { SseEndpoint, type SseParts } from "../gateway/mcp/sse.ts";
 import { ModelEndpoint } from "../gateway/model/endpoint.ts";
+import type { FairShare } from "../http/fair-share.ts";
 import { ConcurrencyLimit } from "../http/rate.ts";
 import type { TaskBinding } from "../manifest/task-binding.ts";
 import { limitWarnings } from "../observe/limited-warning.ts";
@@ -26,7 +27,7 @@ import type { Tickets } from "../ticket/tickets.ts";
 import type { UpstreamFleet } from "../upstream/fleet.ts";
 import type { UsageMeter } from "../usage/meter.ts";
 import { Tokenizer } from "../usage/tokenizer.ts";
-import { bodyLimits, identity, newId } from "./identity.ts";
+import { bodyLimits, identity, modelBodyLimits, newId } from "./identity.ts";
 
 /** The parts that the endpoints are made of. */
 interface EndpointSources {
@@ -41,6 +42,7 @@ interface EndpointSources {
   readonly inFlight: InFlight;
   readonly taskBinding: TaskBinding;
   readonly meter: UsageMeter;
+  readonly fairShare: FairShare;
   readonly live: LiveFeed;
   readonly tracer: Tracer;
   readonly recent: RecentActions;
@@ -62,14 +64,14 @@ const droppedText: Readonly<Record<DropReason, string>> = {
   full: "notification_queue_full",
 };
 
-type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "tasks" | "body" | "onFault">;
+type Shared = Pick<SseParts, "road" | "tickets" | "inFlight" | "tasks" | "body" | "fairShare" | "onFault">;
 
 /** The limit of bytes that one streamed answer may hold beside its texts: tool calls wait whole. */
 const maxHeldBytes = 1_048_576;
 
 /** Makes the endpoints of the gateway port, and the one road behind them. */
 export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSources): Endpoints {
-  const { ledger, metrics, chain, inFlight, live, recent, taskBinding: tasks } = open;
+  const { ledger, metrics, chain, inFlight, live, recent, fairShare, taskBinding: tasks } = open;
   const tickets = open.tickets.verifier;
   const road: Road = {
     participants: open.participants,
@@ -84,6 +86,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
     inFlight,
     tasks,
     body: bodyLimits(config),
+    fairShare,
     onFault: (requestId: string, error: GatewayError): void =>
       log.info({ request_id: requestId, code: error.code, detail: error.loggedDetail }, "request_refused"),
   };
@@ -91,6 +94,7 @@ export function openEndpoints(config: GatewayConfig, log: Log, open: EndpointSou
   const { toolPassthrough, maxConcurrent, holdbackBytes } = config.modelGateway;
   const model = new ModelEndpoint({
     ...shared,
+    body: modelBodyLimits(config),
     actions: new ActionFactory("model", Date.now, newId, { untrusted: new UntrustedSources([]), tasks }),
     fleet: open.providers,
     meter: open.meter,

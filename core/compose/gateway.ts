@@ -17,7 +17,7 @@ import type { LoadedExtension } from "../policy/extension-load.ts";
 import { actionOf } from "../road/described-action.ts";
 import { evaluateAction } from "../road/run.ts";
 import { closeParts, openParts, type Parts, policiesOf } from "./compose.ts";
-import { identity, newId } from "./identity.ts";
+import { identity, jsonBounds, newId } from "./identity.ts";
 import { adminRoutes } from "./operation.ts";
 import { loadPolicies, recordChange } from "./policies.ts";
 
@@ -142,6 +142,8 @@ function openLive(parts: Parts): LiveEndpoint {
   return new LiveEndpoint({
     feed: live,
     maxConnections: config.limits.maxWebsockets,
+    bounds: jsonBounds(config),
+    fairShare: parts.fairShare,
     guard: (request) => guard.check(request),
     callerOf: ({ rawHeaders }) => access.identifyIfPresented(rawHeaders),
     authenticate: (key) => keys.authenticate(key),

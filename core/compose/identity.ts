@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { idSource } from "../action/id.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { BodyLimits } from "../operation/operation.ts";
 
 /** The name and version that clients and upstreams are given. */
 export const identity = { name: "agent-governance-gateway", version: "0.1.0" } as const;
@@ -12,13 +13,24 @@ export const newId: () => string = idSource(Date.now, randomBytes);
 /** A monotonic clock in milliseconds. */
 export const elapsedMs: () => number = performance.now.bind(performance);
 
-/** The bounds of what clients send. */
-export function jsonBounds(config: GatewayConfig): JsonBounds {
-  const { jsonDepth, jsonNodes, jsonStringLength } = config.limits;
+/** The bounds of what clients send, but for model requests. */
+export function jsonBounds({ limits }: GatewayConfig): JsonBounds {
+  const { jsonDepth, jsonNodes, jsonStringLength } = limits;
   return { depth: jsonDepth, nodes: jsonNodes, stringLength: jsonStringLength, reader: "exact" };
 }
 
 /** The same for a body as a whole. */
-export function bodyLimits(config: GatewayConfig): { readonly bytes: number; readonly json: JsonBounds } {
+export function bodyLimits(config: GatewayConfig): BodyLimits {
   return { bytes: config.limits.bodyBytes, json: jsonBounds(config) };
+}
+
+/** The limits of the body of a model request. */
+export function modelBodyLimits(config: GatewayConfig): BodyLimits {
+  const { bodyBytes, modelJsonNodes } = config.limits;
+  return { bytes: bodyBytes, json: { ...jsonBounds(config), nodes: modelJsonNodes } };
+}
+
+/** The bounds of what upstreams and providers answer. */
+export function replyJsonBounds(config: GatewayConfig): JsonBounds {
+  return { ...jsonBounds(config), nodes: config.limits.upstreamReplyNodes, reader: "tolerant" };
 }

@@ -145,7 +145,11 @@ export const limitsSchema = object(
   {
     body_bytes: integer("Bytes of a request body.", { minimum: 1_024, maximum: 268_435_456, default: 4_194_304 }),
     json_depth: integer("Depth of nested arrays and objects.", { minimum: 4, maximum: 512, default: 64 }),
-    json_nodes: integer("Number of arrays, objects and members together.", {
+    json_nodes: integer(
+      "Members and items together in a tool call, and in any other request but those to models; an empty array or object counts once more.",
+      { minimum: 100, maximum: 10_000_000, default: 10_000 },
+    ),
+    model_json_nodes: integer("The same in a model request.", {
       minimum: 100,
       maximum: 10_000_000,
       default: 100_000,
@@ -159,6 +163,11 @@ export const limitsSchema = object(
       minimum: 1_024,
       maximum: 268_435_456,
       default: 16_777_216,
+    }),
+    upstream_reply_nodes: integer("Members and items together in one response of an upstream or a provider.", {
+      minimum: 100,
+      maximum: 10_000_000,
+      default: 100_000,
     }),
     headers_ms: integer("Time for a client to send the request headers.", {
       minimum: 100,
@@ -189,6 +198,28 @@ export const limitsSchema = object(
       maximum: 100_000,
       default: 1_000,
     }),
+    key_calls_per_minute: integer(
+      "Requests of one key to the gateway port per minute, and messages on `/v1/ws`, as a token bucket. Model requests do not count: `usage` limits them.",
+      { minimum: 1, maximum: 1_000_000_000, default: 600 },
+    ),
+    tenant_calls_per_minute: integer("The same for all keys of one tenant together.", {
+      minimum: 1,
+      maximum: 1_000_000_000,
+      default: 6_000,
+    }),
+    key_cpu_percent: integer(
+      "Share of the time of the main thread that requests of one key to the gateway port may use while it is busy. Two seconds' worth is saved up. 100: unlimited.",
+      { minimum: 1, maximum: 100, default: 25 },
+    ),
+    tenant_cpu_percent: integer("The same for all keys of one tenant together.", {
+      minimum: 1,
+      maximum: 100,
+      default: 50,
+    }),
+    cpu_busy_percent: integer(
+      "Load of the main thread from which on `key_cpu_percent` and `tenant_cpu_percent` are enforced. 0: always.",
+      { minimum: 0, maximum: 100, default: 75 },
+    ),
     admin_requests_per_minute: integer(
       "Requests of one key to the admin port per minute, as a token bucket. Health and metrics do not count.",
       { minimum: 1, maximum: 1_000_000, default: 6_000 },

@@ -1,6 +1,8 @@
 import type { Context } from "koa";
 import { GatewayError } from "../action/error.ts";
+import type { Principal } from "../action/principal.ts";
 import type { PortRoutes, RouteHandlers } from "../http/app.ts";
+import type { FairShare } from "../http/fair-share.ts";
 import { type Health, healthHandler } from "../http/health.ts";
 import type { McpEndpoint } from "./mcp/endpoint.ts";
 import type { SseEndpoint } from "./mcp/sse.ts";
@@ -26,25 +28,43 @@ interface GatewayEndpoints {
   readonly endpoint: McpEndpoint;
   readonly sse: SseEndpoint;
   readonly model: ModelEndpoint;
+  readonly fairShare: FairShare;
   readonly health: () => Health;
 }
 
+type Serve = (ctx: Context, caller: Principal, requestId: string) => Promise<void> | void;
+
+/** The handlers of the port. All but those that end something or are public are served within the caller's share. */
 export function gatewayHandlers({
   endpoint,
   sse,
   model,
+  fairShare,
   health,
 }: GatewayEndpoints): RouteHandlers<typeof gatewayRoutes> {
+  const asCall = (serve: Serve): Serve => {
+    return (ctx, caller, requestId) => {
+      fairShare.admitCall(caller);
+      return serve(ctx, caller, requestId);
+    };
+  };
+  // The number of model requests is limited by `usage`.
+  const asModelRequest = (serve: Serve): Serve => {
+    return (ctx, caller, requestId) => {
+      fairShare.admit(caller);
+      return serve(ctx, caller, requestId);
+    };
+  };
   return {
-    "mcp.post": endpoint.post.bind(endpoint),
-    "mcp.stream": endpoint.stream.bind(endpoint),
+    "mcp.post": asCall(endpoint.post.bind(endpoint)),
+    "mcp.stream": asCall(endpoint.stream.bind(endpoint)),
     "mcp.end": endpoint.end.bind(endpoint),
-    "sse.open": sse.open.bind(sse),
-    "sse.post": sse.post.bind(sse),
-    "model.chat": model.chat.bind(model),
-    "model.messages": model.messages.bind(model),
-    "model.count": model.countTokens.bind(model),
-    "model.list": model.models.bind(model),
+    "sse.open": asCall(sse.open.bind(sse)),
+    "sse.post": asCall(sse.post.bind(sse)),
+    "model.chat": asModelRequest(model.chat.bind(model)),
+    "model.messages": asModelRequest(model.messages.bind(model)),
+    "model.count": asCall(model.countTokens.bind(model)),
+    "model.list": asCall(model.models.bind(model)),
     "live.open": requireUpgrade,
     "gateway.health": healthHandler(health),
   };

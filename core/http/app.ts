@@ -9,6 +9,7 @@ import type { Log } from "../observe/log.ts";
 import type { Metrics, Port } from "../observe/metrics.ts";
 import type { Access } from "../operation/operation.ts";
 import type { AccessRule } from "./access.ts";
+import { retryAfterHeader } from "./refusal.ts";
 import type { RequestGuard } from "./request.ts";
 
 /** A method and path of a port. `GET` serves `HEAD` too. No role is required: a permission belongs to an `AdminOperation`. */
@@ -206,8 +207,7 @@ async function renderPrintably(ctx: Context, next: Next): Promise<void> {
 function renderProblem(ctx: Context, error: GatewayError, requestId: string): void {
   ctx.status = error.row.status;
   ctx.type = "application/problem+json";
-  const { retry_after_s: seconds } = error.data ?? {};
-  if (error.row.expose && typeof seconds === "number") ctx.set("retry-after", String(seconds));
+  if (error.row.expose) ctx.set(retryAfterHeader(error));
   ctx.body = {
     type: "about:blank",
     title: error.row.text,

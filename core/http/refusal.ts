@@ -8,6 +8,18 @@ import type { RunResult } from "../road/run.ts";
 /** The `_meta` member with the machine-readable form of a refusal. */
 export const refusalMetaKey = "io.agent-governance-gateway/decision";
 
+/** Seconds after which to try again, where an error knows them: a member of the data of an error. */
+export function retryAfter({ data }: GatewayError): { readonly retry_after?: number } {
+  const seconds = data?.retry_after_s;
+  return typeof seconds === "number" ? { retry_after: seconds } : {};
+}
+
+/** The same as the header of a response. */
+export function retryAfterHeader(error: GatewayError): Readonly<Record<string, string>> {
+  const { retry_after: seconds } = retryAfter(error);
+  return seconds === undefined ? {} : { "retry-after": String(seconds) };
+}
+
 /** The result of an action whose output the client does not get. */
 export type Refusal = Exclude<RunResult<unknown>, { readonly kind: "answered" }>;
 

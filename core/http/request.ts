@@ -102,9 +102,13 @@ const jsonType = /^application\/json(?:\s*;\s*charset="?utf-8"?)?$/i;
 /**
  * Reads a request body as one strict JSON value. Only `application/json` without content coding is accepted:
  * a foreign web page can send only forms and plain text. Throws UNSUPPORTED_MEDIA_TYPE, BODY_TOO_LARGE,
- * and what `parseStrictJson` throws.
+ * what `onRead` throws, and what `parseStrictJson` throws. `onRead` is called when the body is complete, before it is parsed.
  */
-export async function readJsonBody(request: IncomingMessage, limits: BodyLimits): Promise<Json> {
+export async function readJsonBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  onRead: () => void = () => undefined,
+): Promise<Json> {
   const { "content-type": type, "content-encoding": coding } = request.headers;
   if (!jsonType.test(type ?? "")) {
     throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected `content-type: application/json`");
@@ -112,7 +116,9 @@ export async function readJsonBody(request: IncomingMessage, limits: BodyLimits)
   if (coding !== undefined && coding !== "identity") {
     throw new GatewayError("UNSUPPORTED_MEDIA_TYPE", "expected a body without content-encoding");
   }
-  return parseStrictJson(await readBytes(request, limits.bytes), limits.json);
+  const bytes = await readBytes(request, limits.bytes);
+  onRead();
+  return parseStrictJson(bytes, limits.json);
 }
 
 /** The connection stays open after a body that is too large: its sender still has to read the response. */

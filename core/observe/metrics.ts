@@ -55,6 +55,7 @@ export class Metrics implements Subscriber {
   readonly #tokens: Counter<"direction">;
   readonly #usageRefusals: Counter<"reason">;
   readonly #adminLimited: Counter<"by">;
+  readonly #shareRefusals: Counter<"limit">;
 
   /** `version` is that of this program; `exemplars` attaches trace ids to the buckets of durations. */
   constructor(version: string, exemplars: boolean = false) {
@@ -143,6 +144,11 @@ export class Metrics implements Subscriber {
       "Requests to the admin port refused by the rate limit of a key, or of an address without a valid key",
       "by",
     );
+    this.#shareRefusals = registry.counter(
+      "gateway_fair_share_refusals_total",
+      "Requests to the gateway port refused because their key or tenant had spent its share, by limit",
+      "limit",
+    );
     this.#countFromZero();
   }
 
@@ -210,12 +216,17 @@ export class Metrics implements Subscriber {
     this.#adminLimited.inc({ by });
   }
 
+  shareRefused(limit: "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu"): void {
+    this.#shareRefusals.inc({ limit });
+  }
+
   /** Creates the series that alerts watch with 0: Prometheus does not see the step from no series to 1 as an increase. */
   #countFromZero(): void {
     for (const result of ["published", "failed"]) this.#witnessed.inc({ result }, 0);
     for (const result of ["delivered", "failed", "dead", "lost"]) this.#webhooks.inc({ result }, 0);
     for (const reason of ["requests", "tokens", "principals", "budget"]) this.#usageRefusals.inc({ reason }, 0);
     for (const by of ["key", "address"]) this.#adminLimited.inc({ by }, 0);
+    for (const limit of ["key_calls", "tenant_calls", "key_cpu", "tenant_cpu"]) this.#shareRefusals.inc({ limit }, 0);
   }
 
   /** Returns all metrics as data. */

@@ -7,6 +7,8 @@ import { asciiJson, isJsonObject, type Json, type JsonObject } from "../../actio
 import type { Principal } from "../../action/principal.ts";
 import { can, type Permission } from "../../action/role.ts";
 import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
+import type { FairShare } from "../../http/fair-share.ts";
+import { retryAfter } from "../../http/refusal.ts";
 import { type LiveChannel, type LiveEvent, type LiveFeed, liveChannels } from "../../observe/live-feed.ts";
 import { invalidParams } from "../../operation/fault.ts";
 import { checkOutput, type DescribedAction, describedAction } from "../../road/described-action.ts";
@@ -14,6 +16,10 @@ import { checkOutput, type DescribedAction, describedAction } from "../../road/d
 /** Dependencies of a connection. */
 export interface LiveParts {
   readonly feed: LiveFeed;
+  /** Bounds of a message. */
+  readonly bounds: JsonBounds;
+  /** Each message of a known caller counts as a call. */
+  readonly fairShare: FairShare;
   /** Throws KEY_UNKNOWN. */
   readonly authenticate: (key: string) => Principal;
   /** Returns the action as if `caller` attempted it. */
@@ -103,7 +109,8 @@ export class LiveConnection {
   #read(data: Buffer): void {
     let id: string | null = null;
     try {
-      const message = parseClientMessage(data);
+      if (this.#principal !== null) this.#parts.fairShare.admitCall(this.#principal);
+      const message = parseClientMessage(data, this.#parts.bounds);
       id = message.id;
       this.#answer(message).catch((cause: unknown) => this.#refuse(message.id, cause));
     } catch (cause) {
@@ -164,7 +171,7 @@ export class LiveConnection {
 
   #refuse(id: string | null, cause: unknown): void {
     const error = GatewayError.from(cause);
-    this.#send("error", id, { code: error.code, message: error.publicMessage });
+    this.#send("error", id, { code: error.code, message: error.publicMessage, ...retryAfter(error) });
     if (error.code === "KEY_UNKNOWN") this.close("unauthenticated");
   }
 
@@ -193,10 +200,9 @@ const maxId = 128;
 
 /** The largest message, in bytes. */
 export const maxMessageBytes = 262_144;
-const bounds: JsonBounds = { depth: 64, nodes: 50_000, stringLength: maxMessageBytes, reader: "exact" };
 
 /** Throws MALFORMED_JSON, JSON_BOUND or INVALID_REQUEST. */
-function parseClientMessage(bytes: Uint8Array): ClientMessage {
+function parseClientMessage(bytes: Uint8Array, bounds: JsonBounds): ClientMessage {
   const message = parseStrictJson(bytes, bounds);
   if (!isJsonObject(message)) throw invalid("expected an object with `type`");
   const unknown = Object.keys(message).find((name) => !["type", "id", "payload"].includes(name));

@@ -2,7 +2,15 @@ import type { Context } from "koa";
 import { type ErrorCode, GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
 import type { JsonRpcErrorBody, JsonRpcResponse, McpEra, RequestId } from "../../action/json-rpc.ts";
-import { decisiveReason, type Refusal, refusalDetail, refusalError, refusalMeta } from "../../http/refusal.ts";
+import {
+  decisiveReason,
+  type Refusal,
+  refusalDetail,
+  refusalError,
+  refusalMeta,
+  retryAfter,
+  retryAfterHeader,
+} from "../../http/refusal.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import { type RunResult, withUsedApproval } from "../../road/run.ts";
 
@@ -103,9 +111,12 @@ export function mcpStatus(error: GatewayError, inSession: boolean): number {
   return error.row.status;
 }
 
-/** The JSON-RPC body of an error. `data` names our code and the request, so that an operator can find it in the log. */
+/**
+ * The JSON-RPC body of an error. `data` names our code and the request, so that an operator can find it in the log, and in
+ * `retry_after` the seconds after which to try again, where they are known.
+ */
 export function mcpErrorBody(error: GatewayError, id: RequestId | null, requestId: string): JsonRpcResponse {
-  const data = { code: error.code, request_id: requestId, ...error.data } as Json;
+  const data = { code: error.code, request_id: requestId, ...error.data, ...retryAfter(error) } as Json;
   return { jsonrpc: "2.0", id, error: { code: error.row.jsonRpc, message: error.publicMessage, data } };
 }
 
@@ -114,6 +125,7 @@ export function renderMcpError(ctx: Context, error: GatewayError, requestId: str
   const { path } = ctx;
   if (path !== "/mcp" && path !== "/sse" && !path.startsWith("/mcp/session/")) return false;
   ctx.status = error.row.status;
+  ctx.set(retryAfterHeader(error));
   ctx.type = "application/json";
   ctx.body = JSON.stringify(mcpErrorBody(error, null, requestId));
   return true;

@@ -3,6 +3,7 @@ import { GatewayError } from "../../action/error.ts";
 import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
 import { addressOf, clientIdentity } from "../../http/access.ts";
+import type { FairShare } from "../../http/fair-share.ts";
 import { headerText, readJsonBody } from "../../http/request.ts";
 import { sessionLabel, singleHeader } from "../../identity/key-ring.ts";
 import { bindTask, type TaskBinding } from "../../manifest/task-binding.ts";
@@ -23,6 +24,7 @@ export interface McpEndpointParts extends HandshakeParts, McpServiceParts {
   readonly sessions: SessionTable;
   readonly inFlight: InFlight;
   readonly tasks: TaskBinding;
+  readonly fairShare: FairShare;
 }
 
 /** `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
@@ -38,7 +40,7 @@ export class McpEndpoint {
   /** POST: one JSON-RPC message. */
   async post(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     const scope = sessionScope("http", principal.tenant, principal.id, sessionLabel(ctx.req.rawHeaders));
-    const incoming = readJsonRpc(await readJsonBody(ctx.req, this.#parts.body));
+    const incoming = await readMessage(this.#parts, ctx, principal);
     if (incoming.kind !== "request") return this.#receive(ctx, principal, incoming);
     const request = incoming.message;
     ctx.respond = false;
@@ -177,6 +179,18 @@ export class McpEndpoint {
     const id = headerText(ctx.req.headers, "mcp-session-id");
     return id === undefined ? null : this.#parts.sessions.find(McpSession, id, principal);
   }
+}
+
+/**
+ * Reads the message of a request. Throws RATE_LIMITED, before the body is parsed, where the principal has no processor time
+ * left, and what `readJsonBody` and `readJsonRpc` throw.
+ */
+export async function readMessage(
+  { body, fairShare }: Pick<McpEndpointParts, "body" | "fairShare">,
+  { req }: Context,
+  principal: Principal,
+): Promise<JsonRpcMessage> {
+  return readJsonRpc(await readJsonBody(req, body, () => fairShare.admit(principal)));
 }
 
 function errorStatus(era: Era, code: number): number {

@@ -5,6 +5,7 @@ import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse } from "../../action/json-rpc.ts";
 import { readTraceContext, type Span, type TraceContext, type Tracer, traceparentOf } from "../../action/trace.ts";
+import type { FairShare } from "../../http/fair-share.ts";
 import type { Attempt } from "../../road/action-factory.ts";
 import type { Answer, DispatchTimer } from "../../road/dispatch.ts";
 import { type RunResult, runAction } from "../../road/run.ts";
@@ -32,6 +33,7 @@ export interface McpServiceParts extends ListenParts, ClientRequestParts, RelayP
   readonly metaPassthrough: readonly string[];
   readonly metrics: DispatchTimer;
   readonly tracer: Tracer;
+  readonly fairShare: FairShare;
 }
 
 /** Serves one request of an identified caller. Rejects with the GatewayError to respond with. */
@@ -173,7 +175,9 @@ async function dispatch(
   } catch (cause) {
     return answerOfFault(GatewayError.from(cause));
   }
-  return answerOf(await send(parts, open, connection, permission, trace));
+  const response = await send(parts, open, connection, permission, trace);
+  parts.fairShare.charge(open.caller.principal);
+  return answerOf(response);
 }
 
 /**

@@ -44,7 +44,7 @@ export class ModelEndpoint {
   /** POST `/v1/chat/completions`. */
   chat(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     return this.#parts.concurrency.run(principal.id, async () => {
-      const request = readModelRequest("chat", await readJsonBody(ctx.req, this.#parts.body));
+      const request = readModelRequest("chat", await this.#readBody(ctx, principal));
       await this.#serve(ctx, principal, request, undefined, requestId);
     });
   }
@@ -53,7 +53,7 @@ export class ModelEndpoint {
   messages(ctx: Context, principal: Principal, requestId: string): Promise<void> {
     return this.#parts.concurrency.run(principal.id, async () => {
       const continuation = messagesHeaders(ctx);
-      const request = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+      const request = readModelRequest("messages", await this.#readBody(ctx, principal));
       if (!this.#parts.toolPassthrough) refuseTools(request.body);
       await this.#serve(ctx, principal, request, continuation, requestId);
     });
@@ -66,7 +66,7 @@ export class ModelEndpoint {
   countTokens(ctx: Context, principal: Principal): Promise<void> {
     return this.#parts.concurrency.run(principal.id, async () => {
       messagesHeaders(ctx);
-      const { body, model } = readModelRequest("messages", await readJsonBody(ctx.req, this.#parts.body));
+      const { body, model } = readModelRequest("messages", await this.#readBody(ctx, principal));
       this.#parts.fleet.checkModel(model);
       const tokenizer = await this.#parts.tokenizer();
       ctx.body = { input_tokens: tokenizer.countRequest(contentOf(body)) };
@@ -77,6 +77,10 @@ export class ModelEndpoint {
   models(ctx: Context): void {
     const api: ModelApi = ctx.req.headers["anthropic-version"] === undefined ? "chat" : "messages";
     ctx.body = modelList(api, this.#parts.fleet.models);
+  }
+
+  #readBody(ctx: Context, principal: Principal): Promise<Json> {
+    return readJsonBody(ctx.req, this.#parts.body, () => this.#parts.fairShare.admit(principal));
   }
 
   async #serve(

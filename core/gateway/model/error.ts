@@ -2,6 +2,7 @@ import type { Context } from "koa";
 import type { ErrorCode, GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
 import type { ModelApi } from "../../action/model-api.ts";
+import { retryAfterHeader } from "../../http/refusal.ts";
 
 /** Codes that clients must not retry: each repeat would cause another review, or is refused for lack of budget. */
 const final: ReadonlySet<ErrorCode> = new Set([
@@ -69,7 +70,7 @@ export function renderModelError(ctx: Context, error: GatewayError, requestId: s
   const api = modelApiOf(ctx.path);
   if (api === undefined) return false;
   ctx.status = error.row.status;
-  ctx.set({ "request-id": requestId, ...retryAfter(error) });
+  ctx.set({ "request-id": requestId, ...retryAfterHeader(error) });
   if (isFinal(error)) ctx.set("x-should-retry", "false");
   ctx.type = "application/json";
   ctx.body = JSON.stringify(modelErrorBody(api, error, requestId));
@@ -79,10 +80,4 @@ export function renderModelError(ctx: Context, error: GatewayError, requestId: s
 /** An action that used up an approval needs a new one, whatever went wrong with it. */
 function isFinal(error: GatewayError): boolean {
   return final.has(error.code) || error.data?.approval !== undefined;
-}
-
-/** The `retry-after` header, where the time is known. */
-export function retryAfter({ data }: GatewayError): Readonly<Record<string, string>> {
-  const seconds = data?.retry_after_s;
-  return typeof seconds === "number" ? { "retry-after": String(seconds) } : {};
 }

@@ -3,13 +3,13 @@ import type { Context } from "koa";
 import { GatewayError } from "../../action/error.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { TokenUsage } from "../../action/model-api.ts";
+import { retryAfterHeader } from "../../http/refusal.ts";
 import type { FailedResponse, WholeResponse } from "../../provider/exchange.ts";
 import type { WireEvent } from "../../provider/wire/event-reader.ts";
 import type { StreamReader } from "../../provider/wire/stream-reader.ts";
 import type { StreamStep } from "../../provider/wire/stream-step.ts";
 import type { Answer } from "../../road/dispatch.ts";
 import type { AnswerReader } from "../../road/stream.ts";
-import { retryAfter } from "./error.ts";
 import { refuseToolUse } from "./tool-passthrough.ts";
 
 /** The reply to the client: whole, or already streamed. */
@@ -47,7 +47,7 @@ export function failedReply(
     };
     return { status: "error", output, makeReply };
   }
-  const headers = retryAfter(error);
+  const headers = retryAfterHeader(error);
   const makeReply = (judged: Json): WholeReply => {
     return { kind: "whole", status, headers, bytes: bytesOf(withRequestId(judged, requestId)) };
   };
@@ -113,13 +113,15 @@ export class CountingReader implements AnswerReader<WireEvent> {
   readonly #reader: StreamReader;
   readonly #refusesTools: boolean;
   readonly #onUsage: (usage: TokenUsage) => void;
+  readonly #onEvent: () => void;
   #usage: TokenUsage | undefined;
 
-  /** `onUsage`: called with each count of the provider. */
-  constructor(reader: StreamReader, refusesTools: boolean, onUsage: (usage: TokenUsage) => void) {
+  /** `onUsage`: called with each count of the provider; `onEvent`: before each event is read. */
+  constructor(reader: StreamReader, refusesTools: boolean, onUsage: (usage: TokenUsage) => void, onEvent: () => void) {
     this.#reader = reader;
     this.#refusesTools = refusesTools;
     this.#onUsage = onUsage;
+    this.#onEvent = onEvent;
   }
 
   /** The latest count of the provider. */
@@ -129,6 +131,7 @@ export class CountingReader implements AnswerReader<WireEvent> {
 
   /** Throws TOOLS_DISABLED at the first use of a tool on the messages API where tools are disabled. */
   read(event: WireEvent): StreamStep {
+    this.#onEvent();
     const step = this.#reader.read(event);
     this.#usage = step.usage ?? this.#usage;
     if (step.usage !== undefined) this.#onUsage(step.usage);

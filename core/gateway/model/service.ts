@@ -5,6 +5,7 @@ import type { JsonObject } from "../../action/json.ts";
 import { type ModelApi, modelTool, type TokenUsage } from "../../action/model-api.ts";
 import type { Principal } from "../../action/principal.ts";
 import { type Span, type Tracer, traceparentOf } from "../../action/trace.ts";
+import type { FairShare } from "../../http/fair-share.ts";
 import { refusalError } from "../../http/refusal.ts";
 import type { FailedResponse, StreamedResponse as ModelStream } from "../../provider/exchange.ts";
 import type { ProviderFleet } from "../../provider/fleet.ts";
@@ -32,6 +33,7 @@ export interface ModelServiceParts {
   /** Measures the time until the response of a provider begins. */
   readonly metrics: DispatchTimer;
   readonly tracer: Tracer;
+  readonly fairShare: FairShare;
 }
 
 /** A model request with the members that the gateway acts on; the rest passes unchanged. */
@@ -128,6 +130,7 @@ class ProviderAttempt {
     const traceparent = step.context === undefined ? undefined : traceparentOf(step.context);
     const call = { candidate: this.#candidate, api, stream, signal, traceparent };
     const answer = await this.#parts.fleet.call(permission, call);
+    this.#charge();
     if (answer.kind === "stream") return this.#streamed(answer, step);
     if (answer.kind === "whole") {
       const usage = readUsage(api, answer.body);
@@ -138,6 +141,10 @@ class ProviderAttempt {
     this.#failed = answer;
     if (answer.outcome === "unknown") throw answer.error;
     return failedReply(answer, permission.approvalId, this.#open.requestId);
+  }
+
+  #charge(): void {
+    this.#parts.fairShare.charge(this.#open.actor.principal);
   }
 
   get #refusesTools(): boolean {
@@ -155,7 +162,12 @@ class ProviderAttempt {
 
   #streamed({ events, reader }: ModelStream, step: Span): AnswerStream<ModelReply> {
     const { sink } = this.#open;
-    this.#stream = new CountingReader(reader, this.#refusesTools, (usage) => step.setAttributes({ usage }));
+    this.#stream = new CountingReader(
+      reader,
+      this.#refusesTools,
+      (usage) => step.setAttributes({ usage }),
+      () => this.#charge(),
+    );
     const { road, holdback, maxHeldBytes } = this.#parts;
     return streamAnswer({
       reader: this.#stream,

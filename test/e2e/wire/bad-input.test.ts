@@ -138,7 +138,12 @@ describe("bad input", () => {
       );
       expectAnswer(
         await post(other, echoCall(`{"a":[${"1,".repeat(200)}1]}`)),
-        answer(400, -32600, "JSON exceeds a bound: expected at most 100 members, got more at offset 273", "JSON_BOUND"),
+        answer(
+          400,
+          -32600,
+          "JSON exceeds a bound: expected at most 100 members and items, got more at offset 273",
+          "JSON_BOUND",
+        ),
       );
     } finally {
       await other.stop();

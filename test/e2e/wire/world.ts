@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { EvidenceReader } from "../../support/evidence-reader.ts";
-import { type RunningGateway, startGateway } from "../../support/gateway.ts";
+import { type GatewayOptions, type RunningGateway, startGateway } from "../../support/gateway.ts";
 import { allowEverything } from "../../support/pack.ts";
 import { type Recorder, startRecorder } from "../../support/recorder.ts";
 import { type HeaderList, send, type WireRequest, type WireResponse } from "../../support/wire.ts";
@@ -48,12 +48,18 @@ const reviewRule = `rules:
 
 /**
  * `more`: further top-level keys of `gateway.yaml`; `listen`: further lines below `listen`, indented; `policy`: that
- * key with its value, in place of the pack that allows everything.
+ * key with its value, in place of the pack that allows everything; `options`: of the gateway.
  */
-export async function openWorld(more: string = "", listen: string = "", policy: string = openPack): Promise<World> {
+export async function openWorld(
+  more: string = "",
+  listen: string = "",
+  policy: string = openPack,
+  options: Pick<GatewayOptions, "limitsShares" | "ownProcess"> = {},
+): Promise<World> {
   const upstream = await startRecorder();
   try {
     const gateway = await startGateway({
+      ...options,
       config: configFor(upstream.url, `${policy}\n${more}`, listen),
       files: { ...allowEverything("packs/open"), "packs/open/rules/review.yaml": reviewRule },
       env: { UPSTREAM_SECRET: upstreamSecret },

@@ -82,7 +82,7 @@ describe("parseStrictJson(bytes, bounds)", () => {
     });
 
     it("refuses too many members and too long strings", () => {
-      expect(fault(JSON.stringify(Array(60).fill(1)))).to.contain("expected at most 50 members");
+      expect(fault(JSON.stringify(Array(60).fill(1)))).to.contain("expected at most 50 members and items");
       expect(fault(JSON.stringify("x".repeat(21)))).to.contain("expected strings of at most 20 characters");
       expect(fault(JSON.stringify({ ["x".repeat(21)]: 1 }))).to.contain("expected strings of at most 20 characters");
     });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { Allowance } from "../../../core/action/token-bucket.ts";
 import { RequestRate } from "../../../core/http/rate.ts";
 
 describe("RequestRate", () => {
@@ -55,5 +56,16 @@ describe("RequestRate", () => {
     now += 60_000;
     const waits = Array.from({ length: 100 }, (_, n) => rate.take(`late-${n}`));
     expect([rate.size <= 100, waits.every((wait) => wait === 0)]).to.deep.equal([true, true]);
+  });
+});
+
+describe("Allowance", () => {
+  it("holds no more than its capacity, and refills at its rate", () => {
+    const allowance = new Allowance(600, 0, 5);
+    expect(allowance.left(0)).to.equal(5);
+    allowance.take(20, 0);
+    expect([allowance.left(0), allowance.waitMs(1, 0)]).to.deep.equal([-15, 1_600]);
+    expect(allowance.waitMs(100, 0)).to.equal(2_000);
+    expect(allowance.left(60_000)).to.equal(5);
   });
 });

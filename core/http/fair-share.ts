@@ -1,0 +1,135 @@
+import { GatewayError } from "../action/error.ts";
+import type { Principal } from "../action/principal.ts";
+import { RecentMap } from "../action/recent-map.ts";
+import { Allowance } from "../action/token-bucket.ts";
+import { LoopTime } from "./loop-time.ts";
+
+/** The limit that a refused request exceeded. */
+export type ShareLimit = "key_calls" | "tenant_calls" | "key_cpu" | "tenant_cpu";
+
+interface FairShareOptions {
+  readonly keyCallsPerMinute: number;
+  readonly tenantCallsPerMinute: number;
+  /** Share of one core, in percent. 100: unlimited. */
+  readonly keyCpuPercent: number;
+  readonly tenantCpuPercent: number;
+  /** Load of the event loop, in percent, from which on the shares of processor time are enforced. */
+  readonly busyPercent: number;
+  /** The load now, in percent. */
+  readonly loadPercent: () => number;
+  /** Monotonic, in milliseconds and fractions of them. */
+  readonly elapsedMs: () => number;
+  readonly onRefused: (limit: ShareLimit) => void;
+}
+
+/** The allowances of one key or one tenant. */
+interface Purse {
+  readonly calls: Allowance;
+  /** Milliseconds of the main thread. */
+  readonly cpu: Allowance;
+}
+
+/** One holder of a purse, as errors name it. */
+type Owner = "key" | "tenant";
+
+/** Time for which processor time is saved up, at most. */
+const savedSeconds = 2;
+/** Keys and tenants remembered at once. They are those of the configuration: more come only by reloading it. */
+const maxPurses = 100_000;
+
+/**
+ * Limits what one key and one tenant may spend on the gateway port: calls a minute, and time of the main thread. The port
+ * of operators, `/health` and metrics are not counted here.
+ *
+ * Processor time is spent before it is known, so an allowance is overdrawn first, and refused until it is paid off. It is
+ * refused only while the event loop is busy: time that nobody else wants costs nobody anything.
+ *
+ * INVARIANT: a refusal is decided before the body is parsed, and takes nothing: who waits as long as it says is admitted.
+ */
+export class FairShare {
+  readonly #options: FairShareOptions;
+  readonly #purses = new RecentMap<Purse>();
+  readonly #time: LoopTime<Principal>;
+
+  constructor(options: FairShareOptions) {
+    this.#options = options;
+    this.#time = new LoopTime((principal, ms) => this.#spendCpu(principal, ms), options.elapsedMs);
+  }
+
+  /**
+   * Charges what follows to the principal of a request. Throws RATE_LIMITED, with the time to wait, where its key or tenant
+   * has no processor time left. Called when a request begins, and again once its body is complete and before it is parsed:
+   * many may begin before the first of them is known to be costly.
+   */
+  admit(principal: Principal): void {
+    const now = this.#options.elapsedMs();
+    this.#checkCpu(...this.#pursesOf(principal, now), now);
+    this.#time.resume(principal);
+  }
+
+  /** Admits a request that counts as a call. Throws RATE_LIMITED, as `admit` does and where no call is left. */
+  admitCall(principal: Principal): void {
+    const now = this.#options.elapsedMs();
+    const [key, tenant] = this.#pursesOf(principal, now);
+    this.#checkCalls("key", key.calls, now);
+    this.#checkCalls("tenant", tenant.calls, now);
+    this.#checkCpu(key, tenant, now);
+    key.calls.take(1, now);
+    tenant.calls.take(1, now);
+    this.#time.resume(principal);
+  }
+
+  /** Charges what follows to the principal: what an admitted request waited for has come. */
+  charge(principal: Principal): void {
+    this.#time.resume(principal);
+  }
+
+  #spendCpu(principal: Principal, ms: number): void {
+    const now = this.#options.elapsedMs();
+    for (const { cpu } of this.#pursesOf(principal, now)) cpu.take(ms, now);
+  }
+
+  #checkCalls(owner: Owner, calls: Allowance, now: number): void {
+    const waitMs = calls.waitMs(1, now);
+    if (waitMs > 0) throw this.#refusal(owner, "calls", calls.perMinute, waitMs);
+  }
+
+  #checkCpu(key: Purse, tenant: Purse, now: number): void {
+    const { keyCpuPercent, tenantCpuPercent, busyPercent, loadPercent } = this.#options;
+    const isKeyOverdrawn = keyCpuPercent < 100 && key.cpu.left(now) <= 0;
+    const isTenantOverdrawn = tenantCpuPercent < 100 && tenant.cpu.left(now) <= 0;
+    if (!(isKeyOverdrawn || isTenantOverdrawn) || loadPercent() < busyPercent) return;
+    if (isKeyOverdrawn) throw this.#refusal("key", "cpu", keyCpuPercent, key.cpu.waitMs(1, now));
+    throw this.#refusal("tenant", "cpu", tenantCpuPercent, tenant.cpu.waitMs(1, now));
+  }
+
+  #refusal(owner: Owner, what: "calls" | "cpu", limit: number, waitMs: number): GatewayError {
+    const reason: ShareLimit = `${owner}_${what}`;
+    this.#options.onRefused(reason);
+    const seconds = Math.ceil(waitMs / 1_000);
+    const allowed = what === "calls" ? `${limit} calls a minute` : `${limit} % of the gateway's processor time`;
+    const detail = `expected at most ${allowed} of this ${owner}, got more; try again in ${seconds} s`;
+    return new GatewayError("RATE_LIMITED", detail, { data: { reason, retry_after_s: seconds, limit } });
+  }
+
+  #pursesOf({ id, tenant }: Principal, now: number): readonly [key: Purse, tenant: Purse] {
+    const { keyCallsPerMinute, tenantCallsPerMinute, keyCpuPercent, tenantCpuPercent } = this.#options;
+    return [
+      this.#purse(`key ${id}`, keyCallsPerMinute, keyCpuPercent, now),
+      this.#purse(`tenant ${tenant}`, tenantCallsPerMinute, tenantCpuPercent, now),
+    ];
+  }
+
+  #purse(name: string, callsPerMinute: number, cpuPercent: number, now: number): Purse {
+    const known = this.#purses.get(name);
+    if (known !== undefined) return known;
+    const msPerSecond = cpuPercent * 10;
+    const purse: Purse = {
+      calls: new Allowance(callsPerMinute, now),
+      cpu: new Allowance(msPerSecond * 60, now, msPerSecond * savedSeconds),
+    };
+    this.#purses.set(name, purse);
+    this.#purses.forgetOldest(maxPurses);
+    return purse;
+  }
+}

@@ -1,0 +1,118 @@
+import { expect } from "chai";
+import { processorMs } from "../../support/resident.ts";
+import { SseAgent } from "../../support/sse-agent.ts";
+import { send, type WireResponse } from "../../support/wire.ts";
+import { LiveClient } from "../live/live-client.ts";
+import { echoCall, effectsOf, keys, messageHeaders, nothing, openWorld, post, type World } from "./world.ts";
+
+/** Arguments that are small in bytes and large in number. */
+const wide = `{"list":[${"{},".repeat(48_999)}{}]}`;
+const items = `{"list":[${"0,".repeat(70_000)}0]}`;
+const deep = `{"a":${"[".repeat(70_000)}${"]".repeat(70_000)}}`;
+const repeated = `{"list":[${'{"a":[{"a":[]}]},'.repeat(10_000)}{}]}`;
+
+const tooWide = "expected at most 10000 members and items, got more at offset ";
+
+describe("the number of values in a body [S76]", () => {
+  let world: World;
+  before(async () => {
+    world = await openWorld("", "", undefined, { ownProcess: true });
+    await post(world, echoCall()); // the tools are known from here on
+  });
+  after(() => world.stop());
+
+  for (const [what, args, said] of [
+    ["empty objects", wide, tooWide],
+    ["items", items, tooWide],
+    ["repeated small trees", repeated, tooWide],
+    ["levels", deep, "expected at most 64 levels, got more at offset "],
+  ] as const) {
+    it(`is bounded for ${what}: refused by name, nothing runs, and it costs less than 5 ms [S76]`, async () => {
+      const effects = await effectsOf(world, async () => {
+        const { status, body } = await post(world, echoCall(args));
+        expect(status).to.equal(400);
+        const { error } = JSON.parse(body) as { error: { message: string; data: { code: string } } };
+        expect(error.message).to.include(said);
+        expect(error.data.code).to.equal("JSON_BOUND");
+        for (let turn = 0; turn < 40; turn++) await post(world, echoCall(args));
+        const begun = await processorMs(world.gateway);
+        for (let turn = 0; turn < 40; turn++) await post(world, echoCall(args));
+        expect(((await processorMs(world.gateway)) - begun) / 40).to.be.lessThan(5);
+      });
+      expect(effects).to.deep.equal(nothing);
+    });
+  }
+
+  it("may be 10,000 in a tool call, and no more", async () => {
+    // Outside the list: the message's four members, the call's two, and `list`.
+    const callOf = (count: number): string => echoCall(`{"list":[${"0,".repeat(count - 1)}0]}`);
+    expect((await post(world, callOf(9_993))).status).to.equal(200);
+    expect((await post(world, callOf(9_994))).body).to.include(tooWide);
+  });
+
+  describe("is the same on", () => {
+    async function expectRefused(answer: Promise<WireResponse>): Promise<void> {
+      const { status, body } = await answer;
+      expect(status).to.equal(400);
+      expect(body).to.include(tooWide).and.include("JSON_BOUND");
+    }
+
+    it("HTTP+SSE [S76]", async () => {
+      const agent = await SseAgent.open(world.gateway.url, keys.operator);
+      await expectRefused(agent.post(echoCall(wide)));
+      agent.hangUp();
+    });
+
+    it("the admin port [S76]", async () => {
+      const body = `{"tool":"echo","target":"recorder","arguments":${wide}}`;
+      const request = { method: "POST", target: "/admin/v1/test-action", headers: messageHeaders(), body };
+      await expectRefused(send(world.gateway.adminUrl, request));
+    });
+
+    it("`/v1/ws` [S76]", async () => {
+      const client = await new LiveClient(world.gateway.url, { key: keys.operator }).open();
+      client.socket.send(`{"type":"evaluate","payload":{"action":{"tool":"echo","arguments":${wide}}}}`);
+      const { payload } = await client.hear(({ type }) => type === "error");
+      expect(payload.code).to.equal("JSON_BOUND");
+      expect(payload.message).to.include(tooWide);
+      client.socket.terminate();
+    });
+  });
+
+  it("is ten times that in a model request, and no more [S76]", async () => {
+    const ask = (count: number): Promise<WireResponse> => {
+      const body = `{"model":"none","messages":[{"role":"user","content":"x"}],"metadata":[${"0,".repeat(count - 1)}0]}`;
+      return send(world.gateway.url, {
+        method: "POST",
+        target: "/v1/chat/completions",
+        headers: messageHeaders(),
+        body,
+      });
+    };
+    expect((await ask(90_000)).body).to.include("unknown model");
+    const { status, body } = await ask(100_000);
+    expect(status).to.equal(400);
+    expect(body).to.include("expected at most 100000 members and items, got more at offset ");
+  });
+});
+
+describe("the configured number of values", () => {
+  it("applies to tool calls and to model requests, each its own [S76]", async () => {
+    const world = await openWorld("limits: { json_nodes: 200, model_json_nodes: 300 }");
+    try {
+      const list = (count: number): string => `[${"0,".repeat(count - 1)}0]`;
+      expect((await post(world, echoCall(`{"list":${list(100)}}`))).status).to.equal(200);
+      expect((await post(world, echoCall(`{"list":${list(200)}}`))).body).to.include("at most 200 members and items");
+      const body = `{"model":"none","messages":[{"role":"user","content":"x"}],"metadata":${list(300)}}`;
+      const answer = await send(world.gateway.url, {
+        method: "POST",
+        target: "/v1/messages",
+        headers: messageHeaders(),
+        body,
+      });
+      expect(answer.body).to.include("at most 300 members and items");
+    } finally {
+      await world.stop();
+    }
+  });
+});

@@ -1,0 +1,141 @@
+import { expect } from "chai";
+import { GatewayError } from "../../../core/action/error.ts";
+import type { Principal } from "../../../core/action/principal.ts";
+import { FairShare, type ShareLimit } from "../../../core/http/fair-share.ts";
+
+const principal = (id: string, tenant: string): Principal => ({ id, tenant, role: "viewer", keyId: id });
+const [ann, bob, eve] = [principal("ann", "acme"), principal("bob", "acme"), principal("eve", "other")];
+
+describe("FairShare", () => {
+  let now: number;
+  let load: number;
+  let refused: ShareLimit[];
+  beforeEach(() => {
+    [now, load, refused] = [1_000, 100, []];
+  });
+
+  function shareOf(limits: Partial<ConstructorParameters<typeof FairShare>[0]> = {}): FairShare {
+    return new FairShare({
+      keyCallsPerMinute: 60,
+      tenantCallsPerMinute: 90,
+      keyCpuPercent: 100,
+      tenantCpuPercent: 100,
+      busyPercent: 75,
+      loadPercent: () => load,
+      elapsedMs: () => now,
+      onRefused: (limit) => refused.push(limit),
+      ...limits,
+    });
+  }
+
+  /** Lets a request use the main thread for so long, on the clock of the test. */
+  async function use(share: FairShare, who: Principal, ms: number): Promise<void> {
+    share.charge(who);
+    now += ms;
+    await new Promise(setImmediate);
+  }
+
+  /** The message and data of a refusal; undefined where the request is admitted. */
+  function refusalOf(admit: () => void): object | undefined {
+    try {
+      admit();
+      return undefined;
+    } catch (cause) {
+      const { code, message, data } = GatewayError.from(cause);
+      return { code, message, ...data };
+    }
+  }
+
+  function callsOf(share: FairShare, who: Principal, count: number): number {
+    let admitted = 0;
+    for (let turn = 0; turn < count; turn++) if (refusalOf(() => share.admitCall(who)) === undefined) admitted++;
+    return admitted;
+  }
+
+  describe("calls", () => {
+    it("admits a minute's worth of a key at once, then one for each that is refilled [S77]", () => {
+      const share = shareOf();
+      expect(callsOf(share, ann, 70)).to.equal(60);
+      expect(refusalOf(() => share.admitCall(ann))).to.deep.equal({
+        code: "RATE_LIMITED",
+        message: "too many requests: expected at most 60 calls a minute of this key, got more; try again in 1 s",
+        reason: "key_calls",
+        retry_after_s: 1,
+        limit: 60,
+      });
+      now += 1_000;
+      expect(callsOf(share, ann, 2)).to.equal(1);
+    });
+
+    it("admits what all keys of a tenant have together, whatever another tenant does", () => {
+      const share = shareOf();
+      expect([callsOf(share, ann, 60), callsOf(share, bob, 60), callsOf(share, eve, 60)]).to.deep.equal([60, 30, 60]);
+      expect(refusalOf(() => share.admitCall(bob))).to.include({
+        reason: "tenant_calls",
+        message: "too many requests: expected at most 90 calls a minute of this tenant, got more; try again in 1 s",
+      });
+    });
+
+    it("takes nothing from who is refused", () => {
+      const share = shareOf();
+      callsOf(share, ann, 10_000);
+      now += 1_000;
+      expect(callsOf(share, ann, 2)).to.equal(1);
+      expect(callsOf(share, bob, 60)).to.equal(30);
+    });
+
+    it("does not count what is no call", () => {
+      const share = shareOf({ keyCallsPerMinute: 1 });
+      for (let turn = 0; turn < 10; turn++) share.admit(ann);
+      expect(callsOf(share, ann, 2)).to.equal(1);
+    });
+  });
+
+  describe("processor time", () => {
+    const quarter = { keyCpuPercent: 25, tenantCpuPercent: 50 };
+
+    it("refuses a key that has overdrawn two seconds' worth, until that is paid off", async () => {
+      const share = shareOf(quarter);
+      await use(share, ann, 499);
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+      await use(share, ann, 990);
+      // 1,489 ms were used of 500 ms, and 247.5 ms were refilled meanwhile.
+      expect(refusalOf(() => share.admit(ann))).to.deep.equal({
+        code: "RATE_LIMITED",
+        message:
+          "too many requests: expected at most 25 % of the gateway's processor time of this key, got more; try again in 3 s",
+        reason: "key_cpu",
+        retry_after_s: 3,
+        limit: 25,
+      });
+      expect(refusalOf(() => share.admitCall(ann))).to.include({ reason: "key_cpu" });
+      now += 3_000;
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+      expect(refused).to.deep.equal(["key_cpu", "key_cpu"]);
+    });
+
+    it("refuses all keys of a tenant that has overdrawn, and those of no other", async () => {
+      const share = shareOf({ ...quarter, keyCpuPercent: 99 });
+      await use(share, ann, 1_900);
+      await use(share, ann, 1_900);
+      expect(refusalOf(() => share.admit(bob))).to.include({ reason: "tenant_cpu", limit: 50 });
+      expect(refusalOf(() => share.admit(eve))).to.equal(undefined);
+    });
+
+    it("refuses nobody while the loop has time left, and remembers what was used", async () => {
+      const share = shareOf(quarter);
+      load = 74;
+      await use(share, ann, 2_000);
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+      await new Promise(setImmediate);
+      load = 75;
+      expect(refusalOf(() => share.admit(ann))).to.include({ reason: "key_cpu" });
+    });
+
+    it("does not limit a share of 100 %", async () => {
+      const share = shareOf();
+      await use(share, ann, 1_000_000);
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+    });
+  });
+});
