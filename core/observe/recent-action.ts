@@ -1,5 +1,6 @@
 import type { ActionEnvelope } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
+import type { PastAction } from "../action/session-state.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 
 /** An action and what was decided about it. */
@@ -36,6 +37,7 @@ const maxShare = 16;
 export class RecentActions implements Subscriber {
   readonly #limits: RecentLimits;
   readonly #tenants = new Map<string, TenantDecisions>();
+  readonly #history = new HistoryMeter();
   #count = 0;
   #bytes = 0;
 
@@ -47,15 +49,15 @@ export class RecentActions implements Subscriber {
   recorded(action: ActionEnvelope, evaluation: Evaluation): void {
     if (this.#limits.decisions === 0) return;
     const max = Math.floor(this.#limits.bytes / maxShare);
-    // Only the parts whose size varies are measured.
-    const parts: unknown[] = [action.arguments, action.continuation ?? null, action.history ?? null];
-    for (const { findings } of [...evaluation.verdicts, ...evaluation.shadow])
-      if (findings.length > 0) parts.push(findings);
-    const bytes = frameBytes + estimateBytes(parts, max);
-    if (bytes > max) return;
     const own = this.#tenants.get(action.tenant) ?? { kept: new Map<string, Kept>(), bytes: 0 };
-    this.#tenants.set(action.tenant, own);
     if (own.kept.has(evaluation.id)) return;
+    // Only the parts whose size varies are measured.
+    const parts: unknown[] = [action.arguments, action.continuation ?? null];
+    for (const { findings } of evaluation.verdicts) if (findings.length > 0) parts.push(findings);
+    for (const { findings } of evaluation.shadow) if (findings.length > 0) parts.push(findings);
+    const bytes = frameBytes + this.#history.bytesOf(action.history) + estimateBytes(parts, max);
+    if (bytes > max) return;
+    this.#tenants.set(action.tenant, own);
     own.kept.set(evaluation.id, { decided: { action, evaluation }, bytes });
     own.bytes += bytes;
     this.#bytes += bytes;
@@ -89,6 +91,32 @@ export class RecentActions implements Subscriber {
 
   #largest(): TenantDecisions {
     return [...this.#tenants.values()].reduce((largest, each) => (each.bytes > largest.bytes ? each : largest));
+  }
+}
+
+/**
+ * Measures histories. Past actions are frozen and each is in the history of many actions, so each is measured once; the
+ * sum counts it each time.
+ */
+class HistoryMeter {
+  readonly #bytes = new WeakMap<readonly PastAction[] | PastAction, number>();
+
+  bytesOf(history: readonly PastAction[] | undefined): number {
+    if (history === undefined) return 0;
+    const known = this.#bytes.get(history);
+    if (known !== undefined) return known;
+    let bytes = overhead;
+    for (const past of history) bytes += this.#bytesOfPast(past);
+    this.#bytes.set(history, bytes);
+    return bytes;
+  }
+
+  #bytesOfPast(past: PastAction): number {
+    const known = this.#bytes.get(past);
+    if (known !== undefined) return known;
+    const bytes = estimateBytes([past], Number.POSITIVE_INFINITY);
+    this.#bytes.set(past, bytes);
+    return bytes;
   }
 }
 

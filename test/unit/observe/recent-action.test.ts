@@ -64,6 +64,33 @@ describe("RecentActions", () => {
     expect(found(recent, "acme", ids), "nothing had to go for it").to.equal(kept);
   });
 
+  it("counts a history with each action that has it, however often it was measured", () => {
+    const past = Object.freeze({
+      at: 0,
+      protocol: "mcp",
+      tool: "x".repeat(200),
+      target: "y".repeat(200),
+      capability: "read",
+      decision: "allow",
+      dispatched: true,
+      hosts: Object.freeze([]),
+      paths: Object.freeze(["p".repeat(256)]),
+    } as const);
+    const kept = (length: number): number => {
+      const recent = new RecentActions({ decisions: 1_000, bytes: 1_000_000 });
+      const history = Object.freeze(Array.from({ length }, () => past));
+      const ids = Array.from({ length: 600 }, () => {
+        const action = { ...newAction(), history };
+        const evaluation = makeEvaluation(action);
+        recent.recorded(action, evaluation);
+        return evaluation.id;
+      });
+      return found(recent, "acme", ids);
+    };
+    expect(kept(0)).to.be.within(300, 500);
+    expect(kept(32)).to.be.within(10, 25);
+  });
+
   it("forgets nothing of a quiet tenant for a loud one", () => {
     const recent = new RecentActions({ decisions: 100, bytes: 1_000_000 });
     const quiet = Array.from({ length: 20 }, () => note(recent, "quiet"));
