@@ -74,7 +74,8 @@ export function buildApp(port: Port, parts: AppParts): Koa {
   // Read by people and our own programs; the gateway port relays to agents what upstreams sent.
   if (port !== "gateway") app.use(renderPrintably);
   app.use(handleRequests(port, parts));
-  app.use(buildRouter(parts.routes).routes());
+  app.use(serveFixedPaths(parts.routes));
+  app.use(buildRouter(parts.routes.filter(hasParameter)).routes());
   app.use(refuseUnrouted(parts.routes));
   return app;
 }
@@ -109,13 +110,30 @@ async function refuse(ctx: Context, error: GatewayError, requestId: string, part
   if (!parts.renderers.some((render) => render(ctx, error, requestId))) renderProblem(ctx, error, requestId);
 }
 
-/** Routes with a parameter come last: the first that fits serves the request. */
+/** Serves the routes without a parameter, which precede the others: one look-up, where the router tries each route. */
+function serveFixedPaths(routes: readonly MountedRoute[]): Koa.Middleware {
+  const served = new Map<string, MountedRoute["serve"]>();
+  for (const route of routes) {
+    if (hasParameter(route)) continue;
+    for (const method of methodsOf(route.method)) served.set(`${method} ${route.path}`, route.serve);
+  }
+  return (ctx, next) => {
+    const serve = served.get(`${ctx.method} ${ctx.path}`);
+    if (serve === undefined) return next();
+    ctx.params = {};
+    return serve(ctx);
+  };
+}
+
+/** The first route that fits serves the request. */
 function buildRouter(routes: readonly MountedRoute[]): Router {
   const router = new Router({ strict: true, sensitive: true });
-  const hasParameter = ({ path }: MountedRoute): boolean => path.includes(":");
-  const ordered = [...routes.filter((route) => !hasParameter(route)), ...routes.filter(hasParameter)];
-  for (const { method, path, serve } of ordered) router.register(path, methodsOf(method), serve);
+  for (const { method, path, serve } of routes) router.register(path, methodsOf(method), serve);
   return router;
+}
+
+function hasParameter({ path }: MountedRoute): boolean {
+  return path.includes(":");
 }
 
 function methodsOf(method: string): string[] {
