@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { GatewayError } from "./error.ts";
-import type { Json } from "./json.ts";
+import type { Json, JsonObject } from "./json.ts";
 
 export interface JsonBounds {
   readonly depth: number;
@@ -17,12 +17,16 @@ export interface JsonBounds {
 
 const quote = 0x22;
 const backslash = 0x5c;
+const comma = 0x2c;
+const colon = 0x3a;
+const openBracket = 0x5b;
+const openBrace = 0x7b;
 
 /**
  * Reads one JSON text, as bytes or decoded already, so that two readers cannot disagree about it.
  * Refuses invalid UTF-8, a BOM, NUL, lone surrogates, duplicate keys, negative zero and numbers a double cannot
  * hold (MALFORMED_JSON), and what is too deep, too wide or too long (JSON_BOUND) before building it.
- * `__proto__` and its like are plain members.
+ * `__proto__` and its like are plain members. The cost is linear in the length, whatever the text.
  */
 export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): Json {
   if (typeof data !== "string" && !isUtf8(data))
@@ -30,12 +34,29 @@ export function parseStrictJson(data: Uint8Array | string, bounds: JsonBounds): 
   const text =
     typeof data === "string" ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
   if (text.charCodeAt(0) === 0xfeff) throw new GatewayError("MALFORMED_JSON", "expected no byte order mark");
-  scanText({ text, bounds, open: [], nodes: 0, isKeyNext: false });
+  const members = scanText(text, bounds, false);
+  const value = parseScanned(text, bounds);
+  // Of two members with one name `JSON.parse` keeps the last: fewer are left than were written.
+  if (members !== countMembers(value)) throw fullFault(text, bounds, "duplicate key");
+  return value;
+}
+
+function parseScanned(text: string, bounds: JsonBounds): Json {
   try {
     return JSON.parse(text) as Json;
   } catch (cause) {
-    throw new GatewayError("MALFORMED_JSON", syntaxFault(cause as SyntaxError));
+    throw fullFault(text, bounds, syntaxFault(cause as SyntaxError));
   }
+}
+
+/** Returns the error for a text that is refused: what a scan of its strings finds, else `otherwise`. */
+function fullFault(text: string, bounds: JsonBounds, otherwise: string): GatewayError {
+  try {
+    scanText(text, bounds, true);
+  } catch (fault) {
+    return GatewayError.from(fault);
+  }
+  return new GatewayError("MALFORMED_JSON", otherwise);
 }
 
 /** The offset of a syntax error. The engine's message differs between versions and quotes the text, maybe a secret. */
@@ -45,66 +66,143 @@ function syntaxFault(error: SyntaxError): string {
   return offset === undefined ? "unexpected character" : `unexpected character at offset ${offset}`;
 }
 
+/** Returns the number of members in all objects of a value. Nothing parsed inherits a member that is enumerable. */
+function countMembers(value: Json): number {
+  if (typeof value !== "object" || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === "object") count += countMembers(item);
+    return count;
+  }
+  const members = value as JsonObject;
+  for (const key in members) {
+    const member = members[key] as Json;
+    count += typeof member === "object" ? 1 + countMembers(member) : 1;
+  }
+  return count;
+}
+
 /** The state of one scan. */
 interface Scan {
   readonly text: string;
   readonly bounds: JsonBounds;
-  /** One entry a level: the keys seen so far, or null in an array. */
-  readonly open: (Set<string> | null)[];
+  /** One entry a level: true in an object. */
+  readonly open: boolean[];
+  /** The keys of each level so far; null where duplicates are not looked for. */
+  readonly keys: Set<string>[] | null;
   nodes: number;
-  /** True if the next string is the name of a member. */
-  isKeyNext: boolean;
+  members: number;
+  /** The token that may come next; a closing bracket may always, as far as a scan is concerned. */
+  expected: "value" | "key" | "colon" | "comma";
+  /** The first `\\u` behind what was read; -1 before it is looked for. */
+  unicodeEscape: number;
 }
 
 /**
- * Finds what `JSON.parse` lets through. Runs first, so depth is bounded before anything is built;
- * what is not JSON at all is left for `JSON.parse` to name.
+ * Finds what `JSON.parse` lets through, but for duplicate keys. Runs first, so the size is bounded before anything is
+ * built. Returns the number of members, or -1 where the text is not JSON, which is left for `JSON.parse` to name: no more
+ * is read of it than `JSON.parse` would. `isFull`: reads every string, and finds duplicate keys and bad escapes too.
  */
-function scanText(scan: Scan): void {
-  const { text } = scan;
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === quote) at = scanString(scan, at);
-    else if (code === 0x7b || code === 0x5b || code === 0x2c) beginNode(scan, code, at);
-    else if (code === 0x7d || code === 0x5d) {
-      scan.open.pop();
-      scan.isKeyNext = false;
-    } else if (code === 0x2d || (code >= 0x30 && code <= 0x39)) at = scanNumber(scan, at);
-  }
+function scanText(text: string, bounds: JsonBounds, isFull: boolean): number {
+  const keys = isFull ? [] : null;
+  const scan: Scan = { text, bounds, open: [], keys, nodes: 0, members: 0, expected: "value", unicodeEscape: -1 };
+  let at = 0;
+  while (at !== -1 && at < text.length) at = scanToken(scan, text.charCodeAt(at), at);
+  return at === -1 ? -1 : scan.members;
 }
 
-/** Counts the object, the array or (for a comma) the member that begins here. */
-function beginNode(scan: Scan, code: number, at: number): void {
+/** Scans the token or the white space that begins at `at`. Returns the offset behind it; -1 where it may not stand there. */
+function scanToken(scan: Scan, code: number, at: number): number {
+  if (code === quote) return scanString(scan, at);
+  if (code === colon) return scanColon(scan, at);
+  if (code === comma) return scanComma(scan, at);
+  if (code === openBrace || code === openBracket) return scanOpening(scan, code, at);
+  if (code === 0x7d || code === 0x5d) return scanClosing(scan, at);
+  if (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) return endOfBlank(scan.text, at);
+  return scan.expected === "value" ? scanScalar(scan, code, at) : -1;
+}
+
+function scanColon(scan: Scan, at: number): number {
+  if (scan.expected !== "colon") return -1;
+  scan.expected = "value";
+  scan.members++;
+  return at + 1;
+}
+
+function scanComma(scan: Scan, at: number): number {
+  if (scan.expected !== "comma") return -1;
+  countNode(scan, at);
+  scan.expected = scan.open.at(-1) === true ? "key" : "value";
+  return at + 1;
+}
+
+function scanOpening(scan: Scan, code: number, at: number): number {
+  if (scan.expected !== "value") return -1;
+  countNode(scan, at);
   const { bounds, open } = scan;
-  if (++scan.nodes > bounds.nodes) {
-    throw new GatewayError(
-      "JSON_BOUND",
-      `expected at most ${bounds.nodes} members and items, got more at offset ${at}`,
-    );
-  }
-  if (code !== 0x2c) open.push(code === 0x7b ? new Set() : null);
-  scan.isKeyNext = open.at(-1) instanceof Set;
+  open.push(code === openBrace);
+  scan.keys?.push(new Set());
+  scan.expected = code === openBrace ? "key" : "value";
   if (open.length > bounds.depth) {
     throw new GatewayError("JSON_BOUND", `expected at most ${bounds.depth} levels, got more at offset ${at}`);
   }
+  return at + 1;
 }
 
-/** Checks the string that opens at `start`; returns the offset of its closing quote. */
+function scanClosing(scan: Scan, at: number): number {
+  scan.keys?.pop();
+  scan.expected = "comma";
+  return scan.open.pop() === undefined ? -1 : at + 1;
+}
+
+/** Counts the object, the array or (for a comma) the member or item that begins here. */
+function countNode(scan: Scan, at: number): void {
+  const { nodes } = scan.bounds;
+  if (++scan.nodes <= nodes) return;
+  throw new GatewayError("JSON_BOUND", `expected at most ${nodes} members and items, got more at offset ${at}`);
+}
+
+const blank = /[ \t\n\r]*/y;
+
+/** White space is nearly always one character, and may be megabytes. */
+function endOfBlank(text: string, at: number): number {
+  if (text.charCodeAt(at + 1) > 0x20) return at + 1;
+  blank.lastIndex = at;
+  blank.test(text);
+  return blank.lastIndex;
+}
+
+/** Scans the string that opens at `start`. */
 function scanString(scan: Scan, start: number): number {
-  const { text, bounds } = scan;
+  const { text, bounds, expected } = scan;
+  const isKey = expected === "key";
+  if (!isKey && expected !== "value") return -1;
   const end = closingQuote(text, start);
+  const isSuspect = end - start - 1 > bounds.stringLength || hasUnicodeEscape(scan, start, end);
+  if (isSuspect || scan.keys !== null) checkString(scan, start, end, isKey ? scan.keys?.at(-1) : undefined);
+  scan.expected = isKey ? "colon" : "comma";
+  return end + 1;
+}
+
+/** Only an escape of a code unit makes a lone surrogate or NUL of a text that is UTF-8. Each part is searched once. */
+function hasUnicodeEscape(scan: Scan, start: number, end: number): boolean {
+  if (scan.unicodeEscape < start) {
+    const found = scan.text.indexOf("\\u", start);
+    scan.unicodeEscape = found === -1 ? Number.POSITIVE_INFINITY : found;
+  }
+  return scan.unicodeEscape < end;
+}
+
+/** Checks a string as it is meant. `keys`: those of its object so far, where it is a key. */
+function checkString({ text, bounds }: Scan, start: number, end: number, keys: Set<string> | undefined): void {
   if (end - start - 1 > bounds.stringLength * 6) throw tooLong(bounds, start);
   const raw = text.slice(start + 1, end);
   const value = raw.includes("\\") ? readEscapes(raw, start, bounds) : raw;
   if (value.length > bounds.stringLength) throw tooLong(bounds, start);
-  if (!scan.isKeyNext) return end;
-  scan.isKeyNext = false;
-  const keys = scan.open.at(-1) as Set<string>;
-  if (keys.has(value)) {
+  if (keys?.has(value) === true) {
     throw new GatewayError("MALFORMED_JSON", `duplicate key \`${value.slice(0, 64)}\` at offset ${start}`);
   }
-  keys.add(value);
-  return end;
+  keys?.add(value);
 }
 
 function closingQuote(text: string, start: number): number {
@@ -138,16 +236,42 @@ function tooLong({ stringLength }: JsonBounds, start: number): GatewayError {
 }
 
 const numberPart = /[-+.0-9Ee]*/y;
+/** Integers of so many digits are exact. */
+const exactDigits = 15;
 
-/** Checks the number that opens at `start`; returns the offset of its last character. */
+/** Scans a number, or `true`, `false` or `null`. */
+function scanScalar(scan: Scan, code: number, at: number): number {
+  scan.expected = "comma";
+  if (code === 0x2d || isDigit(code)) return scanNumber(scan, at);
+  const literal = code === 0x74 ? "true" : code === 0x66 ? "false" : "null";
+  return scan.text.startsWith(literal, at) ? at + literal.length : -1;
+}
+
+/** Scans the number that begins at `start`. */
 function scanNumber({ text, bounds }: Scan, start: number): number {
+  let digitsEnd = start;
+  while (digitsEnd - start < exactDigits && isDigit(text.charCodeAt(digitsEnd))) digitsEnd++;
+  if (digitsEnd > start && !isNumberPart(text.charCodeAt(digitsEnd))) return digitsEnd;
   numberPart.lastIndex = start;
   numberPart.test(text);
   const end = numberPart.lastIndex;
-  if (end - start === 1 || bounds.reader !== "exact") return end - 1;
-  const token = text.slice(start, end);
+  if (bounds.reader === "exact") checkNumber(text.slice(start, end), start);
+  return end;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+/** True for digits, `.`, `e`, `E`, `+` and `-`. */
+function isNumberPart(code: number): boolean {
+  return isDigit(code) || code === 0x2e || code === 0x65 || code === 0x45 || code === 0x2b || code === 0x2d;
+}
+
+/** Throws MALFORMED_JSON for a number that a double does not hold exactly. What is no number is left for `JSON.parse`. */
+function checkNumber(token: string, start: number): void {
   const value = Number(token);
-  if (Number.isNaN(value)) return end - 1; // not a number at all: JSON.parse names it
+  if (Number.isNaN(value)) return;
   const vanished = value === 0 && /^-?[0.]*[1-9]/.test(token);
   if (vanished || !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) {
     throw new GatewayError(
@@ -156,5 +280,4 @@ function scanNumber({ text, bounds }: Scan, start: number): number {
     );
   }
   if (Object.is(value, -0)) throw new GatewayError("MALFORMED_JSON", `negative zero at offset ${start}`);
-  return end - 1;
 }

@@ -242,7 +242,7 @@ export const usageSchema = object("Limits of model requests. Tokens are input an
   tokens_per_minute: integer("Tokens of one key, as a token bucket.", {
     minimum: 1,
     maximum: 1_000_000_000,
-    default: 200_000,
+    default: 2_000_000,
   }),
   budgets: list(
     "Budgets of tenants and keys. Every budget that applies to a request must have room for it.",

@@ -8,6 +8,7 @@ import { echoCall, effectsOf, keys, messageHeaders, nothing, openWorld, post, ty
 /** Arguments that are small in bytes and large in number. */
 const wide = `{"list":[${"{},".repeat(48_999)}{}]}`;
 const items = `{"list":[${"0,".repeat(70_000)}0]}`;
+const members = `{${Array.from({ length: 20_000 }, (_, at) => `"m${at}":0`).join(",")}}`;
 const deep = `{"a":${"[".repeat(70_000)}${"]".repeat(70_000)}}`;
 const repeated = `{"list":[${'{"a":[{"a":[]}]},'.repeat(10_000)}{}]}`;
 
@@ -24,6 +25,7 @@ describe("the number of values in a body [S76]", () => {
   for (const [what, args, said] of [
     ["empty objects", wide, tooWide],
     ["items", items, tooWide],
+    ["members", members, tooWide],
     ["repeated small trees", repeated, tooWide],
     ["levels", deep, "expected at most 64 levels, got more at offset "],
   ] as const) {

@@ -51,6 +51,14 @@ describe("parseStrictJson(bytes, bounds)", () => {
       ["nothing", "", "MALFORMED_JSON malformed JSON: unexpected end"],
       ["a raw control character", '["a\u0001"]', "MALFORMED_JSON"],
       ["a bad escape", '["\\x"]', "bad escape in the string at offset 1"],
+      ["a duplicate key whose first value is a tree", '{"a":{"b":1,"c":[{}]},"a":1}', "duplicate key `a` at offset 22"],
+      ["a duplicate of `__proto__`", '{"__proto__":{},"__proto__":{}}', "duplicate key `__proto__` at offset 16"],
+      ["a duplicate key behind a bad number", '{"a":1,"a":1,"b":-}', "MALFORMED_JSON"],
+      ["a colon in a list", "[1:2]", "MALFORMED_JSON"],
+      ["a value where a comma belongs", '{"a":1 "b":2}', "MALFORMED_JSON"],
+      ["a key that is no string", "{1:2}", "MALFORMED_JSON"],
+      ["a literal that is none", '{"a":trux}', "MALFORMED_JSON"],
+      ["a leading zero", "[007]", "MALFORMED_JSON"],
     ] as const) {
       it(`refuses ${name}`, () => {
         expect(fault(text)).to.contain(said);
@@ -81,6 +89,25 @@ describe("parseStrictJson(bytes, bounds)", () => {
       expect(parse(`${"[".repeat(8)}${"]".repeat(8)}`)).to.deep.equal([[[[[[[[]]]]]]]]);
     });
 
+    for (const [what, textOf] of [
+      ["white space", (size: number) => `[${" ".repeat(size)}1]`],
+      ["digits", (size: number) => `[0.${"1".repeat(size)}]`],
+      ["no JSON", (size: number) => "a".repeat(size)],
+      ["numbers without commas", (size: number) => "1 ".repeat(size / 2)],
+      ["strings without commas", (size: number) => '""'.repeat(size / 2)],
+      ["closing brackets", (size: number) => "]".repeat(size)],
+      ["colons", (size: number) => ":".repeat(size)],
+      ["escapes", (size: number) => `["${"\\n".repeat(size / 2)}"]`],
+      ["escaped code units", (size: number) => `["${"\\u0061".repeat(size / 6)}"]`],
+      ["backslashes", (size: number) => `["${"\\\\".repeat(size / 2)}"]`],
+      ["quotes", (size: number) => `["${'\\"'.repeat(size / 2)}"]`],
+    ] as const) {
+      it(`reads ${what} in no more than linear time`, async () => {
+        const read = (text: string): string => fault(text, { stringLength: 1e7 });
+        expect(await growthOf(textOf, read, 1_000_000)).to.be.below(maxGrowth);
+      });
+    }
+
     it("refuses too many members and too long strings", () => {
       expect(fault(JSON.stringify(Array(60).fill(1)))).to.contain("expected at most 50 members and items");
       expect(fault(JSON.stringify("x".repeat(21)))).to.contain("expected strings of at most 20 characters");
@@ -102,6 +129,68 @@ describe("parseStrictJson(bytes, bounds)", () => {
     expect(parse('["a\\u0000"]', { reader: "tolerant" })).to.deep.equal(["a\0"]);
     expect(parse("[12345678901234567890]", { reader: "tolerant" })).to.deep.equal([12345678901234567000]);
     expect(fault('{"a":1,"a":1}', { reader: "tolerant" })).to.contain("duplicate key");
+  });
+
+  it("refuses a duplicate key wherever it stands, and however it is spelled", () => {
+    const wide: JsonBounds = { depth: 100, nodes: 1e6, stringLength: 1e6, reader: "tolerant" };
+    const tree = fc.letrec((tie) => ({
+      value: fc.oneof({ depthSize: "small" }, fc.integer(), fc.constant("x:,{}[]"), tie("list"), tie("object")),
+      list: fc.array(tie("value"), { maxLength: 4 }),
+      object: fc.dictionary(fc.constantFrom("a", "b", "é", "__proto__", "1", "toString", ""), tie("value")),
+    })).object;
+    const spelled = (key: string): string =>
+      `"${[...key].map((each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")}"`;
+    fc.assert(
+      fc.property(tree, fc.boolean(), fc.nat(), (value, isSpelled, at) => {
+        const text = JSON.stringify(value);
+        expect(parse(text, wide)).to.deep.equal(JSON.parse(text));
+        const keys = Object.keys(value as object);
+        const key = keys[at % Math.max(keys.length, 1)];
+        fc.pre(key !== undefined);
+        const again = isSpelled ? spelled(key as string) : JSON.stringify(key);
+        expect(fault(`${text.slice(0, -1)},${again}:0}`, wide)).to.contain("duplicate key");
+      }),
+    );
+  });
+
+  it("agrees with JSON.parse on every text that is nearly JSON: what it refuses is refused", () => {
+    const wide: JsonBounds = { depth: 100, nodes: 1e6, stringLength: 1e6, reader: "tolerant" };
+    const pieces = [
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      '"a"',
+      '"b"',
+      "1",
+      "-",
+      "0.5",
+      "e3",
+      "true",
+      "null",
+      " ",
+      "\n",
+      "\\",
+      '"',
+    ];
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...pieces), { maxLength: 12 }), (parts) => {
+        const text = parts.join("");
+        let expected: unknown;
+        try {
+          expected = JSON.parse(text);
+        } catch {
+          expect(fault(text, wide)).to.contain("MALFORMED_JSON");
+          return;
+        }
+        const got = fault(text, wide);
+        if (got === "accepted") expect(parse(text, wide)).to.deep.equal(expected);
+        else expect(got).to.contain("duplicate key");
+      }),
+      { numRuns: 20_000 },
+    );
   });
 
   it("agrees with JSON.parse on every text JSON.stringify makes", () => {

@@ -292,7 +292,7 @@ function defaults(source: string): GatewayConfig {
       },
     ],
     modelGateway: { toolPassthrough: false, maxConcurrent: 256, holdbackBytes: 256, dropHints: [], routes: [] },
-    usage: { requestsPerMinute: 120, tokensPerMinute: 200_000, budgets: [] },
+    usage: { requestsPerMinute: 120, tokensPerMinute: 2_000_000, budgets: [] },
     policy: { packs: [], plugins: [], defaultDecision: "block", pluginWorkers: 2, deadlineMs: 250 },
     extensions: { strict: false, trustPolicy: null, trustFiles: [] },
     sessions: {

@@ -12,7 +12,7 @@ function text(...budgets: readonly string[]): string {
 describe("usage", () => {
   it("limits requests and tokens, and has no budget, where the file says nothing", async () => {
     const { usage } = await loadText("log: {}\n");
-    expect(usage).to.deep.equal({ requestsPerMinute: 120, tokensPerMinute: 200_000, budgets: [] });
+    expect(usage).to.deep.equal({ requestsPerMinute: 120, tokensPerMinute: 2_000_000, budgets: [] });
   });
 
   it("takes budgets of tenants and of their keys", async () => {
