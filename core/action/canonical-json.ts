@@ -1,16 +1,12 @@
 import { hash } from "node:crypto";
-import canonicalize from "canonicalize";
-import type { Json } from "./json.ts";
+import type { Json, JsonObject } from "./json.ts";
 
 /**
  * RFC 8785 text of a value: keys sorted by UTF-16 code units, ECMAScript numbers, no white space.
  * Throws for values outside JSON: undefined, NaN, Infinity, lone surrogates.
  */
 export function canonicalJson(value: Json): string {
-  if (isOrdered(value)) return JSON.stringify(value);
-  const text = canonicalize(value);
-  if (text === undefined) throw new TypeError("canonicalJson: expected a JSON value, got undefined");
-  return text;
+  return isOrdered(value) ? JSON.stringify(value) : writeValue(value);
 }
 
 /**
@@ -26,11 +22,33 @@ function isOrdered(value: unknown): boolean {
     return true;
   }
   let before = "";
-  for (const [key, member] of Object.entries(value)) {
-    if (key < before || !key.isWellFormed() || !isOrdered(member)) return false;
+  for (const key of Object.keys(value)) {
+    if (key < before || !key.isWellFormed() || !isOrdered((value as JsonObject)[key])) return false;
     before = key;
   }
   return true;
+}
+
+/** The engine prints keys in its own order, so only texts and numbers are left to it. */
+function writeValue(value: Json | undefined): string {
+  if (typeof value === "string") return writeText(value);
+  if (typeof value === "boolean" || value === null || Number.isFinite(value)) return JSON.stringify(value);
+  if (typeof value !== "object") throw new TypeError(`canonicalJson: expected a JSON value, got ${String(value)}`);
+  let text = "";
+  if (Array.isArray(value)) {
+    for (const member of value as readonly Json[]) text += text === "" ? writeValue(member) : `,${writeValue(member)}`;
+    return `[${text}]`;
+  }
+  for (const key of Object.keys(value).sort()) {
+    const member = (value as JsonObject)[key];
+    if (member !== undefined) text += `${text === "" ? "" : ","}${writeText(key)}:${writeValue(member)}`;
+  }
+  return `{${text}}`;
+}
+
+function writeText(text: string): string {
+  if (text.isWellFormed()) return JSON.stringify(text);
+  throw new TypeError("canonicalJson: expected well-formed text, got a lone surrogate");
 }
 
 /** SHA-256 of the bytes (a string counts as UTF-8), in lower-case hex. */

@@ -58,7 +58,7 @@ export function neighbourFaults(tree: SourceTree): readonly string[] {
 
 /** `core/action` names no module but its own, pure parts of Node and pure packages; and no clock, timer or chance. */
 export function actionFaults(tree: SourceTree): readonly string[] {
-  const pure = new Set(["node:crypto", "node:buffer", "canonicalize", "yaml"]);
+  const pure = new Set(["node:crypto", "node:buffer", "yaml"]);
   const modules = edgesOf(tree, "core/action/")
     .filter(({ to }) => to.path === undefined && !pure.has(to.name))
     .map(({ from, to }) => `${from}: imports \`${to.name}\``);
