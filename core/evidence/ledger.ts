@@ -119,7 +119,7 @@ export class Ledger {
     operations: readonly BatchOperation[] | (() => readonly BatchOperation[]) = [],
   ): Promise<void> {
     checkIntegers(detail);
-    const chain = await this.#chains.open(tenant);
+    const chain = this.#chains.peek(tenant) ?? (await this.#chains.open(tenant));
     this.#writer.commit.admit("bounded");
     const happening = typeof operations === "function" ? operations() : operations;
     await this.#writer.appendEvent(chain, { kind, detail }, happening);

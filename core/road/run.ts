@@ -166,7 +166,8 @@ async function decideOnce(road: Road, attempted: ActionEnvelope, span: Span): Pr
 /** The answer of the chain, or `block` where the chain itself throws: the wall behind each policy's own. */
 async function evaluate(road: Road, action: ActionEnvelope, span: Span): Promise<Evaluation> {
   const step = span.begin(action.phase === "output" ? "judge_output" : "evaluate");
-  const evaluation = await evaluateOrBlock(road.policies, action, road.newId);
+  const judged = evaluateOrBlock(road.policies, action, road.newId);
+  const evaluation = judged instanceof Promise ? await judged : judged;
   step.setAttributes({ evaluation });
   step.end();
   span.setAttributes({ evaluation });
@@ -183,7 +184,7 @@ async function dispatchOnce<Reply>(
 ): Promise<Answer<Reply> | Stopped> {
   const { action, evaluation } = permission;
   try {
-    for (const each of road.participants) await each.recordTaints?.(action, evaluation);
+    await recordTaints(road, action, evaluation);
     return await span.run("dispatch", async (step) => {
       const answer = await dispatch(permission, step);
       const end = "flow" in answer ? await answer.flow((output) => judgeOutput(road, action, output, span)) : answer;
@@ -200,8 +201,15 @@ async function dispatchOnce<Reply>(
 /** INVARIANT: the taints of an answer are durable before anyone sees any of it. */
 async function judgeOutput(road: Road, action: ActionEnvelope, output: Json, span: Span): Promise<Evaluation> {
   const judged = await evaluate(road, withOutput(action, output), span);
-  for (const each of road.participants) await each.recordTaints?.(action, judged);
+  await recordTaints(road, action, judged);
   return judged;
+}
+
+async function recordTaints(road: Road, action: ActionEnvelope, evaluation: Evaluation): Promise<void> {
+  for (const each of road.participants) {
+    const recorded = each.recordTaints?.(action, evaluation);
+    if (recorded !== undefined) await recorded;
+  }
 }
 
 async function commitOutcome(
@@ -268,28 +276,34 @@ export function withUsedApproval(error: GatewayError, approvalId: string): Gatew
 const chainRef: PolicyRef = { kind: "external", name: "chain", version: "1", digest: "", signer: null };
 
 /** Returns the evaluation of the chain, or one that blocks where the chain throws. */
-export async function evaluateOrBlock(
+export function evaluateOrBlock(
   policies: Evaluator,
   action: ActionEnvelope,
   newId: () => string,
-): Promise<Evaluation> {
+): Evaluation | Promise<Evaluation> {
   try {
-    return await policies.evaluate(action);
+    const evaluation = policies.evaluate(action);
+    if (!(evaluation instanceof Promise)) return evaluation;
+    return evaluation.catch((cause: unknown) => blockFailed(action, newId(), cause));
   } catch (cause) {
-    const error = `policy_error: ${cause instanceof Error ? cause.message : String(cause)}`;
-    return {
-      id: newId(),
-      actionId: action.id,
-      phase: action.phase,
-      decision: "block",
-      verdicts: [{ policy: chainRef, decision: "block", findings: [], risk: 100, error, durationUs: 0 }],
-      shadow: [],
-      determining: [],
-      byDefault: false,
-      approvals: 1,
-      risk: 100,
-      redactions: [],
-      durationUs: 0,
-    };
+    return blockFailed(action, newId(), cause);
   }
+}
+
+function blockFailed(action: ActionEnvelope, id: string, cause: unknown): Evaluation {
+  const error = `policy_error: ${cause instanceof Error ? cause.message : String(cause)}`;
+  return {
+    id,
+    actionId: action.id,
+    phase: action.phase,
+    decision: "block",
+    verdicts: [{ policy: chainRef, decision: "block", findings: [], risk: 100, error, durationUs: 0 }],
+    shadow: [],
+    determining: [],
+    byDefault: false,
+    approvals: 1,
+    risk: 100,
+    redactions: [],
+    durationUs: 0,
+  };
 }

@@ -55,7 +55,7 @@ export class ActionRecorder {
   ): Promise<DurableDecision> {
     const { chains, writer, hider, random, storeLabels } = this.#parts;
     if (evaluation.actionId !== action.id) throw otherAction();
-    const chain = await chains.open(action.tenant);
+    const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
     const dispatched = evaluation.decision === "allow" || (step !== undefined && isConsuming(step));
     const pendingKey = openKey(action.tenant, action.id);
     const use = evaluation.decision === "block" ? undefined : commitHook?.check(dispatched);
@@ -67,13 +67,13 @@ export class ActionRecorder {
       argumentsDigest: hidden.digest,
     };
     const recorded = storeLabels ? action : withoutLabel(action);
-    const sealed = writer.sealAction(chain, decisionContent(recorded, evaluation, commitments, step?.approval, use));
-    const { seq } = sealed.record;
+    const placed = writer.sealAction(chain, decisionContent(recorded, evaluation, commitments, step?.approval, use));
+    const { seq } = placed.sealed.record;
     const operations: BatchOperation[] = [];
     if (dispatched) operations.push({ type: "put", key: pendingKey, value: String(seq) });
     if (step !== undefined) operations.push(...approvalOperations(chain, seq, step, random));
     if (commitHook !== undefined) operations.push(...commitHook.operations(dispatched));
-    const durable = writer.appendAction(chain, sealed, operations, { arguments: hidden.fields });
+    const durable = writer.appendAction(chain, placed, operations, { arguments: hidden.fields });
     if (dispatched) this.#pending.set(pendingKey, commitments);
     try {
       await durable;
@@ -96,7 +96,7 @@ export class ActionRecorder {
   ): Promise<void> {
     const { chains, writer, hider, storeLabels } = this.#parts;
     if (judged !== undefined && judged.actionId !== action.id) throw otherAction();
-    const chain = await chains.open(action.tenant);
+    const chain = chains.peek(action.tenant) ?? (await chains.open(action.tenant));
     const pendingKey = openKey(action.tenant, action.id);
     const commitments = this.#pending.get(pendingKey);
     if (commitments === undefined) throw new TypeError("evidence: expected an open decision of this action, got none");
@@ -109,10 +109,10 @@ export class ActionRecorder {
     const hidden = outcome.status === "unknown" ? undefined : hider.hide(action.tool, outcome.output, isKept);
     const recorded = storeLabels ? action : withoutLabel(action);
     const content = outcomeContent(recorded, outcome, evaluation, commitments, hidden?.digest);
-    const sealed = writer.sealAction(chain, content);
+    const placed = writer.sealAction(chain, content);
     const operations: BatchOperation[] = [{ type: "del", key: pendingKey }];
     if (commitHook !== undefined) operations.push(...commitHook.operations());
-    await writer.appendAction(chain, sealed, operations, hidden && { output: hidden.fields });
+    await writer.appendAction(chain, placed, operations, hidden && { output: hidden.fields });
   }
 
   /** Throws EVIDENCE_UNAVAILABLE when one more pending outcome would be too many, TypeError when the action is open already. */

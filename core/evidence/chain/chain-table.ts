@@ -68,10 +68,15 @@ export class ChainTable {
     for (const tenant of tenants) await this.#loadTenant(tenant);
   }
 
+  /** The tenant's chain where it is open and sound; undefined where only `open` can say. */
+  peek(tenant: string): EvidenceChain | undefined {
+    return this.#refused.has(tenant) ? undefined : this.#chains.get(tenant);
+  }
+
   /** The tenant's chain; a new one is named, durably, first. Throws EVIDENCE_UNAVAILABLE where the tenant is refused. */
   async open(tenant: string): Promise<EvidenceChain> {
-    const chain = this.#chains.get(tenant);
-    if (chain !== undefined && !this.#refused.has(tenant)) return chain;
+    const chain = this.peek(tenant);
+    if (chain !== undefined) return chain;
     this.checkTrusted(tenant);
     return this.#openNew(tenant);
   }

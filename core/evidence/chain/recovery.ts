@@ -99,8 +99,8 @@ export class Recovery {
       const chain = await chains.open(each.tenant);
       const operation: BatchOperation = { type: "del", key: openKey(each.tenant, decision.action.id) };
       writer.commit.admit("outcome");
-      const sealed = writer.sealAction(chain, unknownOutcomeContent(decision, reason));
-      await writer.appendAction(chain, sealed, [operation]);
+      const placed = writer.sealAction(chain, unknownOutcomeContent(decision, reason));
+      await writer.appendAction(chain, placed, [operation]);
     } catch (error) {
       if (writer.commit.failed || !(error instanceof GatewayError)) throw error;
       chains.refuse(each.tenant, error.detail ?? error.message);

@@ -32,7 +32,8 @@ import {
 import { parseSessionSummary, type SessionSummary } from "./session-record.ts";
 
 /** A step of an action that has its place and its bytes, and is not accepted yet. */
-interface SealedAction extends Sealed<ActionRecord> {
+interface SealedAction {
+  readonly sealed: Sealed<ActionRecord>;
   readonly place: SessionPlace;
 }
 
@@ -63,22 +64,22 @@ export class Writer {
   sealAction(chain: EvidenceChain, content: ActionContent): SealedAction {
     if (chain.head.seq < 0) this.#appendGenesis(chain);
     const place = this.#sessions.next(chain.tenant, content.session);
-    return { ...sealActionRecord(content, chain, place.session, this.#stamp), place };
+    return { sealed: sealActionRecord(content, chain, place.session, this.#stamp), place };
   }
 
-  /** Appends the step that was just sealed, with its private fields. `operations` commit with it, or not at all. */
+  /** Appends the step that was just sealed, with its private fields. `operations` commit with it; the writer adds its own. */
   appendAction(
     chain: EvidenceChain,
-    sealed: SealedAction,
-    operations: readonly BatchOperation[],
+    { sealed, place }: SealedAction,
+    operations: BatchOperation[],
     disclosure?: Disclosure,
   ): Promise<void> {
-    const writes = [...operations, ...this.#sessions.advance(sealed.place, sealed)];
+    operations.push(...this.#sessions.advance(place, sealed));
     if (disclosure !== undefined) {
       const at = { tenant: chain.tenant, chain: chain.id, seq: sealed.record.seq };
-      writes.push(...sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
+      operations.push(...sealDisclosure(chain.wrapping, at, disclosure, this.#stamp.random));
     }
-    return this.commit.submit(chain, sealed, writes);
+    return this.commit.submit(chain, sealed, operations);
   }
 
   /** Appends an event. `operations` commit with it, or not at all. */
