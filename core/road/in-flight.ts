@@ -1,9 +1,12 @@
+import type { Cancellation } from "../action/cancellation.ts";
 import type { Principal } from "../action/principal.ts";
 import type { KillTarget } from "../kill/kill.ts";
 
+type Abortable = Pick<Cancellation, "abort">;
+
 interface Entry {
   readonly principal: Principal;
-  readonly aborts: Set<AbortController>;
+  readonly aborts: Set<Abortable>;
 }
 
 /** The requests in flight, by governed session: one session may span many connections and handshakes. */
@@ -11,13 +14,13 @@ export class InFlight {
   readonly #entries = new Map<string, Entry>();
 
   /** `session` is of this principal alone, as its id says. */
-  begin(principal: Principal, session: string, abort: AbortController): void {
+  begin(principal: Principal, session: string, abort: Abortable): void {
     const entry = this.#entries.get(session) ?? { principal, aborts: new Set() };
     this.#entries.set(session, entry);
     entry.aborts.add(abort);
   }
 
-  finish(session: string, abort: AbortController): void {
+  finish(session: string, abort: Abortable): void {
     const entry = this.#entries.get(session);
     entry?.aborts.delete(abort);
     if (entry?.aborts.size === 0) this.#entries.delete(session);

@@ -1,3 +1,4 @@
+import type { CancelSignal } from "../action/cancellation.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, McpEra } from "../action/json-rpc.ts";
 
@@ -27,7 +28,7 @@ export interface Exchange {
   /** The header of that name, where the transport has headers. */
   readonly traceparent?: string;
   /** On abort, the upstream is asked to stop and the promise rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: CancelSignal;
   /**
    * Notifications that belong to this request: of its progress token, of its subscription, or on its own HTTP
    * stream. A subscription id in them is the connection's own, like the id in the response.

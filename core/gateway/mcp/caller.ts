@@ -1,3 +1,4 @@
+import type { Cancellation } from "../../action/cancellation.ts";
 import type { ClientIdentity } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Json, JsonObject } from "../../action/json.ts";
@@ -34,7 +35,7 @@ export interface OpenRequest {
   /** Receives the response, and the messages before it. */
   readonly reply: Reply;
   /** Aborts when the client no longer wants a response. */
-  readonly signal: AbortSignal;
+  readonly cancellation: Cancellation;
 }
 
 /** Handles a notification of a client; unknown ones, and those that need a session where there is none, are dropped. */

@@ -1,4 +1,5 @@
 import type { Context } from "koa";
+import { Cancellation } from "../../action/cancellation.ts";
 import { GatewayError } from "../../action/error.ts";
 import { type JsonRpcMessage, type JsonRpcRequest, type JsonRpcResponse, readJsonRpc } from "../../action/json-rpc.ts";
 import { type Principal, type SessionScope, sessionScope } from "../../action/principal.ts";
@@ -30,7 +31,7 @@ export interface McpEndpointParts extends HandshakeParts, McpServiceParts {
 /** `/mcp`: Streamable HTTP for every revision, and direct JSON-RPC without a handshake. */
 export class McpEndpoint {
   readonly #parts: McpEndpointParts;
-  readonly #subscriptions = new Map<AbortController, Principal>();
+  readonly #subscriptions = new Map<Cancellation, Principal>();
   #stopping = false;
 
   constructor(parts: McpEndpointParts) {
@@ -142,21 +143,21 @@ export class McpEndpoint {
       ticket: singleHeader(rawHeaders, ticketHeader),
       traceparent: headerText(headers, "traceparent"),
     };
-    const abort = new AbortController();
-    session?.begin(request.id, reply, abort);
-    this.#parts.inFlight.begin(principal, scope.id, abort);
-    if (era.era === "modern") reply.onGone(() => abort.abort(new GatewayError("CANCELLED")));
+    const cancellation = new Cancellation();
+    session?.begin(request.id, reply, cancellation);
+    this.#parts.inFlight.begin(principal, scope.id, cancellation);
+    if (era.era === "modern") reply.onGone(() => cancellation.abort(new GatewayError("CANCELLED")));
     try {
-      if (request.method === "subscriptions/listen") this.#watch(abort, principal);
-      return await serveRequest(this.#parts, caller, request, reply, abort.signal);
+      if (request.method === "subscriptions/listen") this.#watch(cancellation, principal);
+      return await serveRequest(this.#parts, caller, request, reply, cancellation);
     } finally {
-      this.#subscriptions.delete(abort);
-      this.#parts.inFlight.finish(scope.id, abort);
+      this.#subscriptions.delete(cancellation);
+      this.#parts.inFlight.finish(scope.id, cancellation);
       session?.finish(request.id);
     }
   }
 
-  #watch(subscription: AbortController, principal: Principal): void {
+  #watch(subscription: Cancellation, principal: Principal): void {
     if (this.#stopping) throw new GatewayError("STOPPING");
     this.#subscriptions.set(subscription, principal);
   }

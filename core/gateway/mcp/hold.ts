@@ -52,7 +52,11 @@ export class Hold {
     const unwanted = this.page.show(open, review.approval);
     if (!this.#hasRoom(open) || unwanted?.aborted) return refused;
     const wait = { principal: open.caller.principal, end: new AbortController() };
-    const over = AbortSignal.any([wait.end.signal, open.signal, ...(unwanted === undefined ? [] : [unwanted])]);
+    const over = AbortSignal.any([
+      wait.end.signal,
+      open.cancellation.signal,
+      ...(unwanted === undefined ? [] : [unwanted]),
+    ]);
     const approval = await this.#wait(open, wait, review.approval, over);
     if (over.reason instanceof GatewayError) throw over.reason;
     // A call whose client is gone, or was answered that nothing ran, must not run.

@@ -1,4 +1,5 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
+import type { CancelSignal } from "../../action/cancellation.ts";
 import { everyUpstream } from "../../action/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import { type JsonRpcNotification, type JsonRpcResponse, metaKey } from "../../action/json-rpc.ts";
@@ -55,7 +56,7 @@ async function listen(
   parts: ListenParts,
   permission: AuthorizedAction,
   group: UpstreamGroup,
-  { caller, request, reply, signal }: OpenRequest,
+  { caller, request, reply, cancellation: signal }: OpenRequest,
 ): Promise<Answer<{ readonly result: JsonObject }>> {
   const { arguments: params } = AuthorizedAction.spend(permission);
   const connections = await group.open();
@@ -87,7 +88,7 @@ async function watchResources(
   connections: readonly UpstreamConnection[],
   uris: readonly string[],
   forward: NotificationHandler,
-  signal: AbortSignal,
+  signal: CancelSignal,
 ): Promise<void> {
   const owners = await Promise.all(uris.map((uri) => group.resourceOwner(uri)));
   for (const connection of connections) {
@@ -108,7 +109,7 @@ async function watchResources(
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function aborted(signal: CancelSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

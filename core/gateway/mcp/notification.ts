@@ -1,3 +1,4 @@
+import type { CancelSignal } from "../../action/cancellation.ts";
 import type { ActionEnvelope } from "../../action/envelope.ts";
 import { isJsonObject, type JsonObject } from "../../action/json.ts";
 import type { JsonRpcNotification } from "../../action/json-rpc.ts";
@@ -30,7 +31,7 @@ interface UpstreamNotification {
   readonly action: () => ActionEnvelope;
   readonly deliver: (note: JsonRpcNotification) => void;
   /** Aborts when nothing more may be delivered. */
-  readonly signal: AbortSignal;
+  readonly signal: Pick<CancelSignal, "aborted">;
 }
 
 const relayed: ReadonlySet<string> = new Set([

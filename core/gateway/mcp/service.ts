@@ -1,4 +1,5 @@
 import { AuthorizedAction } from "../../action/authorized-action.ts";
+import type { Cancellation } from "../../action/cancellation.ts";
 import { ticketMetaKey } from "../../action/capability-ticket.ts";
 import { everyUpstream } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
@@ -42,7 +43,7 @@ export async function serveRequest(
   caller: Caller,
   request: JsonRpcRequest,
   reply: Reply,
-  signal: AbortSignal,
+  cancellation: Cancellation,
 ): Promise<JsonRpcResponse> {
   const { id, method, params } = request;
   const { era } = caller.era;
@@ -54,7 +55,7 @@ export async function serveRequest(
   if (row.routing === "list") return serveList(parts, caller, request);
   if (row.routing === "every") return serveBroadcast(parts, caller, row, request);
   const meta = isJsonObject(params?._meta) ? params._meta : {};
-  const open = { caller, request, meta, reply, signal };
+  const open = { caller, request, meta, reply, cancellation };
   return row.routing === "listen" ? serveListen(parts, open, row) : serveCall(parts, open, row);
 }
 
@@ -186,7 +187,7 @@ async function dispatch(
  */
 async function send(
   parts: McpServiceParts,
-  { caller, meta, reply, signal }: OpenRequest,
+  { caller, meta, reply, cancellation }: OpenRequest,
   connection: UpstreamConnection,
   permission: AuthorizedAction,
   trace: TraceContext | undefined,
@@ -203,10 +204,17 @@ async function send(
   const exchange: Exchange = {
     meta: steeringMeta(meta, trace),
     ...(trace === undefined ? {} : { traceparent: traceparentOf(trace) }),
-    signal,
+    signal: cancellation,
     onNotification: (note) => {
       lane ??= new NotificationLane();
-      relayNotification(parts, lane, { upstream, note, untrusted, action: () => action, deliver, signal });
+      relayNotification(parts, lane, {
+        upstream,
+        note,
+        untrusted,
+        action: () => action,
+        deliver,
+        signal: cancellation,
+      });
     },
     onRequest: (question, abort) => relayToClient(parts, caller, { upstream, request: question }, abort, reply),
   };

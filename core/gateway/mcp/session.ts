@@ -1,3 +1,4 @@
+import type { Cancellation } from "../../action/cancellation.ts";
 import type { ClientIdentity } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { JsonObject } from "../../action/json.ts";
@@ -30,7 +31,7 @@ export class McpSession implements Occupant {
   readonly #ended = new AbortController();
   #questionCount = 0;
   readonly #questions = new Map<RequestId, (answer: JsonRpcResponse) => void>();
-  readonly #inFlight = new Map<RequestId, { readonly reply: Reply; readonly abort: AbortController }>();
+  readonly #inFlight = new Map<RequestId, { readonly reply: Reply; readonly abort: Pick<Cancellation, "abort"> }>();
 
   constructor(id: string, owner: SessionOwner, group: UpstreamGroup) {
     this.id = id;
@@ -57,7 +58,7 @@ export class McpSession implements Occupant {
   }
 
   /** Registers a client request while it is served. Throws INVALID_REQUEST for an id already in flight. */
-  begin(id: RequestId, reply: Reply, abort: AbortController): void {
+  begin(id: RequestId, reply: Reply, abort: Pick<Cancellation, "abort">): void {
     if (this.#inFlight.has(id)) throw new GatewayError("INVALID_REQUEST", "this request id is already in flight");
     this.#inFlight.set(id, { reply, abort });
   }

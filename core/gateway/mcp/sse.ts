@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Context } from "koa";
+import { Cancellation } from "../../action/cancellation.ts";
 import { GatewayError } from "../../action/error.ts";
 import {
   type JsonRpcMessage,
@@ -100,29 +101,29 @@ export class SseEndpoint {
 
   /** Never rejects. A request that the client cancelled is not answered, as the protocol requires. */
   async #serve(connection: SseConnection, request: JsonRpcRequest, origin: Origin, requestId: string): Promise<void> {
-    const abort = new AbortController();
+    const cancellation = new Cancellation();
     let answer: JsonRpcResponse;
     try {
-      answer = await this.#answer(connection, request, origin, abort);
+      answer = await this.#answer(connection, request, origin, cancellation);
     } catch (cause) {
       const error = GatewayError.from(cause);
       this.#parts.onFault(requestId, error);
       answer = mcpErrorBody(error, request.id, requestId);
     }
-    connection.finish(request.id, isCancelled(abort.signal) ? null : answer);
+    connection.finish(request.id, isCancelled(cancellation) ? null : answer);
   }
 
   async #answer(
     connection: SseConnection,
     request: JsonRpcRequest,
     { address, ...beside }: Origin,
-    abort: AbortController,
+    cancellation: Cancellation,
   ): Promise<JsonRpcResponse> {
     const { principal, scope, session } = connection;
     if (request.method === "initialize") {
       return (await openSession(this.#parts, connection, { principal, scope, address }, request)).response;
     }
-    return session === null ? pong(request) : this.#answerIn(session, connection, request, beside, abort);
+    return session === null ? pong(request) : this.#answerIn(session, connection, request, beside, cancellation);
   }
 
   async #answerIn(
@@ -130,17 +131,17 @@ export class SseEndpoint {
     { principal, scope, stream }: SseConnection,
     request: JsonRpcRequest,
     beside: Omit<Origin, "address">,
-    abort: AbortController,
+    cancellation: Cancellation,
   ): Promise<JsonRpcResponse> {
     const { group, owner } = session;
     const era = { era: "legacy" } as const;
     const caller = { principal, scope, client: owner.client, era, group, session, ...beside };
-    session.begin(request.id, stream, abort);
-    this.#parts.inFlight.begin(principal, scope.id, abort);
+    session.begin(request.id, stream, cancellation);
+    this.#parts.inFlight.begin(principal, scope.id, cancellation);
     try {
-      return await serveRequest(this.#parts, caller, request, stream, abort.signal);
+      return await serveRequest(this.#parts, caller, request, stream, cancellation);
     } finally {
-      this.#parts.inFlight.finish(scope.id, abort);
+      this.#parts.inFlight.finish(scope.id, cancellation);
       session.finish(request.id);
     }
   }
@@ -158,7 +159,7 @@ function pong({ id }: JsonRpcRequest): JsonRpcResponse {
   return { jsonrpc: "2.0", id, result: {} };
 }
 
-function isCancelled({ aborted, reason }: AbortSignal): boolean {
+function isCancelled({ aborted, reason }: Cancellation): boolean {
   return aborted && GatewayError.from(reason).code === "CANCELLED";
 }
 

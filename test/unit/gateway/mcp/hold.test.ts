@@ -4,6 +4,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
+import { Cancellation } from "../../../../core/action/cancellation.ts";
 import { uuidV7 } from "../../../../core/action/id.ts";
 import { sessionScope } from "../../../../core/action/principal.ts";
 import { refusedToolResult } from "../../../../core/gateway/mcp/answer.ts";
@@ -92,7 +93,7 @@ describe("Hold", () => {
       request: { jsonrpc: "2.0", id: 1, method: "tools/call", params: {} },
       meta: {},
       reply,
-      signal: new AbortController().signal,
+      cancellation: new Cancellation(),
     };
     const action = () => newAction({ principal: { id: principal.id, role: principal.role, keyId: principal.keyId } });
     const run = async (): Promise<RunResult<string>> => {
