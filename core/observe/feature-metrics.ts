@@ -1,5 +1,6 @@
-import type { Counter, Gauge, Histogram } from "prom-client";
+import type { Counter, Gauge } from "prom-client";
 import { type TicketEvent, ticketEvents } from "../action/capability-ticket.ts";
+import type { BucketHistogram } from "./bucket-histogram.ts";
 import type { MetricRegistry } from "./metric-registry.ts";
 
 const appendSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
@@ -9,8 +10,8 @@ const batchRecords = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 export class EvidenceMetrics {
   /** A monotonic clock in milliseconds. */
   readonly elapsedMs: () => number = performance.now.bind(performance);
-  readonly #append: Histogram;
-  readonly #batch: Histogram;
+  readonly #append: BucketHistogram;
+  readonly #batch: BucketHistogram;
   readonly #failures: Counter;
 
   constructor(registry: MetricRegistry) {
@@ -43,7 +44,7 @@ const fuelShares = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.7
 export class PluginMetrics {
   readonly #breaches: Counter<"reason">;
   readonly #circuitOpened: Counter;
-  readonly #fuel: Histogram;
+  readonly #fuel: BucketHistogram;
   readonly #threads: Gauge;
   readonly #waiting: Gauge;
 

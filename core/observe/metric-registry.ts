@@ -1,4 +1,5 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, type Metric, Registry } from "prom-client";
+import { BucketHistogram } from "./bucket-histogram.ts";
 
 /** A registry that makes its metrics itself. */
 export class MetricRegistry extends Registry {
@@ -11,12 +12,9 @@ export class MetricRegistry extends Registry {
   }
 
   /** `buckets` are upper bounds. */
-  histogram<Label extends string>(
-    name: string,
-    help: string,
-    buckets: number[],
-    ...labelNames: Label[]
-  ): Histogram<Label> {
-    return new Histogram({ name, help, buckets, labelNames, registers: [this] });
+  histogram(name: string, help: string, buckets: readonly number[], ...labelNames: readonly string[]): BucketHistogram {
+    const histogram = new BucketHistogram(name, help, buckets, labelNames);
+    this.registerMetric(histogram as unknown as Metric);
+    return histogram;
   }
 }

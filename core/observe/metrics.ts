@@ -1,9 +1,10 @@
-import { type Counter, collectDefaultMetrics, type Gauge, type Histogram, Registry } from "prom-client";
+import { type Counter, collectDefaultMetrics, type Gauge, Registry } from "prom-client";
 import type { ApprovalState } from "../action/approval.ts";
 import type { ActionEnvelope, Outcome, Protocol } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { Subscriber } from "../action/subscriber.ts";
 import type { TraceContext } from "../action/trace.ts";
+import type { BucketHistogram } from "./bucket-histogram.ts";
 import { EvidenceMetrics, PluginMetrics, SessionMetrics, TelemetryMetrics, TicketMetrics } from "./feature-metrics.ts";
 import { MetricRegistry } from "./metric-registry.ts";
 import {
@@ -39,10 +40,10 @@ export class Metrics implements Subscriber {
   readonly shadowLog: ShadowLog = new ShadowLog(this.#registry);
   readonly state: StateMetrics = new StateMetrics(this.#registry);
   readonly #exemplars: boolean;
-  readonly #policySeconds: LatencyHistogram<"phase">;
-  readonly #dispatchSeconds: LatencyHistogram<"protocol">;
+  readonly #policySeconds: LatencyHistogram;
+  readonly #dispatchSeconds: LatencyHistogram;
   readonly #requests: Counter<"port" | "route" | "status">;
-  readonly #seconds: Histogram<"port" | "route">;
+  readonly #seconds: BucketHistogram;
   readonly #decisions: Counter<"protocol" | "phase" | "decision">;
   readonly #outcomes: Counter<"protocol" | "status">;
   readonly #redactions: Counter<"protocol">;
@@ -154,12 +155,12 @@ export class Metrics implements Subscriber {
 
   answered(port: Port, route: string, status: number, seconds: number): void {
     this.#requests.inc({ port, route, status: `${Math.floor(status / 100)}xx` });
-    this.#seconds.observe({ port, route }, seconds);
+    this.#seconds.observe(seconds, port, route);
   }
 
   evaluated({ protocol, phase }: ActionEnvelope, evaluation: Evaluation, trace: TraceContext | undefined): void {
     this.#decisions.inc({ protocol, phase, decision: evaluation.decision });
-    this.#policySeconds.observe({ phase }, evaluation.durationUs / 1e6, trace);
+    this.#policySeconds.observe(phase, evaluation.durationUs / 1e6, trace);
   }
 
   /** Measures a dispatch, whatever its result. */
@@ -168,7 +169,7 @@ export class Metrics implements Subscriber {
     try {
       return await answer;
     } finally {
-      this.#dispatchSeconds.observe({ protocol }, (performance.now() - start) / 1000, trace);
+      this.#dispatchSeconds.observe(protocol, (performance.now() - start) / 1000, trace);
     }
   }
 
@@ -259,35 +260,41 @@ export class Metrics implements Subscriber {
   }
 }
 
-interface LatencyConfig<Label> {
+interface LatencyConfig {
   readonly name: string;
   readonly help: string;
   readonly buckets: number[];
-  readonly label: Label;
+  readonly label: string;
 }
 
-/** A histogram of durations with optional exemplars, which prom-client supports only in its OpenMetrics registry. */
-class LatencyHistogram<Label extends string> {
+/** A histogram of durations by one label, with optional exemplars. */
+class LatencyHistogram {
   readonly name: string;
-  readonly #histogram: Histogram<string>;
+  readonly #histogram: BucketHistogram;
+  readonly #label: string;
   readonly #bounds: readonly number[];
   /** One per bucket of a series; null where exemplars are off. */
   readonly #exemplars: Map<string, Exemplar> | null;
 
-  constructor(registry: MetricRegistry, { name, help, buckets, label }: LatencyConfig<Label>, exemplars: boolean) {
+  constructor(registry: MetricRegistry, { name, help, buckets, label }: LatencyConfig, exemplars: boolean) {
     this.name = name;
-    this.#histogram = registry.histogram(name, help, buckets, label as string);
+    this.#histogram = registry.histogram(name, help, buckets, label);
+    this.#label = label;
     this.#bounds = buckets;
     this.#exemplars = exemplars ? new Map() : null;
   }
 
   /** Only sampled traces become exemplars: others cannot be looked up. */
-  observe(labels: Readonly<Record<Label, string>>, seconds: number, trace: TraceContext | undefined): void {
-    this.#histogram.observe(labels, seconds);
+  observe(labelled: string, seconds: number, trace: TraceContext | undefined): void {
+    this.#histogram.observe(seconds, labelled);
     if (this.#exemplars === null || trace?.sampled !== true) return;
     const le = this.#bounds.find((bound) => seconds <= bound) ?? "+Inf";
     const labelSet = { trace_id: trace.traceId, span_id: trace.spanId };
-    this.#exemplars.set(keyOf({ ...labels, le }), { labelSet, value: seconds, timestamp: Date.now() / 1000 });
+    this.#exemplars.set(keyOf({ [this.#label]: labelled, le }), {
+      labelSet,
+      value: seconds,
+      timestamp: Date.now() / 1000,
+    });
   }
 
   /** Returns the values, each bucket's with its exemplar. */
