@@ -12,6 +12,8 @@ import { checkpointKey, type EvidenceStore } from "../evidence/record/key-space.
 import { StoreView } from "../evidence/record/store-view.ts";
 import { parseCheckpoint } from "../evidence/tree/checkpoint.ts";
 import { type Installation, openInstallation } from "../evidence/witness/installation.ts";
+import { everything, findDamage } from "../store/damage.ts";
+import { corruption, stateFault } from "../store/open.ts";
 import { BackupFolder, backupName } from "./folder.ts";
 import { readBackup } from "./read.ts";
 import { type Written, writeBackup } from "./write.ts";
@@ -25,6 +27,8 @@ export interface BackupOptions {
   /** The version that a backup names as its maker. */
   readonly gateway: string;
   readonly dataDir: string;
+  /** The folder of the store's files, which are checked for damage before they are read; null for a store in memory. */
+  readonly stateDir: string | null;
   readonly backupDir: string;
   /** Complete backups that stay. */
   readonly keep: number;
@@ -117,6 +121,7 @@ export class Backups {
     const { name } = view;
     this.#latest = view;
     try {
+      await this.#checkState();
       const written = await this.#write(view, moment);
       this.#latest = { ...view, state: "verifying", bytes: written.bytes };
       await this.#verify(name, written);
@@ -132,6 +137,14 @@ export class Backups {
         .catch((error: unknown) => this.#warn("partial_backup_cleanup_failed", name, error));
       this.#latest = { ...view, state: "failed" };
     }
+  }
+
+  /** Throws STATE_UNUSABLE for damage: the database would read what is there, and the backup would be sealed over it. */
+  async #checkState(): Promise<void> {
+    const { stateDir } = this.#options;
+    if (stateDir === null) return;
+    const damage = await findDamage(stateDir, { ...everything, signal: this.#stop.signal });
+    if (damage !== undefined) throw stateFault(stateDir, corruption(damage));
   }
 
   async #write(view: BackupView, moment: Moment): Promise<Written> {

@@ -12,8 +12,8 @@ import { KeyFolder } from "../evidence/key/key-folder.ts";
 import { listTenants } from "../evidence/record/key-space.ts";
 import { listPublishedHeads } from "../evidence/witness/published-heads.ts";
 import { syncFolder } from "../store/folder.ts";
-import { openStore, type Store } from "../store/open.ts";
-import { isLocked, openSnapshot } from "../store/snapshot.ts";
+import { findHolder, openStore, type Store } from "../store/open.ts";
+import { lockedFault } from "../store/snapshot.ts";
 import { currentUser } from "./evidence-change.ts";
 import {
   type EvidenceFolder,
@@ -251,11 +251,8 @@ class RestoreTarget {
 
 /** Throws STATE_UNUSABLE where a gateway runs on the folder; other faults of its state are a reason to replace it. */
 async function checkIdle(data: string): Promise<void> {
-  try {
-    await (await openSnapshot(data)).close();
-  } catch (error) {
-    if (isLocked(error)) throw error;
-  }
+  const held = await findHolder(join(data, "state"));
+  if (held !== undefined) throw lockedFault(data, held);
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -241,7 +241,9 @@ async function openEvidence(config: GatewayConfig, log: Log, metrics: Metrics): 
     configDigest: configDigest(config),
   });
   // Before anything runs by itself: a folder that may not be used ends the start.
-  const backups = await openBackups({ ...ports, ...config.resilience, ledger, dataDir, gateway: identity.version });
+  const stateDir = state.enabled ? join(dataDir, "state") : null;
+  const gateway = identity.version;
+  const backups = await openBackups({ ...ports, ...config.resilience, ledger, dataDir, stateDir, gateway });
   const witnessPublisher = await WitnessPublisher.start({
     ...ports,
     ledger,

@@ -1,8 +1,10 @@
 import { statSync } from "node:fs";
-import { join } from "node:path";
+import { link, mkdtemp, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { AbstractLevel, AbstractPutOptions } from "abstract-level";
 import { Level } from "level";
 import { GatewayError } from "../action/error.ts";
+import { type CheckExtent, type Damage, findDamage, newestPart } from "./damage.ts";
 import { makeFolder, syncFolder } from "./folder.ts";
 
 /** The embedded database every durable part shares: string keys (tenant first), string values, atomic batches. */
@@ -22,8 +24,12 @@ const writeBufferSize = 16_777_216;
 const formatKey = "format";
 const format = "1";
 
+/** Leftovers of snapshots and of questions for the lock; whoever holds the store may remove them. */
+export const snapshotPrefix = ".snapshot-";
+
 /**
- * Opens the store, creating its folder (mode 0700) where there is none.
+ * Opens the store, creating its folder (mode 0700) where there is none. Its files are checked for damage first: LevelDB
+ * checks no block that it reads, writes what it read into new files, and ends the process at some damage.
  * Throws STATE_UNUSABLE with the next step: held by another process, not a writable folder, damaged, or written in
  * another format.
  */
@@ -35,6 +41,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const folder = join(options.dir, "state");
   try {
     await createFolder(options.dir, folder);
+    await checkFiles(folder, newestPart);
     // `multithreading` stays off: it lets a second handle share the lock, and crashes under load.
     return await openFormatted(new Level<string, string>(folder, { multithreading: false, writeBufferSize }));
   } catch (error) {
@@ -70,6 +77,50 @@ async function checkFormat(store: Store): Promise<void> {
 async function createFolder(dir: string, folder: string): Promise<void> {
   await makeFolder(folder);
   await syncFolder(dir);
+}
+
+/**
+ * Throws the first damage in the files of a store, as the database's own errors of that kind. Where another process holds
+ * the store, throws that instead: then its files may be amid a change.
+ */
+export async function checkFiles(folder: string, extent: CheckExtent): Promise<void> {
+  const damage = await findDamage(folder, extent);
+  if (damage === undefined) return;
+  throw (await findHolder(folder)) ?? corruption(damage);
+}
+
+/** Returns a damage as the database's own error of that kind. */
+export function corruption({ file, offset, reason }: Damage): Error {
+  return Object.assign(new Error(`${file}, byte ${offset}: ${reason}`), { code: "LEVEL_CORRUPTION" });
+}
+
+/**
+ * Returns the error of the database where another process holds the store in `folder`. Takes its lock for a moment, through
+ * a link in a folder that has no other file: nothing else is read. A process that holds the store itself would lose its
+ * lock by asking.
+ */
+export async function findHolder(folder: string): Promise<Error | undefined> {
+  const probe = await mkdtemp(join(dirname(folder), snapshotPrefix)).catch(() => undefined);
+  if (probe === undefined) return undefined;
+  try {
+    await link(join(folder, "LOCK"), join(probe, "LOCK"));
+    const empty = new Level<string, string>(probe, { createIfMissing: false });
+    await empty.open();
+    await empty.close();
+    return undefined;
+  } catch (error) {
+    return isLocked(error) ? (error as Error) : undefined;
+  } finally {
+    await rm(probe, { recursive: true, force: true });
+  }
+}
+
+/** Returns whether an error was caused by another process that holds the store. */
+export function isLocked(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ("code" in cause && cause.code === "LEVEL_LOCKED") return true;
+  }
+  return false;
 }
 
 /** STATE_UNUSABLE for what went wrong at `folder`, with the next step. */

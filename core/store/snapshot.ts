@@ -1,9 +1,8 @@
 import { link, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { GatewayError } from "../action/error.ts";
-import { openStore, type Store, stateFault } from "./open.ts";
-
-const prefix = ".snapshot-";
+import { everything } from "./damage.ts";
+import { checkFiles, findHolder, isLocked, openStore, type Store, snapshotPrefix, stateFault } from "./open.ts";
 
 /** A store as it was at one moment. Changes to it do not affect the folder it was taken from. */
 interface StoreSnapshot {
@@ -15,10 +14,13 @@ interface StoreSnapshot {
 
 /**
  * Opens a data folder for reading without copying it: by hard links in a folder of its own inside. The database never
- * changes a file it has linked, and holds the same lock, so no gateway can run on the folder meanwhile.
- * Throws STATE_UNUSABLE where a gateway does, where there is no store, and where the folder takes no new entry.
+ * changes a file it has linked, and holds the same lock, so no gateway can run on the folder meanwhile. Every block of every
+ * file is checked first.
+ * Throws STATE_UNUSABLE where a gateway does, where there is no store, where its files are damaged, and where the folder takes
+ * no new entry.
  */
 export async function openSnapshot(dir: string): Promise<StoreSnapshot> {
+  await checkState(dir);
   const folder = await linkStore(dir);
   try {
     const store = await openStore({ dir: folder, enabled: true });
@@ -29,12 +31,24 @@ export async function openSnapshot(dir: string): Promise<StoreSnapshot> {
   }
 }
 
+/** Throws STATE_UNUSABLE for damage anywhere in the store of a data folder, and where a gateway runs on it. */
+async function checkState(dir: string): Promise<void> {
+  const state = join(dir, "state");
+  const held = await findHolder(state);
+  if (held !== undefined) throw lockedFault(dir, held);
+  try {
+    await checkFiles(state, everything);
+  } catch (error) {
+    throw isLocked(error) ? lockedFault(dir, error) : stateFault(state, error);
+  }
+}
+
 /**
  * Removes the leftovers of snapshots whose process was killed: their links would keep files alive that the store has
  * rewritten. Call it only with the store open: then no snapshot is in use.
  */
 export async function removeSnapshots(dir: string): Promise<void> {
-  const names = (await readdir(dir)).filter((name) => name.startsWith(prefix));
+  const names = (await readdir(dir)).filter((name) => name.startsWith(snapshotPrefix));
   await Promise.all(names.map((name) => remove(join(dir, name))));
 }
 
@@ -43,7 +57,7 @@ async function linkStore(dir: string): Promise<string> {
   let folder: string | undefined;
   try {
     const names = await readdir(state);
-    folder = await mkdtemp(join(dir, prefix));
+    folder = await mkdtemp(join(dir, snapshotPrefix));
     await mkdir(join(folder, "state"), { mode: 0o700 });
     for (const name of names) await link(join(state, name), join(folder, "state", name));
     return folder;
@@ -57,15 +71,8 @@ function remove(folder: string): Promise<void> {
   return rm(folder, { recursive: true, force: true });
 }
 
-/** Returns whether an error was caused by another process that holds the store. */
-export function isLocked(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ("code" in cause && cause.code === "LEVEL_LOCKED") return true;
-  }
-  return false;
-}
-
-function lockedFault(dir: string, cause: unknown): GatewayError {
+/** STATE_UNUSABLE for a folder that another process holds, with the next step. */
+export function lockedFault(dir: string, cause: unknown): GatewayError {
   return new GatewayError(
     "STATE_UNUSABLE",
     `a gateway runs on \`${dir}\`; stop it, or ask it: its admin port verifies too`,

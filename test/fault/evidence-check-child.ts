@@ -5,7 +5,8 @@ import { type FolderContent, readContent } from "./evidence-content.ts";
 
 /**
  * Reads lines from standard input: the content that folders once had, as JSON, then the folders. Opens each and says
- * what became of it, as one JSON line `{end, said}`. A process of its own, because the database ends it at some damage.
+ * what became of it, as one JSON line `{end, said}`. A process of its own, so that whoever judges outlives a database
+ * that ends it.
  */
 let expected: FolderContent | undefined;
 
@@ -38,12 +39,12 @@ async function judge(
   }
 }
 
+/** The verification was content: now everything must be there, the private fields as well. */
 function compare(
   { texts, fields }: FolderContent,
   expected: FolderContent,
 ): { readonly end: string; readonly said: string } {
   if (JSON.stringify(texts) !== JSON.stringify(expected.texts)) return { end: "silent", said: "records differ" };
   const lost = fields.filter((each, at) => each !== expected.fields[at]);
-  if (lost.some((each) => !each.startsWith("EVIDENCE_UNAVAILABLE"))) return { end: "silent", said: "fields differ" };
-  return lost.length === 0 ? { end: "kept", said: "" } : { end: "found", said: lost.join() };
+  return lost.length === 0 ? { end: "kept", said: "" } : { end: "silent", said: lost.join() };
 }

@@ -6,9 +6,8 @@ import { fileURLToPath } from "node:url";
 import type { FolderContent } from "./evidence-content.ts";
 
 /**
- * What becomes of a damaged folder. `kept`: everything is there. `found`: `verify`, or reading, says what is lost.
- * `refused`: the start does. `ended`: the database ended the process, saying why, before anything was taken.
- * `silent`: something is lost and nobody said so.
+ * What becomes of a damaged folder. `kept`: everything is there. `found`: `verify` says what is lost.
+ * `refused`: the start does. `ended`: the database ended the process. `silent`: something is lost and nobody said so.
  */
 export interface FolderEnd {
   readonly end: "kept" | "found" | "refused" | "ended" | "silent";
@@ -23,7 +22,7 @@ interface Running {
 
 const program = fileURLToPath(new URL("./evidence-check-child.js", import.meta.url));
 
-/** Judges folders in a process of its own, a new one whenever the last was ended. */
+/** Judges folders in a process of its own, a new one whenever the last was ended: that is a verdict, too. */
 export class FolderJudge {
   readonly #expected: string;
   #process: Running | null = null;

@@ -51,6 +51,7 @@ export class BackupWorld {
       random: randomBytes,
       gateway: "0.0.0",
       dataDir: this.dataDir,
+      stateDir: join(this.dataDir, "state"),
       backupDir: this.backupDir,
       keep: 7,
       onWarning: (message, fields) => this.warnings.push({ message, fields }),

@@ -8,6 +8,7 @@ import type { Mark } from "../../../core/evidence/chain/high-water.ts";
 import { recordKey } from "../../../core/evidence/record/key-space.ts";
 import type { EventRecord } from "../../../core/evidence/record/record.ts";
 import { admin, BackupWorld, ended } from "../../support/backup-world.ts";
+import { flip } from "../../support/flip.ts";
 import { rejection } from "../../support/ledger-world.ts";
 
 describe("Backups", () => {
@@ -54,6 +55,25 @@ describe("Backups", () => {
       expect(await world.ledger.store.get(recordKey(tenant, seq + 1)), "written since").to.be.a("string");
     }
     expect(entries.get("format")).to.equal("1");
+  });
+
+  it("is not made of damaged files: the log says which, and where", async () => {
+    await world.ledger.close();
+    await world.ledger.open();
+    const backups = await world.open();
+    const state = join(world.dataDir, "state");
+    const table = String((await readdir(state)).find((file) => file.endsWith(".ldb")));
+    await flip({ path: join(state, table), at: 40, bit: 1 });
+    const { name } = await backups.begin(admin);
+    expect((await ended(backups, name)).state).to.equal("failed");
+    expect(world.warnings).to.deep.include({
+      message: "backup_failed",
+      fields: {
+        backup: name,
+        cause: `state cannot be used: \`${state}\` is damaged (${table}, byte 0: the checksum of a block does not fit); restore the newest backup`,
+      },
+    });
+    expect(await readdir(world.backupDir)).to.deep.equal([]);
   });
 
   it("is on record, with who asked, in the backup itself", async () => {

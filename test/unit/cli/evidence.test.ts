@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { cp, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import { SigningKey } from "../../../core/action/signing-key.ts";
 import { KeyFolder } from "../../../core/evidence/key/key-folder.ts";
@@ -8,6 +9,7 @@ import type { ChainVerdict, Flaw } from "../../../core/evidence/verify/folder-ve
 import type { TenantIndexEntry } from "../../../core/evidence/witness/tenant-index.ts";
 import { WitnessFeed } from "../../../core/evidence/witness/witness-feed.ts";
 import { FileWitness } from "../../../core/evidence/witness/witness-file.ts";
+import { flip } from "../../support/flip.ts";
 import { LedgerWorld } from "../../support/ledger-world.ts";
 import { removeTenant } from "../../support/remove-tenant.ts";
 import { runGateway } from "./run.ts";
@@ -77,6 +79,21 @@ describe("gateway evidence verify --data", () => {
         "acme: invalid, 1 records, then seq_gap at record 1: expected record 1, got a gap\n" +
         "globex: self-attested, 2 records\n",
       stderr: "",
+    });
+  });
+
+  it("finds a flipped bit in what no chain leads to, and says where it is", async () => {
+    await world.store.put("acme/other", "x".repeat(10_000));
+    await world.close();
+    await world.openStore();
+    await world.close();
+    const state = join(world.dir, "state");
+    const table = String((await readdir(state)).find((name) => name.endsWith(".ldb")));
+    await flip({ path: join(state, table), at: 40, bit: 5 });
+    expect(await runGateway(["evidence", "verify", "--data", world.dir])).to.deep.equal({
+      code: 1,
+      stdout: "",
+      stderr: `gateway: state cannot be used: \`${state}\` is damaged (${table}, byte 0: the checksum of a block does not fit); restore the newest backup\n`,
     });
   });
 

@@ -1,11 +1,13 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import type { Readable } from "node:stream";
 import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
 import { openStore } from "../../../core/store/open.ts";
+import { flip } from "../../support/flip.ts";
 import { rejection } from "../../support/ledger-world.ts";
 
 const opener = new URL("../../../core/store/open.js", import.meta.url).href;
@@ -46,12 +48,8 @@ describe("openStore(options)", () => {
 
   describe("when another process holds the folder", () => {
     it("refuses with STATE_UNUSABLE, and opens once the other is gone", async () => {
-      const script = `import { openStore } from "${opener}"; await openStore({ dir: "${dir}", enabled: true }); console.log("held"); setInterval(() => {}, 1000);`;
-      const holder = spawn(process.execPath, ["--input-type=module", "-e", script], {
-        stdio: ["ignore", "pipe", "inherit"],
-      });
+      const holder = await holdInChild();
       try {
-        await once(holder.stdout, "data");
         await expectUnusable(`another process holds \`${dir}/state\`; stop it, or choose another folder`);
       } finally {
         holder.kill("SIGKILL");
@@ -105,7 +103,69 @@ describe("openStore(options)", () => {
       expect(error).to.include({ code: "STATE_UNUSABLE" });
       expect(error.message).to.match(/is damaged \(.*\); restore the newest backup$/);
     });
+
+    it("names the file and the place, and changes nothing", async () => {
+      const table = await fillTable();
+      await flip({ path: table, at: 10, bit: 3 });
+      const before = await contents();
+      await expectUnusable(
+        `\`${dir}/state\` is damaged (${basename(table)}, byte 0: the checksum of a block does not fit); restore the newest backup`,
+      );
+      expect(await contents()).to.deep.equal(before);
+      await flip({ path: table, at: 10, bit: 3 });
+      await (await openStore({ dir, enabled: true })).close();
+    });
+
+    it("does not begin anew where the name of the manifest is gone", async () => {
+      await fillTable();
+      await rm(join(dir, "state", "CURRENT"));
+      const before = await contents();
+      const error = await rejection(openStore({ dir, enabled: true }));
+      expect(error.message).to.match(
+        /is damaged \(CURRENT, byte 0: it is missing beside `\d+\.(?:ldb|log)`\); restore/,
+      );
+      expect(await contents()).to.deep.equal(before);
+    });
+
+    it("says who holds them, where another process does", async () => {
+      const table = await fillTable();
+      const holder = await holdInChild();
+      try {
+        await flip({ path: table, at: 10, bit: 3 });
+        await expectUnusable(`another process holds \`${dir}/state\`; stop it, or choose another folder`);
+      } finally {
+        holder.kill("SIGKILL");
+        await once(holder, "close");
+      }
+    });
   });
+
+  /** Writes until there is a table, and returns its path. */
+  async function fillTable(): Promise<string> {
+    for (let life = 0; life < 2; life++) {
+      const store = await openStore({ dir, enabled: true });
+      for (let each = 0; each < 100; each++) await store.put(`key-${each}`, "x".repeat(1_000));
+      await store.close();
+    }
+    const table = (await readdir(join(dir, "state"))).find((name) => name.endsWith(".ldb"));
+    return join(dir, "state", String(table));
+  }
+
+  async function contents(): Promise<readonly string[]> {
+    const names = (await readdir(dir, { recursive: true })).toSorted();
+    const files = names.filter((name) => name.includes("/"));
+    const texts = await Promise.all(files.map((name) => readFile(join(dir, name), "base64")));
+    return [...names, ...texts];
+  }
+
+  async function holdInChild(): Promise<ChildProcessByStdio<null, Readable, null>> {
+    const script = `import { openStore } from "${opener}"; await openStore({ dir: "${dir}", enabled: true }); console.log("held"); setInterval(() => {}, 1000);`;
+    const holder = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(holder.stdout, "data");
+    return holder;
+  }
 
   async function expectUnusable(detail: string): Promise<void> {
     const error = await rejection(openStore({ dir, enabled: true }));

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { GatewayError } from "../../../core/action/error.ts";
 import { openStore } from "../../../core/store/open.ts";
 import { openSnapshot } from "../../../core/store/snapshot.ts";
+import { flip } from "../../support/flip.ts";
 import { rejection } from "../../support/ledger-world.ts";
 
 const opener = new URL("../../../core/store/open.js", import.meta.url).href;
@@ -68,6 +69,19 @@ describe("openSnapshot(dir)", () => {
       holder.kill("SIGKILL");
       await once(holder, "exit");
     }
+  });
+
+  it("reads every block first, however many a start would leave out, and names the folder that was asked for", async () => {
+    await fill();
+    await (await openStore({ dir, enabled: true })).close();
+    const table = String((await readdir(join(dir, "state"))).find((name) => name.endsWith(".ldb")));
+    await flip({ path: join(dir, "state", table), at: 10, bit: 3 });
+    const before = await contents();
+    expect(await rejection(openSnapshot(dir))).to.include({
+      code: "STATE_UNUSABLE",
+      detail: `\`${dir}/state\` is damaged (${table}, byte 0: the checksum of a block does not fit); restore the newest backup`,
+    });
+    expect(await contents()).to.deep.equal(before);
   });
 
   it("refuses a folder without a store, and makes none", async () => {
