@@ -3,6 +3,7 @@ import type { Capability } from "./capability.ts";
 import type { BatchOperation } from "./commit-hook.ts";
 import type { ActionEnvelope, Protocol } from "./envelope.ts";
 import type { Evaluation } from "./evaluation.ts";
+import type { ShareScope } from "./place-share.ts";
 import type { Finding } from "./policy.ts";
 import type { Transport } from "./principal.ts";
 import type { Role } from "./role.ts";
@@ -223,6 +224,15 @@ export interface FormerApproval {
   readonly reason?: ExpiryReason;
 }
 
+/** The limit of the approval queue that leaves no room: of the requester's key, or of the tenant. */
+export interface QueueLimit {
+  readonly scope: Exclude<ShareScope, "gateway">;
+  readonly unit: "approvals" | "bytes";
+  readonly max: number;
+  /** Seconds until the first of those that count ends by itself; null where the action alone exceeds the limit. */
+  readonly retryS: number | null;
+}
+
 /**
  * The reservation that the approval queue keeps for an action while its decision is committed. `granted`: an approval is
  * used for it. `held`: it waits for review; `isNew`: this request created the approval. `full`: there is no room for
@@ -243,4 +253,4 @@ export type ApprovalReservation =
       readonly former: FormerApproval | undefined;
     }
   | { readonly kind: "denied"; readonly approval: Approval; readonly step: ApprovalStep }
-  | { readonly kind: "full" };
+  | { readonly kind: "full"; readonly limit: QueueLimit };

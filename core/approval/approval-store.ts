@@ -27,6 +27,8 @@ export interface ApprovalLimits {
   readonly reviewMs: number;
   /** Time to use, from the approval. */
   readonly useMs: number;
+  /** The part of both limits that one key may use. */
+  readonly keySharePercent: number;
   /** Pending and approved, per tenant. */
   readonly maxLive: number;
   /** All sealed actions of a tenant together. */

@@ -23,6 +23,14 @@ export interface ApprovalStatus {
   readonly fullest: number;
 }
 
+/** The part of the limits that some live approvals use. */
+interface QueueUse {
+  readonly approvals: number;
+  readonly bytes: number;
+  /** Monotonic milliseconds at which the first of them ends by itself; infinite where there is none. */
+  readonly firstDeadlineMs: number;
+}
+
 /** The live approvals of one tenant. */
 interface TenantApprovals {
   readonly byId: Map<string, LiveApproval>;
@@ -100,8 +108,17 @@ export class LiveApprovals {
     return { pending, approved, fullest };
   }
 
-  heldBytes(tenant: string): number {
-    return this.#tenants.get(tenant)?.heldBytes ?? 0;
+  /** Sums up the live approvals of one requester, or of the whole tenant. */
+  use(tenant: string, principal?: string): QueueUse {
+    const use = { approvals: 0, bytes: 0, firstDeadlineMs: Number.POSITIVE_INFINITY };
+    for (const { approval, heldBytes, deadlineMs } of this.#tenants.get(tenant)?.byId.values() ?? []) {
+      if (principal !== undefined && approval.principal.id !== principal) continue;
+      use.bytes += heldBytes;
+      if (approval.state !== "pending" && approval.state !== "approved") continue;
+      use.approvals++;
+      use.firstDeadlineMs = Math.min(use.firstDeadlineMs, deadlineMs);
+    }
+    return use;
   }
 
   findOverdue(monotonicMs: number, clockMs: number): readonly LiveApproval[] {

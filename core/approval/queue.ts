@@ -6,10 +6,12 @@ import {
   boundBy,
   type ExpiryReason,
   type FormerApproval,
+  type QueueLimit,
   whyVoid,
 } from "../action/approval.ts";
 import { type ActionEnvelope, withoutHistory } from "../action/envelope.ts";
 import type { Evaluation } from "../action/evaluation.ts";
+import { shareOf } from "../action/place-share.ts";
 import { type ApprovalStore, boundFingerprint } from "./approval-store.ts";
 import { type ApprovalExpiry, expiryReasonOf, unassignedSeq } from "./expiry.ts";
 import { type Fingerprints, isOverdue, type LiveApproval } from "./live-approvals.ts";
@@ -111,15 +113,14 @@ export class ApprovalQueue {
     former: FormerApproval | undefined,
   ): ApprovalReservation {
     const { live, options } = this.#approvals;
-    const { limits } = options;
     const holds = JSON.stringify({ action: withoutHistory(action), determining: evaluation.determining });
     const heldBytes = Buffer.byteLength(holds);
-    const isFull =
-      live.count(action.tenant, "pending", "approved") >= limits.maxLive ||
-      live.heldBytes(action.tenant) + heldBytes > limits.maxHeldBytes;
-    if (isFull) return { kind: "full" };
+    const isShared = options.limits.keySharePercent < 100;
+    const ownLimit = isShared ? this.#limitOf(action, heldBytes, "key") : undefined;
+    const limit = ownLimit ?? this.#limitOf(action, heldBytes, "tenant");
+    if (limit !== undefined) return { kind: "full", limit };
     const approval = this.#buildApproval(action, evaluation, fingerprints);
-    const deadlineMs = options.monotonicMs() + limits.reviewMs;
+    const deadlineMs = options.monotonicMs() + options.limits.reviewMs;
     const requested: LiveApproval = { approval, deadlineMs, heldBytes };
     live.put(requested);
     const operations: ApprovalStep["operations"] = (seq) => {
@@ -131,6 +132,22 @@ export class ApprovalQueue {
     };
     const step = { ...stepOf(approval), holds, operations };
     return { kind: "held", approval, step, isNew: true, former };
+  }
+
+  /** Returns the limit that leaves no room for one more approval of the action's key, or of its tenant. */
+  #limitOf(action: ActionEnvelope, heldBytes: number, scope: QueueLimit["scope"]): QueueLimit | undefined {
+    const { live, options } = this.#approvals;
+    const percent = scope === "key" ? options.limits.keySharePercent : 100;
+    const maxApprovals = shareOf(options.limits.maxLive, percent);
+    const maxBytes = shareOf(options.limits.maxHeldBytes, percent);
+    const use = live.use(action.tenant, scope === "key" ? action.principal.id : undefined);
+    const isCountUsedUp = use.approvals >= maxApprovals;
+    if (!isCountUsedUp && use.bytes + heldBytes <= maxBytes) return undefined;
+    const leftMs = use.firstDeadlineMs - options.monotonicMs();
+    const retryS = heldBytes > maxBytes ? null : Math.max(1, Math.ceil(leftMs / 1_000));
+    return isCountUsedUp
+      ? { scope, unit: "approvals", max: maxApprovals, retryS }
+      : { scope, unit: "bytes", max: maxBytes, retryS };
   }
 
   #buildApproval(action: ActionEnvelope, evaluation: Evaluation, { exact, task }: Fingerprints): Approval {

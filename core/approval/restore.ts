@@ -30,7 +30,7 @@ export async function restoreApprovals(
   }
 }
 
-const noNewApprovals: ApprovalLimits = { reviewMs: 0, useMs: 0, maxLive: 0, maxHeldBytes: 0 };
+const noNewApprovals: ApprovalLimits = { reviewMs: 0, useMs: 0, keySharePercent: 0, maxLive: 0, maxHeldBytes: 0 };
 
 /**
  * Expires, on record, all that is pending or approved in a store restored from a backup, which may lack later uses and

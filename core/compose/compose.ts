@@ -105,7 +105,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   // Its tables take a moment, which no request should.
   if (config.modelGateway.routes.length > 0) await Tokenizer.load();
   const inFlight = new InFlight();
-  const live = new LiveFeed(Date.now, config.evidence.storeLabels);
+  const live = new LiveFeed({ clock: Date.now, elapsedMs, showLabels: config.evidence.storeLabels });
   const time = { clock: Date.now, elapsedMs };
   const control = await openSessionControl({
     ...evidence,
@@ -130,6 +130,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
   });
   const sessions = new SessionTable({
     maxSessions: config.mcpGateway.maxSessions,
+    shares: config.limits,
     idleMs: config.mcpGateway.sessionIdleMs,
     clock: Date.now,
     newId: () => randomBytes(32).toString("base64url"),
@@ -294,6 +295,7 @@ function openFleet(config: GatewayConfig, log: Log): UpstreamFleet {
     configs: config.upstreams,
     replyBounds: replyJsonBounds(config),
     replyBytes: config.limits.upstreamReplyBytes,
+    shares: config.limits,
     clock: Date.now,
     gatewayInfo: identity,
     onEvent: ({ kind, ...fields }) => log.info(fields, kind),

@@ -3,6 +3,7 @@ import { consoleHandlers, consoleRoutes } from "../admin/console/page.ts";
 import { configDigest } from "../config/digest.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import { LiveEndpoint } from "../gateway/live/endpoint.ts";
+import { LivePlaces } from "../gateway/live/place.ts";
 import { renderMcpError } from "../gateway/mcp/answer.ts";
 import { renderModelError } from "../gateway/model/error.ts";
 import { gatewayHandlers, gatewayRoutes } from "../gateway/route.ts";
@@ -141,7 +142,8 @@ function openLive(parts: Parts): LiveEndpoint {
   const [guard, access] = [requestGuardOf(parts), accessRuleOf(parts)];
   return new LiveEndpoint({
     feed: live,
-    maxConnections: config.limits.maxWebsockets,
+    isEnabled: config.limits.maxWebsockets > 0,
+    places: new LivePlaces(config.limits),
     bounds: jsonBounds(config),
     fairShare: parts.fairShare,
     guard: (request) => guard.check(request),

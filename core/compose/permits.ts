@@ -29,13 +29,13 @@ interface ApprovalListeners {
 
 /** Opens the approvals of all tenants. */
 export function openApprovals(
-  { approvals }: GatewayConfig,
+  { approvals, limits }: GatewayConfig,
   { store, ledger, log, notifier, metrics, live }: Opening & ApprovalListeners,
 ): Promise<Approvals> {
   return Approvals.open({
     store,
     journal: ledger.approvals,
-    limits: approvals,
+    limits: { ...approvals, keySharePercent: limits.keySharePercent },
     rule: approvals,
     clock: Date.now,
     monotonicMs: elapsedMs,

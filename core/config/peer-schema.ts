@@ -99,7 +99,10 @@ export const upstreamSchema = object("One MCP server.", {
     maximum: 600_000,
     default: 15_000,
   }),
-  max_connections: integer("Concurrent connections, or processes.", { minimum: 1, maximum: 10_000, default: 64 }),
+  max_connections: integer(
+    "Concurrent connections, or processes. A further one closes an idle one, or is refused. `limits.key_share_percent` of them are for one key.",
+    { minimum: 1, maximum: 10_000, default: 64 },
+  ),
   idle_ms: integer("Idle time after which a connection is closed.", {
     minimum: 1_000,
     maximum: 86_400_000,

@@ -54,11 +54,10 @@ export const mcpGatewaySchema = object("The MCP endpoint.", {
     string("A `_meta` key.", { format: "meta_key" }),
     { default: [] },
   ),
-  max_sessions: integer("Open MCP sessions and `/sse` connections together. Further ones are refused.", {
-    minimum: 1,
-    maximum: 100_000,
-    default: 1_000,
-  }),
+  max_sessions: integer(
+    "Open MCP sessions and `/sse` connections together. A further one ends the MCP session that was idle longest, if that is over a minute; else it is refused.",
+    { minimum: 1, maximum: 100_000, default: 1_000 },
+  ),
   session_idle_ms: integer("Idle time after which an MCP session is closed. Does not apply to `/sse` connections.", {
     minimum: 1_000,
     maximum: 86_400_000,
@@ -219,6 +218,18 @@ export const limitsSchema = object(
     cpu_busy_percent: integer(
       "Load of the main thread from which on `key_cpu_percent` and `tenant_cpu_percent` are enforced. 0: always.",
       { minimum: 0, maximum: 100, default: 75 },
+    ),
+    max_unauthenticated_websockets: integer(
+      "Connections to `/v1/ws` of one address that have sent no key yet. A further one ends the oldest of them.",
+      { minimum: 1, maximum: 100_000, default: 16 },
+    ),
+    key_share_percent: integer(
+      "Percentage of `mcp_gateway.max_sessions`, of each `upstreams[].max_connections`, of `max_websockets`, and of `approvals.max_pending` and `approvals.max_held_bytes` that one key may use.",
+      { minimum: 1, maximum: 100, default: 25 },
+    ),
+    tenant_share_percent: integer(
+      "Percentage of `mcp_gateway.max_sessions`, of each `upstreams[].max_connections` and of `max_websockets` that all keys of one tenant may use together. A gateway with one tenant can have 100.",
+      { minimum: 1, maximum: 100, default: 50 },
     ),
     admin_requests_per_minute: integer(
       "Requests of one key to the admin port per minute, as a token bucket. Health and metrics do not count.",

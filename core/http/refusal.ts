@@ -1,4 +1,4 @@
-import type { FormerApproval } from "../action/approval.ts";
+import type { FormerApproval, QueueLimit } from "../action/approval.ts";
 import { type ErrorCode, GatewayError } from "../action/error.ts";
 import type { Evaluation } from "../action/evaluation.ts";
 import type { JsonObject } from "../action/json.ts";
@@ -82,7 +82,7 @@ function approvalData(refusal: Refusal): JsonObject {
 
 /** The state of the approval, in words for the model. */
 function reviewText(review: ReviewState): string {
-  if (review.kind === "full") return "The review queue is full, so nobody was asked: try again later.";
+  if (review.kind === "full") return fullText(review.limit);
   const { id, state, comment, expires_at: until, required, endorsements } = review.approval;
   if (review.kind === "denied") {
     const quoted = comment === undefined ? "" : `: "${comment}"`;
@@ -96,9 +96,20 @@ function reviewText(review: ReviewState): string {
   return `${former}Approval ${id} is pending until ${until}. ${who}, then repeat exactly the same call.`;
 }
 
+function fullText({ scope, unit, max, retryS }: QueueLimit): string {
+  const limit = `at most ${max} ${unit === "bytes" ? "bytes of held actions" : unit}`;
+  const whose = scope === "key" ? "with one key" : "of one tenant";
+  const next =
+    retryS === null ? "this action alone is larger" : `try again once a reviewer has decided, or in ${retryS} s`;
+  return `The review queue is full (${limit} ${whose}), so nobody was asked: ${next}.`;
+}
+
 /** The state of the approval, machine-readable. */
 function reviewData(review: ReviewState): JsonObject {
-  if (review.kind === "full") return { approval: null };
+  if (review.kind === "full") {
+    const { scope, unit, max, retryS } = review.limit;
+    return { approval: null, limit: { reason: scope, unit, max }, retry_after_s: retryS };
+  }
   const { id, state, expires_at: until, required, endorsements } = review.approval;
   const approval = { id, state, expires_at: until, required, endorsed: endorsements.length };
   if (review.kind === "denied" || review.former === undefined) return { approval };

@@ -199,6 +199,8 @@ export class CachedList<T> {
    * this class only.
    */
   isChanged = false;
+  /** The fault of the last attempt to read it. Written by this class only. */
+  fault: GatewayError | undefined;
   readonly #load: () => Promise<T>;
   readonly #clock: Clock;
   readonly #onFault: (error: unknown) => void;
@@ -245,8 +247,10 @@ export class CachedList<T> {
     try {
       this.good = await this.#load();
       this.#hasFailed = false;
+      this.fault = undefined;
     } catch (error) {
       this.#hasFailed = true;
+      this.fault = GatewayError.from(error);
       this.isChanged = false;
       this.#onFault(error);
     } finally {

@@ -1,6 +1,7 @@
 import type { CancelSignal } from "../action/cancellation.ts";
 import type { JsonObject } from "../action/json.ts";
 import type { JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, McpEra } from "../action/json-rpc.ts";
+import type { PlaceHolder } from "../action/place-share.ts";
 
 /** An upstream's description of itself in the handshake. */
 export interface ServerDescription {
@@ -63,6 +64,8 @@ export interface UpstreamConnection {
 
 /** The client that a group of connections serves. */
 export interface GroupScope {
+  /** The key that the group's own connections count towards; null for those of the gateway itself. */
+  readonly holder: PlaceHolder | null;
   /** The client's protocol era; responses are translated to it, whatever the upstream speaks. */
   readonly era: McpEra;
   readonly clientInfo: JsonObject;

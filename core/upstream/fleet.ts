@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { JsonRpcNotification, McpEra } from "../action/json-rpc.ts";
+import type { SharePercents } from "../action/place-share.ts";
 import type { JsonBounds } from "../action/strict-json.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
 import type { ConnectionListener, GroupScope, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
@@ -15,6 +16,8 @@ interface FleetOptions {
   readonly replyBounds: JsonBounds;
   /** Maximum length of one message. */
   readonly replyBytes: number;
+  /** The shares of the connections to each upstream. */
+  readonly shares: SharePercents;
   readonly clock: Clock;
   readonly random?: Random;
   /** The gateway's introduction on shared connections. */
@@ -32,11 +35,11 @@ export class UpstreamFleet {
 
   /** Throws CONFIG_INVALID for an address or header that no upstream can have, TypeError for a name used twice. */
   constructor(options: FleetOptions) {
-    const { clock, random = randomBytes, onEvent = () => undefined } = options;
+    const { clock, shares, random = randomBytes, onEvent = () => undefined } = options;
     const bounds = { bytes: options.replyBytes, json: options.replyBounds };
     this.#ports = { clock, random, onEvent };
     this.#gatewayInfo = options.gatewayInfo;
-    this.#upstreams = options.configs.map((config) => new Upstream(config, { ...this.#ports, bounds }));
+    this.#upstreams = options.configs.map((config) => new Upstream(config, { ...this.#ports, bounds, shares }));
     const names = new Set(options.configs.map(({ name }) => name));
     if (names.size < options.configs.length) throw new TypeError("UpstreamFleet: two upstreams have the same name");
   }
@@ -64,6 +67,7 @@ export class UpstreamFleet {
   join(era: McpEra): UpstreamGroup {
     const handlers: Set<NotificationHandler> = new Set();
     const scope: GroupScope = {
+      holder: null,
       era,
       clientInfo: this.#gatewayInfo,
       capabilities: {},

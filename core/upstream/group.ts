@@ -1,3 +1,4 @@
+import { GatewayError } from "../action/error.ts";
 import { isJsonObject } from "../action/json.ts";
 import type { JsonRpcNotification } from "../action/json-rpc.ts";
 import { type Catalog, type ListedItem, type Listing, type ListName, listNames } from "./catalog.ts";
@@ -50,7 +51,8 @@ export class UpstreamGroup {
 
   /**
    * Finds the tool that clients call by this name. Returns a known tool at once, unless its upstream announced a changed
-   * list: then that list is read first. An unknown name has all lists read again, at most once a second.
+   * list: then that list is read first. An unknown name has all lists read again, at most once a second; it is refused with
+   * UPSTREAM_BUSY where a list could not be read for want of a connection.
    */
   tool(exposedName: string): ListedTool | undefined | Promise<ListedTool | undefined> {
     const known = this.#current("tools").byKey.get(exposedName);
@@ -79,7 +81,9 @@ export class UpstreamGroup {
 
   async promptOwner(name: string): Promise<string | undefined> {
     await this.prompts();
-    return this.#merged.prompts.byKey.get(name)?.upstream ?? (await this.#onlyOne("prompts"));
+    const owner = this.#merged.prompts.byKey.get(name)?.upstream ?? (await this.#onlyOne("prompts"));
+    if (owner === undefined) this.#checkRead("prompts");
+    return owner;
   }
 
   /** Finds the only upstream with resources, else the one that lists the URI or a template that the URI matches. */
@@ -89,7 +93,9 @@ export class UpstreamGroup {
     await this.resources();
     const listed = this.#merged.resources.byKey.get(uri);
     if (listed !== undefined) return listed.upstream;
-    return (await this.resourceTemplates()).find(({ key }) => matchesTemplate(uri, key))?.upstream;
+    const template = (await this.resourceTemplates()).find(({ key }) => matchesTemplate(uri, key));
+    if (template === undefined) this.#checkRead("resources");
+    return template?.upstream;
   }
 
   /** Throws TypeError for an upstream that is not configured. */
@@ -101,11 +107,15 @@ export class UpstreamGroup {
 
   /**
    * Opens all connections and resolves with the open ones; the faults of the others are reported as events.
-   * An upstream whose last attempt failed is tried again without waiting for it.
+   * An upstream whose last attempt failed is tried again without waiting for it. Rejects with UPSTREAM_BUSY where there is
+   * none and one has no connection left for this group.
    */
   async open(): Promise<readonly UpstreamConnection[]> {
-    const opened = await Promise.all([...this.#links.values()].map((link) => openLink(link)));
-    return opened.filter((connection) => connection !== undefined);
+    const results = await Promise.all([...this.#links.values()].map((link) => openLink(link)));
+    const opened = results.flatMap((result) => (result === undefined || result instanceof GatewayError ? [] : result));
+    const busy = results.find((result) => result instanceof GatewayError && result.code === "UPSTREAM_BUSY");
+    if (opened.length === 0 && busy !== undefined) throw busy;
+    return opened;
   }
 
   /** Passes every notification outside of a request to `handler` too. Returns the function that removes the handler. */
@@ -131,7 +141,17 @@ export class UpstreamGroup {
 
   async #findTool(exposedName: string): Promise<ListedTool | undefined> {
     await Promise.all([...this.#links.values()].map(({ catalog }) => catalog.tools.refresh()));
-    return this.#current("tools").byKey.get(exposedName);
+    const found = this.#current("tools").byKey.get(exposedName);
+    if (found === undefined) this.#checkRead("tools");
+    return found;
+  }
+
+  /** Throws UPSTREAM_BUSY where a list was never read for want of a connection: then an unknown name may be in it. */
+  #checkRead(list: ListName): void {
+    for (const { catalog } of this.#links.values()) {
+      const { good, fault } = catalog[list];
+      if (good === undefined && fault?.code === "UPSTREAM_BUSY") throw fault;
+    }
   }
 
   async #items<L extends ListName>(list: L): Promise<Merged[L]["items"]> {
@@ -163,9 +183,9 @@ export class UpstreamGroup {
   }
 }
 
-async function openLink(link: Link): Promise<UpstreamConnection | undefined> {
+async function openLink(link: Link): Promise<UpstreamConnection | GatewayError | undefined> {
   const { isFailing } = link;
-  const opening = Promise.resolve(link.connection()).catch(() => undefined); // the fault is reported as an event
+  const opening = Promise.resolve(link.connection()).catch((cause: unknown) => GatewayError.from(cause));
   return isFailing ? undefined : opening;
 }
 

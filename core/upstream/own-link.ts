@@ -48,7 +48,10 @@ export class OwnLink implements Link {
   }
 
   connection(): UpstreamConnection | Promise<UpstreamConnection> {
-    if (this.#view !== undefined) return this.#view;
+    if (this.#view !== undefined) {
+      this.#open?.reserve();
+      return this.#view;
+    }
     this.#opening ??= this.#connect().finally(() => {
       this.#opening = undefined;
     });
@@ -70,6 +73,7 @@ export class OwnLink implements Link {
       capabilities,
       prefers: era,
       isRenewable: false,
+      lease: { holder: this.#scope.holder, giveUp: () => this.#giveUp() },
       listener: {
         onNotification: (upstream, notification) => {
           this.catalog.onNotification(notification.method);
@@ -132,8 +136,13 @@ export class OwnLink implements Link {
       this.#armIdle(leftMs);
       return;
     }
+    void this.#giveUp();
+  }
+
+  /** Closes the open connection. The next use opens another one. */
+  async #giveUp(): Promise<void> {
     const view = this.#view;
     this.#forget();
-    void view?.close();
+    await view?.close();
   }
 }

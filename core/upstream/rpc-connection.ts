@@ -21,6 +21,8 @@ import { ServerRequests } from "./server-request.ts";
 import { Flight, type FlightLimits, type FlightOwner, type McpTransport, type TransportListener } from "./transport.ts";
 
 const maxInFlight = 1_024;
+/** A connection that was used within this time is about to be used again. */
+const spareMs = 1_000;
 
 interface RpcOptions {
   readonly upstream: string;
@@ -76,9 +78,29 @@ export class RpcConnection implements UpstreamConnection, TransportListener, Fli
     return this.flights.size > 0 ? 0 : this.#options.clock() - this.#lastUsedMs;
   }
 
+  /** True if it was not used within the last second, and nothing is in flight but the gateway's own subscription. */
+  get isSpare(): boolean {
+    if (this.#options.clock() - this.#lastUsedMs < spareMs) return false;
+    for (const { request, exchange } of this.flights.values()) {
+      if (request.method !== "subscriptions/listen" || exchange.signal !== undefined) return false;
+    }
+    return true;
+  }
+
+  /** The time at which the last request began, or the connection was last reserved for one. */
+  get lastUsedMs(): number {
+    return this.#lastUsedMs;
+  }
+
+  /** Reserves the connection for a request that is about to begin. */
+  reserve(): void {
+    this.#lastUsedMs = this.#options.clock();
+  }
+
   /** Completes the handshake: from now on requests are written in the server's era. */
   begin(server: ServerDescription): void {
     this.#server = server;
+    this.reserve();
     this.#options.transport.begin(
       server.revision,
       server.era === "legacy" && sendsUnsolicited(server, this.#options.capabilities),

@@ -91,6 +91,7 @@ export class SharedConnection {
       capabilities: {},
       prefers: this.#era,
       isRenewable: true,
+      lease: null,
       listener,
     });
     if (this.#isClosed) {

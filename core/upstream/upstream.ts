@@ -1,6 +1,14 @@
 import { GatewayError } from "../action/error.ts";
 import type { Clock, Random } from "../action/id.ts";
 import type { McpEra } from "../action/json-rpc.ts";
+import {
+  isInScope,
+  type PlaceHolder,
+  PlaceShare,
+  type SharePercents,
+  type ShareScope,
+  shareError,
+} from "../action/place-share.ts";
 import type { UpstreamConfig } from "../config/gateway-config.ts";
 import { Backoff } from "./backoff.ts";
 import type { ConnectionListener, UpstreamEventSink, UpstreamHealth } from "./connection.ts";
@@ -16,9 +24,12 @@ import type { McpTransport, ReplyBounds } from "./transport.ts";
 
 /** The time a process has to answer a request that may be unknown to it. */
 const maxProbeMs = 2_000;
+/** A connection in use is free again after its call, and can be given up a second later. */
+const busyRetryS = 1;
 
 interface UpstreamOptions {
   readonly bounds: ReplyBounds;
+  readonly shares: SharePercents;
   readonly clock: Clock;
   readonly random: Random;
   readonly onEvent: UpstreamEventSink;
@@ -30,9 +41,20 @@ interface OpenOptions extends Introduction {
   readonly listener: ConnectionListener;
   /** True if a session that the upstream lost is replaced by a new handshake. */
   readonly isRenewable: boolean;
+  readonly lease: ConnectionLease | null;
 }
 
-/** One configured upstream: opens connections to it, up to the configured number and with pauses after failures. */
+/** The holder of a connection that can be given up for another one. Null: a connection that all share. */
+interface ConnectionLease {
+  readonly holder: PlaceHolder | null;
+  /** Closes the connection; it is opened again when it is next needed. */
+  readonly giveUp: () => Promise<void>;
+}
+
+/**
+ * One configured upstream: opens connections to it, up to the configured number in all and the shares of each key and
+ * tenant, with pauses after failures.
+ */
 export class Upstream {
   readonly config: UpstreamConfig;
   readonly tools: ToolReader;
@@ -40,8 +62,8 @@ export class Upstream {
   readonly #backoff: Backoff;
   readonly #http: HttpClient | undefined;
   readonly #starting: Set<RpcConnection> = new Set();
-  readonly #open: Set<RpcConnection> = new Set();
-  #opening = 0;
+  readonly #open: Map<RpcConnection, ConnectionLease | null> = new Map();
+  readonly #places: PlaceShare;
   #isFailing = false;
   #reason: string | undefined;
   #isClosed = false;
@@ -51,6 +73,7 @@ export class Upstream {
     this.#options = options;
     this.tools = new ToolReader(config);
     this.#backoff = new Backoff(options.clock, options.random);
+    this.#places = new PlaceShare(config.maxConnections, options.shares);
     this.#http = config.transport === "stdio" ? undefined : new HttpClient(config);
   }
 
@@ -74,37 +97,62 @@ export class Upstream {
   }
 
   /**
-   * Opens a connection and performs the handshake. Rejects with UPSTREAM_BUSY at `maxConnections`, with
-   * UPSTREAM_UNAVAILABLE during the pause after a failure, and with the fault of the attempt.
+   * Opens a connection and performs the handshake. Where the share of its key or tenant, or all of `maxConnections`, is in
+   * use, the connection there that was used least recently is closed first, if nothing uses it. Rejects with UPSTREAM_BUSY
+   * where there is none, with UPSTREAM_UNAVAILABLE during the pause after a failure, and with the fault of the attempt.
    */
   async open(options: OpenOptions): Promise<RpcConnection> {
-    this.#admit();
-    this.#opening++;
+    const holder = options.lease?.holder ?? null;
+    await this.#takePlace(holder);
     try {
       await this.#backoff.wait();
       if (this.#isClosed) throw new GatewayError("STOPPING");
       const connection = await this.#connect(options);
-      this.#onOpened(connection);
+      this.#onOpened(connection, options.lease);
       return connection;
     } catch (error) {
+      this.#places.release(holder);
       throw this.#onRefused(GatewayError.from(error));
-    } finally {
-      this.#opening--;
     }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#starting, ...this.#open].map((connection) => connection.close()));
+    await Promise.all([...this.#starting, ...this.#open.keys()].map((connection) => connection.close()));
     await this.#http?.close();
   }
 
-  #admit(): void {
-    const { name, maxConnections } = this.config;
-    if (this.#isClosed) throw new GatewayError("STOPPING");
-    if (this.#open.size + this.#opening >= maxConnections) {
-      throw new GatewayError("UPSTREAM_BUSY", `\`${name}\`: expected at most ${maxConnections} connections`);
+  async #takePlace(holder: PlaceHolder | null): Promise<void> {
+    for (;;) {
+      if (this.#isClosed) throw new GatewayError("STOPPING");
+      const scope = this.#places.usedUp(holder);
+      if (scope === undefined) return this.#places.take(holder);
+      const lease = this.#takeSpare(scope, holder);
+      if (lease === undefined) {
+        const used = { scope, limit: this.#places.limits[scope], retryS: busyRetryS };
+        throw shareError("UPSTREAM_BUSY", `connections to \`${this.config.name}\``, used);
+      }
+      await lease.giveUp();
     }
+  }
+
+  /** Forgets the connection that nothing uses and that was used least recently, and returns its lease. */
+  #takeSpare(scope: ShareScope, holder: PlaceHolder | null): ConnectionLease | undefined {
+    let leastUsed: RpcConnection | undefined;
+    for (const [connection, lease] of this.#open) {
+      if (lease === null || !isInScope(scope, holder, lease.holder) || !connection.isSpare) continue;
+      if (leastUsed === undefined || connection.lastUsedMs < leastUsed.lastUsedMs) leastUsed = connection;
+    }
+    const lease = leastUsed === undefined ? undefined : this.#open.get(leastUsed);
+    if (leastUsed === undefined || lease === undefined || lease === null) return undefined;
+    this.#forget(leastUsed);
+    return lease;
+  }
+
+  /** Frees the place of a connection, once. */
+  #forget(connection: RpcConnection): void {
+    const lease = this.#open.get(connection);
+    if (this.#open.delete(connection)) this.#places.release(lease?.holder ?? null);
   }
 
   async #connect(options: OpenOptions): Promise<RpcConnection> {
@@ -172,16 +220,16 @@ export class Upstream {
     return new HttpTransport({ client, bounds, clock, paramHeaders: (tool) => this.tools.paramHeaders(tool) });
   }
 
-  #onOpened(connection: RpcConnection): void {
+  #onOpened(connection: RpcConnection, lease: ConnectionLease | null): void {
     const { name } = this.config;
     const { era, revision } = connection.server;
     this.#backoff.opened();
     this.#isFailing = false;
     this.#reason = undefined;
     this.#starting.delete(connection);
-    this.#open.add(connection);
+    this.#open.set(connection, lease);
     connection.onEnded = (error) => {
-      this.#open.delete(connection);
+      this.#forget(connection);
       if (error !== undefined) this.#reason = error.message;
       this.#options.onEvent({
         kind: "upstream_closed",

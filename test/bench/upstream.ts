@@ -37,6 +37,7 @@ const fleet = new UpstreamFleet({
   ],
   replyBounds: { depth: 64, nodes: 100_000, stringLength: 1_000_000, reader: "tolerant" },
   replyBytes: 4_000_000,
+  shares: { keySharePercent: 100, tenantSharePercent: 100 },
   clock: Date.now,
   gatewayInfo: { name: "bench", version: "1" },
 });

@@ -54,7 +54,13 @@ export class ApprovalWorld {
     this.#approvals = await Approvals.open({
       store: this.ledger.store,
       journal: ledger.approvals,
-      limits: { reviewMs: 1_800_000, useMs: 900_000, maxLive: 1_000, maxHeldBytes: 64 * 1024 * 1024 },
+      limits: {
+        reviewMs: 1_800_000,
+        useMs: 900_000,
+        keySharePercent: 25,
+        maxLive: 1_000,
+        maxHeldBytes: 64 * 1024 * 1024,
+      },
       rule: { allowSelfReview: false, allowBreakGlass: false },
       clock: this.ledger.clock.now,
       monotonicMs: () => this.monotonicMs,

@@ -68,7 +68,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
 }
 
 const unlimited =
-  "key_calls_per_minute: 1000000000, tenant_calls_per_minute: 1000000000, key_cpu_percent: 100, tenant_cpu_percent: 100";
+  "key_calls_per_minute: 1000000000, tenant_calls_per_minute: 1000000000, key_cpu_percent: 100, tenant_cpu_percent: 100, key_share_percent: 100, tenant_share_percent: 100";
 
 /** The configuration that is written: unlimited already where a test passes on what it read from an earlier folder. */
 function configOf({ config, limitsShares = false }: GatewayOptions): string {

@@ -1,17 +1,21 @@
+import type { Duplex } from "node:stream";
 import { Ajv } from "ajv";
 import type { WebSocket } from "ws";
 import type { ActionEnvelope, ClientIdentity } from "../../action/envelope.ts";
 import { GatewayError } from "../../action/error.ts";
 import type { Evaluation } from "../../action/evaluation.ts";
-import { asciiJson, isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../action/json.ts";
 import type { Principal } from "../../action/principal.ts";
 import { can, type Permission } from "../../action/role.ts";
 import { type JsonBounds, parseStrictJson } from "../../action/strict-json.ts";
 import type { FairShare } from "../../http/fair-share.ts";
 import { retryAfter } from "../../http/refusal.ts";
-import { type LiveChannel, type LiveEvent, type LiveFeed, liveChannels } from "../../observe/live-feed.ts";
+import { type LiveChannel, type LiveRound, liveChannels } from "../../observe/live-audience.ts";
+import type { LiveFeed } from "../../observe/live-feed.ts";
 import { invalidParams } from "../../operation/fault.ts";
 import { checkOutput, type DescribedAction, describedAction } from "../../road/described-action.ts";
+import { encodeMessage, renderRound } from "./frame.ts";
+import type { LivePlaces } from "./place.ts";
 
 /** Dependencies of a connection. */
 export interface LiveParts {
@@ -25,6 +29,7 @@ export interface LiveParts {
   /** Returns the action as if `caller` attempted it. */
   readonly describe: (action: DescribedAction, caller: Principal, client: ClientIdentity) => ActionEnvelope;
   readonly evaluate: (action: ActionEnvelope) => Promise<Evaluation>;
+  readonly places: LivePlaces<LiveConnection>;
 }
 
 /** The permission that each channel requires. */
@@ -37,9 +42,13 @@ const channelPermission: Readonly<Record<LiveChannel, Permission>> = {
 
 /** Limit of bytes waiting for a reader. A slower reader is disconnected. */
 const maxWaiting = 1_048_576;
+/** Limit of bytes waiting for a reader that still gets events. A slower reader misses some. */
+const maxBehind = 262_144;
 /** Evaluations of one connection at once. */
 const maxEvaluations = 8;
 const authMs = 10_000;
+/** Messages of a connection that has not authenticated. */
+const maxEarlyMessages = 16;
 
 /** WebSocket close codes and reasons. */
 const closing = {
@@ -48,11 +57,15 @@ const closing = {
   slow: [1013, "you read too slowly"],
   binary: [1003, "expected text"],
   stopping: [1001, "the gateway is stopping"],
+  displaced: [1013, "an operator needs the place"],
+  replaced: [1013, "too many connections of this address have sent no key"],
 } as const;
 
 /** One client of `/v1/ws`: its principal, its subscriptions and its evaluations. */
 export class LiveConnection {
   readonly #socket: WebSocket;
+  /** The stream below `#socket`, for frames that are encoded once for many connections. */
+  readonly #stream: Duplex;
   readonly #parts: LiveParts;
   readonly #client: ClientIdentity;
   readonly #deadline: NodeJS.Timeout;
@@ -60,11 +73,20 @@ export class LiveConnection {
   #principal: Principal | null;
   #unsubscribe: () => void = () => undefined;
   #evaluations = 0;
+  #earlyMessages = 0;
+  #missed = 0;
   #answered = true;
 
-  /** `principal`: the holder of the upgrade request's key; null until `auth`. */
-  constructor(socket: WebSocket, parts: LiveParts, client: ClientIdentity, principal: Principal | null) {
+  /** `principal`: the holder of the upgrade request's key, for whom there is room; null until `auth`. */
+  constructor(
+    socket: WebSocket,
+    stream: Duplex,
+    parts: LiveParts,
+    client: ClientIdentity,
+    principal: Principal | null,
+  ) {
     this.#socket = socket;
+    this.#stream = stream;
     this.#parts = parts;
     this.#client = client;
     this.#principal = principal;
@@ -75,7 +97,8 @@ export class LiveConnection {
     });
     socket.on("error", () => socket.terminate());
     socket.once("close", () => this.#end());
-    if (principal !== null) this.#acknowledge(null, principal);
+    if (principal === null) parts.places.admitUnauthenticated(this, client.address);
+    else this.#accept(null, principal);
   }
 
   get principal(): Principal | null {
@@ -86,11 +109,13 @@ export class LiveConnection {
     this.#end();
     const [code, reason] = closing[why];
     this.#socket.close(code, reason);
-    setTimeout(() => this.#socket.terminate(), 1_000).unref();
+    // A flood of connections without a key must not leave a trail of closing ones.
+    setTimeout(() => this.#socket.terminate(), why === "replaced" ? 0 : 1_000).unref();
   }
 
-  /** Sends a ping; disconnects a client that did not answer the last one. */
+  /** Sends a ping, and the number of missed events; disconnects a client that did not answer the last ping. */
   probe(): void {
+    if (this.#socket.bufferedAmount === 0) this.#reportMissed();
     if (this.#answered) this.#socket.ping();
     else this.#socket.terminate();
     this.#answered = false;
@@ -99,10 +124,13 @@ export class LiveConnection {
   #end(): void {
     clearTimeout(this.#deadline);
     this.#unsubscribe();
+    this.#parts.places.leave(this);
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (isBinary) this.close("binary");
+    else if (this.#principal === null && ++this.#earlyMessages > maxEarlyMessages) this.close("unauthenticated");
     else this.#read(data);
   }
 
@@ -131,13 +159,17 @@ export class LiveConnection {
 
   #authenticate(id: string | null, key: string): void {
     if (this.#principal !== null) throw new GatewayError("INVALID_REQUEST", "`auth` was sent before");
-    this.#principal = this.#parts.authenticate(key);
-    this.#acknowledge(id, this.#principal);
+    const principal = this.#parts.authenticate(key);
+    this.#parts.places.makeRoom(principal);
+    this.#accept(id, principal);
   }
 
-  #acknowledge(id: string | null, { tenant, role, id: principal }: Principal): void {
+  #accept(id: string | null, principal: Principal): void {
     clearTimeout(this.#deadline);
-    this.#send("auth_ok", id, { tenant, role, principal });
+    this.#principal = principal;
+    this.#parts.places.take(this, principal);
+    const { tenant, role } = principal;
+    this.#send("auth_ok", id, { tenant, role, principal: principal.id });
   }
 
   #change(type: "subscribe" | "unsubscribe", channel: LiveChannel, { role }: Principal): void {
@@ -148,11 +180,29 @@ export class LiveConnection {
 
   #resubscribe({ tenant }: Principal): void {
     this.#unsubscribe();
-    this.#unsubscribe = this.#parts.feed.subscribe(tenant, new Set(this.#channels), (event) => this.#publish(event));
+    const channels = liveChannels.filter((channel) => this.#channels.has(channel));
+    this.#unsubscribe = this.#parts.feed.subscribe(tenant, new Set(channels), (round) =>
+      this.#publish(round, channels),
+    );
   }
 
-  #publish({ channel, time, data }: LiveEvent): void {
-    this.#send("event", null, { channel, time, data });
+  /** Sends the events of a round. A reader that is too far behind misses them, and is told how many once it caught up. */
+  #publish(round: LiveRound, channels: readonly LiveChannel[]): void {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    const { frames, eventCount, droppedCount } = renderRound(round, channels);
+    this.#missed += droppedCount;
+    if (this.#socket.bufferedAmount > maxBehind) {
+      this.#missed += eventCount;
+      return;
+    }
+    this.#reportMissed();
+    if (eventCount > 0) this.#stream.write(frames);
+  }
+
+  #reportMissed(): void {
+    if (this.#missed === 0) return;
+    this.#send("missed", null, { count: this.#missed });
+    this.#missed = 0;
   }
 
   async #evaluate(id: string | null, action: Json, caller: Principal): Promise<void> {
@@ -178,7 +228,7 @@ export class LiveConnection {
   #send(type: string, id: string | null, payload: JsonObject): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (this.#socket.bufferedAmount > maxWaiting) this.close("slow");
-    else this.#socket.send(asciiJson({ type, id, payload }));
+    else this.#socket.send(encodeMessage(type, id, payload));
   }
 }
 

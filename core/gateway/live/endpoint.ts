@@ -12,8 +12,8 @@ interface LiveEndpointParts extends LiveParts {
   readonly guard: (request: IncomingMessage) => void;
   /** The holder of the request's key; null where it has none. Throws KEY_UNKNOWN. */
   readonly callerOf: (request: IncomingMessage) => Principal | null;
-  /** Limit of open connections. */
-  readonly maxConnections: number;
+  /** False where the endpoint is turned off. */
+  readonly isEnabled: boolean;
 }
 
 const path = "/v1/ws";
@@ -47,7 +47,7 @@ export class LiveEndpoint {
     try {
       const principal = this.#admit(request);
       this.#server.handleUpgrade(request, socket, head, (opened) => {
-        const connection = new LiveConnection(opened, this.#parts, agentIdentity(request), principal);
+        const connection = new LiveConnection(opened, socket, this.#parts, agentIdentity(request), principal);
         this.#connections.add(connection);
         opened.once("close", () => this.#connections.delete(connection));
       });
@@ -76,12 +76,10 @@ export class LiveEndpoint {
     if (request.headers.upgrade?.toLowerCase() !== "websocket" || request.method !== "GET")
       throw new GatewayError("INVALID_REQUEST", "expected `GET` with `upgrade: websocket`");
     if (this.#stopping) throw new GatewayError("STOPPING");
-    if (this.#connections.size >= this.#parts.maxConnections)
-      throw new GatewayError(
-        "GATEWAY_BUSY",
-        `expected at most ${this.#parts.maxConnections} connections to \`${path}\``,
-      );
-    return this.#parts.callerOf(request);
+    if (!this.#parts.isEnabled) throw new GatewayError("GATEWAY_BUSY", `expected no connections to \`${path}\``);
+    const principal = this.#parts.callerOf(request);
+    if (principal !== null) this.#parts.places.makeRoom(principal);
+    return principal;
   }
 
   #probe(): void {
@@ -90,6 +88,6 @@ export class LiveEndpoint {
 }
 
 /** Responds to a request that is not upgraded. */
-function refuse(socket: Duplex, { row, publicMessage, code }: GatewayError): void {
-  endWith(socket, row.status, row.text, { detail: publicMessage, code });
+function refuse(socket: Duplex, { row, publicMessage, code, data }: GatewayError): void {
+  endWith(socket, row.status, row.text, { detail: publicMessage, code, ...(data === undefined ? {} : { data }) });
 }

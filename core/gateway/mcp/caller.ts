@@ -48,7 +48,9 @@ export async function receiveNotification(session: McpSession | null, note: Json
   }
   if (note.method === "notifications/cancelled") session?.cancel(requestIdOf(note.params?.requestId));
   if (note.method === "notifications/roots/list_changed" && session !== null) {
-    for (const connection of await session.group.open()) await connection.notify({ method: note.method });
+    // An upstream without a connection asks for the roots once it has one.
+    const opened = await session.group.open().catch(() => []);
+    for (const connection of opened) await connection.notify({ method: note.method });
   }
 }
 

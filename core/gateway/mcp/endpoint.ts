@@ -14,7 +14,7 @@ import { ticketHeader } from "../../ticket/ticket-verifier.ts";
 import { mcpErrorBody, mcpStatus } from "./answer.ts";
 import { type Caller, receiveAnswer, receiveNotification } from "./caller.ts";
 import { checkRevisionHeader, classifyEra, type Era } from "./era.ts";
-import { type HandshakeParts, openSession } from "./handshake.ts";
+import { type HandshakeParts, openSession, type SessionHome } from "./handshake.ts";
 import { Reply } from "./reply.ts";
 import { type McpServiceParts, serveRequest } from "./service.ts";
 import { McpSession } from "./session.ts";
@@ -171,7 +171,12 @@ export class McpEndpoint {
     reply: Reply,
   ): Promise<JsonRpcResponse> {
     const opener = { principal, scope, address: addressOf(ctx.req) };
-    const { session, response } = await openSession(this.#parts, this.#parts.sessions, opener, request);
+    const { sessions } = this.#parts;
+    const home: SessionHome = {
+      add: (open) => sessions.add(principal, open),
+      end: (session) => sessions.end(session),
+    };
+    const { session, response } = await openSession(this.#parts, home, opener, request);
     reply.setHeader("mcp-session-id", session.id);
     return response;
   }

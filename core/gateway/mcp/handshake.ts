@@ -37,11 +37,15 @@ interface Opener {
 }
 
 /** A store of sessions, which assigns their ids. */
-interface SessionHome {
+export interface SessionHome {
   add(open: (id: string) => Promise<McpSession>): Promise<McpSession>;
+  end(session: McpSession): Promise<void>;
 }
 
-/** Opens a session with its own upstream connections, adds it to `home` and responds to `initialize`. */
+/**
+ * Opens a session with its own upstream connections, adds it to `home` and responds to `initialize`. Rejects with
+ * UPSTREAM_BUSY where no upstream has a connection for it: a session without any tool would mislead its client.
+ */
 export async function openSession(
   parts: HandshakeParts,
   home: SessionHome,
@@ -54,7 +58,11 @@ export async function openSession(
     await parts.recordSession(principal, scope, { name: client.name, version: client.version, event: "opened" });
     return makeSession(parts, id, { principal, client, capabilities: introduction.capabilities }, scope, introduction);
   });
-  const servers = (await session.group.open()).map(({ server }) => server);
+  const opened = await session.group.open().catch(async (cause: unknown) => {
+    await home.end(session);
+    throw cause;
+  });
+  const servers = opened.map(({ server }) => server);
   const result = initializeResult(parts.identity, servers, introduction.protocolVersion);
   return { session, response: { jsonrpc: "2.0", id: request.id, result } };
 }
@@ -79,6 +87,7 @@ function makeSession(
     traceparent: undefined,
   });
   const group = parts.fleet.group({
+    holder: principal,
     era: "legacy",
     clientInfo,
     capabilities,

@@ -1,8 +1,11 @@
 import { GatewayError } from "../../action/error.ts";
 import type { Clock } from "../../action/id.ts";
+import { isInScope, PlaceShare, type SharePercents, type ShareScope, shareError } from "../../action/place-share.ts";
 import type { Principal } from "../../action/principal.ts";
 
 const sweepMs = 30_000;
+/** Idle time after which a session makes room for another one. A client that crashed does not come back to end it. */
+const spareMs = 60_000;
 
 /** An entry of the table. */
 export interface Occupant {
@@ -18,6 +21,7 @@ export interface Occupant {
 
 interface SessionTableOptions {
   readonly maxSessions: number;
+  readonly shares: SharePercents;
   readonly idleMs: number;
   readonly clock: Clock;
   /** Makes unguessable ids: with the same key, the holder of an id acts in that session. */
@@ -30,38 +34,39 @@ interface Entry {
   lastUsedMs: number;
 }
 
-/** The open MCP sessions and SSE connections: bounded in number, swept when idle, each visible to its owner only. */
+/**
+ * The open MCP sessions and SSE connections: bounded in number, in all and for each key and tenant, swept when idle, each
+ * visible to its owner only.
+ */
 export class SessionTable {
   readonly #options: SessionTableOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #closing = new Set<Promise<void>>();
-  #placesTaken = 0;
+  readonly #places: PlaceShare;
   #stopping = false;
   readonly #sweeper: NodeJS.Timeout;
 
   constructor(options: SessionTableOptions) {
     this.#options = options;
+    this.#places = new PlaceShare(options.maxSessions, options.shares);
     this.#sweeper = setInterval(() => this.#sweep(), sweepMs).unref();
   }
 
   /**
-   * Adds what `open` returns, under the id it gets. Its place is taken until it has closed. Rejects with SESSION_LIMIT or
-   * STOPPING without calling `open`, and as `open` does.
+   * Adds what `open` returns for `principal`, under the id it gets. Its place is taken until it has closed. Where the share
+   * of its key or tenant, or the table, is full, the session there that was idle longest is ended first, if that is over a
+   * minute. Rejects with SESSION_LIMIT or STOPPING without calling `open`, and as `open` does.
    */
-  async add<T extends Occupant>(open: (id: string) => Promise<T>): Promise<T> {
-    const { maxSessions, newId, clock } = this.#options;
-    if (this.#stopping) throw new GatewayError("STOPPING");
-    if (this.#placesTaken >= maxSessions) {
-      throw new GatewayError("SESSION_LIMIT", `expected at most ${maxSessions} open sessions; end one first`);
-    }
-    this.#placesTaken++;
+  async add<T extends Occupant>(principal: Principal, open: (id: string) => Promise<T>): Promise<T> {
+    const { newId, clock } = this.#options;
+    await this.#takePlace(principal);
     try {
       const occupant = await open(newId());
       this.#entries.set(occupant.id, { occupant, lastUsedMs: clock() });
       this.#options.onCount(this.#entries.size);
       return occupant;
     } catch (error) {
-      this.#placesTaken--;
+      this.#places.release(principal);
       throw error;
     }
   }
@@ -84,7 +89,7 @@ export class SessionTable {
     if (!this.#entries.delete(occupant.id)) return;
     this.#options.onCount(this.#entries.size);
     const closing = occupant.close().finally(() => {
-      this.#placesTaken--;
+      this.#places.release(occupant.principal);
       this.#closing.delete(closing);
     });
     this.#closing.add(closing);
@@ -106,6 +111,31 @@ export class SessionTable {
   async closeAll(): Promise<void> {
     clearInterval(this.#sweeper);
     await Promise.all([...this.#occupants().map((occupant) => this.end(occupant)), ...this.#closing]);
+  }
+
+  async #takePlace(principal: Principal): Promise<void> {
+    for (;;) {
+      if (this.#stopping) throw new GatewayError("STOPPING");
+      const scope = this.#places.usedUp(principal);
+      if (scope === undefined) return this.#places.take(principal);
+      const spare = this.#findLeastUsed(scope, principal);
+      const leftMs = (spare?.lastUsedMs ?? this.#options.clock()) + spareMs - this.#options.clock();
+      if (spare === undefined || leftMs > 0) {
+        const limit = this.#places.limits[scope];
+        const retryS = Math.ceil(leftMs / 1_000);
+        throw shareError("SESSION_LIMIT", "open sessions", { scope, limit, retryS }, "end one, or ");
+      }
+      await this.end(spare.occupant);
+    }
+  }
+
+  #findLeastUsed(scope: ShareScope, principal: Principal): Entry | undefined {
+    let leastUsed: Entry | undefined;
+    for (const entry of this.#entries.values()) {
+      if (entry.occupant.busy || !isInScope(scope, principal, entry.occupant.principal)) continue;
+      if (leastUsed === undefined || entry.lastUsedMs < leastUsed.lastUsedMs) leastUsed = entry;
+    }
+    return leastUsed;
   }
 
   #occupants(): readonly Occupant[] {

@@ -123,6 +123,11 @@ export class McpSession implements Occupant {
     return resolve !== undefined;
   }
 
+  /** Lets go of the standing stream without ending it. */
+  detach(): void {
+    this.#stream = null;
+  }
+
   endStream(): void {
     this.#stream?.end(200);
     this.#stream = null;

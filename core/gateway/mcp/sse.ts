@@ -52,7 +52,7 @@ export class SseEndpoint {
     const { sessions } = this.#parts;
     const stream = new Reply(ctx.res, true);
     const onScopeEnded: ScopeListener = (scope) => this.#endScope(scope, principal);
-    const connection = await sessions.add(async (id) => {
+    const connection = await sessions.add(principal, async (id) => {
       const opened = new SseConnection(id, principal, stream, onScopeEnded);
       await bindTask(this.#parts.tasks, ctx.req, principal, opened.scope);
       return opened;
@@ -264,6 +264,13 @@ export class SseConnection implements Occupant {
       if (!this.#closed) this.#opening = null;
       throw error;
     }
+  }
+
+  /** Closes a session whose handshake failed after it was stored. The handshake may be repeated. */
+  async end(session: McpSession): Promise<void> {
+    if (!this.#closed) [this.#session, this.#opening] = [null, null];
+    session.detach();
+    await session.close();
   }
 
   /** Accepts no further request, and ends the stream once accepted ones are answered. */

@@ -202,11 +202,11 @@ describe("/v1/ws", () => {
   });
 
   it("refuses one connection more than `limits.max_websockets`, and has room again when one ends [S72]", async () => {
-    const opened = await Promise.all(Array.from({ length: 40 }, () => connect().open()));
-    expect(await connect().refusal()).to.equal(503);
+    const opened = await Promise.all(Array.from({ length: 40 }, () => open("viewer")));
+    expect(await connect({ key: keys.viewer }).refusal()).to.equal(503);
     opened[0]?.socket.close();
     await sleep(100);
-    await connect().open();
+    await open("viewer");
   });
 
   it("says goodbye when the gateway stops, which waits for nobody who only watches", async () => {

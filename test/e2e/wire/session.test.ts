@@ -21,7 +21,7 @@ limits: { body_bytes: 16777216, json_string_length: 16777216 }`);
     expect(refused.length).to.equal(20 - most);
     expect(refused[0]).to.include({
       code: 1429,
-      message: `too many sessions: expected at most ${most} open sessions; end one first`,
+      message: `too many sessions: expected at most ${most} open sessions; end one, or try again in 60 s`,
     });
     for (const session of opened) expect((await end(world, session)).status).to.equal(204);
     const again = await initialize(world);

@@ -37,10 +37,10 @@ limits: { body_bytes: 8388608, json_string_length: 8388608 }`);
         Array.from({ length: 50 }, () => send(world.gateway.url, { target: "/sse", headers })),
       );
       for (const { status, body } of answers) {
-        expect([status, JSON.parse(body).error.message]).to.deep.equal([
-          429,
-          `too many sessions: expected at most ${most} open sessions; end one first`,
-        ]);
+        expect(status).to.equal(429);
+        expect(JSON.parse(body).error.message.replace(/\d+ s$/, "N s")).to.equal(
+          `too many sessions: expected at most ${most} open sessions; end one, or try again in N s`,
+        );
         refused++;
       }
     }

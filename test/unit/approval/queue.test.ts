@@ -109,7 +109,9 @@ describe("ApprovalQueue.reserve(action, evaluation)", () => {
   });
 
   it("refuses one more than the tenant may have, and says so; another tenant is not concerned", async () => {
-    await world.restart({ limits: { reviewMs: 1_000, useMs: 1_000, maxLive: 2, maxHeldBytes: 1_000_000 } });
+    await world.restart({
+      limits: { reviewMs: 1_000, useMs: 1_000, keySharePercent: 100, maxLive: 2, maxHeldBytes: 1_000_000 },
+    });
     for (const path of ["a", "b"]) await world.hold(newAction({ arguments: { path } }));
     expect(await world.attempt(newAction({ arguments: { path: "c" } }))).to.deep.include({
       permitted: false,
@@ -123,7 +125,9 @@ describe("ApprovalQueue.reserve(action, evaluation)", () => {
   });
 
   it("counts what is held in bytes too", async () => {
-    await world.restart({ limits: { reviewMs: 1_000, useMs: 1_000, maxLive: 10, maxHeldBytes: 4_000 } });
+    await world.restart({
+      limits: { reviewMs: 1_000, useMs: 1_000, keySharePercent: 100, maxLive: 10, maxHeldBytes: 4_000 },
+    });
     expect(await world.attempt(newAction({ arguments: { text: "x".repeat(5_000) } }))).to.include({ review: "full" });
     expect(await world.attempt(newAction())).to.include({ review: "held" });
   });

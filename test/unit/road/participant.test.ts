@@ -77,7 +77,7 @@ class Lane {
     const approvals = await Approvals.open({
       ...shared,
       journal: ledger.approvals,
-      limits: { reviewMs: 60_000, useMs: 60_000, maxLive: 10, maxHeldBytes: 1_000_000 },
+      limits: { reviewMs: 60_000, useMs: 60_000, keySharePercent: 100, maxLive: 10, maxHeldBytes: 1_000_000 },
       rule: { allowSelfReview: false, allowBreakGlass: false },
       monotonicMs: () => performance.now(),
       tenants: ["acme"],

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { GatewayError } from "../../../core/action/error.ts";
 import type { JsonRpcResponse } from "../../../core/action/json-rpc.ts";
+import type { SharePercents } from "../../../core/action/place-share.ts";
 import type { JsonBounds } from "../../../core/action/strict-json.ts";
 import type { HttpConfig, StdioConfig, UpstreamConfig, UpstreamSettings } from "../../../core/config/gateway-config.ts";
 import type { ConnectionListener, GroupScope, UpstreamEvent } from "../../../core/upstream/connection.ts";
@@ -63,12 +64,16 @@ export interface Fixture {
   readonly events: UpstreamEvent[];
 }
 
-export function openFleet(configs: readonly UpstreamConfig[], replyBytes = 1_000_000): Fixture {
+/** All of an upstream's connections for everybody. */
+const noShares: SharePercents = { keySharePercent: 100, tenantSharePercent: 100 };
+
+export function openFleet(configs: readonly UpstreamConfig[], replyBytes = 1_000_000, shares = noShares): Fixture {
   const events: UpstreamEvent[] = [];
   const fleet = new UpstreamFleet({
     configs,
     replyBounds: bounds,
     replyBytes,
+    shares,
     clock: Date.now,
     gatewayInfo: { name: "gateway", version: "1.0.0" },
     onEvent: (event) => events.push(event),
@@ -79,6 +84,7 @@ export function openFleet(configs: readonly UpstreamConfig[], replyBytes = 1_000
 
 export function scope(overrides: Partial<GroupScope> = {}): GroupScope {
   return {
+    holder: { id: "key", tenant: "acme" },
     era: "legacy",
     clientInfo: { name: "client", version: "1" },
     capabilities: {},

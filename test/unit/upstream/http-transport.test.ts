@@ -366,7 +366,7 @@ describe("an upstream over Streamable HTTP", () => {
     const { fleet } = openFleet([http(fixture.url, { maxConnections: 2 })]);
     await Promise.all([call(fleet.group(scope()), "x"), call(fleet.group(scope()), "x")]);
     expect(await fault(call(fleet.group(scope()), "x"))).to.equal(
-      "UPSTREAM_BUSY upstream has no free connection: `up`: expected at most 2 connections",
+      "UPSTREAM_BUSY upstream has no free connection: expected at most 2 connections to `up`; try again in 1 s",
     );
   });
 

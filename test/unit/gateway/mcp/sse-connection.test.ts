@@ -33,10 +33,12 @@ describe("SseConnection", () => {
     const [, response] = (await request) as [unknown, ServerResponse];
     ended = [];
     let count = 0;
+    const shares = { keySharePercent: 100, tenantSharePercent: 100 };
     const ports = { clock: Date.now, newId: () => `id-${++count}`, onCount: () => undefined };
-    table = new SessionTable({ maxSessions: 1, idleMs: 1_000, ...ports });
+    table = new SessionTable({ maxSessions: 1, shares, idleMs: 1_000, ...ports });
     const stream = new Reply(response, true);
     connection = await table.add(
+      principal,
       async (id) => new SseConnection(id, principal, stream, async (scope) => void ended.push(scope.id)),
     );
     stream.onClosed(() => void table.end(connection));
@@ -68,12 +70,12 @@ describe("SseConnection", () => {
     const ending = table.end(connection);
     await turn();
     expect(ended).to.deep.equal([]);
-    const refusal = await table.add(openSession).catch((error: unknown) => error);
+    const refusal = await table.add(principal, openSession).catch((error: unknown) => error);
     expect(refusal).to.be.instanceOf(GatewayError).with.property("code", "SESSION_LIMIT");
     connection.finish(1, null);
     await ending;
     expect(ended).to.deep.equal([connection.scope.id]);
-    expect((await table.add(openSession)).id).to.match(/^id-/);
+    expect((await table.add(principal, openSession)).id).to.match(/^id-/);
   });
 
   it("waits for a handshake that is under way, which then comes to nothing", async () => {

@@ -1,0 +1,138 @@
+import { once } from "node:events";
+import { expect } from "chai";
+import { WebSocket } from "ws";
+import { until } from "../../support/event-stream.ts";
+import { processorMs } from "../../support/resident.ts";
+import { type Holder, ShareWorld } from "../../support/share-world.ts";
+import { send } from "../../support/wire.ts";
+import { LiveClient } from "../live/live-client.ts";
+
+const calls = 20;
+
+/** What an attack does with one key; the number of its requests. */
+type Attack = () => Promise<number>;
+
+describe("one viewer key at its worst [S77]", function () {
+  this.timeout(300_000);
+  let world: ShareWorld;
+  const sockets: WebSocket[] = [];
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.terminate();
+    await world?.stop();
+  });
+
+  /** Runs an attack while others call, and expects them all to be served; returns the gateway's time for each request. */
+  async function starve(attack: Attack, maxRequestMs: number): Promise<void> {
+    const idleMs = await cost(() => serveOthers("before"));
+    let requests = 0;
+    const busyMs = await cost(async () => {
+      [requests] = await Promise.all([attack(), serveOthers("during")]);
+    });
+    expect((busyMs - idleMs) / requests).to.be.below(maxRequestMs);
+    await serveOthers("after");
+    const operator = new LiveClient(world.gateway.url, { key: world.key("operator") });
+    sockets.push(operator.socket);
+    await (await operator.open()).hear(({ type }) => type === "auth_ok");
+  }
+
+  async function serveOthers(mark: string): Promise<void> {
+    for (const holder of ["neighbour", "operator"] as const) {
+      const { session, error } = await world.initialize(holder);
+      expect(error).to.equal(undefined);
+      for (let at = 0; at < calls; at++) {
+        const called = await world.call(holder, { mark: `${mark}-${holder}-${at}-` }, session);
+        expect(called.result?.isError, JSON.stringify(called)).to.equal(undefined);
+        expect(called.error).to.equal(undefined);
+      }
+      const log = await world.upstream.calls();
+      expect(log.filter(({ body }) => body.includes(`"${mark}-${holder}-`))).to.have.lengthOf(calls);
+    }
+    expect((await send(world.gateway.url, { target: "/health" })).status).to.equal(200);
+    expect((await world.admin("operator", "GET", "/admin/v1/approvals")).status).to.equal(200);
+  }
+
+  async function cost(work: () => Promise<void>): Promise<number> {
+    const before = await processorMs(world.gateway);
+    await work();
+    return (await processorMs(world.gateway)) - before;
+  }
+
+  /** Runs `ask` that often, some at once. */
+  async function pour(count: number, ask: (index: number) => Promise<unknown>): Promise<number> {
+    let next = 0;
+    const lane = async (): Promise<void> => {
+      while (next < count) await ask(next++);
+    };
+    await Promise.all(Array.from({ length: 16 }, lane));
+    return count;
+  }
+
+  async function openSocket(holder?: Holder): Promise<WebSocket | undefined> {
+    const headers = holder === undefined ? {} : { "x-api-key": world.key(holder) };
+    const socket = new WebSocket(`${world.gateway.url.replace("http", "ws")}/v1/ws`, { headers });
+    sockets.push(socket);
+    const isOpen = await once(socket, "open").then(
+      () => true,
+      () => false,
+    );
+    socket.on("error", () => undefined);
+    return isOpen ? socket : undefined;
+  }
+
+  it("by 200 `initialize`", async () => {
+    world = await ShareWorld.start({ connection: "session" });
+    await starve(() => pour(200, () => world.initialize("attacker")), 100);
+  });
+
+  it("by 1,000 sockets, and 1,000 more without a key", async () => {
+    world = await ShareWorld.start({ connection: "session" });
+    let places = 0;
+    await starve(async () => {
+      const keyless = await pour(1_000, () => openSocket());
+      const keyed = await pour(1_000, async () => {
+        if ((await openSocket("attacker")) !== undefined) places++;
+      });
+      return keyless + keyed;
+    }, 50);
+    expect(places).to.equal(250);
+  });
+
+  it("by reviews under 400 labels", async () => {
+    world = await ShareWorld.start({ connection: "session" });
+    const hold = (index: number): Promise<unknown> =>
+      world.call("attacker", { please_review: index }, undefined, [["x-gateway-session-id", `label-${index}`]]);
+    await starve(() => pour(400, hold), 100);
+    const colleague = await world.call("colleague", { please_review: 1 });
+    expect(colleague.result?.content?.[0]?.text).to.contain("is pending until");
+  });
+
+  it("by 2,000 watchers, each of whom gets every event", async () => {
+    const shares = "max_websockets: 2000, key_share_percent: 100, tenant_share_percent: 100";
+    const limits = `${shares}, key_calls_per_minute: 10000, tenant_calls_per_minute: 10000`;
+    world = await ShareWorld.start({ connection: "session", limits });
+    const callMany = async (): Promise<void> => {
+      await pour(100, async () => expect((await world.call("colleague", {})).error).to.equal(undefined));
+    };
+    await callMany();
+    const aloneMs = await cost(callMany);
+    let events = 0;
+    await pour(1_990, async () => {
+      const socket = await openSocket("attacker");
+      if (socket === undefined) throw new Error("expected a place");
+      const subscribed = new Promise<void>((resolve) =>
+        socket.on("message", (data: Buffer) => {
+          const text = String(data);
+          if (text.includes('"type":"event"')) events++;
+          else if (text.includes('"subscribed"')) resolve();
+        }),
+      );
+      socket.send('{"type":"subscribe","payload":{"channels":["decisions"]}}');
+      await subscribed;
+    });
+    const watchedMs = await cost(callMany);
+    // 39 ms a call where each watcher is served in the turn of the call.
+    expect((watchedMs - aloneMs) / 100).to.be.below(10);
+    await until(() => events >= 1_990 * 100, 60_000);
+    expect(events).to.equal(1_990 * 100);
+  });
+});
