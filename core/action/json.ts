@@ -16,7 +16,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
  */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  for (const member of Object.values(value)) deepFreeze(member);
+  if (Array.isArray(value)) for (const member of value) deepFreeze(member);
+  else for (const name in value) deepFreeze(value[name]);
   return Object.freeze(value);
 }
 
