@@ -199,6 +199,25 @@ describe("UpstreamGroup", () => {
       expect(textOf(await call(group, "lists"))).to.equal("1");
     });
 
+    it("is refused as busy where its list was never read for want of a connection, and nobody else's place is taken [S77]", async () => {
+      const shares = { keySharePercent: 25, tenantSharePercent: 50 };
+      const { fleet } = openFleet([listing([tool("known")], { maxConnections: 4 })], 1_000_000, shares);
+      const groupOf = (id: string, tenant = "acme") => fleet.group(scope({ holder: { id, tenant } }));
+      const first = groupOf("a");
+      await first.tools();
+      const second = groupOf("a");
+      const busy =
+        "UPSTREAM_BUSY upstream has no free connection: expected at most 1 connections to `up` with one key; try again in 1 s";
+      expect(await fault(Promise.resolve(second.tool("known")))).to.equal(busy);
+      expect(await fault(second.open())).to.equal(busy);
+      expect(await groupOf("b").tool("known")).to.deep.include({ name: "known" });
+      expect(await groupOf("d", "other").tool("known")).to.deep.include({ name: "known" });
+      // Nothing uses the first one's: it makes room for another group of its own key.
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      expect(await second.tool("known")).to.deep.include({ name: "known" });
+      expect(fleet.health()[0]?.connections).to.equal(3);
+    });
+
     it("waits for the new list once the upstream said that it changed", async () => {
       const { group } = openGroup(listing([tool("known")]));
       await group.tools();
