@@ -57,7 +57,8 @@ export const attacks: Readonly<Record<string, Attack>> = {
   strangers: { title: "1,000 sockets without a key", run: (ground) => openSockets(ground, 1_000, {}) },
   watchers: {
     title: "2,000 watchers of `decisions`, and calls",
-    config: "limits: { max_websockets: 4000 }\n",
+    // A quarter of the places for one key, and a call for each subscription.
+    config: "limits: { max_websockets: 8000, key_calls_per_minute: 4000 }\n",
     prepare: watchDecisions,
     run: (ground) => flood(ground, 4, lookupCall),
   },
