@@ -151,6 +151,7 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     ...config.limits,
     busyPercent: config.limits.cpuBusyPercent,
     loadPercent: () => load.percent(),
+    runningShare: () => load.runningShare(),
     elapsedMs,
     onRefused: (limit) => metrics.shareRefused(limit),
   });

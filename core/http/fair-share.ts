@@ -17,6 +17,8 @@ interface FairShareOptions {
   readonly busyPercent: number;
   /** The load now, in percent. */
   readonly loadPercent: () => number;
+  /** Share of its measured time in which the main thread has a processor, 0 to 1. */
+  readonly runningShare: () => number;
   /** Monotonic, in milliseconds and fractions of them. */
   readonly elapsedMs: () => number;
   readonly onRefused: (limit: ShareLimit) => void;
@@ -86,7 +88,8 @@ export class FairShare {
 
   #spendCpu(principal: Principal, ms: number): void {
     const now = this.#options.elapsedMs();
-    for (const { cpu } of this.#pursesOf(principal, now)) cpu.take(ms, now);
+    const used = ms * this.#options.runningShare();
+    for (const { cpu } of this.#pursesOf(principal, now)) cpu.take(used, now);
   }
 
   #checkCalls(owner: Owner, calls: Allowance, now: number): void {

@@ -45,12 +45,14 @@ export class LoopTime<Holder> {
 
 const sampleMs = 250;
 
-/** The share of the time in which the event loop had work, over the last quarter of a second or longer. */
+/** The load of the event loop and of its processor, over the last quarter of a second or longer. */
 export class LoopLoad {
   readonly #elapsedMs: () => number;
   #start: EventLoopUtilization = performance.eventLoopUtilization();
   #startMs: number;
+  #startCpu: NodeJS.CpuUsage = process.cpuUsage();
   #percent = 0;
+  #runningShare = 1;
 
   /** `elapsedMs`: monotonic. */
   constructor(elapsedMs: () => number) {
@@ -58,14 +60,32 @@ export class LoopLoad {
     this.#startMs = elapsedMs();
   }
 
-  /** 0 to 100. Needs no timer: a sample begins when the last one was read, and is read when somebody asks. */
+  /** Returns the share of the time in which the event loop had work, in percent. */
   percent(): number {
+    this.#sample();
+    return this.#percent;
+  }
+
+  /**
+   * Returns the share of that work in which the thread had a processor, 0 to 1, as an upper bound: other threads of the
+   * process count too. Where other processes take the processor, a clock shows more than the thread used.
+   */
+  runningShare(): number {
+    this.#sample();
+    return this.#runningShare;
+  }
+
+  /** Needs no timer: a sample begins when the last one ended, and ends when somebody asks. */
+  #sample(): void {
     const now = this.#elapsedMs();
-    if (now - this.#startMs < sampleMs) return this.#percent;
+    if (now - this.#startMs < sampleMs) return;
     const end = performance.eventLoopUtilization();
-    this.#percent = performance.eventLoopUtilization(end, this.#start).utilization * 100;
+    const { active, utilization } = performance.eventLoopUtilization(end, this.#start);
+    const { user, system } = process.cpuUsage(this.#startCpu);
+    this.#percent = utilization * 100;
+    this.#runningShare = active > 0 ? Math.min(1, (user + system) / 1_000 / active) : 1;
     this.#start = end;
     this.#startMs = now;
-    return this.#percent;
+    this.#startCpu = process.cpuUsage();
   }
 }

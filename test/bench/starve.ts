@@ -93,7 +93,7 @@ async function fightOf(name: string, attack: Attack | undefined): Promise<Fight>
 function start(folder: string, { config = "" }: Attack): Promise<RunningGateway> {
   const listen = "listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }\nlog: { level: error }\n";
   const text = listen + crewKeys() + echoUpstream(upstream.origin) + watchedPolicy + config;
-  return startGateway({ ownProcess: true, folder, config: text });
+  return startGateway({ ownProcess: true, folder, config: text, limitsShares: true });
 }
 
 /** Refused calls warm as well; the keys belong to a tenant of their own, so that no other finds its rate used up. */

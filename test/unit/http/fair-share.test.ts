@@ -22,6 +22,7 @@ describe("FairShare", () => {
       tenantCpuPercent: 100,
       busyPercent: 75,
       loadPercent: () => load,
+      runningShare: () => 1,
       elapsedMs: () => now,
       onRefused: (limit) => refused.push(limit),
       ...limits,
@@ -130,6 +131,12 @@ describe("FairShare", () => {
       await new Promise(setImmediate);
       load = 75;
       expect(refusalOf(() => share.admit(ann))).to.include({ reason: "key_cpu" });
+    });
+
+    it("charges the time with a processor only: what other processes of the machine take is nobody's", async () => {
+      const share = shareOf({ ...quarter, runningShare: () => 0.25 });
+      await use(share, ann, 1_900); // 475 ms of 500
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
     });
 
     it("does not limit a share of 100 %", async () => {

@@ -82,5 +82,6 @@ describe("LoopLoad", () => {
     while (performance.now() < end); // what a sample sees is this loop itself: a test never waits in it
     now = 250;
     expect(load.percent()).to.be.within(1, 100);
+    expect(load.runningShare()).to.be.within(0.001, 1);
   });
 });
