@@ -135,6 +135,11 @@ function msOf(ms: number | null): string {
   return ms === null ? "never" : ms.toFixed(1);
 }
 
-function answersOf({ title, report }: Fight): string {
-  return `\nThe attacker with ${title} got:\n${report.lines.map((line) => `- ${line}\n`).join("")}`;
+function answersOf({ title, report, attacked }: Fight): string {
+  const refused = Object.entries<Seen>(attacked).flatMap(([lane, { reasons }]) =>
+    reasons.map((reason) => `${laneTitles[lane as LaneName]}: ${reason}`),
+  );
+  const list = (lines: readonly string[]): string => lines.map((line) => `- ${line}\n`).join("");
+  const others = refused.length === 0 ? "" : `\nThe others failed meanwhile:\n${list(refused)}`;
+  return `\nThe attacker with ${title} got:\n${list(report.lines)}${others}`;
 }

@@ -5,13 +5,14 @@ import { WebSocket } from "ws";
 import { quantile } from "../quantile.ts";
 import { lookupCall } from "../target.ts";
 import { type Member, operator, principalOf, stopped, victims } from "./crew.ts";
-import { refusalIn } from "./tally.ts";
+import { refusalIn, Tally } from "./tally.ts";
 
-/** How long something took whenever it was done, null where it never was, and how often it was refused or never answered. */
+/** How long something took whenever it was done, null where it never was, and how often and why it was not. */
 export interface Seen {
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
   readonly failures: number;
+  readonly reasons: readonly string[];
 }
 
 export const laneNames = ["call", "session", "admin", "kill", "health", "socket"] as const;
@@ -30,7 +31,7 @@ interface Lane {
 const [url = "", adminUrl = ""] = process.argv.slice(2);
 const options = { headersTimeout: 60_000, bodyTimeout: 60_000 };
 const gateway = new Pool(url, options);
-const admin = new Pool(`${adminUrl}`, options);
+const admin = new Pool(adminUrl, options);
 const json = { "content-type": "application/json" };
 
 interface Sent {
@@ -54,7 +55,7 @@ async function send(
   const response = await pool.request(request);
   const text = await response.body.text();
   const refusal = text === "" ? undefined : refusalIn(text);
-  if (response.statusCode >= 300 || refusal !== undefined) throw new Error(`${response.statusCode} ${refusal}`);
+  if (response.statusCode >= 300 || refusal !== undefined) throw new Error(`${response.statusCode} ${refusal ?? ""}`);
   return { session: String(response.headers["mcp-session-id"] ?? "") };
 }
 
@@ -116,16 +117,18 @@ const lanes: Readonly<Record<LaneName, Lane>> = {
 
 async function watch(lane: Lane, seconds: number): Promise<Seen> {
   const taken: number[] = [];
+  const reasons = new Tally();
   let failures = 0;
   const begun = performance.now();
   const act = async (n: number): Promise<void> => {
     const start = performance.now();
-    const isDone = await lane.act(n).then(
-      () => true,
-      () => false,
+    await lane.act(n).then(
+      () => taken.push(performance.now() - start),
+      (error: Error) => {
+        failures++;
+        reasons.add("", error.message);
+      },
     );
-    if (isDone) taken.push(performance.now() - start);
-    else failures++;
     await lane.undo?.(n).catch(() => undefined);
   };
   const acts: Promise<void>[] = [];
@@ -135,7 +138,7 @@ async function watch(lane: Lane, seconds: number): Promise<Seen> {
   }
   await Promise.all(acts);
   const at = (share: number): number | null => (taken.length === 0 ? null : quantile(taken, share));
-  return { p50Ms: at(0.5), p99Ms: at(0.99), failures };
+  return { p50Ms: at(0.5), p99Ms: at(0.99), failures, reasons: reasons.lines(2) };
 }
 
 process.once("disconnect", () => process.exit());
