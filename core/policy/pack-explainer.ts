@@ -14,7 +14,7 @@ import {
 } from "../action/explanation.ts";
 import { showText } from "../action/visible-text.ts";
 import type { CelEngine, Expression } from "./cel/engine.ts";
-import { bindVariables, type PackVariables } from "./cel/scope.ts";
+import { type PackVariables, Variables } from "./cel/scope.ts";
 import { ExpressionTracer, untraced } from "./cel/tracer.ts";
 import { matches, mismatches } from "./match.ts";
 import type { Rule } from "./rule.ts";
@@ -40,10 +40,10 @@ export class PackExplainer implements RuleExplainer {
   }
 
   explain(action: ActionEnvelope, visible: ActionEnvelope | null): PolicyExplanation {
-    const { engine, rules } = this.#options;
+    const { engine, rules, variables } = this.#options;
     engine.refill();
-    const real = this.#bind(action);
-    const seen = visible === action ? real : visible === null ? null : this.#bind(visible);
+    const real = new Variables(action, variables);
+    const seen = visible === action ? real : visible === null ? null : new Variables(visible, variables);
     const tracer = new ExpressionTracer(engine, { real, visible: seen });
     const traced = orderByMatch(rules, action).map((rule) => this.#counted(traceRule(rule, action, tracer)));
     const decided = traced.filter(hasFinding).slice(0, maxExplained);
@@ -60,11 +60,6 @@ export class PackExplainer implements RuleExplainer {
 
   #counted(traced: ExplainedRule): ExplainedRule {
     return this.#options.tightenOnly && traced.decision === "allow" ? { ...traced, mode: "shadow" } : traced;
-  }
-
-  #bind(action: ActionEnvelope): ReturnType<typeof bindVariables> {
-    const { engine, variables } = this.#options;
-    return bindVariables(action, variables, () => engine.timestamp(action.time));
   }
 }
 

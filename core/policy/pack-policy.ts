@@ -1,13 +1,15 @@
+import type { Capability } from "../action/capability.ts";
 import { isCovered, ticketNeed } from "../action/capability-ticket.ts";
 import { type Decision, strictest } from "../action/decision.ts";
 import type { ActionEnvelope, Phase, Protocol } from "../action/envelope.ts";
+import { deepFreeze } from "../action/json.ts";
 import { type Finding, type Mode, modes, type Policy, type PolicyRef, type Verdict } from "../action/policy.ts";
 import { showText } from "../action/visible-text.ts";
 import { type CelEngine, type Expression, ExpressionError } from "./cel/engine.ts";
-import { bindVariables, type PackVariables, type Variables } from "./cel/scope.ts";
+import { type PackVariables, Variables } from "./cel/scope.ts";
 import { type Match, matches, type NameKey, nameKeys, nameOf } from "./match.ts";
 import { PackExplainer, type PackExplainerOptions } from "./pack-explainer.ts";
-import { failureOf, type Rule, type RuleException } from "./rule.ts";
+import { failureOf, findingOf, type Rule, type RuleException } from "./rule.ts";
 
 interface PackPolicyOptions extends PackExplainerOptions {
   readonly ref: PolicyRef;
@@ -27,6 +29,8 @@ export class PackPolicy implements Policy {
   readonly #taintingIndex: RuleIndex<Rule>;
   readonly #variables: PackVariables;
   readonly #tightenOnly: boolean;
+  /** The results of rules whose finding is the same for every action that they match. */
+  readonly #constants = new Map<Rule, RuleResult>();
 
   constructor(options: PackPolicyOptions) {
     this.ref = options.ref;
@@ -37,6 +41,11 @@ export class PackPolicy implements Policy {
     this.#taintingIndex = new RuleIndex(options.rules.filter(({ taints }) => taints.length > 0));
     this.#variables = options.variables;
     this.#tightenOnly = options.tightenOnly;
+    for (const rule of options.rules) {
+      const { constant } = rule.message;
+      if (constant === undefined || rule.requireTicket) continue;
+      this.#constants.set(rule, { finding: deepFreeze(findingOf(rule, constant, this.#modeOf(rule))) });
+    }
   }
 
   readsOutput(protocol: Protocol): boolean {
@@ -50,7 +59,7 @@ export class PackPolicy implements Policy {
   evaluate(action: ActionEnvelope): Verdict {
     const candidates = this.#index.candidates(action);
     if (candidates.length === 0) return abstained;
-    const variables = bindVariables(action, this.#variables, () => this.#engine.timestamp(action.time));
+    const variables = new Variables(action, this.#variables);
     const findings: Finding[] = [];
     const errors: string[] = [];
     let decision: Decision | "abstain" = "abstain";
@@ -72,6 +81,11 @@ export class PackPolicy implements Policy {
     return errors.length === 0 ? { decision, findings, risk } : failedEvaluation(findings, risk, errors);
   }
 
+  /** The mode of a rule's finding; an `allow` of a pack that only tightens is recorded and never counts. */
+  #modeOf({ decision, mode }: Rule): Mode {
+    return this.#tightenOnly && decision === "allow" ? "shadow" : mode;
+  }
+
   #evaluateRule(rule: Rule, action: ActionEnvelope, variables: Variables): RuleResult | undefined {
     try {
       if (rule.expires !== undefined && rule.expires <= action.time) return undefined;
@@ -80,10 +94,11 @@ export class PackPolicy implements Policy {
       for (const exception of rule.exceptions) {
         if (lifts(exception, action, variables)) return { finding: liftedByException(rule, exception) };
       }
+      const constant = this.#constants.get(rule);
+      if (constant !== undefined) return constant;
       const message = rule.message.render(variables);
       if (rule.requireTicket) return { finding: findTicket(rule, message, action) };
-      const isOnlyRecorded = this.#tightenOnly && rule.decision === "allow";
-      return { finding: { ...rule.finding, message, mode: isOnlyRecorded ? "shadow" : rule.mode } };
+      return { finding: findingOf(rule, message, this.#modeOf(rule)) };
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       const finding = failureOf(rule);
@@ -119,7 +134,7 @@ function lifts(exception: RuleException, action: ActionEnvelope, variables: Vari
 
 /** A valid ticket lifts the rule as an exception does. Only lifting an enforced rule spends a use of the ticket. */
 function findTicket(rule: Rule, message: string, { ticket }: ActionEnvelope): Finding {
-  if (!isCovered(ticket)) return { ...rule.finding, message: `${message} (${ticketNeed(ticket)})`, mode: rule.mode };
+  if (!isCovered(ticket)) return findingOf(rule, `${message} (${ticketNeed(ticket)})`, rule.mode);
   const lifted = { ...liftedFinding(rule), message: `ticket \`${ticket.id}\` lifts rule \`${rule.id}\`` };
   return rule.mode === "enforce" ? { ...lifted, ticket: ticket.id } : lifted;
 }
@@ -151,27 +166,31 @@ interface RuleBucket<T> {
  * the first name in the rule's `match`. The cost does not grow with rules that cannot match.
  */
 export class RuleIndex<T extends IndexedRule> {
-  readonly #buckets = new Map<string, RuleBucket<T>>();
+  readonly #buckets = new Map<Phase, Map<Protocol, Map<Capability, RuleBucket<T>>>>();
 
   /** `rules` in the pack's order. */
   constructor(rules: readonly T[]) {
     for (const rule of rules) {
-      for (const key of bucketKeys(rule.match)) {
-        const bucket = this.#buckets.get(key) ?? { byName: new Map(), unnamed: [] };
-        this.#buckets.set(key, bucket);
-        addToBucket(bucket, rule);
+      for (const phase of rule.match.phases) {
+        const byProtocol = memberOrNew(this.#buckets, phase, () => new Map());
+        for (const protocol of rule.match.protocols) {
+          const byCapability = memberOrNew(byProtocol, protocol, () => new Map());
+          for (const capability of rule.match.capabilities) {
+            addToBucket(memberOrNew(byCapability, capability, newBucket<T>), rule);
+          }
+        }
       }
     }
   }
 
   /** Returns true if any rule may match an action of this phase and protocol. */
   has(phase: Phase, protocol: Protocol): boolean {
-    return [...this.#buckets.keys()].some((key) => key.startsWith(`${phase} ${protocol} `));
+    return this.#buckets.get(phase)?.has(protocol) ?? false;
   }
 
   /** The rules whose `match` agrees with the action, in the pack's order. */
   candidates(action: ActionEnvelope): readonly T[] {
-    const bucket = this.#buckets.get(`${action.phase} ${action.protocol} ${action.capability}`);
+    const bucket = this.#buckets.get(action.phase)?.get(action.protocol)?.get(action.capability);
     if (bucket === undefined) return [];
     const found: T[] = [];
     for (const rule of bucket.unnamed) if (matches(rule.match, action)) found.push(rule);
@@ -184,12 +203,16 @@ export class RuleIndex<T extends IndexedRule> {
   }
 }
 
-function* bucketKeys(match: Match): Iterable<string> {
-  for (const phase of match.phases) {
-    for (const protocol of match.protocols) {
-      for (const capability of match.capabilities) yield `${phase} ${protocol} ${capability}`;
-    }
-  }
+function newBucket<T>(): RuleBucket<T> {
+  return { byName: new Map(), unnamed: [] };
+}
+
+function memberOrNew<Key, Member>(map: Map<Key, Member>, key: Key, make: () => Member): Member {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
 }
 
 function addToBucket<T extends IndexedRule>({ byName, unnamed }: RuleBucket<T>, rule: T): void {

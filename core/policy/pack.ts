@@ -7,7 +7,6 @@ import { parseStrictJson } from "../action/strict-json.ts";
 import { FaultList, type Place } from "../config/fault.ts";
 import { VerifiedExtension } from "../trust/verified-extension.ts";
 import { CelEngine } from "./cel/engine.ts";
-import { packVariables } from "./cel/scope.ts";
 import { recordShape, type Shape, shapes } from "./cel/syntax.ts";
 import { readItems, readYamlFile, startOf } from "./extension-file.ts";
 import { type PackManifest, parsePackManifest } from "./pack-manifest.ts";
@@ -109,7 +108,7 @@ export async function compilePack(options: PackOptions): Promise<CompiledPack> {
       mode,
       engine: source.engine,
       rules: inForce,
-      variables: packVariables(settings, source.data),
+      variables: { settings, data: source.data },
       tightenOnly: manifest.tightenOnly || extension.tightenOnly,
     });
   return {

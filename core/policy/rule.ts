@@ -32,8 +32,8 @@ export interface Rule {
   readonly risk: number;
   /** The number of reviewers who must approve; 1 on rules that do not review. */
   readonly approvals: number;
-  /** The part of its finding that is the same for every action it matches. */
-  readonly finding: Omit<Finding, "message" | "mode">;
+  /** The members of its finding that few rules have; undefined where it has none of them. */
+  readonly findingExtras: Pick<Finding, "approvals" | "session_risk" | "taints"> | undefined;
   /** The taints it adds to the session where it matches. */
   readonly taints: readonly string[];
   /** True where a capability ticket that covers the action lifts it. */
@@ -86,15 +86,7 @@ export function parseRule(node: YamlNode, path: string, position: number, contex
     risk,
     approvals,
     taints,
-    finding: {
-      rule: id,
-      decision,
-      severity,
-      risk,
-      ...(approvals === 1 ? {} : { approvals }),
-      ...(form.session_risk === null ? {} : { session_risk: form.session_risk }),
-      ...(taints.length === 0 ? {} : { taints }),
-    },
+    findingExtras: extrasOf(form, approvals),
     requireTicket: form.require_ticket,
     match,
     when: compiler.condition(node, "when"),
@@ -107,6 +99,22 @@ export function parseRule(node: YamlNode, path: string, position: number, contex
     exceptions: form.exceptions.map((each, index) => compileException(each, node, index, compiler)),
     place: node.place,
   };
+}
+
+function extrasOf({ session_risk, taints }: RuleForm, approvals: number): Rule["findingExtras"] {
+  if (approvals === 1 && session_risk === null && taints.length === 0) return undefined;
+  return {
+    ...(approvals === 1 ? {} : { approvals }),
+    ...(session_risk === null ? {} : { session_risk }),
+    ...(taints.length === 0 ? {} : { taints }),
+  };
+}
+
+/** Returns the finding of a rule that matches. Few rules have extras, and spreading nothing is free. */
+export function findingOf(rule: Rule, message: string, mode: Mode): Finding {
+  const { id, decision, severity, risk, findingExtras } = rule;
+  const finding = { rule: id, decision, severity, risk, message, mode };
+  return findingExtras === undefined ? finding : { ...finding, ...findingExtras };
 }
 
 function checkNamespace(node: YamlNode, namespace: string, faults: FaultList): void {
@@ -192,7 +200,7 @@ class ExpressionCompiler {
     const source = memberOf(node, "message");
     if (source?.kind === "scalar") this.#report(source, compiled);
     else this.#context.faults.addAt(placeOf(node, "title"), (compiled[0] as ExpressionFault).message);
-    return { render: () => text };
+    return { constant: text, render: () => text };
   }
 
   #report(scalar: YamlScalar, faults: readonly ExpressionFault[]): void {
@@ -215,6 +223,8 @@ const unevaluated = "[this message could not be evaluated]";
 
 /** A rule's message: text with interpolated values of the action. */
 interface Message {
+  /** The text where nothing is interpolated. */
+  readonly constant?: string;
   /**
    * Renders the message for one action; where a value cannot be evaluated, the text as written with a marker, never an
    * error.
@@ -243,6 +253,7 @@ export function compileMessage(text: string, engine: CelEngine, scope: Scope): M
     faults.push({ offset: 0, message: `expected at most ${maxInterpolations} expressions in a message, got more` });
   }
   if (faults.length > 0) return faults;
+  if (parts.length === 1) return { constant: text, render: () => text };
   return {
     render(variables) {
       try {

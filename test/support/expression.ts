@@ -1,11 +1,11 @@
 import type { Phase } from "../../core/action/envelope.ts";
 import type { Json } from "../../core/action/json.ts";
 import { CelEngine, ExpressionError } from "../../core/policy/cel/engine.ts";
-import { bindVariables, packVariables, ruleScope, type Scope } from "../../core/policy/cel/scope.ts";
+import { ruleScope, type Scope, Variables } from "../../core/policy/cel/scope.ts";
 import { recordShape, shapes } from "../../core/policy/cel/syntax.ts";
 import { makeAction } from "./action.ts";
 
-const pack = packVariables({ limit: 3, paths: ["/etc/*"] }, { names: { ada: true } });
+export const samplePack = { settings: { limit: 3, paths: ["/etc/*"] }, data: { names: { ada: true } } };
 
 /** What an expression of a small pack may name. */
 export function scopeOf(phases: readonly Phase[]): Scope {
@@ -24,7 +24,7 @@ export function evaluate(text: string, args: Json = {}): unknown {
   engine.refill();
   const action = makeAction({ arguments: args });
   try {
-    return compiled.expression.evaluate(bindVariables(action, pack, () => engine.timestamp(action.time)));
+    return compiled.expression.evaluate(new Variables(action, samplePack));
   } catch (error) {
     if (error instanceof ExpressionError) return error.message;
     throw error;

@@ -11,8 +11,8 @@ import {
   type Select,
   type Shape,
   shapes,
-  timeParts,
 } from "./syntax.ts";
+import { timeParts } from "./time.ts";
 
 const arithmetic: ReadonlySet<string> = new Set(["_+_", "_-_", "_*_", "_/_", "_%_"]);
 const logic: ReadonlySet<string> = new Set(["!_", "_&&_", "_||_"]);

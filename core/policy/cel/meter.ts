@@ -1,6 +1,6 @@
 /**
  * Work units that one evaluation of a pack may spend over all its rules. A unit is one node of an expression evaluated
- * in a loop, 64 characters of text read, or one step of a regular expression's machine: about 0.1 µs.
+ * in a loop, 64 characters of text read, or one step of a regular expression's machine: at most about 0.1 µs.
  */
 export const evaluationUnits = 500_000;
 
@@ -11,7 +11,7 @@ export class Meter {
 
   /**
    * Charges for work before it is done: for `units`, and for reading `characters`. Throws RangeError once the budget is
-   * spent; `left` then stays negative, because CEL's `||` and `&&` can swallow the error.
+   * spent, which ends the whole evaluation: nothing absorbs it, and `left` stays negative.
    */
   charge(units: number, characters = 0): void {
     this.left -= units + (characters >>> 6);

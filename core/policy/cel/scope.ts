@@ -1,8 +1,10 @@
-import { type CelValue, celList, celMap } from "@bufbuild/cel";
 import type { ActionEnvelope, Phase } from "../../action/envelope.ts";
-import type { Json, JsonObject } from "../../action/json.ts";
+import type { JsonObject } from "../../action/json.ts";
 import type { SessionState } from "../../action/session-state.ts";
+import { LeafCache } from "./leaf.ts";
 import { recordShape, type Shape, shapes } from "./syntax.ts";
+import { parseTimestamp } from "./time.ts";
+import type { CelResult, CelValue } from "./value.ts";
 
 const listOf = (element: Shape): Shape => ({ kind: "list", element });
 const texts = listOf(shapes.string);
@@ -44,97 +46,14 @@ const sessionShapes: Readonly<Record<"facts" | "session_state" | "history", Shap
 /** The state of a new session: used for actions without one. */
 const newSession: SessionState = { risk: 0, actions: 0, reviews: 0, tools: 0, new_tool: true, taints: [] };
 
-function factsValue({ facts }: ActionEnvelope): CelValue {
-  return toCelValue((facts ?? { hosts: [], paths: [], more: false }) as unknown as JsonObject);
-}
-
-function sessionStateValue(action: ActionEnvelope): CelValue {
-  const state = action.session_state ?? newSession;
-  const taints = withAges(state.taints, action);
-  return toCelValue({ ...state, taints } as unknown as JsonObject);
-}
-
-/** The session's earlier actions, newest first. */
-function historyValue(action: ActionEnvelope): CelValue {
-  return toCelValue(withAges(action.history ?? [], action));
-}
-
 /** Ages relative to the action's own time, so that the same envelope always gives the same ages. */
 function withAges(items: readonly { readonly at: number }[], { time }: ActionEnvelope): readonly JsonObject[] {
   const now = Date.parse(time);
   return items.map(({ at, ...item }) => ({ ...item, age: Math.max(0, now - at) / 1_000 }));
 }
 
-/**
- * Converts a JSON value to CEL. Objects are wrapped, not copied: a large argument costs only the members that a rule reads.
- * The library's own conversion reads `value.constructor`, which a caller's JSON may define; this one never does.
- */
-function toCelValue(value: Json): CelValue {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return celList(value.map(toCelValue));
-  return celMap(new JsonMap(value as JsonObject));
-}
-
-/** A JSON object as a map of its own keys; each member is converted when it is first read. */
-class JsonMap implements ReadonlyMap<string, CelValue> {
-  readonly #object: JsonObject;
-  readonly #read: Map<string, CelValue>;
-  #names: readonly string[] | undefined;
-
-  constructor(object: JsonObject) {
-    this.#object = object;
-    this.#read = new Map();
-  }
-
-  get size(): number {
-    return this.#keys.length;
-  }
-
-  get(key: string): CelValue | undefined {
-    const read = this.#read.get(key);
-    if (read !== undefined) return read;
-    if (typeof key !== "string" || !Object.hasOwn(this.#object, key)) return undefined;
-    const value = toCelValue(this.#object[key] as Json);
-    this.#read.set(key, value);
-    return value;
-  }
-
-  has(key: string): boolean {
-    return Object.hasOwn(this.#object, key);
-  }
-
-  forEach(visit: (value: CelValue, key: string, map: ReadonlyMap<string, CelValue>) => void): void {
-    for (const [key, value] of this.entries()) visit(value, key, this);
-  }
-
-  *entries(): MapIterator<[string, CelValue]> {
-    this.#names ??= Object.keys(this.#object);
-    for (const key of this.#names) yield [key, this.get(key) as CelValue];
-  }
-
-  keys(): MapIterator<string> {
-    return this.#keys.values();
-  }
-
-  *values(): MapIterator<CelValue> {
-    for (const [, value] of this.entries()) yield value;
-  }
-
-  [Symbol.iterator](): MapIterator<[string, CelValue]> {
-    return this.entries();
-  }
-
-  get #keys(): readonly string[] {
-    this.#names ??= Object.keys(this.#object);
-    return this.#names;
-  }
-}
-
 /** The variables that an expression may name, with their shapes. */
 export type Scope = ReadonlyMap<string, Shape>;
-
-/** The values of those variables for one action. Without a prototype, so that a rule can reach nothing else. */
-export type Variables = Readonly<Record<string, CelValue>>;
 
 const everyPhase: Readonly<Record<string, Shape>> = {
   protocol: shapes.string,
@@ -179,49 +98,102 @@ export function ruleScope(phases: readonly Phase[], settings: Shape, data: Shape
   return new Map([...Object.entries(everyPhase), ...own, ["settings", settings], ["data", data]]);
 }
 
-/** The pack's own variables, converted once. */
+/** The pack's own variables. */
 export interface PackVariables {
-  readonly settings: CelValue;
-  readonly data: CelValue;
-}
-
-export function packVariables(settings: JsonObject, data: JsonObject): PackVariables {
-  return { settings: toCelValue(settings), data: toCelValue(data) };
+  readonly settings: JsonObject;
+  readonly data: JsonObject;
 }
 
 /**
- * The variables of one action. `now` is the action's own time, so the same envelope always gives the same verdict.
- * A part that the action lacks is an empty map: `has(tool_definition.digest)` is false, not an error.
+ * The variables of one action: its own JSON, not copied. `now` is the action's own time, so the same envelope always
+ * gives the same verdict. A part that the action lacks is an empty map: `has(tool_definition.digest)` is false, not an
+ * error.
  */
-export function bindVariables(action: ActionEnvelope, pack: PackVariables, now: () => CelValue): Variables {
-  const { principal, session, client } = action;
-  const args = toCelValue(action.arguments);
-  const variables: Record<string, CelValue> = Object.assign(Object.create(null), {
-    protocol: action.protocol,
-    phase: action.phase,
-    tool: action.tool,
-    target: action.target,
-    capability: action.capability,
-    tenant: action.tenant,
-    task: action.task,
-    args,
-    arguments: args,
-    principal: toCelValue({ id: principal.id, role: principal.role, key_id: principal.keyId }),
-    session: toCelValue(session as unknown as JsonObject),
-    client: toCelValue(client as unknown as JsonObject),
-    continuation: toCelValue(action.continuation ?? {}),
-    tool_definition: toCelValue((action.tool_definition ?? {}) as unknown as JsonObject),
-    ticket: toCelValue({ id: action.ticket?.id ?? "", standing: action.ticket?.standing ?? "none" }),
-    settings: pack.settings,
-    data: pack.data,
-  });
-  if (action.output !== undefined) variables.output = toCelValue(action.output);
-  // Computed when a rule first reads them; most actions never need them.
-  for (const [name, compute] of Object.entries({ now, ...sessionValues })) {
-    let computed: CelValue | undefined;
-    Object.defineProperty(variables, name, { get: () => (computed ??= compute(action)), enumerable: true });
+export class Variables {
+  readonly action: ActionEnvelope;
+  readonly pack: PackVariables;
+  /** The variables of the loops around an expression that is evaluated apart from them. */
+  readonly locals: ReadonlyMap<string, CelValue>;
+  readonly leaves: LeafCache;
+  readonly #computed = new Map<string, CelResult>();
+
+  constructor(
+    action: ActionEnvelope,
+    pack: PackVariables,
+    locals: ReadonlyMap<string, CelValue> = new Map(),
+    leaves: LeafCache = new LeafCache(),
+  ) {
+    this.action = action;
+    this.pack = pack;
+    this.locals = locals;
+    this.leaves = leaves;
   }
-  return variables;
+
+  /** The variables with one more, which may shadow another. */
+  with(name: string, value: CelValue): Variables {
+    return new Variables(this.action, this.pack, new Map(this.locals).set(name, value), this.leaves);
+  }
+
+  /** Returns what `compute` makes of the action, computed when a rule first reads it. */
+  once(name: string, compute: (action: ActionEnvelope) => CelResult): CelResult {
+    let value = this.#computed.get(name);
+    if (value === undefined) {
+      value = compute(this.action);
+      this.#computed.set(name, value);
+    }
+    return value;
+  }
 }
 
-const sessionValues = { facts: factsValue, session_state: sessionStateValue, history: historyValue };
+/** Reads a variable; undefined where the action has none. */
+type VariableReader = (variables: Variables) => CelResult | undefined;
+
+const inAction: Readonly<Record<string, (action: ActionEnvelope) => unknown>> = {
+  protocol: ({ protocol }) => protocol,
+  phase: ({ phase }) => phase,
+  tool: ({ tool }) => tool,
+  target: ({ target }) => target,
+  capability: ({ capability }) => capability,
+  tenant: ({ tenant }) => tenant,
+  task: ({ task }) => task,
+  args: ({ arguments: args }) => args,
+  arguments: ({ arguments: args }) => args,
+  session: ({ session }) => session,
+  client: ({ client }) => client,
+  continuation: ({ continuation }) => continuation ?? none,
+  tool_definition: ({ tool_definition }) => tool_definition ?? none,
+  output: ({ output }) => output,
+  facts: ({ facts }) => facts ?? noFacts,
+};
+const none: JsonObject = {};
+const noFacts = { hosts: [], paths: [], more: false };
+
+const computed: Readonly<Record<string, (action: ActionEnvelope) => unknown>> = {
+  principal: ({ principal: { id, role, keyId } }) => ({ id, role, key_id: keyId }),
+  ticket: ({ ticket }) => ({ id: ticket?.id ?? "", standing: ticket?.standing ?? "none" }),
+  now: ({ time }) => parseTimestamp(time),
+  session_state: (action) => {
+    const state = action.session_state ?? newSession;
+    return { ...state, taints: withAges(state.taints, action) };
+  },
+  // Newest first.
+  history: (action) => withAges(action.history ?? [], action),
+};
+
+const readers: ReadonlyMap<string, VariableReader> = new Map<string, VariableReader>([
+  ...Object.entries(inAction).map(([name, read]): [string, VariableReader] => [
+    name,
+    ({ action }) => read(action) as CelValue | undefined,
+  ]),
+  ...Object.entries(computed).map(([name, compute]): [string, VariableReader] => [
+    name,
+    (variables) => variables.once(name, compute as (action: ActionEnvelope) => CelResult),
+  ]),
+  ["settings", ({ pack }) => pack.settings],
+  ["data", ({ pack }) => pack.data],
+]);
+
+/** Returns the reader of a variable: of these alone, so an expression can reach nothing else. */
+export function readerOf(name: string): VariableReader | undefined {
+  return readers.get(name);
+}

@@ -5,6 +5,8 @@ export type Expr = ReturnType<typeof parse>["expr"];
 type ExprKind = Expr["exprKind"];
 export type Call = Extract<ExprKind, { case: "callExpr" }>["value"];
 export type Select = Extract<ExprKind, { case: "selectExpr" }>["value"];
+export type Struct = Extract<ExprKind, { case: "structExpr" }>["value"];
+export type Constant = Extract<ExprKind, { case: "constExpr" }>["value"];
 export type Comprehension = Extract<ExprKind, { case: "comprehensionExpr" }>["value"];
 
 export interface ParsedExpression {
@@ -20,12 +22,6 @@ export interface ExpressionFault {
   readonly offset: number;
   readonly message: string;
 }
-
-/** The methods of times and durations that read a part of them. */
-export const timeParts = [
-  ...["getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"],
-  ...["getHours", "getMinutes", "getSeconds", "getMilliseconds"],
-] as const;
 
 const maxExpression = 4_096;
 const maxBrackets = 32;
@@ -103,7 +99,7 @@ function children(node: Expr): readonly Expr[] {
   return present([iterRange, accuInit, loopCondition, loopStep, result]);
 }
 
-type Entry = Extract<ExprKind, { case: "structExpr" }>["value"]["entries"][number];
+type Entry = Struct["entries"][number];
 
 export function entryParts(entry: Entry): (Expr | undefined)[] {
   return [entry.keyKind.case === "mapKey" ? entry.keyKind.value : undefined, entry.value];

@@ -1,10 +1,8 @@
-import { type CelFunc, type CelList, CelScalar, celFunc, celList, celMethod, listType } from "@bufbuild/cel";
 import { compileGlob } from "../../action/glob.ts";
+import type { CelFunction } from "./evaluator.ts";
 import type { Meter } from "./meter.ts";
-import type { PatternCache } from "./pattern.ts";
-
-const { BOOL, DYN, INT, STRING } = CelScalar;
-const list = listType(DYN);
+import type { Pattern, PatternCache } from "./pattern.ts";
+import { CelFailure, type CelResult, type CelValue, isList } from "./value.ts";
 
 /** The longest text that an expression may create. */
 const maxText = 1_048_576;
@@ -16,168 +14,186 @@ const literalUnits = 10;
 /** Layers of escapes that `unescaped` removes: `%252e` hides `%2e` hides `.`. */
 const escapeLayers = 3;
 
-/** The functions over texts. Offsets are UTF-16 code units, as in the envelope's bounds; `size` counts code points. */
-export function textFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
-  return [
-    ...searchFunctions(meter),
-    ...orderFunctions(meter),
-    ...changingFunctions(meter),
-    ...buildingFunctions(meter),
-    ...partFunctions(meter),
-    ...matchingFunctions(meter, patterns),
-  ];
+type TextTable = Readonly<Record<string, CelFunction>>;
+
+/** The parts of operators and functions that work on texts. Each charges `meter`. */
+interface TextFunctions {
+  /** Counts the code points. */
+  size(text: string): number;
+  concat(a: string, b: string): CelResult;
 }
 
-type Search = "includes" | "startsWith" | "endsWith" | "indexOf" | "lastIndexOf";
+export function textFunctions(meter: Meter): TextFunctions {
+  return {
+    size(text) {
+      meter.charge(1 + (text.length >>> 4));
+      // Quick for texts of one-byte characters, which have no surrogates.
+      return surrogatePair.test(text) ? countCodePoints(text) : text.length;
+    },
+    concat(a, b) {
+      return chargeNew(meter, a.length + b.length) ?? a + b;
+    },
+  };
+}
 
-function searchFunctions(meter: Meter): CelFunc[] {
-  const search = <Found extends boolean | bigint>(find: Search) =>
-    function (this: string, needle: string): Found {
-      if (needle.length > maxNeedle && needle.length <= this.length) {
-        throw new RangeError(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
+/** The methods of texts. Offsets are UTF-16 code units, as in the envelope's bounds; `size` counts code points. */
+export function textMethods(meter: Meter, patterns: PatternCache): TextTable {
+  return {
+    ...searchMethods(meter),
+    ...changingMethods(meter),
+    ...buildingMethods(meter),
+    ...partMethods(meter),
+    ...matchingMethods(meter, patterns),
+  };
+}
+
+function ofText(run: (text: string) => CelResult): CelFunction {
+  return (text) => (typeof text === "string" ? run(text) : undefined);
+}
+
+function ofTexts(run: (text: string, other: string) => CelResult): CelFunction {
+  return (text, other) => (typeof text === "string" && typeof other === "string" ? run(text, other) : undefined);
+}
+
+function searchMethods(meter: Meter): TextTable {
+  const search = (find: (text: string, needle: string) => CelResult): CelFunction =>
+    ofTexts((text, needle) => {
+      if (needle.length > maxNeedle && needle.length <= text.length) {
+        return new CelFailure(`expected to search for at most ${maxNeedle} characters, got ${needle.length}`);
       }
-      meter.charge(1, this.length);
-      const found = this[find](needle);
-      return (typeof found === "number" ? BigInt(found) : found) as Found;
-    };
-  return [
-    celMethod("contains", STRING, [STRING], BOOL, search<boolean>("includes")),
-    celMethod("startsWith", STRING, [STRING], BOOL, search<boolean>("startsWith")),
-    celMethod("endsWith", STRING, [STRING], BOOL, search<boolean>("endsWith")),
-    celMethod("indexOf", STRING, [STRING], INT, search<bigint>("indexOf")),
-    celMethod("lastIndexOf", STRING, [STRING], INT, search<bigint>("lastIndexOf")),
-  ];
-}
-
-const orders: Readonly<Record<string, (a: string, b: string) => boolean>> = {
-  "_<_": (a, b) => a < b,
-  "_<=_": (a, b) => a <= b,
-  "_>_": (a, b) => a > b,
-  "_>=_": (a, b) => a >= b,
-};
-
-function orderFunctions(meter: Meter): CelFunc[] {
-  return Object.entries(orders).map(([name, test]) =>
-    celFunc(name, [STRING, STRING], BOOL, (a, b) => {
-      meter.charge(1, Math.min(a.length, b.length));
-      return test(a, b);
-    }),
-  );
+      meter.charge(1, text.length);
+      return find(text, needle);
+    });
+  return {
+    contains: search((text, needle) => text.includes(needle)),
+    startsWith: search((text, needle) => text.startsWith(needle)),
+    endsWith: search((text, needle) => text.endsWith(needle)),
+    indexOf: search((text, needle) => BigInt(text.indexOf(needle))),
+    lastIndexOf: search((text, needle) => BigInt(text.lastIndexOf(needle))),
+  };
 }
 
 /** Changing a text character by character costs about 8 times as much as reading it. */
-function changingFunctions(meter: Meter): CelFunc[] {
-  return [
-    celMethod("lowerAscii", STRING, [], STRING, function () {
-      meter.charge(1 + (this.length >>> 3));
-      return this.replace(/[A-Z]+/g, (run) => run.toLowerCase());
+function changingMethods(meter: Meter): TextTable {
+  const change = (make: (text: string) => string): CelFunction =>
+    ofText((text) => {
+      meter.charge(1 + (text.length >>> 3));
+      return make(text);
+    });
+  return {
+    lowerAscii: change((text) => text.replace(/[A-Z]+/g, (run) => run.toLowerCase())),
+    upperAscii: change((text) => text.replace(/[a-z]+/g, (run) => run.toUpperCase())),
+    trim: change((text) => text.trim()),
+    unescaped: change(decodeEscapes),
+    split: ofTexts((text, separator) => {
+      meter.charge(1 + (text.length >>> 1));
+      return text.split(separator);
     }),
-    celMethod("upperAscii", STRING, [], STRING, function () {
-      meter.charge(1 + (this.length >>> 3));
-      return this.replace(/[a-z]+/g, (run) => run.toUpperCase());
-    }),
-    celMethod("trim", STRING, [], STRING, function () {
-      meter.charge(1 + (this.length >>> 3));
-      return this.trim();
-    }),
-    // Percent-escapes are decoded layer by layer, so that they hide nothing from a rule.
-    celMethod("unescaped", STRING, [], STRING, function () {
-      meter.charge(1 + (this.length >>> 3));
-      let plain: string = this;
-      for (let layer = 0; layer < escapeLayers && plain.includes("%"); layer++) {
-        plain = plain.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-      }
-      return plain;
-    }),
-    celMethod("split", STRING, [STRING], list, function (separator) {
-      meter.charge(1 + (this.length >>> 1));
-      return celList(this.split(separator));
-    }),
-  ];
+  };
 }
 
-function buildingFunctions(meter: Meter): CelFunc[] {
-  const chargeNew = (length: number): void => {
-    if (length > maxText) throw new RangeError(`expected to make at most ${maxText} characters, got ${length}`);
-    meter.charge(1, length);
+/** Decodes percent-escapes layer by layer, so that they hide nothing from a rule. */
+function decodeEscapes(text: string): string {
+  let plain = text;
+  for (let layer = 0; layer < escapeLayers && plain.includes("%"); layer++) {
+    plain = plain.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  }
+  return plain;
+}
+
+/** Charges for making a text of this length, or fails where it is longer than a text may be. */
+function chargeNew(meter: Meter, length: number): CelFailure | undefined {
+  if (length > maxText) return new CelFailure(`expected to make at most ${maxText} characters, got ${length}`);
+  meter.charge(1, length);
+  return undefined;
+}
+
+function buildingMethods(meter: Meter): TextTable {
+  return {
+    replace: (text, from, to) => {
+      if (typeof text !== "string" || typeof from !== "string" || typeof to !== "string") return undefined;
+      meter.charge(1 + (text.length >>> 3));
+      const pieces = text.split(from);
+      const length = text.length + (pieces.length - 1) * (to.length - from.length);
+      return chargeNew(meter, length) ?? pieces.join(to);
+    },
+    join: (items, separator = "") =>
+      isList(items) && typeof separator === "string" ? join(items, separator, meter) : undefined,
   };
-  function join(this: CelList, separator = ""): string {
-    meter.charge(this.size);
-    const texts: string[] = [];
-    let length = 0;
-    for (const item of this) {
-      if (typeof item !== "string") throw new TypeError("expected to join texts, got another value");
-      length += item.length + separator.length;
-      texts.push(item);
+}
+
+function join(items: readonly CelValue[], separator: string, meter: Meter): CelResult {
+  meter.charge(items.length);
+  let length = 0;
+  for (const item of items) {
+    if (typeof item !== "string") return new CelFailure("expected to join texts, got another value");
+    length += item.length + separator.length;
+  }
+  return chargeNew(meter, length) ?? items.join(separator);
+}
+
+function partMethods(meter: Meter): TextTable {
+  const substring = (text: string, begin: bigint, end: bigint): CelResult => {
+    if (begin < 0n || begin > end || end > BigInt(text.length)) {
+      return new CelFailure(`expected offsets in order from 0 to ${text.length}, got ${begin} and ${end}`);
     }
-    chargeNew(length);
-    return texts.join(separator);
-  }
-  return [
-    celFunc("_+_", [STRING, STRING], STRING, (a, b) => {
-      chargeNew(a.length + b.length);
-      return a + b;
-    }),
-    celMethod("replace", STRING, [STRING, STRING], STRING, function (from, to) {
-      meter.charge(1 + (this.length >>> 3));
-      const pieces = this.split(from);
-      chargeNew(this.length + (pieces.length - 1) * (to.length - from.length));
-      return pieces.join(to);
-    }),
-    celMethod("join", list, [], STRING, join),
-    celMethod("join", list, [STRING], STRING, join),
-  ];
-}
-
-function partFunctions(meter: Meter): CelFunc[] {
-  function substring(this: string, begin: bigint, end = BigInt(this.length)): string {
-    const bounds = `expected offsets in order from 0 to ${this.length}, got ${begin} and ${end}`;
-    if (begin < 0n || begin > end || end > BigInt(this.length)) throw new RangeError(bounds);
     meter.charge(1, Number(end - begin));
-    return this.slice(Number(begin), Number(end));
-  }
-  const codePoints = (text: string): bigint => {
-    meter.charge(1 + (text.length >>> 4));
-    // Quick for texts of one-byte characters, which have no surrogates.
-    return surrogatePair.test(text) ? countCodePoints(text) : BigInt(text.length);
+    return text.slice(Number(begin), Number(end));
   };
-  return [
-    celMethod("substring", STRING, [INT], STRING, substring),
-    celMethod("substring", STRING, [INT, INT], STRING, substring),
-    celMethod("charAt", STRING, [INT], STRING, function (at) {
-      return substring.call(this, at, at < BigInt(this.length) ? at + 1n : at);
-    }),
-    celFunc("size", [STRING], INT, codePoints),
-    celMethod("size", STRING, [], INT, function () {
-      return codePoints(this);
-    }),
-  ];
+  return {
+    substring: (text, begin, end) => {
+      if (typeof text !== "string" || typeof begin !== "bigint") return undefined;
+      if (end === undefined) return substring(text, begin, BigInt(text.length));
+      return typeof end === "bigint" ? substring(text, begin, end) : undefined;
+    },
+    charAt: (text, at) => {
+      if (typeof text !== "string" || typeof at !== "bigint") return undefined;
+      return substring(text, at, at < BigInt(text.length) ? at + 1n : at);
+    },
+  };
 }
 
 const surrogatePair = /[\ud800-\udbff][\udc00-\udfff]/;
 
-function countCodePoints(text: string): bigint {
+function countCodePoints(text: string): number {
   let pairs = 0;
   for (let at = 1; at < text.length; at++) {
     const isPair = (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800;
     if (isPair) pairs++;
   }
-  return BigInt(text.length - pairs);
+  return text.length - pairs;
 }
 
-function matchingFunctions(meter: Meter, patterns: PatternCache): CelFunc[] {
-  return [
-    celMethod("matches", STRING, [STRING], BOOL, function (source) {
+function matchingMethods(meter: Meter, patterns: PatternCache): TextTable {
+  return {
+    matches: ofTexts((text, source) => {
       const literal = patterns.literals.get(source);
-      meter.charge(literal === undefined ? patternUnits : literalUnits);
-      return (literal ?? patterns.get(source)).test(this, meter);
+      if (literal !== undefined) return matchLiteral(literal, text, meter);
+      meter.charge(patternUnits);
+      return failing(meter, () => patterns.get(source).test(text, meter));
     }),
-    celMethod("glob", STRING, [STRING], BOOL, function (pattern) {
+    glob: ofTexts((text, pattern) => {
       if (pattern.length > maxNeedle) {
-        throw new RangeError(`expected a glob of at most ${maxNeedle} characters, got ${pattern.length}`);
+        return new CelFailure(`expected a glob of at most ${maxNeedle} characters, got ${pattern.length}`);
       }
-      meter.charge(literalUnits + (pattern.length >>> 1) + 1, this.length);
-      return compileGlob(pattern).test(this);
+      meter.charge(literalUnits + (pattern.length >>> 1) + 1, text.length);
+      return compileGlob(pattern).test(text);
     }),
-  ];
+  };
+}
+
+/** Matches a pattern that is written in a rule. */
+export function matchLiteral(pattern: Pattern, text: string, meter: Meter): CelResult {
+  meter.charge(literalUnits);
+  return failing(meter, () => pattern.test(text, meter));
+}
+
+/** Turns what a pattern throws into a failure, but for a spent budget. */
+function failing(meter: Meter, match: () => boolean): CelResult {
+  try {
+    return match();
+  } catch (error) {
+    if (meter.left < 0) throw error;
+    return new CelFailure(error instanceof Error ? error.message : String(error));
+  }
 }

@@ -1,7 +1,6 @@
-import { type CelValue, isCelList, isCelMap } from "@bufbuild/cel";
 import type { ExplainedExpression, ExpressionOutcome } from "../../action/explanation.ts";
 import { showText } from "../../action/visible-text.ts";
-import { type CelEngine, ExpressionError } from "./engine.ts";
+import { type CelEngine, type Expression, ExpressionError } from "./engine.ts";
 import type { Variables } from "./scope.ts";
 import {
   type Comprehension,
@@ -11,6 +10,7 @@ import {
   parseExpression,
   present,
 } from "./syntax.ts";
+import { type CelValue, entriesOf, isList, isMap, keysOf } from "./value.ts";
 
 /** The number of parts of one expression that are explained, and their depth. */
 const maxParts = 64;
@@ -67,6 +67,7 @@ const hidden = "[redacted]";
 class Trace {
   readonly #engine: CelEngine;
   readonly #parsed: ParsedExpression;
+  readonly #compiled = new Map<Expr, Expression["evaluate"]>();
   #left = maxParts;
 
   constructor(engine: CelEngine, parsed: ParsedExpression) {
@@ -126,7 +127,7 @@ class Trace {
   #iteration(loop: Loop, variables: TracedVariables, depth: number): ExplainedExpression | undefined {
     const items = this.#itemsOf(loop, variables.real);
     if (items.length === 0 || this.#left <= 0) return undefined;
-    const found = items.findIndex((item) => this.#isDecisive(loop, bind(variables.real, loop.variable, item)));
+    const found = items.findIndex((item) => this.#isDecisive(loop, variables.real.with(loop.variable, item)));
     const at = Math.max(found, 0);
     const inside = this.#bindIteration(loop, variables, items[at] as CelValue, at);
     this.#left--;
@@ -141,42 +142,39 @@ class Trace {
 
   /** Binds the loop's variable for both actions: a value hidden in one may differ or be missing in the other. */
   #bindIteration(loop: Loop, { real, visible }: TracedVariables, item: CelValue, at: number): TracedVariables {
-    const bound = bind(real, loop.variable, item);
+    const bound = real.with(loop.variable, item);
     if (visible === real) return { real: bound, visible: bound };
     const seen = visible === null ? undefined : this.#itemsOf(loop, visible)[at];
-    return { real: bound, visible: visible === null || seen === undefined ? null : bind(visible, loop.variable, seen) };
+    return { real: bound, visible: visible === null || seen === undefined ? null : visible.with(loop.variable, seen) };
   }
 
   #itemsOf({ range }: Loop, variables: Variables): readonly CelValue[] {
     const result = this.#evaluate(range, variables);
     if (!("value" in result)) return [];
     const { value } = result;
-    const all: Iterable<CelValue> = isCelList(value) ? value : isCelMap(value) ? value.keys() : [];
-    const items: CelValue[] = [];
-    for (const item of all) {
-      if (items.length === maxItems) break;
-      items.push(item);
-    }
-    return items;
+    if (isList(value)) return value.slice(0, maxItems);
+    return isMap(value) ? keysOf(value).slice(0, maxItems) : [];
   }
 
   #evaluate(node: Expr, variables: Variables): EvaluatedPart {
     try {
-      return { value: this.#engine.prepare(node)(variables) };
+      return { value: this.#compile(node, variables)(variables) };
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       return { error: error.message, spent: this.#engine.isSpent };
     }
   }
+
+  /** A node is compiled once: the loops around it are always the same. */
+  #compile(node: Expr, { locals }: Variables): Expression["evaluate"] {
+    const compiled = this.#compiled.get(node) ?? this.#engine.prepare(node, locals.keys());
+    this.#compiled.set(node, compiled);
+    return compiled;
+  }
 }
 
 function textOf(result: EvaluatedPart): string {
   return "value" in result ? showText(writeValue(result.value)) : result.error;
-}
-
-/** The variables with one more, which may shadow another. */
-function bind(variables: Variables, name: string, value: CelValue): Variables {
-  return Object.create(variables, { [name]: { value, enumerable: true } }) as Variables;
 }
 
 /** The parts of an expression, and the rule for skipping some. */
@@ -276,8 +274,8 @@ class ValueWriter {
 
   write(value: CelValue, levels: number): void {
     if (typeof value === "string") this.text += JSON.stringify(value.slice(0, maxWritten));
-    else if (isCelList(value)) this.#list(value, levels);
-    else if (isCelMap(value)) this.#map(value, levels);
+    else if (isList(value)) this.#list(value, levels);
+    else if (isMap(value)) this.#map(entriesOf(value), levels);
     else this.text += typeof value === "object" && value !== null ? "[value]" : String(value);
   }
 

@@ -2,8 +2,9 @@ import { expect } from "chai";
 import type { Phase } from "../../../../core/action/envelope.ts";
 import type { JsonObject } from "../../../../core/action/json.ts";
 import { functionArity, methodArity } from "../../../../core/policy/cel/check.ts";
-import { CelEngine } from "../../../../core/policy/cel/engine.ts";
-import { bindVariables, packVariables } from "../../../../core/policy/cel/scope.ts";
+import { CelEngine, ExpressionError } from "../../../../core/policy/cel/engine.ts";
+import { Variables } from "../../../../core/policy/cel/scope.ts";
+import { shapes } from "../../../../core/policy/cel/syntax.ts";
 import { makeAction } from "../../../support/action.ts";
 import { evaluate, scopeOf } from "../../../support/expression.ts";
 
@@ -125,8 +126,15 @@ describe("Expression.evaluate(variables)", () => {
       expect(faultOf(`${name} == 1`)).to.contain(`unknown variable \`${name}\``);
       expect(evaluate(`has(args.${name})`)).to.equal(false);
     }
-    const variables = bindVariables(makeAction(), packVariables({}, {}), () => null);
-    expect(Object.getPrototypeOf(variables)).to.equal(null);
+    const names = ["constructor", "__proto__", "toString", "hasOwnProperty", "action", "pack", "locals"];
+    for (const name of names) {
+      const engine = new CelEngine();
+      const compiled = engine.compile(`${name} == 1`, new Map([[name, shapes.json]]));
+      if ("faults" in compiled) throw new Error("expected an expression");
+      engine.refill();
+      const variables = new Variables(makeAction(), { settings: {}, data: {} });
+      expect(() => compiled.expression.evaluate(variables), name).to.throw(ExpressionError, "unresolved attribute");
+    }
   });
 
   it("keeps what a caller named `constructor` plain data at every level", () => {

@@ -1,11 +1,15 @@
 import { expect } from "chai";
 import type { Json } from "../../../../core/action/json.ts";
+import { ExpressionBuilder } from "../../../../core/policy/cel/compiler.ts";
 import { CelEngine, ExpressionError } from "../../../../core/policy/cel/engine.ts";
-import { bindVariables, packVariables } from "../../../../core/policy/cel/scope.ts";
+import { Meter } from "../../../../core/policy/cel/meter.ts";
+import { PatternCache } from "../../../../core/policy/cel/pattern.ts";
+import { Variables } from "../../../../core/policy/cel/scope.ts";
+import { parseExpression } from "../../../../core/policy/cel/syntax.ts";
 import { makeAction } from "../../../support/action.ts";
 import { evaluate, scopeOf } from "../../../support/expression.ts";
 
-const pack = packVariables({}, {});
+const pack = { settings: {}, data: {} };
 
 describe("the work an expression may do", () => {
   const many = Array.from({ length: 20_000 }, (_, index) => index);
@@ -89,13 +93,26 @@ describe("the work an expression may do", () => {
     expect(evaluate('args.l.all(a, a.matches("item [0-9]"))', { l: texts })).to.equal(true);
   });
 
+  it("is bounded by the meter alone: one that forgets to charge lets a bomb go off", () => {
+    const forgetful = Object.assign(new Meter(), { charge: () => undefined });
+    const run = (meter: Meter): unknown => {
+      const parsed = parseExpression("args.l.all(a, args.l.all(b, true))");
+      if (!("root" in parsed)) throw new Error("expected an expression");
+      meter.left = 1_000;
+      const evaluate = new ExpressionBuilder(meter, new PatternCache()).compile(parsed.root, new Map());
+      return evaluate(new Variables(makeAction({ arguments: { l: many.slice(0, 300) } }), pack));
+    };
+    expect(() => run(new Meter())).to.throw(RangeError, "spent more than 500000 work units");
+    expect(run(forgetful)).to.equal(true);
+  });
+
   it("is whole again for the next action", () => {
     const engine = new CelEngine();
     const compiled = engine.compile("args.l.exists(a, args.l.exists(b, a < 0))", scopeOf(["input"]));
     if ("faults" in compiled) throw new Error("expected an expression");
     const ask = (l: readonly number[]): unknown => {
       engine.refill();
-      return compiled.expression.evaluate(bindVariables(makeAction({ arguments: { l } }), pack, () => null));
+      return compiled.expression.evaluate(new Variables(makeAction({ arguments: { l } }), pack));
     };
     expect(() => ask(many)).to.throw(ExpressionError, spent);
     expect(ask([1])).to.equal(false);

@@ -1,8 +1,11 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { RE2JS } from "@bufbuild/re2";
 import { expect } from "chai";
+import { buildAutomaton } from "../../../../core/policy/cel/automaton.ts";
 import { evaluationUnits, Meter } from "../../../../core/policy/cel/meter.ts";
 import { compilePattern, PatternCache } from "../../../../core/policy/cel/pattern.ts";
+import { SeededRandom } from "../../../support/detection/random.ts";
 import { growthOf, maxGrowth } from "../../../support/duration.ts";
 import { evaluate } from "../../../support/expression.ts";
 
@@ -83,7 +86,8 @@ describe("Pattern.test(text)", () => {
   it("does not keep every character it ever met", () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
-    const pattern = compilePattern("[a-z]+[0-9]", true);
+    // Computed, so the engine matches it.
+    const pattern = compilePattern("[a-z]+[0-9]", false);
     const plane = (first: number): string =>
       String.fromCodePoint(...Array.from({ length: 8_192 }, (_, n) => first + n));
     collect();
@@ -92,6 +96,74 @@ describe("Pattern.test(text)", () => {
       expect(pattern.test(plane(first))).to.equal(false);
     collect();
     expect(process.memoryUsage().heapUsed - before).to.be.below(16_000_000);
+  });
+});
+
+describe("an automaton", () => {
+  const sources = [
+    ...["", "a", "abc", "a|bc|d", "(?i)select .*from", "[^a-z]", ".", "(?s).b", "é|😀", "(?i)[ks]+x", "[\\pL]+[0-9]"],
+    ...["(a|b)*a(a|b){3}[yz]", "[\\x00-\\x1f]", "\\.\\.[. ]*[/?#]", "(?i)k", "[\\x{1F600}-\\x{1F64F}]a", "a{2,5}b?"],
+  ];
+  const pieces = [
+    "a",
+    "b",
+    "c",
+    "K",
+    "k",
+    "\u212a",
+    "ſ",
+    "S",
+    "é",
+    "😀",
+    "\ud83d",
+    "\ude00",
+    ".",
+    "/",
+    "\n",
+    "\0",
+    "1",
+    "yz",
+    " ",
+  ];
+
+  it("matches what the engine matches, whatever the text", () => {
+    const random = new SeededRandom(16);
+    let built = 0;
+    for (const source of sources) {
+      const automaton = buildAutomaton(RE2JS.compile(source).re2().prog);
+      if (automaton === undefined) continue;
+      built++;
+      for (let round = 0; round < 400; round++) {
+        const text = Array.from({ length: random.below(12) }, () => random.pick(pieces)).join("");
+        expect(automaton.matches(text), `${source} in ${JSON.stringify(text)}`).to.equal(
+          RE2JS.compile(source).test(text),
+        );
+      }
+    }
+    expect(built).to.equal(sources.length);
+  });
+
+  it("is built of what depends on no position, and is not too large", () => {
+    for (const source of ["^a", "a$", "\\bx", "[ab]*a[ab]{30}[yz]", "(?i)é"]) {
+      expect(buildAutomaton(RE2JS.compile(source).re2().prog), source).to.equal(undefined);
+    }
+  });
+
+  it("is kept where the tables of the pack have room, at the same price", () => {
+    const kept = compilePattern("(select|insert) .*from", true);
+    const refused = compilePattern("(select|insert) .*from", true, kept.bytes - 1);
+    expect(kept.bytes).to.be.within(1, 65_536);
+    expect(refused.bytes).to.equal(0);
+    expect(priceOf(refused, "a".repeat(1_000))).to.equal(priceOf(kept, "a".repeat(1_000)));
+    expect(refused.test("insert x from")).to.equal(kept.test("insert x from"));
+  });
+
+  it("is made of no more than a megabyte of tables in one pack", () => {
+    const cache = new PatternCache();
+    for (let index = 0; index < 200; index++) cache.keep(`${index}(a|b)*a(a|b){8}[yz]`);
+    const bytes = Array.from(cache.literals.values(), (pattern) => pattern.bytes);
+    expect(bytes.filter((each) => each === 0).length).to.be.above(0);
+    expect(bytes.reduce((sum, each) => sum + each, 0)).to.be.within(900_000, 1_048_576);
   });
 });
 

@@ -1,0 +1,255 @@
+import type { RE2JS } from "@bufbuild/re2";
+
+/** A compiled pattern of the engine. */
+export type Program = ReturnType<RE2JS["re2"]>["prog"];
+type Instruction = ReturnType<Program["getInst"]>;
+
+/** The engine's instruction codes. */
+const op = {
+  alt: 1,
+  altMatch: 2,
+  capture: 3,
+  emptyWidth: 4,
+  match: 6,
+  nop: 7,
+  rune: 8,
+  anyRune: 10,
+  anyButNewline: 11,
+} as const;
+const foldCase = 1;
+
+/** Far below the 10,000 states at which the engine gives up its automaton and simulates, at many times the cost. */
+const maxStates = 1_000;
+/** Instructions visited while building; an automaton that needs more is not small. */
+const maxWork = 2_000_000;
+const asciiLetters = 128;
+
+/** A deterministic automaton: one look-up for each character, whatever the text. */
+export class Automaton {
+  /** The next state by state and class of letters; 0 where the pattern has matched. */
+  readonly #table: Uint16Array;
+  readonly #width: number;
+  readonly #startMatches: boolean;
+  readonly #asciiClasses: Uint16Array;
+  readonly #letters: LetterTable;
+
+  constructor(rows: readonly Uint16Array[], startMatches: boolean, letters: LetterTable) {
+    this.#width = letters.classes.length;
+    this.#table = new Uint16Array((rows.length + 1) * this.#width);
+    for (const [index, row] of rows.entries()) this.#table.set(row, (index + 1) * this.#width);
+    this.#startMatches = startMatches;
+    this.#letters = letters;
+    this.#asciiClasses = Uint16Array.from({ length: asciiLetters }, (_, letter) => classOf(letter, letters));
+  }
+
+  get bytes(): number {
+    return this.#table.byteLength;
+  }
+
+  /** Returns true where the pattern matches any part of the text. */
+  matches(text: string): boolean {
+    const table = this.#table;
+    const width = this.#width;
+    const ascii = this.#asciiClasses;
+    if (this.#startMatches) return true;
+    let state = 1;
+    for (let at = 0; at < text.length; at++) {
+      let letter = text.charCodeAt(at);
+      if (letter >= asciiLetters) {
+        letter = text.codePointAt(at) as number;
+        if (letter > 0xffff) at++;
+        state = table[state * width + classOf(letter, this.#letters)] as number;
+      } else state = table[state * width + (ascii[letter] as number)] as number;
+      if (state === 0) return true;
+    }
+    return false;
+  }
+}
+
+/**
+ * Builds the automaton of a pattern; undefined where it is not known to be small, as for patterns with `^`, `$` or `\b`,
+ * which depend on the position in the text.
+ */
+export function buildAutomaton(program: Program): Automaton | undefined {
+  const letters = letterTable(program);
+  if (letters === undefined) return undefined;
+  const closures: Closures = new Map();
+  const start = reachAll(program, [program.start], closures);
+  if (start === undefined) return undefined;
+  const states = new StateTable(program, start);
+  // Where no instruction reads the letter, the search restarts in its initial state.
+  const transitions = new Map([["", states.numberOf(start)]]);
+  let work = 0;
+  for (let state = states.next(); state !== undefined; state = states.next()) {
+    const readers = state.instructions.filter((pc) => isRune(program.getInst(pc)));
+    for (const [column, { samples, accepting }] of letters.classes.entries()) {
+      work += samples * readers.length;
+      const read = readers.filter((pc) => accepting.has(pc));
+      if (work > maxWork) return undefined;
+      const transition = read.join(",");
+      let target = transitions.get(transition);
+      if (target === undefined) {
+        const next = reachAll(program, [...read.map((pc) => program.getInst(pc).out), program.start], closures);
+        target = next && states.numberOf(next);
+        if (target === undefined) return undefined;
+        transitions.set(transition, target);
+      }
+      state.row[column] = target;
+    }
+  }
+  return states.automaton(letters);
+}
+
+/** The states found so far; each is a set of instructions. */
+class StateTable {
+  readonly #program: Program;
+  readonly #start: readonly number[];
+  readonly #numbers = new Map<string, number>();
+  readonly #open: { readonly instructions: readonly number[]; readonly row: number[] }[] = [];
+  readonly #rows: number[][] = [];
+  readonly #matching = new Set<number>();
+
+  constructor(program: Program, start: readonly number[]) {
+    this.#program = program;
+    this.#start = start;
+  }
+
+  /** The number of a state, counted from 1; undefined where there would be too many. */
+  numberOf(instructions: readonly number[]): number | undefined {
+    const key = instructions.join(",");
+    const known = this.#numbers.get(key);
+    if (known !== undefined) return known;
+    if (this.#numbers.size === maxStates) return undefined;
+    const number = this.#numbers.size + 1;
+    this.#numbers.set(key, number);
+    if (this.#isMatching(instructions)) this.#matching.add(number);
+    const row: number[] = [];
+    this.#rows.push(row);
+    this.#open.push({ instructions, row });
+    return number;
+  }
+
+  /** A state whose row is still to be filled. */
+  next(): { readonly instructions: readonly number[]; readonly row: number[] } | undefined {
+    return this.#open.pop();
+  }
+
+  automaton(letters: LetterTable): Automaton {
+    const rows = this.#rows.map((row) => Uint16Array.from(row, (target) => (this.#matching.has(target) ? 0 : target)));
+    return new Automaton(rows, this.#isMatching(this.#start), letters);
+  }
+
+  #isMatching(instructions: readonly number[]): boolean {
+    return instructions.some((pc) => this.#program.getInst(pc).op === op.match);
+  }
+}
+
+/** Letters that a pattern does not distinguish: the number of samples, and the instructions that accept them. */
+interface LetterClass {
+  samples: number;
+  readonly accepting: ReadonlySet<number>;
+}
+
+/** The classes of all letters: those from one start to the next are of one class. */
+interface LetterTable {
+  readonly classes: readonly LetterClass[];
+  readonly starts: readonly number[];
+  /** The index of the class, by start. */
+  readonly classByStart: readonly number[];
+}
+
+function letterTable(program: Program): LetterTable | undefined {
+  const readers = program.inst.flatMap((each, pc) => (isRune(each) ? [pc] : []));
+  const starts = sampleLetters(program);
+  if (starts === undefined || starts.length === 0) return undefined;
+  const indexes = new Map<string, number>();
+  const classes: LetterClass[] = [];
+  const classByStart = starts.map((letter) => {
+    const accepting = readers.filter((pc) => accepts(program.getInst(pc), letter));
+    const key = accepting.join(",");
+    const index = indexes.get(key) ?? classes.push({ samples: 0, accepting: new Set(accepting) }) - 1;
+    indexes.set(key, index);
+    (classes[index] as LetterClass).samples += 1;
+    return index;
+  });
+  return { classes, starts, classByStart };
+}
+
+function classOf(letter: number, { starts, classByStart }: LetterTable): number {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    if ((starts[middle] as number) <= letter) low = middle;
+    else high = middle - 1;
+  }
+  return classByStart[low] as number;
+}
+
+/** Results of `closure`, by the instruction it began with. */
+type Closures = Map<number, readonly number[] | undefined>;
+
+/** The instructions that `closure` reaches from any of these, in order. */
+function reachAll(program: Program, from: readonly number[], closures: Closures): readonly number[] | undefined {
+  const reached = new Set<number>();
+  for (const pc of from) {
+    if (!closures.has(pc)) closures.set(pc, closure(program, pc));
+    const beyond = closures.get(pc);
+    if (beyond === undefined) return undefined;
+    for (const each of beyond) reached.add(each);
+  }
+  return Array.from(reached).sort((a, b) => a - b);
+}
+
+/** The instructions reachable without reading a character; undefined where that depends on the position in the text. */
+function closure(program: Program, from: number): readonly number[] | undefined {
+  const reached = new Set<number>();
+  const open = [from];
+  for (let pc = open.pop(); pc !== undefined; pc = open.pop()) {
+    if (reached.has(pc)) continue;
+    reached.add(pc);
+    const each = program.getInst(pc);
+    if (each.op === op.emptyWidth) return undefined;
+    if (each.op === op.alt || each.op === op.altMatch) open.push(each.out, each.arg);
+    if (each.op === op.nop || each.op === op.capture) open.push(each.out);
+  }
+  return Array.from(reached);
+}
+
+function isRune({ op: code }: Instruction): boolean {
+  return code >= op.rune && code <= op.anyButNewline;
+}
+
+function accepts(each: Instruction, letter: number): boolean {
+  if (each.op === op.anyRune) return true;
+  return each.op === op.anyButNewline ? letter !== 0x0a : each.matchRune(letter);
+}
+
+/**
+ * One character of every class that the pattern distinguishes, in order: the class changes nowhere else. Undefined where
+ * case folding reaches beyond ASCII.
+ */
+function sampleLetters(program: Program): readonly number[] | undefined {
+  const starts = new Set([0, 0x0a, 0x0b]);
+  for (const each of program.inst.filter(isRune)) {
+    const [single] = each.runes;
+    if (each.runes.length !== 1 || single === undefined) {
+      for (const [index, rune] of each.runes.entries()) starts.add(index % 2 === 0 ? rune : rune + 1);
+    } else if ((each.arg & foldCase) === 0) {
+      starts.add(single).add(single + 1);
+    } else {
+      if (single > 0x7f) return undefined;
+      for (const rune of foldings(single)) starts.add(rune).add(rune + 1);
+    }
+  }
+  return Array.from(starts).sort((a, b) => a - b);
+}
+
+/** The case foldings of an ASCII character; `k` and `s` have one each outside ASCII (the Kelvin sign, the long s). */
+function foldings(rune: number): readonly number[] {
+  const text = String.fromCharCode(rune);
+  const cases = [text.toLowerCase(), text.toUpperCase()].map((each) => each.charCodeAt(0));
+  if (text.toLowerCase() === "k") cases.push(0x212a);
+  if (text.toLowerCase() === "s") cases.push(0x17f);
+  return cases;
+}
