@@ -49,19 +49,20 @@ await sleep(1_100); // a repair is attempted at most once a second, and must fai
 await act();
 await sleep(200);
 await act();
-const during = acknowledged.length;
+const during = { acknowledged: acknowledged.length, refused: [...refused] };
 await rm(control);
 await sleep(1_100);
-await act();
+await act(); // asks for a repair, where none is under way that will succeed now
 const mendedBy = Date.now() + 10_000;
 while (ledger.status().some((each) => each.state !== "ready")) {
   if (Date.now() > mendedBy) throw new Error("expected the ledger to mend itself within 10 s");
   await sleep(10);
 }
+const mended = acknowledged.length;
 await Promise.all(Array.from({ length: 20 }, () => act()));
 const report = await ledger.verify("acme");
 process.stdout.write(
-  `${JSON.stringify({ before, during, acknowledged, refused, outcome, interrupted: interrupted.id, report, warnings })}\n`,
+  `${JSON.stringify({ before, during, mended, acknowledged, outcome, interrupted: interrupted.id, report, warnings })}\n`,
   () => process.kill(process.pid, "SIGKILL"),
 );
 
