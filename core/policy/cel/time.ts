@@ -49,7 +49,7 @@ const unitNanos: Readonly<Record<string, bigint>> = {
   m: 60n * second,
   h: 3_600n * second,
 };
-const spanPart = /(?:(\d+)\.?(\d*)|\.(\d+))(ns|us|µs|ms|s|m|h)/y;
+const spanPart = /(?:(\d+)(?:\.(\d*))?|\.(\d+))(ns|us|µs|ms|s|m|h)/y;
 
 function parseSpan(text: string): TimeSpan | CelFailure {
   if (/^[+-]?0$/.test(text)) return new TimeSpan(0n, 0);
