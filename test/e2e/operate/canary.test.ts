@@ -228,7 +228,8 @@ describe("secrets of a gateway that runs out of memory", () => {
     const env = { NODE_OPTIONS: "--max-old-space-size=48" };
     const upstream = await startUpstream();
     const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}/mcp`;
-    const gateway = await startGateway({ folder, config: siteConfig({ remoteUrl: url }), files: siteFiles(), env });
+    const config = siteConfig({ remoteUrl: url, more: "limits: { json_nodes: 100000 }" });
+    const gateway = await startGateway({ folder, config, files: siteFiles(), env });
     try {
       const ended = once(gateway.process, "exit");
       const many = Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`${at}`, canary("argument-value")]));

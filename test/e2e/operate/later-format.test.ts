@@ -23,7 +23,12 @@ describe("a folder of a later format", () => {
       const [before, files] = [await entries(), await readTree(folder)];
       expect(before.length).to.be.above(100);
       const refused = await rejection(
-        startGateway({ folder, config: files.get("gateway.yaml") ?? "", env: { HOOK: storedSecret } }),
+        startGateway({
+          folder,
+          config: files.get("gateway.yaml") ?? "",
+          env: { HOOK: storedSecret },
+          limitsShares: true,
+        }),
       );
       expect(refused.message).to.include(
         "expected store format `1`, got `2`; open it with the version that wrote it, or choose another folder",
