@@ -54,7 +54,7 @@ describe("request(request, exchange)", () => {
   });
 
   it("ends at the longest time allowed, progress or not, and tells the upstream", async () => {
-    const { group } = openGroup(hostile("", { timeoutMs: 5_000, maxTimeoutMs: 6_000 }));
+    const { group } = openGroup(hostile("", { timeoutMs: 5_950, maxTimeoutMs: 6_000 }));
     const connection = await group.connection("up");
     const endless = connection.request(
       { method: "tools/call", params: { name: "work_forever" } },
