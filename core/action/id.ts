@@ -1,39 +1,25 @@
 const idBytes = 10;
+/** The hex digits of each byte: for ten bytes, cheaper than a copy of them and a call into the engine. */
+const hexOf: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** A UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 of the 80 random bits given. */
 export function uuidV7(timeMs: number, random: Uint8Array): string {
   if (random.length < idBytes) throw new TypeError(`uuidV7: expected ${idBytes} random bytes, got ${random.length}`);
-  return formatId(timeMs, random, 0);
-}
-
-/** The hex digits of each byte: for ten bytes, cheaper than a copy of them and a call into the engine. */
-const hexOf: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-
-/** Writes an id with the ten bytes at `at`. */
-function formatId(timeMs: number, bytes: Uint8Array, at: number): string {
   const time = Math.floor(timeMs).toString(16).padStart(12, "0");
-  const hex = (offset: number): string => hexOf[bytes[at + offset] as number] as string;
-  const version = hexOf[((bytes[at] as number) & 0x0f) | 0x70] as string;
-  const variant = hexOf[((bytes[at + 2] as number) & 0x3f) | 0x80] as string;
+  const hex = (at: number): string => hexOf[random[at] as number] as string;
+  const version = hexOf[((random[0] as number) & 0x0f) | 0x70] as string;
+  const variant = hexOf[((random[2] as number) & 0x3f) | 0x80] as string;
   const rest = `${version}${hex(1)}-${variant}${hex(3)}-${hex(4)}${hex(5)}${hex(6)}${hex(7)}${hex(8)}${hex(9)}`;
   return `${time.slice(0, 8)}-${time.slice(8)}-${rest}`;
 }
 
-const poolBytes = 4_096;
-
-/** Returns a source of UUIDv7. Reads the random bytes in place: an action needs four ids. */
+/** Returns a source of UUIDv7. */
 export function idSource(clock: Clock, random: Random): () => string {
-  let pool: Uint8Array = new Uint8Array(0);
-  let used = 0;
-  return () => {
-    if (used + idBytes > pool.length) {
-      pool = random(poolBytes);
-      used = 0;
-    }
-    used += idBytes;
-    return formatId(clock(), pool, used - idBytes);
-  };
+  const pool = poolRandom(random);
+  return () => uuidV7(clock(), pool(idBytes));
 }
+
+const poolBytes = 4_096;
 
 /**
  * The same source, asked for 4 KiB at a time: a record needs some 100 bytes, and each request of its own costs more than

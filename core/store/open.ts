@@ -100,6 +100,7 @@ export function corruption({ file, offset, reason }: Damage): Error {
  * lock by asking.
  */
 export async function findHolder(folder: string): Promise<Error | undefined> {
+  // Nobody can be asked where no folder can be made, as on a read-only copy.
   const probe = await mkdtemp(join(dirname(folder), snapshotPrefix)).catch(() => undefined);
   if (probe === undefined) return undefined;
   try {
