@@ -90,6 +90,8 @@ export interface Policy {
   readonly taints?: readonly string[];
   /** Returns whether findings in such an output may taint the session, which they do in either mode. */
   taintsOutput?(protocol: Protocol): boolean;
+  /** Time for which an asynchronous answer may wait for its turn behind others, before its deadline begins; none if absent. */
+  readonly maxWaitMs?: number;
   /** Its rules, where they can be explained. */
   readonly explainer?: RuleExplainer;
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict>;

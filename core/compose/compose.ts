@@ -94,8 +94,17 @@ export interface Parts extends Endpoints {
 /** Opens every part but the ports. Rejects with the GatewayError that says why not. */
 export async function openParts(config: GatewayConfig, log: Log): Promise<Parts> {
   const metrics = new Metrics(identity.version, config.telemetry.exemplars);
+  const load = new LoopLoad(elapsedMs);
+  const fairShare = new FairShare({
+    ...config.limits,
+    busyPercent: config.limits.cpuBusyPercent,
+    loadPercent: () => (pluginPool.isBusy ? 100 : load.percent()),
+    runningShare: () => load.runningShare(),
+    elapsedMs,
+    onRefused: (limit) => metrics.shareRefused(limit),
+  });
   const evidence = await openEvidence(config, log, metrics);
-  const opening = openPolicies(config, { ...evidence, log, metrics });
+  const opening = openPolicies(config, { ...evidence, log, metrics, fairShare });
   const { policies, extensions, pluginPool } = await opening.catch(async (cause) => {
     await closeEvidence(evidence);
     throw cause;
@@ -145,15 +154,6 @@ export async function openParts(config: GatewayConfig, log: Log): Promise<Parts>
     upstreams: () => fleet.health(),
     providers: () => providers.health(),
     disk: async () => (config.state.enabled ? diskSpace(config.dataDir) : undefined),
-  });
-  const load = new LoopLoad(elapsedMs);
-  const fairShare = new FairShare({
-    ...config.limits,
-    busyPercent: config.limits.cpuBusyPercent,
-    loadPercent: () => load.percent(),
-    runningShare: () => load.runningShare(),
-    elapsedMs,
-    onRefused: (limit) => metrics.shareRefused(limit),
   });
   const keys = new KeyRing(config.keys);
   const tickets = await openTickets(config, { ...evidence, log, metrics, keyRing: keys });

@@ -8,6 +8,7 @@ import type { Ledger } from "../evidence/ledger.ts";
 import { configurationEvent, recordForTenants } from "../evidence/tenant-record.ts";
 import { Explainer } from "../explain/explainer.ts";
 import { memberHider } from "../explain/rendered-action.ts";
+import type { FairShare } from "../http/fair-share.ts";
 import type { Log } from "../observe/log.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import type { RecentActions } from "../observe/recent-action.ts";
@@ -27,9 +28,10 @@ import { elapsedMs, newId } from "./identity.ts";
 
 interface Opening extends Recording {
   readonly metrics: Metrics;
+  readonly fairShare: FairShare;
 }
 
-interface Loading extends Opening {
+interface Loading extends Omit<Opening, "fairShare"> {
   readonly pluginPool: PluginPool;
 }
 
@@ -44,11 +46,15 @@ export async function openPolicies(
   config: GatewayConfig,
   opening: Opening,
 ): Promise<LoadedPolicies & { readonly pluginPool: PluginPool }> {
-  const { metrics } = opening;
+  const { metrics, fairShare } = opening;
   const pluginPool = new PluginPool({
     threads: config.policy.pluginWorkers,
     deadlineMs: config.policy.deadlineMs,
-    observer: { threads: (n) => metrics.plugins.threads(n), waiting: (n) => metrics.plugins.callsWaiting(n) },
+    observer: {
+      ran: ({ tenant, key }, ms) => fairShare.spend({ tenant, id: key }, ms),
+      threads: (n) => metrics.plugins.threads(n),
+      waiting: (n) => metrics.plugins.callsWaiting(n),
+    },
   });
   try {
     return { ...(await loadPolicies(config, { ...opening, pluginPool })), pluginPool };

@@ -51,11 +51,10 @@ export const policySchema = object("Policies, and the default decision.", {
       default: "block",
     },
   ),
-  deadline_ms: integer("Time for a policy to answer; after it, the decision is `block`.", {
-    minimum: 1,
-    maximum: 60_000,
-    default: 250,
-  }),
+  deadline_ms: integer(
+    "Time for a policy to answer; after it, the decision is `block`. It begins when a plugin's call has a thread; for that it waits at most eight times as long.",
+    { minimum: 1, maximum: 60_000, default: 250 },
+  ),
 });
 
 export const extensionsSchema = object("Signatures of packs and plugins.", {

@@ -207,7 +207,7 @@ export const limitsSchema = object(
       default: 6_000,
     }),
     key_cpu_percent: integer(
-      "Share of the time of the main thread that requests of one key to the gateway port may use while it is busy. Two seconds' worth is saved up. 100: unlimited.",
+      "Share of the time of one processor that requests of one key to the gateway port may use, of the main thread and of the threads of plugins together, while either is busy. Two seconds' worth is saved up. 100: unlimited.",
       { minimum: 1, maximum: 100, default: 25 },
     ),
     tenant_cpu_percent: integer("The same for all keys of one tenant together.", {
@@ -216,7 +216,7 @@ export const limitsSchema = object(
       default: 50,
     }),
     cpu_busy_percent: integer(
-      "Load of the main thread from which on `key_cpu_percent` and `tenant_cpu_percent` are enforced. 0: always.",
+      "Load of the main thread from which on `key_cpu_percent` and `tenant_cpu_percent` are enforced; they also are while calls wait for a thread of plugins. 0: always.",
       { minimum: 0, maximum: 100, default: 75 },
     ),
     max_unauthenticated_websockets: integer(

@@ -13,9 +13,9 @@ interface FairShareOptions {
   /** Share of one core, in percent. 100: unlimited. */
   readonly keyCpuPercent: number;
   readonly tenantCpuPercent: number;
-  /** Load of the event loop, in percent, from which on the shares of processor time are enforced. */
+  /** Load, in percent, from which on the shares of processor time are enforced. */
   readonly busyPercent: number;
-  /** The load now, in percent. */
+  /** The load now, in percent: that of the event loop, or of the threads of plugins where it is higher. */
   readonly loadPercent: () => number;
   /** Share of its measured time in which the main thread has a processor, 0 to 1. */
   readonly runningShare: () => number;
@@ -27,9 +27,12 @@ interface FairShareOptions {
 /** The allowances of one key or one tenant. */
 interface Purse {
   readonly calls: Allowance;
-  /** Milliseconds of the main thread. */
+  /** Milliseconds of the main thread and of the threads of plugins. */
   readonly cpu: Allowance;
 }
+
+/** The principal whose key and tenant pay. */
+type Payer = Pick<Principal, "id" | "tenant">;
 
 /** One holder of a purse, as errors name it. */
 type Owner = "key" | "tenant";
@@ -40,11 +43,11 @@ const savedSeconds = 2;
 const maxPurses = 100_000;
 
 /**
- * Limits what one key and one tenant may spend on the gateway port: calls a minute, and time of the main thread. The port
- * of operators, `/health` and metrics are not counted here.
+ * Limits what one key and one tenant may spend on the gateway port: calls a minute, and time of the main thread and of the
+ * threads of plugins. The port of operators, `/health` and metrics are not counted here.
  *
  * Processor time is spent before it is known, so an allowance is overdrawn first, and refused until it is paid off. It is
- * refused only while the event loop is busy: time that nobody else wants costs nobody anything.
+ * refused only while the threads are busy: time that nobody else wants costs nobody anything.
  *
  * INVARIANT: a refusal is decided before the body is parsed, and takes nothing: who waits as long as it says is admitted.
  */
@@ -55,7 +58,8 @@ export class FairShare {
 
   constructor(options: FairShareOptions) {
     this.#options = options;
-    this.#time = new LoopTime((principal, ms) => this.#spendCpu(principal, ms), options.elapsedMs);
+    const { elapsedMs, runningShare } = options;
+    this.#time = new LoopTime((principal, ms) => this.spend(principal, ms * runningShare()), elapsedMs);
   }
 
   /**
@@ -86,10 +90,10 @@ export class FairShare {
     this.#time.resume(principal);
   }
 
-  #spendCpu(principal: Principal, ms: number): void {
+  /** Charges processor time of another thread to the principal. */
+  spend(principal: Payer, ms: number): void {
     const now = this.#options.elapsedMs();
-    const used = ms * this.#options.runningShare();
-    for (const { cpu } of this.#pursesOf(principal, now)) cpu.take(used, now);
+    for (const { cpu } of this.#pursesOf(principal, now)) cpu.take(ms, now);
   }
 
   #checkCalls(owner: Owner, calls: Allowance, now: number): void {
@@ -115,7 +119,7 @@ export class FairShare {
     return new GatewayError("RATE_LIMITED", detail, { data: { reason, retry_after_s: seconds, limit } });
   }
 
-  #pursesOf({ id, tenant }: Principal, now: number): readonly [key: Purse, tenant: Purse] {
+  #pursesOf({ id, tenant }: Payer, now: number): readonly [key: Purse, tenant: Purse] {
     const { keyCallsPerMinute, tenantCallsPerMinute, keyCpuPercent, tenantCpuPercent } = this.#options;
     return [
       this.#purse(`key ${id}`, keyCallsPerMinute, keyCpuPercent, now),

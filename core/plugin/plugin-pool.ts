@@ -15,28 +15,40 @@ export interface PoolOrder {
 /** The thread's reply to an order. */
 export type PoolReply = {
   readonly fuelUsed: number;
+  /** The time for which the call had the thread. */
+  readonly tookMs: number;
 } & ({ readonly answer: Uint8Array } | { readonly reason: BreachReason; readonly detail: string });
 
 interface PluginPoolOptions {
   /** The number of threads, all started in advance. */
   readonly threads: number;
-  /** The deadline of a call, and of its run on a thread, which is then terminated. */
+  /** The deadline of a call's run on a thread, which is then terminated. */
   readonly deadlineMs: number;
+  /** Time for which a call may wait for a thread; eight deadlines by default. */
+  readonly maxWaitMs?: number;
   readonly observer: PoolObserver;
 }
 
 interface PoolObserver {
+  /** Called with the time for which a call had a thread. */
+  readonly ran: (caller: PoolCaller, ms: number) => void;
   readonly threads: (ready: number) => void;
   readonly waiting: (calls: number) => void;
 }
 
 type PoolCall = PoolOrder & Omit<Claim, "bytes">;
 
+/** The tenant and the key that a call is charged to. */
+type PoolCaller = Pick<Claim, "tenant" | "key">;
+
 interface Job extends Claim {
   readonly order: PoolOrder;
+  /** Ends the wait for a thread, then the run on one. */
+  timer: NodeJS.Timeout | undefined;
   readonly settle: (result: PoolReply | PluginBreach) => void;
 }
 
+const deadlinesToWait = 8;
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 } as const;
 
 interface Slot {
@@ -45,14 +57,16 @@ interface Slot {
   /** Set while the thread is being stopped: replies still count, but no order is sent. */
   isStopping: boolean;
   job: Job | undefined;
-  backstop: NodeJS.Timeout | undefined;
 }
 
 /**
  * Threads for calls that are too long for the main thread. The queue is bounded; with two threads or more, no plugin
- * and no tenant occupies all of them. Fuel normally ends a call; the deadline is the backstop.
+ * and no tenant occupies all of them. Fuel normally ends a call; the deadline is the backstop, and begins with its run:
+ * waiting for others is no fault of a call.
  */
 export class PluginPool {
+  /** Time for which a call may wait for a thread. */
+  readonly maxWaitMs: number;
   readonly #options: PluginPoolOptions;
   readonly #queue = new FairQueue<Job>();
   readonly #slots = new Set<Slot>();
@@ -60,6 +74,12 @@ export class PluginPool {
 
   constructor(options: PluginPoolOptions) {
     this.#options = options;
+    this.maxWaitMs = options.maxWaitMs ?? options.deadlineMs * deadlinesToWait;
+  }
+
+  /** True while calls wait for a thread. */
+  get isBusy(): boolean {
+    return this.#queue.length > 0;
   }
 
   /** Starts the threads in advance. */
@@ -71,19 +91,20 @@ export class PluginPool {
    * Runs a call and returns the plugin's output or its failure. Rejects with PluginBreach where the call did not run to
    * its end.
    */
-  call({ plugin, tenant, ...order }: PoolCall): Promise<PoolReply> {
+  call({ plugin, tenant, key, ...order }: PoolCall): Promise<PoolReply> {
     this.warm();
     return new Promise((resolve, reject) => {
       const settle = (result: PoolReply | PluginBreach): void => {
-        clearTimeout(timer);
+        clearTimeout(job.timer);
         if (result instanceof PluginBreach) reject(result);
         else resolve(result);
       };
-      const job: Job = { plugin, tenant, bytes: order.input.length, order, settle };
-      const timer = setTimeout(() => this.#giveUp(job), this.#options.deadlineMs);
-      if (this.#isClosed) settle(new PluginBreach("thread_lost", "the gateway is stopping"));
-      else if (!this.#queue.push(job)) settle(overloaded("more calls of plugins wait than may"));
-      else this.#runNext();
+      const job: Job = { plugin, tenant, key, bytes: order.input.length, order, settle, timer: undefined };
+      if (this.#isClosed) return settle(new PluginBreach("thread_lost", "the gateway is stopping"));
+      const limit = this.#queue.push(job);
+      if (limit !== undefined) return settle(overloaded(limit));
+      job.timer = startTimer(() => this.#giveUp(job), this.maxWaitMs);
+      this.#runNext();
     });
   }
 
@@ -103,7 +124,8 @@ export class PluginPool {
       const job = this.#queue.take((work) => this.#mayRun(work));
       if (job === undefined) break;
       slot.job = job;
-      slot.backstop = setTimeout(() => stop(slot), this.#options.deadlineMs).unref();
+      clearTimeout(job.timer);
+      job.timer = startTimer(() => this.#stop(slot, job), this.#options.deadlineMs);
       slot.worker.postMessage(job.order, [job.order.input.buffer as ArrayBuffer]);
     }
     this.#options.observer.waiting(this.#queue.length);
@@ -118,19 +140,27 @@ export class PluginPool {
     );
   }
 
+  /** Ends the wait of a call that has no thread yet. */
   #giveUp(job: Job): void {
-    const isRunning = [...this.#slots].some((slot) => slot.job === job);
-    this.#queue.remove(job);
+    if (!this.#queue.remove(job)) return;
     this.#options.observer.waiting(this.#queue.length);
-    const { deadlineMs } = this.#options;
-    if (isRunning) job.settle(new PluginBreach("timeout", `expected an answer within ${deadlineMs} ms`));
-    else job.settle(overloaded(`no thread was free within ${deadlineMs} ms`));
+    job.settle(overloaded(`expected a thread of plugins to be free within ${this.maxWaitMs} ms`));
+  }
+
+  /** Ends a run, with the thread. */
+  #stop(slot: Slot, job: Job): void {
+    if (slot.job !== job) return;
+    const { deadlineMs, observer } = this.#options;
+    observer.ran(job, deadlineMs);
+    job.settle(new PluginBreach("timeout", `expected an answer within ${deadlineMs} ms`));
+    slot.isStopping = true;
+    void slot.worker.terminate();
   }
 
   /** Starts a thread that runs one call at a time and does not keep the process alive. */
   #startThread(): void {
     const worker = new Worker(new URL("./pool-worker.js", import.meta.url), { env: {}, resourceLimits });
-    const slot: Slot = { worker, isReady: false, isStopping: false, job: undefined, backstop: undefined };
+    const slot: Slot = { worker, isReady: false, isStopping: false, job: undefined };
     this.#slots.add(slot);
     worker.unref();
     worker.once("online", () => {
@@ -139,6 +169,7 @@ export class PluginPool {
       this.#runNext();
     });
     worker.on("message", (reply: PoolReply) => {
+      if (slot.job !== undefined && !slot.isStopping) this.#options.observer.ran(slot.job, reply.tookMs);
       this.#end(slot, reply);
       this.#runNext();
     });
@@ -154,7 +185,6 @@ export class PluginPool {
   }
 
   #end(slot: Slot, result: PoolReply | PluginBreach): void {
-    clearTimeout(slot.backstop);
     slot.job?.settle(result);
     slot.job = undefined;
   }
@@ -164,35 +194,53 @@ export class PluginPool {
   }
 }
 
-function stop(slot: Slot): void {
-  slot.isStopping = true;
-  void slot.worker.terminate();
+/** Calls back later, but not before what has come meanwhile is heard: a reply is not late because the main thread is. */
+function startTimer(end: () => void, ms: number): NodeJS.Timeout {
+  return setTimeout(() => setImmediate(end), ms);
 }
 
-function overloaded(detail: string): PluginBreach {
-  return new PluginBreach("overloaded", detail);
+function overloaded(limit: string): PluginBreach {
+  return new PluginBreach("overloaded", `${limit}; try again in 1 s`);
 }
 
 /** The owner of a queued call, and the bytes it holds. */
 export interface Claim {
   readonly plugin: string;
   readonly tenant: string;
+  /** The id of the principal. */
+  readonly key: string;
   readonly bytes: number;
 }
 
-/** The lanes of a queued call: turns go to a plugin first, then to a tenant of it. */
-interface Lanes {
-  readonly plugin: string;
-  readonly tenant: string;
-}
+/** The lanes of a queued call: turns go to a plugin first, then to a tenant of it, then to a key of that. */
+type Lanes = Readonly<Record<LaneName, string>>;
+type LaneName = (typeof laneNames)[number];
+const laneNames = ["plugin", "tenant", "key"] as const;
 
 const maxQueued = { claims: 256, bytes: 67_108_864 } as const;
 const maxLanes = 1_024;
 
+/** The shares of the queue: the claims that count together with one, the part that they may have, and whose they are. */
+const queueShares: readonly {
+  readonly counts: (other: Claim, claim: Claim) => boolean;
+  readonly part: number;
+  readonly owner: string;
+}[] = [
+  { counts: () => true, part: 1, owner: "" },
+  { counts: (other, { plugin }) => other.plugin === plugin, part: 1 / 2, owner: " for one plugin" },
+  { counts: (other, { tenant }) => other.tenant === tenant, part: 1 / 2, owner: " of one tenant" },
+  {
+    counts: (other, { plugin, tenant }) => other.plugin === plugin && other.tenant === tenant,
+    part: 1 / 4,
+    owner: " of one tenant for one plugin",
+  },
+  { counts: (other, { key }) => other.key === key, part: 1 / 4, owner: " of one key" },
+];
+
 /**
- * The queue of calls waiting for a thread. Bounded in total, per plugin, per tenant and per tenant of a plugin, so that
- * none starves the others. The next call is of the least recently served plugin, then of its least recently served
- * tenant; then the oldest.
+ * The queue of calls waiting for a thread. Bounded in total, per plugin, per tenant, per tenant of a plugin and per key,
+ * so that none starves the others. The next call is of the least recently served plugin, then of its least recently
+ * served tenant, then of the least recently served key of that; then the oldest.
  */
 export class FairQueue<Work extends Claim> {
   readonly #waiting = new Map<Work, Lanes>();
@@ -204,15 +252,16 @@ export class FairQueue<Work extends Claim> {
     return this.#waiting.size;
   }
 
-  /** Queues a call; returns false where it exceeds a share of the queue. */
-  push(work: Work): boolean {
-    if (!this.#fits(work)) return false;
-    const { plugin, tenant } = work;
-    const lanes = { plugin, tenant: JSON.stringify([plugin, tenant]) };
+  /** Queues a call; returns the share of the queue that it exceeds, if there is one. */
+  push(work: Work): string | undefined {
+    const limit = this.#exceededBy(work);
+    if (limit !== undefined) return limit;
+    const { plugin, tenant, key } = work;
+    const lanes = { plugin, tenant: JSON.stringify([plugin, tenant]), key: JSON.stringify([plugin, tenant, key]) };
     this.#waiting.set(work, lanes);
     // A new lane comes after the waiting ones: otherwise leaving and returning would be a way to the front.
     for (const lane of Object.values(lanes)) if (!this.#served.has(lane)) this.#serve(lane);
-    return true;
+    return undefined;
   }
 
   /** Removes and returns the next call among those that may run now. */
@@ -227,30 +276,28 @@ export class FairQueue<Work extends Claim> {
     return next.work;
   }
 
-  remove(work: Work): void {
-    this.#waiting.delete(work);
+  /** Returns false where the call is not in the queue. */
+  remove(work: Work): boolean {
+    return this.#waiting.delete(work);
   }
 
-  #fits({ plugin, tenant, bytes }: Work): boolean {
-    const held = { all: none, plugin: none, tenant: none, both: none };
-    for (const other of this.#waiting.keys()) {
-      held.all = add(held.all, other.bytes);
-      if (other.plugin === plugin) held.plugin = add(held.plugin, other.bytes);
-      if (other.tenant === tenant) held.tenant = add(held.tenant, other.bytes);
-      if (other.plugin === plugin && other.tenant === tenant) held.both = add(held.both, other.bytes);
+  #exceededBy(work: Work): string | undefined {
+    for (const { counts, part, owner } of queueShares) {
+      let [claims, bytes] = [1, work.bytes];
+      for (const other of this.#waiting.keys()) {
+        if (!counts(other, work)) continue;
+        claims++;
+        bytes += other.bytes;
+      }
+      const max = { claims: maxQueued.claims * part, bytes: maxQueued.bytes * part };
+      if (claims > max.claims) return `expected at most ${max.claims} calls${owner} to wait for a thread of plugins`;
+      if (bytes > max.bytes) return `expected at most ${max.bytes} bytes${owner} to wait for a thread of plugins`;
     }
-    const isWithin = (held: Held, share: number): boolean =>
-      held.claims < maxQueued.claims * share && held.bytes + bytes <= maxQueued.bytes * share;
-    return (
-      isWithin(held.all, 1) &&
-      isWithin(held.plugin, 1 / 2) &&
-      isWithin(held.tenant, 1 / 2) &&
-      isWithin(held.both, 1 / 4)
-    );
+    return undefined;
   }
 
   #isBefore(lanes: Lanes, others: Lanes): boolean {
-    const name = lanes.plugin === others.plugin ? "tenant" : "plugin";
+    const name = laneNames.find((lane) => lanes[lane] !== others[lane]) ?? "key";
     return (this.#served.get(lanes[name]) ?? 0) < (this.#served.get(others[name]) ?? 0);
   }
 
@@ -260,15 +307,4 @@ export class FairQueue<Work extends Claim> {
     const [oldest] = this.#served.keys();
     if (this.#served.size > maxLanes && oldest !== undefined) this.#served.delete(oldest);
   }
-}
-
-interface Held {
-  readonly claims: number;
-  readonly bytes: number;
-}
-
-const none: Held = { claims: 0, bytes: 0 };
-
-function add({ claims, bytes }: Held, more: number): Held {
-  return { claims: claims + 1, bytes: bytes + more };
 }

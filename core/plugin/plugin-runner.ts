@@ -9,7 +9,7 @@ export interface PluginRunnerOptions {
   readonly fuel: number;
   /** The fuel that the main thread may spend on a call before the pool runs it. */
   readonly sliceFuel: number;
-  readonly pool: Pick<PluginPool, "call">;
+  readonly pool: Pick<PluginPool, "call" | "maxWaitMs">;
   /** Monotonic. */
   readonly elapsedMs: () => number;
   /** Called with the share of its fuel that a call used, from 0 to 1. */
@@ -38,11 +38,11 @@ export class PluginRunner {
   }
 
   /**
-   * Runs a call and returns the plugin's output. Throws PluginBreach synchronously where the slice sufficed, else
-   * rejects with it.
+   * Runs a call of a key and returns the plugin's output. Throws PluginBreach synchronously where the slice sufficed,
+   * else rejects with it.
    */
-  run(input: Uint8Array, tenant: string): Uint8Array | Promise<Uint8Array> {
-    if (this.#machine === undefined) return this.#runInPool(input, tenant);
+  run(input: Uint8Array, tenant: string, key: string): Uint8Array | Promise<Uint8Array> {
+    if (this.#machine === undefined) return this.#runInPool(input, tenant, key);
     const { fuel, elapsedMs } = this.#options;
     const slice = Math.min(fuel, this.#slices.of(tenant));
     const started = elapsedMs();
@@ -54,16 +54,16 @@ export class PluginRunner {
     } catch (error) {
       if (slice < fuel && error instanceof PluginBreach && error.reason === "fuel_exhausted") {
         this.#slices.usedUp(tenant, elapsedMs() - started);
-        return this.#runInPool(input, tenant);
+        return this.#runInPool(input, tenant, key);
       }
       this.#reportFuel(this.#machine.fuelUsed);
       throw error;
     }
   }
 
-  async #runInPool(input: Uint8Array, tenant: string): Promise<Uint8Array> {
+  async #runInPool(input: Uint8Array, tenant: string, key: string): Promise<Uint8Array> {
     const { plugin, compiled, fuel, pool } = this.#options;
-    const reply: PoolReply = await pool.call({ plugin, tenant, compiled, machine: this.#key, fuel, input });
+    const reply: PoolReply = await pool.call({ plugin, tenant, key, compiled, machine: this.#key, fuel, input });
     this.#reportFuel(reply.fuelUsed);
     if ("answer" in reply) return reply.answer;
     throw new PluginBreach(reply.reason, reply.detail);
@@ -82,45 +82,46 @@ const maxAtOnce = 8;
 const maxInAll = 256;
 const growth = 1.25;
 
+/** The fuel of one tenant: `whole`, as learned from its calls, divided while they use it up. */
+interface Slice {
+  whole: number;
+  divisor: number;
+}
+
 /**
  * The fuel that the main thread may spend on a call: about a millisecond as measured, less where the plugin's code
  * turns out more expensive. A tenant whose calls exhaust it without an answer gets less, down to an eighth, and more
- * again with each call answered within it. Does not affect verdicts.
+ * again with each call answered within it. Each tenant has its own: nobody's calls leave the thread because of others'.
+ * Does not affect verdicts.
  */
 export class Slices {
   readonly #reckoned: number;
-  readonly #divisors = new Map<string, number>();
-  #whole: number;
+  readonly #slices = new Map<string, Slice>();
 
   constructor(reckoned: number) {
     this.#reckoned = reckoned;
-    this.#whole = reckoned;
   }
 
   of(tenant: string): number {
-    return Math.ceil(this.#whole / (this.#divisors.get(tenant) ?? 1));
+    const slice = this.#slices.get(tenant);
+    return slice === undefined ? this.#reckoned : Math.ceil(slice.whole / slice.divisor);
   }
 
   answered(tenant: string): void {
-    const divisor = this.#divisors.get(tenant);
-    if (divisor === undefined) return;
-    if (divisor > 2) this.#divisors.set(tenant, divisor / 2);
-    else this.#divisors.delete(tenant);
+    const slice = this.#slices.get(tenant);
+    if (slice !== undefined && slice.divisor > 1) slice.divisor /= 2;
   }
 
   /** `tookMs` is the duration of the failed attempt. */
   usedUp(tenant: string, tookMs: number): void {
-    const divisor = this.#divisors.get(tenant) ?? 1;
-    this.#divisors.set(tenant, Math.min(smallest, divisor * 2));
-    this.#learn((tookMs * divisor) / wholeMs);
+    const { whole, divisor } = this.#slices.get(tenant) ?? { whole: this.#reckoned, divisor: 1 };
+    const learned = this.#learn(whole, (tookMs * divisor) / wholeMs);
+    this.#slices.set(tenant, { whole: learned, divisor: Math.min(smallest, divisor * 2) });
   }
 
-  /** Adjusts the whole slice. Only exhausted slices are measured; short calls cannot lengthen it again. */
-  #learn(share: number): void {
-    if (share > 1) {
-      this.#whole = Math.max(this.#reckoned / maxInAll, this.#whole / Math.min(maxAtOnce, share));
-    } else if (share < 1 / 2) {
-      this.#whole = Math.min(this.#reckoned, this.#whole * growth);
-    }
+  /** Adjusts a whole slice. Only exhausted slices are measured; short calls cannot lengthen it again. */
+  #learn(whole: number, share: number): number {
+    if (share > 1) return Math.max(this.#reckoned / maxInAll, whole / Math.min(maxAtOnce, share));
+    return share < 1 / 2 ? Math.min(this.#reckoned, whole * growth) : whole;
   }
 }

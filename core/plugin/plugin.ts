@@ -88,6 +88,7 @@ export class PluginPolicy implements Policy {
   readonly ref: PolicyRef;
   readonly mode: Mode;
   readonly taints: readonly string[];
+  readonly maxWaitMs: number;
   readonly #options: PluginPolicyOptions;
   readonly #settings: string;
   readonly #breaker: Breaker;
@@ -98,6 +99,7 @@ export class PluginPolicy implements Policy {
     this.ref = options.ref;
     this.mode = options.mode;
     this.taints = options.taints ?? [];
+    this.maxWaitMs = options.pool.maxWaitMs;
     this.#options = options;
     this.#settings = JSON.stringify(options.settings);
     this.#breaker = new Breaker(options.elapsedMs);
@@ -114,12 +116,12 @@ export class PluginPolicy implements Policy {
 
   evaluate(action: ActionEnvelope): Verdict | Promise<Verdict> {
     if (!this.#options.phases.includes(action.phase)) return abstained;
-    const { tenant } = action;
+    const { tenant, principal } = action;
     try {
       if (this.#breaker.isOpen(tenant)) {
         throw new PluginBreach("circuit_open", `plugin circuit open: blocking without calling it for ${openMs} ms`);
       }
-      const answer = this.#runner.run(encodeInput(this.#settings, action), tenant);
+      const answer = this.#runner.run(encodeInput(this.#settings, action), tenant, principal.id);
       return answer instanceof Promise ? this.#readAsync(answer, action) : this.#read(answer, action);
     } catch (error) {
       this.#countBreach(tenant, error);

@@ -16,14 +16,19 @@ parentPort?.on("message", (order: PoolOrder) => parentPort?.postMessage(answer(o
 
 function answer({ compiled, machine: key, fuel, input }: PoolOrder): PoolReply {
   let machine: PluginMachine | undefined;
+  const started = performance.now();
+  const cost = (): { fuelUsed: number; tookMs: number } => ({
+    fuelUsed: machine?.fuelUsed ?? 0,
+    tookMs: performance.now() - started,
+  });
   try {
     machine = machines.get(key) ?? new PluginMachine(compiled);
     remember(key, machine);
     const answer = machine.call(input, fuel);
-    return { answer, fuelUsed: machine.fuelUsed };
+    return { answer, ...cost() };
   } catch (error) {
     if (!(error instanceof PluginBreach)) throw error;
-    return { reason: error.reason, detail: error.detail, fuelUsed: machine?.fuelUsed ?? 0 };
+    return { reason: error.reason, detail: error.detail, ...cost() };
   }
 }
 

@@ -3,6 +3,7 @@ import type { ActionEnvelope, Protocol } from "../action/envelope.ts";
 import type { Evaluation, PolicyVerdict } from "../action/evaluation.ts";
 import type { ActivePolicy, Finding, Policy, PolicyRef, Redaction, Verdict } from "../action/policy.ts";
 import { mergeRedactions } from "../action/redaction.ts";
+import { PluginBreach } from "../plugin/breach.ts";
 import { checkVerdict, findDetermining } from "./verdict.ts";
 
 export interface PolicyChainOptions {
@@ -80,7 +81,7 @@ export class PolicyChain {
           answers.push(this.#awaitVerdict(policy, action, answer as PromiseLike<unknown>, asked));
         } else answers.push(this.#settle(policy, action, checkVerdict(answer, action), asked));
       } catch (error) {
-        answers.push(this.#settle(policy, action, describeError(error), asked));
+        answers.push(this.#settle(policy, action, verdictOfFailure(policy.ref, error), asked));
       }
     }
     if (!isPending) return this.#combine(action, policies, answers as readonly PolicyVerdict[], started);
@@ -94,10 +95,10 @@ export class PolicyChain {
     started: number,
   ): Promise<PolicyVerdict> {
     try {
-      const settled = await withDeadline(answer, this.#options.deadlineMs);
+      const settled = await withDeadline(answer, this.#options.deadlineMs + (policy.maxWaitMs ?? 0));
       return this.#settle(policy, action, checkVerdict(settled, action), started);
     } catch (error) {
-      return this.#settle(policy, action, describeError(error), started);
+      return this.#settle(policy, action, verdictOfFailure(policy.ref, error), started);
     }
   }
 
@@ -161,8 +162,14 @@ function addTaints(findings: readonly Finding[], words: readonly string[]): read
   );
 }
 
-function failedVerdict(ref: PolicyRef, reason: string): Verdict {
-  const message = `policy \`${ref.name}\` could not answer, so the action is blocked`;
+/** A plugin that is not asked because too many calls wait says which limit that is, and when to come back. */
+function verdictOfFailure(ref: PolicyRef, error: unknown): Verdict {
+  const isBusy = error instanceof PluginBreach && error.reason === "overloaded";
+  return failedVerdict(ref, describeError(error), isBusy ? `: ${error.detail}` : "");
+}
+
+function failedVerdict(ref: PolicyRef, reason: string, advice = ""): Verdict {
+  const message = `policy \`${ref.name}\` could not answer, so the action is blocked${advice}`;
   const finding = {
     rule: policyErrorRule,
     decision: "block",
@@ -180,7 +187,9 @@ function describeError(error: unknown): string {
 
 function withDeadline(answer: PromiseLike<unknown>, deadlineMs: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer within ${deadlineMs} ms`)), deadlineMs);
+    const fail = (): void => reject(new Error(`no answer within ${deadlineMs} ms`));
+    // An answer that came while the thread was held up by something else is not late.
+    const timer = setTimeout(() => setImmediate(fail), deadlineMs);
     answer.then(
       (value) => {
         clearTimeout(timer);

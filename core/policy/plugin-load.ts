@@ -50,10 +50,18 @@ export async function loadPluginPolicy(
 
 /** Wraps a policy so that its `allow` counts as abstain: recorded, without effect. */
 export function tightenPolicy(policy: Policy): Policy {
-  const { ref, mode, taints = [] } = policy;
+  const { ref, mode, taints = [], maxWaitMs = 0 } = policy;
   const readsOutput = (protocol: Protocol): boolean => policy.readsOutput?.(protocol) ?? true;
   const taintsOutput = (protocol: Protocol): boolean => policy.taintsOutput?.(protocol) ?? false;
-  return { ref, mode, taints, readsOutput, taintsOutput, evaluate: (action) => tighten(policy.evaluate(action)) };
+  return {
+    ref,
+    mode,
+    taints,
+    maxWaitMs,
+    readsOutput,
+    taintsOutput,
+    evaluate: (action) => tighten(policy.evaluate(action)),
+  };
 }
 
 function tighten(verdict: Verdict | Promise<Verdict>): Verdict | Promise<Verdict> {

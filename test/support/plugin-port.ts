@@ -5,7 +5,8 @@ import type { PluginPorts } from "../../core/policy/plugin-load.ts";
 
 /** A pool that starts no thread before it is called. */
 export function openPool(threads = 2, deadlineMs = 60_000): PluginPool {
-  return new PluginPool({ threads, deadlineMs, observer: { threads: () => undefined, waiting: () => undefined } });
+  const ignore = (): void => undefined;
+  return new PluginPool({ threads, deadlineMs, observer: { ran: ignore, threads: ignore, waiting: ignore } });
 }
 
 /** Every call is answered here and at once, however long it takes, where the plugin's memory is small. */

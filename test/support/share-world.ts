@@ -30,6 +30,8 @@ export interface ShareWorldOptions {
   readonly connection: "session" | "shared";
   /** Further keys below `limits`, as YAML flow. */
   readonly limits?: string;
+  /** Further lines below `policy`. */
+  readonly policy?: string;
   /** Further top-level keys of `gateway.yaml`. */
   readonly more?: string;
 }
@@ -58,7 +60,7 @@ export class ShareWorld {
     this.#keys = keys;
   }
 
-  static async start({ connection, limits = "", more = "" }: ShareWorldOptions): Promise<ShareWorld> {
+  static async start({ connection, limits = "", policy = "", more = "" }: ShareWorldOptions): Promise<ShareWorld> {
     const names = Object.keys(holders) as Holder[];
     const keys = Object.fromEntries(names.map((name) => [name, newKey()])) as Record<Holder, string>;
     const upstream = await startRecorder();
@@ -72,7 +74,9 @@ listen: { gateway_port: 0, admin_port: 0, metrics_port: 0 }
 keys:
 ${entries.join("\n")}
 upstreams: [{ name: recorder, transport: http, url: "${upstream.url}", protocol: legacy, connection: ${connection} }]
-policy: { packs: [{ path: packs/open }] }
+policy:
+  packs: [{ path: packs/open }]
+  ${policy}
 log: { level: warn }
 limits: { ${limits} }
 ${more}

@@ -126,7 +126,11 @@ export const checkExtensions: DoctorCheck = async ({ config }) => {
 
 async function load(config: GatewayConfig, onUntrusted: (path: string, text: string) => void): Promise<void> {
   const { packs, plugins, pluginWorkers, deadlineMs } = config.policy;
-  const pool = new PluginPool({ threads: pluginWorkers, deadlineMs, observer: { threads: ignore, waiting: ignore } });
+  const pool = new PluginPool({
+    threads: pluginWorkers,
+    deadlineMs,
+    observer: { ran: ignore, threads: ignore, waiting: ignore },
+  });
   try {
     await loadExtensions({
       packs,

@@ -115,6 +115,15 @@ describe("FairShare", () => {
       expect(refused).to.deep.equal(["key_cpu", "key_cpu"]);
     });
 
+    it("charges what other threads did for a principal [S77]", () => {
+      const share = shareOf(quarter);
+      share.spend({ id: "ann", tenant: "acme" }, 499);
+      expect(refusalOf(() => share.admit(ann))).to.equal(undefined);
+      share.spend({ id: "ann", tenant: "acme" }, 251);
+      expect(refusalOf(() => share.admit(ann))).to.include({ reason: "key_cpu", retry_after_s: 2 });
+      expect(refusalOf(() => share.admit(bob))).to.equal(undefined);
+    });
+
     it("refuses all keys of a tenant that has overdrawn, and those of no other", async () => {
       const share = shareOf({ ...quarter, keyCpuPercent: 99 });
       await use(share, ann, 1_900);

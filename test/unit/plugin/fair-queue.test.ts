@@ -1,12 +1,19 @@
 import { expect } from "chai";
 import { type Claim, FairQueue } from "../../../core/plugin/plugin-pool.ts";
 
-const claim = (plugin: string, tenant: string, bytes = 1): Claim => ({ plugin, tenant, bytes });
+let keys = 0;
+/** Of a key of its own unless one is given. */
+const claim = (plugin: string, tenant: string, bytes = 1, key = `key ${++keys}`): Claim => ({
+  plugin,
+  tenant,
+  key,
+  bytes,
+});
 const any = (): boolean => true;
 
 function fill(queue: FairQueue<Claim>, makeClaim: (n: number) => Claim): number {
   let count = 0;
-  while (queue.push(makeClaim(count))) count++;
+  while (queue.push(makeClaim(count)) === undefined) count++;
   return count;
 }
 
@@ -26,6 +33,18 @@ describe("FairQueue", () => {
     queue.push(claim("q", "1"));
     queue.push(claim("q", "1"));
     expect(takeAll(queue)).to.deep.equal(["p1", "q1", "p2", "q1", "p1", "p1", "p1"]);
+  });
+
+  it("serves the keys of a tenant in turn, and leaves room for its others beside one of them [S77]", () => {
+    const queue = new FairQueue<Claim>();
+    const many = fill(queue, (n) => claim(`p ${n % 2}`, "1", 1, "many"));
+    expect(many).to.equal(64);
+    expect(queue.push(claim("q", "1", 1, "many"))).to.equal(
+      "expected at most 64 calls of one key to wait for a thread of plugins",
+    );
+    expect(queue.push(claim("p 0", "1", 1, "one"))).to.equal(undefined);
+    const keys = Array.from({ length: 4 }, () => queue.take(({ plugin }) => plugin === "p 0")?.key);
+    expect(keys).to.deep.equal(["many", "one", "many", "many"]);
   });
 
   it("does not let one who comes anew each time pass one who waits", () => {
@@ -62,7 +81,7 @@ describe("FairQueue", () => {
     expect([plugin, tenant, all]).to.deep.equal([2 * one, 2 * one, 4 * one]);
     expect(queue.length).to.equal(all);
     queue.take(any);
-    expect(queue.push(claim("late", "late"))).to.equal(true);
+    expect(queue.push(claim("late", "late"))).to.equal(undefined);
   });
 
   it("counts bytes like places", () => {
@@ -70,7 +89,9 @@ describe("FairQueue", () => {
     const megabytes = 2 ** 22;
     const one = fill(queue, () => claim("p", "1", megabytes));
     expect(one).to.be.within(2, 16);
-    expect(queue.push(claim("p", "1", 1))).to.equal(false);
+    expect(queue.push(claim("p", "1", 1))).to.equal(
+      "expected at most 16777216 bytes of one tenant for one plugin to wait for a thread of plugins",
+    );
     expect(fill(queue, () => claim("q", "2", megabytes))).to.equal(one);
   });
 

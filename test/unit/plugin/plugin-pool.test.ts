@@ -44,12 +44,19 @@ describe("PluginPool", () => {
     readonly pool: PluginPool;
     readonly threads: number[];
     readonly waiting: number[];
+    /** Who had a thread, each time. */
+    readonly ran: string[];
   }
 
-  function openPool(threads: number, deadlineMs: number): World {
-    const seen = { threads: [] as number[], waiting: [] as number[] };
-    const observer = { threads: (n: number) => seen.threads.push(n), waiting: (n: number) => seen.waiting.push(n) };
-    const pool = new PluginPool({ threads, deadlineMs, observer });
+  function openPool(threads: number, deadlineMs: number, maxWaitMs?: number): World {
+    const seen = { threads: [] as number[], waiting: [] as number[], ran: [] as string[] };
+    const observer = {
+      threads: (n: number) => seen.threads.push(n),
+      waiting: (n: number) => seen.waiting.push(n),
+      ran: ({ tenant, key }: { tenant: string; key: string }, ms: number) =>
+        seen.ran.push(`${tenant} ${key}: ${ms > 0 && ms <= deadlineMs}`),
+    };
+    const pool = new PluginPool({ threads, deadlineMs, observer, ...(maxWaitMs === undefined ? {} : { maxWaitMs }) });
     open.push(pool);
     return { pool, ...seen };
   }
@@ -57,13 +64,14 @@ describe("PluginPool", () => {
   interface Whose {
     readonly plugin?: string;
     readonly tenant?: string;
+    readonly key?: string;
     readonly fuel?: number;
   }
 
   function call(pool: PluginPool, compiled: CompiledModule, whose: Whose = {}): Promise<PoolReply> {
     const machine = machines.get(compiled) ?? -1;
     const order = { compiled, machine, fuel, input: new TextEncoder().encode("{}") };
-    return pool.call({ plugin: "p", tenant: "t", ...order, ...whose });
+    return pool.call({ plugin: "p", tenant: "t", key: "k", ...order, ...whose });
   }
 
   async function reasonOf(result: Promise<unknown>): Promise<string> {
@@ -133,8 +141,35 @@ describe("PluginPool", () => {
     expect(new Set(await Promise.all(held))).to.deep.equal(new Set(["overloaded", "thread_lost"]));
   });
 
+  it("[S77] tells whose call had a thread, for as long as it had it", async () => {
+    const { pool, ran } = openPool(1, 2_000);
+    await call(pool, quick, { key: "ann" });
+    await call(pool, spinning, { key: "bob", tenant: "u" });
+    await reasonOf(call(pool, spinning, { key: "eve", fuel: endless }));
+    expect(ran).to.deep.equal(["t ann: true", "u bob: true", "t eve: true"]);
+  });
+
+  it("[S77] lets a call wait for others for longer than it may run itself", async () => {
+    const { pool } = openPool(1, 500);
+    await call(pool, quick);
+    const held = [0, 1].map(() => reasonOf(call(pool, spinning, { fuel: endless, tenant: "hostile" })));
+    expect(pool.isBusy).to.equal(true);
+    expect(await reasonOf(call(pool, quick))).to.equal("answered");
+    expect(await Promise.all(held)).to.deep.equal(["timeout", "timeout"]);
+    expect(pool.isBusy).to.equal(false);
+  });
+
+  it("does not take a reply for late because this thread was held up", async () => {
+    const { pool } = openPool(1, 500);
+    await call(pool, quick);
+    const reply = call(pool, quick);
+    const end = performance.now() + 1_500;
+    while (performance.now() < end);
+    expect(await reasonOf(reply)).to.equal("answered");
+  });
+
   it("tells a call that no thread was free for from one that is itself too slow", async () => {
-    const { pool } = openPool(1, 2_000);
+    const { pool } = openPool(1, 2_000, 2_000);
     await call(pool, quick);
     const results = [call(pool, spinning, { fuel: endless }), call(pool, quick)];
     expect(await Promise.all(results.map(reasonOf))).to.deep.equal(["timeout", "overloaded"]);

@@ -71,6 +71,7 @@ describe("a plugin whose calls may run in the pool", () => {
   it("tries less here for a tenant whose calls are too long, and no less for another", async () => {
     const asked = { calls: 0 };
     const counting = {
+      maxWaitMs: 0,
       call: (order: Parameters<PluginPool["call"]>[0]) => {
         asked.calls += 1;
         return pool.call(order);
@@ -145,12 +146,24 @@ describe("a plugin whose calls may run in the pool", () => {
   });
 
   it("does not blame the plugin where the pool has no room", async () => {
-    const full = { call: () => Promise.reject(new PluginBreach("overloaded", "no room")) };
+    const full = { maxWaitMs: 0, call: () => Promise.reject(new PluginBreach("overloaded", "no room")) };
     const policy = await open(moduleOf(works), { pool: full, sliceFuel: 80_000 });
     for (let round = 0; round < 9; round++) {
       expect((await rejection(Promise.resolve(policy.evaluate(long)))).message).to.match(/^overloaded/);
     }
     expect(await policy.evaluate(short)).to.have.property("decision", "abstain");
+  });
+
+  it("says in the chain which limit of the pool it was, and when to come back [S77]", async () => {
+    const full = { maxWaitMs: 0, call: () => Promise.reject(new PluginBreach("overloaded", "expected 1, got 2")) };
+    const policies = [await open(moduleOf(works), { pool: full, sliceFuel: 80_000 })];
+    const [newId, elapsedMs] = [() => "1", () => performance.now()];
+    const chain = new PolicyChain({ policies, defaultDecision: "allow", deadlineMs: 300, newId, elapsedMs });
+    const { decision, verdicts } = await chain.evaluate(long);
+    expect([decision, verdicts[0]?.findings[0]?.message]).to.deep.equal([
+      "block",
+      "policy `sample` could not answer, so the action is blocked: expected 1, got 2",
+    ]);
   });
 
   it("[S35] runs a module's beginnings where it is compiled, and never again", async () => {

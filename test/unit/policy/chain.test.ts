@@ -290,6 +290,30 @@ describe("Chain.evaluate(action)", () => {
       expect(evaluation.verdicts[0]).to.include({ error: "Error: boom" });
     });
 
+    it("does not take an answer for late that came while the thread was held up [S77]", async () => {
+      const answers = policy(
+        "prompt",
+        () => new Promise((resolve) => setImmediate(() => resolve({ decision: "allow", findings: [], risk: 0 }))),
+      );
+      const pending = chainOf([answers]).evaluate(makeAction());
+      const end = performance.now() + 60;
+      while (performance.now() < end);
+      expect((await pending).decision).to.equal("allow");
+    });
+
+    it("gives one that waits for its turn the time that it may wait, and its deadline after that [S77]", async () => {
+      const answersAfter = (ms: number): Policy =>
+        policy("queued", async () => {
+          await new Promise((resolve) => setTimeout(resolve, ms));
+          return { decision: "allow", findings: [], risk: 0 };
+        });
+      const queued = { ...answersAfter(100), maxWaitMs: 60_000 };
+      expect((await chainOf([queued]).evaluate(makeAction())).decision).to.equal("allow");
+      const late = { ...answersAfter(60_000), maxWaitMs: 10 };
+      const { verdicts } = await chainOf([late]).evaluate(makeAction());
+      expect(verdicts[0]?.error).to.equal("Error: no answer within 30 ms");
+    });
+
     it("blocks for one that is late, and waits no longer", async () => {
       const evaluation = await chainOf([policy("slow", () => new Promise(() => {})), saying("allow")]).evaluate(
         makeAction(),
