@@ -12,7 +12,7 @@ import { roundsOf } from "../support/rounds.ts";
 import { readCalls, siteConfig, siteFiles, siteKey } from "../support/site.ts";
 
 /** How often something is killed or damaged. */
-const rounds = roundsOf(10, 200);
+const rounds = roundsOf(5, 200);
 const agents = 24;
 /** A kill comes after at most so many answers, wherever the rest of the calls then are. */
 const maxAnswers = 6 * agents;

@@ -16,7 +16,7 @@ import { siteConfig, siteFiles, siteKey } from "../support/site.ts";
 
 const { ENOSPC, EIO, EACCES } = constants.errno;
 /** How often something is killed or damaged. */
-const rounds = roundsOf(5, 50);
+const rounds = roundsOf(3, 50);
 const agents = 8;
 
 type Fault = Parameters<DiskFault["begin"]>;

@@ -11,7 +11,7 @@ import { before as dawn, PruneWorld } from "../support/prune-world.ts";
 import { roundsOf } from "../support/rounds.ts";
 
 /** How often something is killed or damaged. */
-const rounds = roundsOf(8, 100);
+const rounds = roundsOf(4, 100);
 const nights = 60;
 const program = fileURLToPath(new URL("../../core/cli/main.js", import.meta.url));
 

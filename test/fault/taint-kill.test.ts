@@ -3,9 +3,10 @@ import { expect } from "chai";
 import { lure, TaintWorld } from "../e2e/model/taint-world.ts";
 import { scripts } from "../fixture/model-provider.ts";
 import { answerEvents } from "../fixture/model-reply.ts";
+import { roundsOf } from "../support/rounds.ts";
 
 /** How often the gateway is killed. */
-const rounds = 3;
+const rounds = roundsOf(1, 3);
 
 describe("when the gateway is killed as soon as a client saw what taints its session", () => {
   let world: TaintWorld;
